@@ -78,8 +78,8 @@ class Module:
 def modules(root: Path = ROOT) -> dict[str, Module]:
     """All modules of the package's code, by name."""
     files = (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py")))
-    found = (Module(path.relative_to(root), path.read_text(encoding="utf-8")) for path in files)
-    return {module.name: module for module in found}
+    all_files = (Module(path.relative_to(root), path.read_text(encoding="utf-8")) for path in files)
+    return {module.name: module for module in all_files}
 
 
 def shared_module_names(all_modules: Mapping[str, Module]) -> dict[str, list[str]]:
@@ -102,7 +102,7 @@ def shared_class_names(all_modules: Mapping[str, Module], *, at_least: int = 3) 
 
 def long_files(all_modules: Mapping[str, Module]) -> dict[str, int]:
     """Files above the limit, with their lines."""
-    return {str(one.path): one.lines for one in all_modules.values() if one.lines > LONGEST_FILE}
+    return {str(module.path): module.lines for module in all_modules.values() if module.lines > LONGEST_FILE}
 
 
 def import_circles(all_modules: Mapping[str, Module]) -> list[list[str]]:
@@ -142,13 +142,13 @@ def _imports(module: Module, all_modules: Mapping[str, Module]) -> Iterator[str]
 
 def _reachable(start: str, arrows: Mapping[str, set[str]]) -> set[str]:
     """All modules that an import leads to; the start itself only where it comes round again."""
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = [start]
     while waiting:
-        for target in arrows[waiting.pop()] - found:
-            found.add(target)
+        for target in arrows[waiting.pop()] - reached:
+            reached.add(target)
             waiting.append(target)
-    return found
+    return reached
 
 
 @dataclass
@@ -241,18 +241,20 @@ def main() -> None:
     print(f"{'folder':24} {'files':>5} {'lines':>6} {'comments in 100 lines':>22}")
     folders = sorted({str(module.path.parent) for module in all_modules.values()})
     for folder in [*folders, ""]:
-        inside = [one for one in all_modules.values() if not folder or str(one.path.parent) == folder]
-        lines, comments = sum(one.lines for one in inside), sum(one.comments for one in inside)
+        inside = [
+            module for module in all_modules.values() if not folder or str(module.path.parent) == folder
+        ]
+        lines, comments = sum(module.lines for module in inside), sum(module.comments for module in inside)
         print(f"{folder or 'all':24} {len(inside):5} {lines:6} {100 * comments / lines:22.1f}")
-    for title, found in (
+    for title, findings in (
         ("module names of several files", shared_module_names(all_modules)),
         ("class names of three files or more", shared_class_names(all_modules)),
         (f"files of more than {LONGEST_FILE} lines", long_files(all_modules)),
         ("circles of imports", {", ".join(circle): "" for circle in import_circles(all_modules)}),
     ):
-        print(f"\n{title}: {len(found)}")
-        for name, told in found.items():
-            print(f"  {name}  {', '.join(told) if isinstance(told, list) else told}")
+        print(f"\n{title}: {len(findings)}")
+        for name, places in findings.items():
+            print(f"  {name}  {', '.join(places) if isinstance(places, list) else places}")
     path = debate_path()
     functions = path.entered.total()
     print(

@@ -17,6 +17,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
@@ -63,6 +64,7 @@ _SPOKEN = (
 _WORDS = tuple(_SPOKEN.split())
 
 
+@cache
 def prose(seed: str, length: int) -> str:
     """So many characters of made-up text; another seed makes another text."""
     draw = random.Random(seed)

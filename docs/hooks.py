@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.eval.cli.graph_drawing import drawing
-from jurygraph.graphs.protocol_record import Protocol
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.state.call_counts import total
+from jurygraph.state.protocols import Protocol
 from jurygraph.state.settings import Settings
 from mkdocs.structure.files import File
 

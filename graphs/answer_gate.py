@@ -14,13 +14,13 @@ from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain.agents.middleware.types import hook_config
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, get_buffer_string
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from ..state.aspects import Aspect
+from ..state.conversations import Entry, before_last_answers, read_conversation
 from ..state.errors import UsageError
+from ..state.graph_state import append
 from ..state.tasks import ScoreTask, parse_task
-from ..state.transcript import append
-from .message_text import is_answer, refuse_unseen
 from .nested import nested_judge_node
 from .refine import Try, check_tries, check_until, objections, reaches, slot_of, softly
 
@@ -40,9 +40,9 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
     The agent's state has every answer with its verdict, in order, under ``judged``. After the last try the best answer
     stands. Where the judge fails, the answer stands, and ``judged`` says with what error.
 
-    The judge is shown what people asked and what the agent answered, in words: not the system prompt, no calls of tools
-    with their results, no reasoning. A question or an answer that holds more than words is refused, as it would be
-    judged without that.
+    The judge is shown the conversation before the answer, the calls of tools with their results among it, and rates the
+    answer. It is not shown what is no message, as the agent's system prompt, nor how the model reasoned. A conversation
+    that holds more than text is refused, as it would be judged without that.
 
     Args:
         judge: a protocol's name or graph, compiled or not, or what ``create_judge`` made with an aspect.
@@ -52,7 +52,7 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
 
     Raises:
         UsageError: no such judge or aspect, a judge that rates no texts, or fewer tries than one; in a run, an image,
-            audio or a file in what was asked or answered.
+            audio or a file in the conversation.
 
     >>> from langchain.agents import create_agent
     >>> from langchain_core.language_models import FakeListChatModel
@@ -78,15 +78,17 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         # A judge of ``create_judge`` makes its tasks itself.
         self._made_by = getattr(judge, "task", None)
         self._aspect = aspect
-        check_until(until, self._task([HumanMessage("-")], "-").aspect)
-        self._judge = softly(nested_judge_node(slot_of(judge), self._input, self._decided), self._failed)
+        rated = self._task("-", "-").aspect
+        check_until(until, rated)
+        slot = slot_of(judge)._replace(rubric=rated)
+        self._judge = softly(nested_judge_node(slot, self._input, self._decided), self._failed)
 
     def before_agent(self, state: GateState, runtime: Any) -> dict[str, Any]:
         """Begin anew: what was judged in an earlier turn of the conversation counts no more.
 
         What the judge could not see is refused here already, before the agent's model is asked.
         """
-        _check_seen(state["messages"])
+        _heard(state["messages"])
         return {"judged": None}
 
     @hook_config(can_jump_to=["model"])
@@ -100,12 +102,10 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         return await self._judge.ainvoke(state) if _is_answered(state) else None
 
     def _input(self, state: GateState) -> dict[str, Any]:
-        *before, last = state["messages"]
-        _check_seen(state["messages"])
-        return {"task": self._task(_asked(before), str(last.text)).model_dump(mode="json")}
+        asked, (answer,) = before_last_answers(_heard(state["messages"]))
+        return {"task": self._task(asked, answer).model_dump(mode="json")}
 
-    def _task(self, asked: Sequence[AnyMessage], answer: str) -> ScoreTask:
-        source = str(asked[0].text) if len(asked) == 1 else get_buffer_string(asked)
+    def _task(self, source: str, answer: str) -> ScoreTask:
         texts = {"source": source, "candidate": answer}
         given = {"kind": "score", "aspect": self._aspect, **texts}
         task = self._made_by(**texts) if self._made_by else parse_task(given)
@@ -120,11 +120,13 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         if reaches(verdict, self._until):
             return {"judged": [done]}
         if len(judged) < self._tries:
-            told = objections(verdict, outcome["transcript"])
-            words = f"Your answer is not good enough yet. Give a whole new one that meets this:\n\n{told}"
+            objection = objections(verdict, outcome["transcript"])
+            words = (
+                f"Your answer is not good enough yet. Give a whole new one that meets this:\n\n{objection}"
+            )
             return {"judged": [done], "messages": [HumanMessage(words, name=OBJECTOR)], "jump_to": "model"}
         # An earlier answer that was better is given again, as the last message is what counts.
-        best = max(reversed(judged), key=lambda one: (one["verdict"] or verdict)["score"])
+        best = max(reversed(judged), key=lambda attempt: (attempt["verdict"] or verdict)["score"])
         return {"judged": [done], "messages": [] if best is done else [AIMessage(best["candidate"])]}
 
     def _failed(self, state: GateState, error: Exception) -> dict[str, Any]:
@@ -133,22 +135,20 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
 
 def _is_answered(state: GateState) -> bool:
     """Tell whether the conversation ends with an answer to something."""
-    *before, last = state["messages"]
-    return is_answer(last) and bool(_asked(before))
+    entries = _heard(state["messages"])
+    return bool(entries) and entries[-1].answers and any(entry.asks for entry in entries)
 
 
-def _check_seen(messages: Sequence[AnyMessage]) -> None:
-    """Refuse what was asked or answered in more than words."""
-    shown = [id(message) for message in _asked(messages)]
-    refuse_unseen(
-        ((f"messages[{place}]", message) for place, message in enumerate(messages) if id(message) in shown),
-        "have it put in words, or take an agent without the gate for it",
-        answers=True,
+def _heard(messages: Sequence[AnyMessage]) -> list[Entry]:
+    """Return what happened in the conversation, without objections and the answers that they are to.
+
+    Raises:
+        UsageError: a message holds what a judge would not see.
+    """
+    if not messages:
+        return []
+    entries = read_conversation(
+        messages, "messages", "have it put in words, or take an agent without the gate for it"
     )
-
-
-def _asked(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Return what was asked and answered before: no objections with the answers that they are to, no words of tools."""
-    words = [message for message in messages if isinstance(message, HumanMessage) or is_answer(message)]
-    objected = {place for place, message in enumerate(words) if message.name == OBJECTOR}
-    return [message for place, message in enumerate(words) if not {place, place + 1} & objected]
+    objections = {entry.message for entry in entries if entry.asks and entry.name == OBJECTOR}
+    return [entry for entry in entries if not {entry.message, entry.message + 1} & objections]

@@ -1,4 +1,4 @@
-"""The graph class of every protocol: its nodes know their settings, and run sync and async from one body.
+"""The graph class of every protocol, and its nodes, which know their settings and run sync and async from one body.
 
 A protocol wires its nodes and names its outcomes::
 
@@ -13,10 +13,20 @@ A protocol wires its nodes and names its outcomes::
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import nullcontext
+from contextvars import ContextVar
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple, cast
+from typing import Any, Generic, NamedTuple
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config, var_child_runnable_config
@@ -28,21 +38,26 @@ from langgraph.types import Send
 from ..nodes.agent_runtime import AgentRuntime, TurnIds
 from ..nodes.bound_judge import BoundJudge, Models, begun_with, split_models
 from ..nodes.sync_bridge import run_blocking
-from ..nodes.verdicts import as_shown, orders_shown, score_of, scores_of_roles
+from ..nodes.verdicts import (
+    Decide,
+    Details,
+    Weigh,
+    as_shown,
+    complete,
+    conclude,
+    no_details,
+    orders_shown,
+    prepare,
+    scores_of_roles,
+)
 from ..state.errors import UsageError
-from ..state.graph_state import AgentState, JudgeOutput, JudgeState
+from ..state.graph_state import AgentState, JudgeOutput, JudgeState, updated
+from ..state.protocols import Protocol
 from ..state.settings import SettingsT, make_settings
 from ..state.tasks import input_schema_of
-from ..state.transcript import Score, merge_turns
-from .judge_graph import (
-    JudgeGraph,
-    is_observed,
-    lighten,
-    publisher,
-    side_by_side,
-    threads_side_by_side,
-)
-from .protocol_record import Protocol
+from ..state.transcript import Score
+from ..state.verdict import StopReason
+from .judge_graph import JudgeGraph, side_by_side, threads_side_by_side
 
 SIDE_BY_SIDE = 64
 """The most agents that speak at once where a run's config sets no ``max_concurrency``.
@@ -104,12 +119,9 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         given, own = split_models(models, fields or {})
         bound = make_settings(settings_class, settings, given)
         self.protocol = protocol
-        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(
-            protocol.name, protocol.roles, bound, own, protocol.templates
-        )
+        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(protocol, bound, own)
         self._counts_itself = scores is not None
         self._scores = scores or scores_of_roles(protocol.role_kinds)
-        self._asked_alone: set[str] = set()
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:
         """Add a node that is asked by itself: an async function of the state and the agents' runtime."""
@@ -118,13 +130,21 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             if (START, name) in self.edges:
                 # Nothing of an earlier run on the same thread counts, neither its turns nor its settings.
                 begun = begun_with(self.bound_judge.bound, get_runtime().context)
-                update = await body(state, await self._runtime({"settings": begun}, begins=True))
-                return {**update, "settings": begun}
-            current = self._current(state)
-            update = await body(current, await self._runtime(state))
-            return self._with_scores(current, update)
+                runtime = await self._runtime({"settings": begun}, begins=True)
+                update = {**await body(state, runtime), "settings": begun}
+                if (task := update.get("task")) is not None:
+                    self.bound_judge.check_calls(runtime.settings, task["kind"])
+                after = updated(state, update)
+            else:
+                current, runtime = self._current(state), await self._runtime(state)
+                update = await body(current, runtime)
+                after = updated(current, update)
+                if after.get("transcript"):
+                    after = self._scored(current, after, update.get("transcript") or ())
+                    update = {**update, "scores": after["scores"], "round": after["round"]}
+            _ended.set(_Ended(after, runtime.settings))
+            return update
 
-        self._asked_alone.add(name)
         self.add_node(name, AsyncNode(name, act))
 
     def agents(self, name: str, body: Agent[SettingsT]) -> None:
@@ -160,13 +180,14 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         def choose(state: JudgeState) -> str | list[Send]:
             if state.get("orders") is None:
                 raise UsageError("nothing is prepared on this thread yet: invoke the graph with a task first")
-            runtime: Runtime[Any] | None = get_runtime()
-            # An agent that is asked by itself leaves scores and round as they are now. Those side by side cannot, nor
-            # does ``update_state``, which runs routers without a runtime.
-            if runtime is None or source not in self._asked_alone:
-                state = self._current(state)
-            run = self.bound_judge.run(runtime.context if runtime else None, state.get("settings"))
-            asked = state, run.settings
+            if (ended := _ended.get()) is not None:
+                asked = state, ended.settings
+            else:
+                # Agents side by side leave scores and round as they were, as ``update_state`` does, which has no
+                # runtime.
+                runtime: Runtime[Any] | None = get_runtime()
+                run = self.bound_judge.run(runtime.context if runtime else None, state.get("settings"))
+                asked = self._current(state), run.settings
             if (outcome := decide.invoke(asked)) not in targets:
                 raise UsageError(
                     f"{router.__name__} named the outcome {outcome!r}, and the route behind {source} has no target "
@@ -178,18 +199,42 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
 
-    def ask_once(self, name: str, agents: Callable[[JudgeState, Any], Sequence[str]]) -> None:
-        """Wire a panel: from ``prepare`` to agents who are asked once, in every order of the answers, to ``conclude``.
+    def begin(self, details: Details = no_details) -> None:
+        """Add the node ``prepare``, with which every judgement begins; ``details`` are the protocol's own."""
+        self.agent("prepare", prepare(self.protocol, details))
+        self.add_edge(START, "prepare")
+
+    def end(
+        self,
+        stop_reason: Callable[[JudgeState, Any], StopReason] = complete,
+        decide: Decide | None = None,
+        weigh: Weigh | None = None,
+    ) -> None:
+        """Add the node ``conclude``, which makes the verdict; arguments as for ``nodes.verdicts.conclude``."""
+        self.agent("conclude", conclude(self.protocol, stop_reason, decide, weigh))
+        self.add_edge("conclude", END)
+
+    def panel(
+        self,
+        name: str,
+        body: Agent[SettingsT],
+        agents: Callable[[JudgeState, Any], Sequence[str]],
+        details: Details = no_details,
+        decide: Decide | None = None,
+        weigh: Weigh | None = None,
+    ) -> None:
+        """Wire a whole protocol: agents of one role who are asked once, in every order of the answers, and do not talk.
 
         Args:
-            name: the agents' node, added before as ``prepare`` and ``conclude`` are.
-            agents: returns their names, from the state and the settings.
+            name: the agents' node; ``body`` as for ``agents``, ``details`` as for ``begin``, the others as for ``end``.
+            agents: returns the names of those who are asked, from the state and the settings.
         """
+        self.begin(details)
+        self.agents(name, body)
+        self.end(decide=decide, weigh=weigh)
         asked = each(name, agents)
-        self.add_edge(START, "prepare")
         self.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
         self.add_edge(name, "conclude")
-        self.add_edge("conclude", END)
 
     def compile(self, *args: Any, **kwargs: Any) -> Graph:
         """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""
@@ -215,9 +260,9 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         """Return the runtime of the run, which goes on with the settings that the state says it was begun with."""
         runtime = get_runtime()
         turn_ids = TurnIds(state.get("transcript") or (), state.get("order"))
-        publish = publisher(runtime.stream_writer)
-        begun = state.get("settings")
-        return await self.bound_judge.runtime(runtime.context, publish, turn_ids, begun, begins)
+        return await self.bound_judge.runtime(
+            runtime.context, runtime.stream_writer, turn_ids, state.get("settings"), begins
+        )
 
     def _current(self, state: Any) -> Any:
         """Return the state with ``scores`` and ``round`` as they follow from the turns in it, edited ones included."""
@@ -227,20 +272,13 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         last = max(map(itemgetter("round"), turns))
         return {**state, "scores": self._scores(state), "round": max(state.get("round") or 0, last)}
 
-    def _with_scores(self, current: JudgeState, update: Update) -> Update:
-        """Complete the update of a node by the scores and the round that its turns lead to."""
-        before, new = current.get("transcript"), update.get("transcript") or ()
-        if not (before or new):
-            return update
-        scores = current.get("scores") or []
-        rounds = [current.get("round") or 0, update.get("round") or 0]
-        rounds += [turn["round"] for turn in new if "round" in turn]
+    def _scored(self, before: JudgeState, after: JudgeState, new: Iterable[Mapping[str, Any]]) -> JudgeState:
+        """Return the state behind a node with the scores and the round that its new turns lead to."""
+        last = max([after.get("round") or 0, *(turn["round"] for turn in new if "round" in turn)])
         # Words without a score leave the scores as they were when the node began, unless a protocol counts by itself.
-        if self._counts_itself or any(score_of(turn) is not None for turn in new):
-            details = {**(current.get("details") or {}), **(update.get("details") or {})}
-            after = {**current, **update, "transcript": merge_turns(before, new), "details": details}
-            scores = self._scores(cast("JudgeState", after))
-        return {**update, "scores": scores, "round": max(rounds)}
+        if self._counts_itself or any(type(turn.get("value")) in (int, float, list) for turn in new):
+            return {**after, "scores": self._scores(after), "round": last}
+        return {**after, "scores": before.get("scores") or [], "round": last}
 
 
 class AsyncNode(Runnable[Any, Any]):
@@ -298,3 +336,82 @@ class SyncFunction(Runnable[Any, Any]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return self.invoke(input, config)
+
+
+# What LangGraph does at every step, and makes no difference where nobody watches
+
+
+def is_observed(config: RunnableConfig) -> bool:
+    """Tell whether a tracer or another callback follows the run."""
+    # Most runs have a callback manager to which nobody listens.
+    callbacks: Any = config.get("callbacks")
+    return bool(getattr(callbacks, "handlers", callbacks))
+
+
+def lighten(graph: Graph) -> None:
+    """Have the steps of a compiled graph leave out what makes no difference to what they do."""
+    for node in graph.nodes.values():
+        for writer in node.writers:
+            options = getattr(writer, "kwargs", {})
+            if options.get("reader"):
+                options["reader"] = _reader(options["reader"])
+        if len(getattr(node.node, "steps", ())) > 1:
+            # A cached property, from which every task of the node is made.
+            vars(node)["node"] = UnobservedNode(node.node)
+
+
+class _Ended(NamedTuple):
+    """The state behind a node that has just ended, and the settings of the run."""
+
+    state: JudgeState
+    settings: Any
+
+
+_ended: ContextVar[_Ended | None] = ContextVar("_ended", default=None)
+"""Set while the update of a node is written and its router is asked."""
+
+
+def _reader(usual: Callable[[RunnableConfig], Any]) -> Callable[[RunnableConfig], Any]:
+    """Make what reads the state for a router; LangGraph copies and updates all that a graph holds for it."""
+    return lambda config: ended.state if (ended := _ended.get()) else usual(config)
+
+
+class UnobservedNode(Runnable[Any, Any]):
+    """Run a node and what writes its update, without LangChain's callbacks where nobody has registered any.
+
+    LangGraph's own sequence of the two makes a run and a task of the event loop for each node, to be traced.
+    """
+
+    def __init__(self, sequence: Any) -> None:
+        self.name = sequence.name
+        self._sequence = sequence
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        if config is None or is_observed(config):
+            return await self._sequence.ainvoke(input, config, **kwargs)
+        body, *writers = self._sequence.steps
+        before = var_child_runnable_config.get()
+        _ended.set(None)
+        # ``get_runtime`` looks here.
+        var_child_runnable_config.set(config)
+        try:
+            output = await body.ainvoke(input, config)
+        finally:
+            # Not by a token, which another context would refuse, in which a run that was left is cleared away.
+            var_child_runnable_config.set(before)
+        try:
+            for writer in writers:
+                output = await writer.ainvoke(output, config)
+        finally:
+            # A graph inside a node may run in the node's own context, whose router reads another state.
+            _ended.set(None)
+        return output
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self._sequence.invoke(input, config, **kwargs)
+
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        async for output in self._sequence.astream(input, config, **kwargs):
+            yield output

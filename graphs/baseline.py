@@ -14,16 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.graph import END, START
-
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import by_last_ruling, judge_alone
-from ..nodes.verdicts import conclude, prepare
 from ..state.call_counts import CallsByRole, Can, exactly
+from ..state.protocols import Protocol
 from ..state.settings import BaselineSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph
-from .protocol_record import Protocol
 
 
 def calls(_settings: BaselineSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -58,13 +55,11 @@ def build(
     ('1', 1)
     """
     graph = ProtocolGraph(protocol, BaselineSettings, settings, models, fields)
-    graph.agent("prepare", prepare(protocol))
+    graph.begin()
     graph.agent("judge", judge_alone)
-    graph.agent("conclude", conclude(protocol, decide=by_last_ruling))
-    graph.add_edge(START, "prepare")
+    graph.end(decide=by_last_ruling)
     graph.add_edge("prepare", "judge")
     graph.add_edge("judge", "conclude")
-    graph.add_edge("conclude", END)
     return graph
 
 

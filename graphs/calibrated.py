@@ -24,10 +24,18 @@ from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
 from ..state.settings import CalibratedSettings
 from ..state.tasks import CompareInput, CompareTask, ScoreTask, TaskKind
-from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
 from .position_calibration import as_given, mapped_back, outcome_mapped_back, weigh_orders
-from .protocol_record import Protocol
-from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, marked_outcome
+from .references import Given
+from .wrapper import (
+    GivenJudges,
+    Judges,
+    NestedJudges,
+    Wrapper,
+    WrapperState,
+    calls_of,
+    marked_outcome,
+    wrapper_record,
+)
 
 
 class OrdersState(WrapperState):
@@ -42,16 +50,13 @@ def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole
     return {role: of_role * 2 for role, of_role in calls_of(settings, kind, can).items()}
 
 
-protocol = Protocol(
+protocol = wrapper_record(
+    CalibratedSettings,
     name="calibrated",
     summary="both orders of two answers, averaged, around any protocol that compares",
     source="FairEval (Wang et al. 2024), section 3",
     kinds=("compare",),
-    roles=roles_of(CalibratedSettings),
-    settings=CalibratedSettings,
-    prompts=TEMPLATES,
     calls=calls,
-    calls_once=calls_once_of,
 )
 
 
@@ -119,7 +124,7 @@ def build(
 graph = build().compile(name="calibrated")
 
 
-def calibrated(graph: AnyGraph) -> StateGraph[Any, Any, Any, Any]:
+def calibrated(graph: Given) -> StateGraph[Any, Any, Any, Any]:
     """Build a graph that runs a comparing protocol in both orders of the answers; yours to compile.
 
     Args:

@@ -15,6 +15,7 @@ Model calls: those of the cheap protocol; in doubt also those of the expensive o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any, NotRequired, cast
 
 from langgraph.graph import END, StateGraph
@@ -27,9 +28,20 @@ from ..state.tasks import TaskKind
 from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import Verdict
 from .base import SyncFunction
-from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
-from .protocol_record import Protocol
-from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, gathered, marked_outcome, verdict_in
+from .references import Given
+from .wrapper import (
+    GivenJudges,
+    Judges,
+    NestedJudges,
+    Wrapper,
+    WrapperState,
+    calls_of,
+    calls_once_of,
+    gathered,
+    marked_outcome,
+    verdict_in,
+    wrapper_record,
+)
 
 When = Sequence[Reason] | Callable[[Verdict], bool]
 
@@ -47,7 +59,7 @@ class CascadeState(WrapperState):
 
 
 def cascade(
-    cheap: AnyGraph, expensive: AnyGraph, when: When = REASONS, gap: float = 1.0
+    cheap: Given, expensive: Given, when: When = REASONS, gap: float = 1.0
 ) -> StateGraph[Any, Any, Any, Any]:
     """Build a graph of two protocols that asks the second one only where the first is in doubt; yours to compile.
 
@@ -77,9 +89,17 @@ def cascade(
 
 def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None:
     """Say why a verdict is in doubt: the first reason of the settings that holds, or ``None``."""
-    reasons = {"unresolved": _unresolved, "inconsistent": _inconsistent, "gap": _gap}
-    found = (reasons[name](verdict, settings) for name in settings.when)
-    return next((reason for reason in found if reason), None)
+    judge, gap = verdict.protocol, abs(verdict.scores[0] - verdict.scores[1]) if verdict.scores else inf
+    reasons = {
+        "unresolved": (verdict.stop_reason == "max_rounds", f"{judge} ended at its last round"),
+        "inconsistent": (
+            verdict.position_consistent is False,
+            f"{judge} has another winner with the answers swapped",
+        ),
+        "gap": (gap < settings.gap, f"{gap:g} between the answers is less than {settings.gap:g}"),
+    }
+    holding = (f"{name}: {reasons[name][1]}" for name in settings.when if reasons[name][0])
+    return next(holding, None)
 
 
 class Cascade(Wrapper[CascadeSettings]):
@@ -148,25 +168,6 @@ def _asking(when: Callable[[Verdict], bool]) -> Doubt:
     return lambda verdict: f"{name}: says that it is in doubt" if when(verdict) else None
 
 
-def _unresolved(verdict: Verdict, _settings: CascadeSettings) -> str | None:
-    if verdict.stop_reason != "max_rounds":
-        return None
-    return f"unresolved: {verdict.protocol} ended at its last round"
-
-
-def _inconsistent(verdict: Verdict, _settings: CascadeSettings) -> str | None:
-    if verdict.position_consistent is not False:
-        return None
-    return f"inconsistent: {verdict.protocol} has another winner with the answers swapped"
-
-
-def _gap(verdict: Verdict, settings: CascadeSettings) -> str | None:
-    if verdict.scores is None:
-        return None
-    gap = abs(verdict.scores[0] - verdict.scores[1])
-    return f"gap: {gap:g} between the answers is less than {settings.gap:g}" if gap < settings.gap else None
-
-
 Count = Callable[[WrapperSettings, TaskKind, Can, str], CallsByRole]
 
 
@@ -199,14 +200,11 @@ def _within(place: str, can: Can) -> Can:
     return lambda role, what: can(f"{place}.{role}", what)
 
 
-protocol = Protocol(
+protocol = wrapper_record(
+    CascadeSettings,
     name="cascade",
     summary="a cheap protocol, and an expensive one where the cheap one is unsure",
     source="composition of any two protocols",
-    kinds=("score", "compare"),
-    roles=roles_of(CascadeSettings),
-    settings=CascadeSettings,
-    prompts=TEMPLATES,
     calls=calls,
     calls_once=calls_once,
 )

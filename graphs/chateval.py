@@ -21,32 +21,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph.graph import END, START
-
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
 from ..nodes.referee import referee, referees, roles_of_referees
 from ..nodes.summarizer import summarizer
 from ..nodes.verdicts import (
-    conclude,
     majority_vote,
     number_of_orders,
-    prepare,
     scores_over_orders,
     turns_in_order,
     vote,
 )
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput, JudgeState
+from ..state.protocols import Protocol, Replay
 from ..state.settings import ChatEvalSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn
 from ..state.verdict import Verdict
-from . import ablations
 from .base import ProtocolGraph, each
 from .position_calibration import weigh_orders
-from .protocol_record import Protocol, Replay
 
 
 def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
@@ -70,7 +65,6 @@ protocol = Protocol(
     calls=calls,
     role_kinds={"referee": "panel", "summarizer": "assists"},
     replay=Replay(fixed=("roles", "referees", "strategy", "summary", "summarize_last", "score_each_turn")),
-    ablations=ablations.CHATEVAL,
 )
 
 
@@ -91,8 +85,8 @@ def turn_is_over(state: JudgeState) -> bool:
 
 def summary_is_due(state: JudgeState, settings: ChatEvalSettings) -> bool:
     """Whether to summarise now: another referee will read the summary, or ``summarize_last`` is set."""
-    held = turns_held(state)
-    wanted = held if held < settings.turns or settings.summarize_last else held - 1
+    turns = turns_held(state)
+    wanted = turns if turns < settings.turns or settings.summarize_last else turns - 1
     return settings.strategy == "summarizer" and len(turns_of(state, "summarizer")) < wanted
 
 
@@ -151,12 +145,11 @@ def build(
     """
     bound = with_roles(make_settings(ChatEvalSettings, settings, fields))
     graph = ProtocolGraph(protocol, ChatEvalSettings, bound, models)
-    graph.agent("prepare", prepare(protocol, roles_of_referees))
+    graph.begin(roles_of_referees)
     graph.agent("next_speakers", next_speakers)
     graph.agents("referee", referee)
     graph.agents("summarizer", summarizer)
-    graph.agent("conclude", conclude(protocol, decide=vote, weigh=weigh_votes))
-    graph.add_edge(START, "prepare")
+    graph.end(decide=vote, weigh=weigh_votes)
     graph.add_edge("prepare", "next_speakers")
     graph.route(
         "next_speakers",
@@ -169,7 +162,6 @@ def build(
     )
     graph.add_edge("referee", "next_speakers")
     graph.add_edge("summarizer", "next_speakers")
-    graph.add_edge("conclude", END)
     return graph
 
 

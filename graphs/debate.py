@@ -5,8 +5,9 @@
                    +------------- objection ----------+   at most n times, then the last score,
                                                           a tie-breaker, or a human decides
 
-Why it stops: ``no_issue`` (the Critic has none), ``max_rounds`` (n objections, the last score stands),
-``tie_breaker`` or ``human`` (n objections, somebody else decides).
+Why it stops: ``no_issue`` (the Critic has none), ``max_rounds`` (n objections, the last score stands; so it does where
+the debate outgrows a model's context and ``on_overflow`` is ``last``), ``tie_breaker`` or ``human`` (n objections,
+somebody else decides).
 
 Model calls with a relaying Commander: 2i when the Critic is satisfied in round i, 2n + 1 unresolved, 2n + 2 with
 the tie-breaker. With ``commander="llm"`` every Scorer and Critic call takes one more.
@@ -14,30 +15,28 @@ the tie-breaker. With ``commander="llm"`` every Scorer and Critic call takes one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
 from typing import Any, Literal
-
-from langgraph.graph import END, START
 
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
 from ..nodes.commander import Recipient, commander
 from ..nodes.critic import critic
 from ..nodes.human import human
-from ..nodes.prompt_context import debate_turns
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
-from ..nodes.verdicts import conclude, prepare
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
+from ..state.errors import ContextOverflowError
 from ..state.graph_state import JudgeState
+from ..state.protocols import Protocol, Replay
 from ..state.role_kinds import RoleKind
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import last_turn
 from ..state.verdict import StopReason
-from . import ablations
+from ..state.verdict_warnings import OVERFLOW
 from .base import ProtocolGraph
-from .protocol_record import Protocol, Replay
 
 
 def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -78,18 +77,21 @@ protocol = Protocol(
     pauses_for_person=pauses_for_person,
     may_end_unresolved=lambda settings: settings.fallback == "last",
     replay=Replay(fixed=("persona", "commander")),
-    ablations=ablations.DEBATE,
 )
 
 
-Outcome = Literal["no_issue", "objection", "another_round", "max_rounds", "tie_breaker", "human"]
-Speaks = Literal["scorer_speaks", "critic_speaks"]
+Full = Literal["context_full"]
+Outcome = Literal["no_issue", "objection", "another_round", "max_rounds", "tie_breaker", "human"] | Full
+Speaks = Literal["scorer_speaks", "critic_speaks"] | Full
 
 
 def next_speaker(state: JudgeState) -> Recipient:
     """Name who speaks next: the Critic answers the Scorer, the Scorer answers the task and every objection."""
-    said = debate_turns(state)
-    return "critic" if said and said[-1]["role"] == "scorer" else "scorer"
+    speakers = (turn["role"] for turn in reversed(state["transcript"]))
+    # The Commander's own messages lie between theirs.
+    return (
+        "critic" if next(filter({"scorer", "critic"}.__contains__, speakers), None) == "scorer" else "scorer"
+    )
 
 
 def round_of(state: JudgeState, speaker: Recipient) -> int:
@@ -115,22 +117,53 @@ def unresolved(settings: DebateSettings) -> Literal["max_rounds", "tie_breaker",
 
 def after_commander(state: JudgeState, _settings: DebateSettings) -> Speaks:
     """The Commander's message goes to the next speaker."""
+    if context_is_full(state):
+        return "context_full"
     return "critic_speaks" if next_speaker(state) == "critic" else "scorer_speaks"
 
 
 def after_scorer(state: JudgeState, settings: DebateSettings) -> Outcome:
     """The Critic hears the score while rounds are left."""
+    if context_is_full(state):
+        return "context_full"
     return "another_round" if rounds_left(state, settings) else unresolved(settings)
 
 
 def after_critic(state: JudgeState, _settings: DebateSettings) -> Outcome:
     """NO ISSUE ends the debate; an objection goes back to the Scorer."""
+    if context_is_full(state):
+        return "context_full"
     return "no_issue" if critic_is_satisfied(state) else "objection"
 
 
 def stop_reason(state: JudgeState, settings: DebateSettings) -> StopReason:
     """Say why the debate ended: the Critic had no issue, or n objections were left unresolved."""
+    if context_is_full(state):
+        return "max_rounds"
     return "no_issue" if critic_is_satisfied(state) else unresolved(settings)
+
+
+def context_is_full(state: JudgeState) -> bool:
+    """Tell whether an agent's prompt did not fit into its model's context, and the last score is to stand."""
+    return "context_full" in state["details"]
+
+
+Agent = Callable[[JudgeState, AgentRuntime[DebateSettings]], Awaitable[dict[str, Any]]]
+
+
+def within_context(agent: Agent) -> Agent:
+    """Return the agent, whose call that does not fit into the context leaves the debate at its last score."""
+
+    @wraps(agent)
+    async def asked(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
+        try:
+            return await agent(state, runtime)
+        except ContextOverflowError as error:
+            if runtime.settings.on_overflow == "error" or not state["scores"]:
+                raise
+            return {"details": {"context_full": str(error)}, "warnings": [OVERFLOW.of()]}
+
+    return asked
 
 
 async def relay(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
@@ -141,30 +174,31 @@ async def relay(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
 
 def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
     """Add the debate's nodes and edges; DEBATE and its plain variant have them in common."""
-    graph.agent("prepare", prepare(graph.protocol))
-    graph.agent("commander", relay)
-    graph.agent("scorer", scorer)
-    graph.agent("critic", critic)
-    graph.agent("tie_breaker", tie_breaker)
+    graph.begin()
+    graph.agent("commander", within_context(relay))
+    graph.agent("scorer", within_context(scorer))
+    graph.agent("critic", within_context(critic))
+    graph.agent("tie_breaker", within_context(tie_breaker))
     graph.agent("human", human)
-    graph.agent("conclude", conclude(graph.protocol, stop_reason))
-    graph.add_edge(START, "prepare")
+    graph.end(stop_reason)
     graph.add_edge("prepare", "commander")
-    graph.route("commander", after_commander, {"scorer_speaks": "scorer", "critic_speaks": "critic"})
+    speakers = {"scorer_speaks": "scorer", "critic_speaks": "critic", "context_full": "conclude"}
+    graph.route("commander", after_commander, speakers)
     graph.route(
         "scorer",
         after_scorer,
         {
             "another_round": "commander",
             "max_rounds": "conclude",
+            "context_full": "conclude",
             "tie_breaker": "tie_breaker",
             "human": "human",
         },
     )
-    graph.route("critic", after_critic, {"objection": "commander", "no_issue": "conclude"})
+    answers = {"objection": "commander", "no_issue": "conclude", "context_full": "conclude"}
+    graph.route("critic", after_critic, answers)
     graph.add_edge("tie_breaker", "conclude")
     graph.add_edge("human", "conclude")
-    graph.add_edge("conclude", END)
     return graph
 
 

@@ -18,16 +18,16 @@ from typing import Any
 from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
 from ..nodes.referee import independent_referee, referees, roles_of_referees
-from ..nodes.verdicts import average, conclude, number_of_orders, prepare, scores_over_orders
+from ..nodes.verdicts import average, number_of_orders, scores_over_orders
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput
+from ..state.protocols import Ensemble, Protocol, Replay
 from ..state.settings import EnsembleSettings, make_settings
 from ..state.settings.referee_settings import GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import ProtocolGraph
 from .position_calibration import weigh_orders
-from .protocol_record import Ensemble, Protocol, Replay
 
 
 def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
@@ -41,6 +41,12 @@ def of_size(referees: int, alike: bool) -> dict[str, Any]:
     return {"referees": referees, **same}
 
 
+def are_alike(settings: Mapping[str, Any]) -> bool:
+    """Tell whether all referees have one role."""
+    roles = settings.get("roles", SAME)
+    return roles == SAME if isinstance(roles, str) else len({str(role) for role in roles}) == 1
+
+
 protocol = Protocol(
     name="ensemble",
     summary="the average of referees with different personas who do not talk",
@@ -52,7 +58,7 @@ protocol = Protocol(
     calls=calls,
     role_kinds={"referee": "panel"},
     replay=Replay(fixed=("roles",)),
-    ensemble=Ensemble(single="single", settings=of_size),
+    ensemble=Ensemble(single="single", settings=of_size, alike=are_alike),
 )
 
 
@@ -76,10 +82,7 @@ def build(
     """
     bound = with_roles(make_settings(EnsembleSettings, settings, fields))
     graph = ProtocolGraph(protocol, EnsembleSettings, bound, models)
-    graph.agent("prepare", prepare(protocol, roles_of_referees))
-    graph.agents("referee", independent_referee)
-    graph.agent("conclude", conclude(protocol, decide=average, weigh=weigh_referees))
-    graph.ask_once("referee", referees)
+    graph.panel("referee", independent_referee, referees, roles_of_referees, average, weigh_referees)
     return graph
 
 

@@ -20,15 +20,15 @@ from typing import Any
 from ..nodes.bound_judge import Models
 from ..nodes.faireval_scorer import mean_of_samples, pairs_in, scorer
 from ..nodes.models.capabilities import SEVERAL
-from ..nodes.verdicts import conclude, lone_scorer, number_of_orders, prepare
+from ..nodes.verdicts import lone_scorer, number_of_orders
 from ..state.call_counts import CallsByRole, Can, sampled
 from ..state.graph_state import JudgeOutput
+from ..state.protocols import Protocol, Replay
 from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import ProtocolGraph
 from .position_calibration import weigh_orders
-from .protocol_record import Protocol, Replay
 
 
 def calls(settings: FairEvalSettings, kind: TaskKind, can: Can) -> CallsByRole:
@@ -73,10 +73,7 @@ def build(
     4
     """
     graph = ProtocolGraph(protocol, FairEvalSettings, settings, models, fields)
-    graph.agent("prepare", prepare(protocol))
-    graph.agents("scorer", scorer)
-    graph.agent("conclude", conclude(protocol, decide=mean_of_samples, weigh=weigh))
-    graph.ask_once("scorer", lone_scorer)
+    graph.panel("scorer", scorer, lone_scorer, decide=mean_of_samples, weigh=weigh)
     return graph
 
 

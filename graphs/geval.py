@@ -21,19 +21,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.graph import END, START
-
 from ..nodes.bound_judge import Models
 from ..nodes.geval_scorer import expectation, expected_by_round, scorer
 from ..nodes.models.capabilities import LOGPROBS, SEVERAL
 from ..nodes.planner import planner
-from ..nodes.verdicts import conclude, prepare
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.graph_state import JudgeState
+from ..state.protocols import Protocol, Replay
 from ..state.settings import GEvalSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph
-from .protocol_record import Protocol, Replay
 
 
 def calls(settings: GEvalSettings, _kind: TaskKind, can: Can) -> CallsByRole:
@@ -89,15 +86,13 @@ def build(
     ('sampling', 5)
     """
     graph = ProtocolGraph(protocol, GEvalSettings, settings, models, fields, expected_by_round)
-    graph.agent("prepare", prepare(protocol))
+    graph.begin()
     graph.agent("planner", planner)
     graph.agent("scorer", scorer)
-    graph.agent("conclude", conclude(protocol, decide=expectation))
-    graph.add_edge(START, "prepare")
+    graph.end(decide=expectation)
     graph.route("prepare", after_prepare, {"no_steps": "planner", "steps_given": "scorer"})
     graph.add_edge("planner", "scorer")
     graph.add_edge("scorer", "conclude")
-    graph.add_edge("conclude", END)
     return graph
 
 

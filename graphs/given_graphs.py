@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from langgraph.graph import START, StateGraph
@@ -17,42 +18,59 @@ from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.tasks import JudgeInput
 from .base import Graph
-from .nested import AnyGraph, JudgeSlot, nested_judge_node
-from .registry import protocol_names
-from .remote_judge import RemoteJudge
+from .nested import JudgeSlot, RemoteJudge, nested_judge_node
+from .references import AnyGraph, Given, NameOrGraph
+from .registry import judge_of, protocol_names
 from .wrapper import Wrapper
-
-Given = str | AnyGraph
-"""A judge as a caller gives it: the name of a protocol, or a graph with the same input and output."""
 
 Protocols = Given | Sequence[Given] | Mapping[str, Given]
 """One judge, several, or several by names of the caller's choice."""
 
+NAMELESS = "graph"
 
-def named(protocols: Protocols) -> dict[str, Given]:
+
+def named(protocols: Protocols) -> dict[str, NameOrGraph]:
     """Return the judges by name, in their order; a protocol that is named twice is there once.
+
+    A text may begin with a name of the caller's choice: ``mine=mine.py:graph``.
 
     Raises:
         UsageError: there is none, something that is no judge, or two graphs of one name.
     """
     if isinstance(protocols, Mapping):
-        pairs = list(protocols.items())
+        pairs: list[tuple[str | None, Given]] = list(protocols.items())
     else:
         several = (
             protocols if isinstance(protocols, Sequence) and not isinstance(protocols, str) else [protocols]
         )
-        pairs = [(name_of(one), one) for one in several]
+        pairs = [_with_label(judge) for judge in several]
     if not pairs:
         raise UsageError(f"no protocol was named; there are {', '.join(protocol_names())}")
-    judges: dict[str, Given] = {}
-    for name, judge in pairs:
-        if judges.setdefault(name, judge) != judge:
-            raise UsageError(f"two judges are named {name}: give them names, as in {{'a': ..., 'b': ...}}")
-        _check_name(name, judge)
+    judges: dict[str, NameOrGraph] = {}
+    for name, given in pairs:
+        judge = judge_of(given)
+        called = _own_name(given, judge) if name is None else name
+        if judges.setdefault(called, judge) != judge:
+            raise UsageError(f"two judges are named {called}: give them names, as in {{'a': ..., 'b': ...}}")
+        _check_name(called, judge)
     return judges
 
 
-def name_of(judge: Given | RemoteJudge) -> str:
+def _with_label(given: Given) -> tuple[str | None, Given]:
+    """Split a text that begins with a name of the caller's choice."""
+    if not isinstance(given, str) or "=" not in given:
+        return None, given
+    label, _, judge = given.partition("=")
+    return label.strip(), judge.strip()
+
+
+def _own_name(given: Given, judge: NameOrGraph) -> str:
+    """Return the name that a judge has by itself; a nameless graph of a file has the file's."""
+    name = name_of(judge)
+    return Path(given.partition(":")[0]).stem if name == NAMELESS and isinstance(given, str) else name
+
+
+def name_of(judge: NameOrGraph | RemoteJudge) -> str:
     """Return the name that a judge has by itself.
 
     It is the protocol's or the graph's; a wrapper's says what is inside; ``graph`` where nothing says more.
@@ -72,10 +90,10 @@ def name_of(judge: Given | RemoteJudge) -> str:
         return str(bound.protocol)
     if isinstance(builder, Wrapper):
         return "-".join([builder.called, *(name_of(slot.graph) for slot in builder.judges.slots.values())])
-    return "graph"
+    return NAMELESS
 
 
-def _check_name(name: object, judge: Given) -> None:
+def _check_name(name: object, judge: NameOrGraph) -> None:
     if not isinstance(judge, str | StateGraph | PregelProtocol):
         raise UsageError(f"{name}: a judge is the name of a protocol, or a graph, got {shortened(judge)}")
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
@@ -123,16 +141,20 @@ def _judges(graph: Any, place: str) -> Iterator[tuple[str, BoundJudge[Any]]]:
 def described(graph: Graph) -> dict[str, Any]:
     """Describe a graph as far as it can be known: what it was given, and the settings of the judges in it.
 
-    ``graph`` is a hash of that and of its drawing; what its own nodes do, nothing tells.
+    ``graph`` is a hash of that and of its drawing; what its own nodes do, only the file tells that it was loaded from.
     """
     judges = judges_of(graph)
     if "" in judges:
         bound: dict[str, Any] = judges[""].bound.model_dump(mode="json")
         return bound
     settings = {
-        place: {"protocol": one.protocol, **one.bound.model_dump(mode="json")}
-        for place, one in judges.items()
+        place: {"protocol": judge.protocol, **judge.bound.model_dump(mode="json")}
+        for place, judge in judges.items()
     }
     known = {**getattr(graph.builder, "parameters", {}), **settings}
-    drawn = json.dumps([known, graph.get_graph(xray=True).draw_mermaid()], sort_keys=True, default=str)
+    shape = [known, graph.get_graph(xray=True).draw_mermaid()]
+    # Of a graph of a file also what its own nodes do.
+    if digest := getattr(graph.builder, "source_digest", ""):
+        shape.append(digest)
+    drawn = json.dumps(shape, sort_keys=True, default=str)
     return {"graph": hashlib.sha256(drawn.encode()).hexdigest()[:8], **known}

@@ -1,9 +1,7 @@
-"""Run a compiled graph of ours: LangGraph's own, whose steps take less time, fair to agents who are asked at once.
+"""Define what a compiled graph of ours does beyond LangGraph's own.
 
-In this order: the compiled graph, whose state is updated as by the node that ran last; what its steps leave out where
-nobody watches; agents side by side, of whom one that fails waits for the others; the streams that turns go to. What is
-done here with parts of LangGraph that are not public falls back to its own way where
-they are not as expected.
+In this order: its state is updated as by the node that ran last; of agents side by side, one that fails waits for the
+others; turns are streamed from a judge to the wrappers and the run round it.
 """
 
 from __future__ import annotations
@@ -13,12 +11,11 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import set_config_context, var_child_runnable_config
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import set_config_context
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START
@@ -26,6 +23,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import StateSnapshot
 
+from ..nodes.agent_runtime import Publish, heard_beside, publisher
 from ..nodes.human import marks_of_wrappers
 from ..state.transcript import Turn
 
@@ -80,80 +78,6 @@ def _only_node(before: StateSnapshot) -> str | None:
     """Return the node whose tasks led from this snapshot to the next one; None where LangGraph has to find out."""
     nodes = {task.name for task in before.tasks} - {START}
     return nodes.pop() if len(nodes) == 1 else None
-
-
-def is_observed(config: RunnableConfig) -> bool:
-    """Tell whether a tracer or another callback follows the run."""
-    # Most runs have a callback manager to which nobody listens.
-    callbacks: Any = config.get("callbacks")
-    return bool(getattr(callbacks, "handlers", callbacks))
-
-
-def lighten(graph: CompiledStateGraph[Any, Any, Any, Any]) -> None:
-    """Have the steps of a compiled graph leave out what makes no difference to what they do."""
-    for node in graph.nodes.values():
-        for writer in node.writers:
-            options = getattr(writer, "kwargs", {})
-            if options.get("reader"):
-                options["reader"] = _router_state(options["reader"], [*graph.builder.channels])
-        if len(getattr(node.node, "steps", ())) > 1:
-            # A cached property, from which every task of the node is made.
-            vars(node)["node"] = UnobservedNode(node.node)
-
-
-class UnobservedNode(Runnable[Any, Any]):
-    """Run a node and what writes its update, without LangChain's callbacks where nobody has registered any.
-
-    LangGraph's own sequence of the two makes a run and a task of the event loop for each node, to be traced.
-    """
-
-    def __init__(self, sequence: Any) -> None:
-        self.name = sequence.name
-        self._sequence = sequence
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        if config is None or is_observed(config):
-            return await self._sequence.ainvoke(input, config, **kwargs)
-        body, *writers = self._sequence.steps
-        before = var_child_runnable_config.get()
-        # ``get_runtime`` looks here.
-        var_child_runnable_config.set(config)
-        try:
-            output = await body.ainvoke(input, config)
-        finally:
-            # Not by a token, which another context would refuse, in which a run that was left is cleared away.
-            var_child_runnable_config.set(before)
-        for writer in writers:
-            output = await writer.ainvoke(output, config)
-        return output
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return self._sequence.invoke(input, config, **kwargs)
-
-    async def astream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[Any]:
-        async for output in self._sequence.astream(input, config, **kwargs):
-            yield output
-
-
-def _router_state(
-    usual: Callable[[RunnableConfig], Any], keys: list[str]
-) -> Callable[[RunnableConfig], dict[str, Any]]:
-    """Make what reads the state for a router: as it will be after the update of the node that the router is behind.
-
-    LangGraph copies and updates all that a graph holds for it; here, it is the keys that the node has written.
-    """
-
-    def state_after(config: RunnableConfig) -> Any:
-        read: Any = config["configurable"]["__pregel_read"]
-        if len(getattr(read, "args", ())) != 4:
-            return usual(config)
-        scratchpad, channels, managed, task = read.args
-        written = {channel: channels[channel] for channel, _ in task.writes if channel in keys}
-        return {**read(keys), **read.func(scratchpad, written, managed, task, [*written], fresh=True)}
-
-    return state_after
 
 
 GRACE = 0.2
@@ -229,25 +153,6 @@ def _leave(step: str) -> None:
         _threads_changed.notify_all()
 
 
-Publish = Callable[[Any], None]
-
-_outer: ContextVar[Publish | None] = ContextVar("outer", default=None)
-"""Where the turns of a judge inside a wrapper or a run go, beside its own stream."""
-
-
-def publisher(own: Publish) -> Publish:
-    """Return what streams to ``own``, and to the wrappers and the run round the judge."""
-    outer = _outer.get()
-    if outer is None:
-        return own
-
-    def publish(event: Any) -> None:
-        own(event)
-        outer(event)
-
-    return publish
-
-
 @contextmanager
 def heard_by(hear: Publish) -> Iterator[None]:
     """Hand the events of all judges that are run in this block to a function, as soon as they are there.
@@ -255,11 +160,11 @@ def heard_by(hear: Publish) -> Iterator[None]:
     ``stream_mode="custom"`` has a task of the event loop wait for such events at every step, which costs more than the
     steps themselves.
     """
-    token = _outer.set(hear)
+    token = heard_beside.set(hear)
     try:
         yield
     finally:
-        _outer.reset(token)
+        heard_beside.reset(token)
 
 
 @contextmanager
@@ -273,15 +178,15 @@ def forwarded(mark: Callable[[Turn], Turn]) -> Iterator[None]:
             context.run(publish, {**event, "turn": mark(event["turn"])})
 
     marks = marks_of_wrappers.set((mark, *marks_of_wrappers.get()))
-    token = _outer.set(from_here)
+    token = heard_beside.set(from_here)
     try:
         yield
     finally:
-        _outer.reset(token)
+        heard_beside.reset(token)
         marks_of_wrappers.reset(marks)
 
 
 def forward(event: Any) -> None:
     """Stream an event of a judge that is not in this process from the graph whose node it is asked by."""
-    if outer := _outer.get():
+    if outer := heard_beside.get():
         outer(event)

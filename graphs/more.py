@@ -21,8 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.graph import END, START
-
 from ..nodes.advocate import advocate_of_team
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.aggregator import aggregator
@@ -30,15 +28,14 @@ from ..nodes.bound_judge import Models
 from ..nodes.courtroom import SIDES, best_rulings, total_of, turns_of_round
 from ..nodes.courtroom_judge import by_last_ruling, feedback, judge_of_teams
 from ..nodes.defence_judge import best_totals, defence_judge, selections
-from ..nodes.verdicts import Decision, conclude, prepare, scores_of_roles
+from ..nodes.verdicts import Decision, scores_of_roles
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
+from ..state.protocols import Protocol, Replay
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
-from . import ablations
 from .base import ProtocolGraph, each
-from .protocol_record import Protocol, Replay
 
 
 def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -64,7 +61,6 @@ protocol = Protocol(
     role_kinds={"advocate": "argues", "aggregator": "argues", "judge": "scores"},
     replay=Replay(fixed=("advocates", "aggregate", "collaborate")),
     score_gaps="by_round",
-    ablations=ablations.MORE,
 )
 
 
@@ -117,8 +113,8 @@ def decide(state: JudgeState, settings: MoreSettings) -> Decision:
     if settings.aggregate != "best":
         return by_last_ruling(state, settings)
     best = best_rulings(state, state["round"])
-    told = {"best": selections(state, settings.tau), "tau": settings.tau}
-    return Decision(state["scores"][-1], max(best, key=total_of), details=told)
+    details = {"best": selections(state, settings.tau), "tau": settings.tau}
+    return Decision(state["scores"][-1], max(best, key=total_of), details=details)
 
 
 def build(
@@ -133,15 +129,14 @@ def build(
     ['advocate_1_1', 'advocate_1_2', 'advocate_2_1', 'advocate_2_2', 'judge']
     """
     graph = ProtocolGraph(protocol, MoreSettings, settings, models, fields, scores_by_round)
-    graph.agent("prepare", prepare(protocol))
+    graph.begin()
     graph.agent("teams", teams)
     graph.agents("advocate", advocate_of_team)
     graph.agents("aggregator", aggregator)
     graph.agents("defence_judge", defence_judge)
     graph.agent("judge", judge_of_teams)
     graph.agent("feedback", feedback)
-    graph.agent("conclude", conclude(protocol, decide=decide))
-    graph.add_edge(START, "prepare")
+    graph.end(decide=decide)
     graph.add_edge("prepare", "teams")
     graph.route(
         "teams",
@@ -158,7 +153,6 @@ def build(
     for judge in ("judge", "defence_judge"):
         graph.route(judge, after_judge, {"another_round": "feedback", "complete": "conclude"})
     graph.add_edge("feedback", "teams")
-    graph.add_edge("conclude", END)
     return graph
 
 

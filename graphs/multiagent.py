@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..nodes.bound_judge import Models
+from ..state.protocols import Protocol
 from ..state.settings import DebateSettings, MultiagentSettings
 from . import debate
 from .base import ProtocolGraph
-from .protocol_record import Protocol
 
 protocol = Protocol(
     name="multiagent",

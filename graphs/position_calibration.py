@@ -15,6 +15,7 @@ from ..state.aggregation import mean_pair, swapped, winner_by_mean
 from ..state.graph_state import JudgeOutput
 from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import StopReason, Verdict, Winner
+from ..state.verdict_warnings import INCONSISTENT
 
 
 def weigh_orders(
@@ -31,32 +32,32 @@ def weigh_orders(
         winner: the winner; without it, the answer with the higher average wins.
         details: the protocol's own details; without them, those of the two orders' verdicts, unchanged.
     """
-    one, two = (Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in (straight, mapped))
-    by_order = [list(verdict.scores or ()) for verdict in (one, two)]
+    first, second = (Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in (straight, mapped))
+    by_order = [list(verdict.scores or ()) for verdict in (first, second)]
     scores = mean_pair(by_order)
     return Verdict(
-        protocol=one.protocol,
+        protocol=first.protocol,
         kind="compare",
         scores=scores,
         winner=winner or winner_by_mean(scores),
-        stop_reason=_stop_reason(one, two),
+        stop_reason=_stop_reason(first, second),
         # The orders ran side by side, so their rounds do not add up.
-        rounds=max(one.rounds, two.rounds),
-        score_by_round=_mean_by_round(one, two),
-        position_consistent=one.winner == two.winner,
-        **_explanation(one, two, winner or winner_by_mean(scores)),
+        rounds=max(first.rounds, second.rounds),
+        score_by_round=_mean_by_round(first, second),
+        position_consistent=first.winner == second.winner,
+        **_explanation(first, second, winner or winner_by_mean(scores)),
         details={
             "calibrated": True,
-            "winner_by_order": [one.winner, two.winner],
+            "winner_by_order": [first.winner, second.winner],
             "scores_by_order": by_order,
             **(
                 {}
-                if one.stop_reason == two.stop_reason
-                else {"stop_reasons": [one.stop_reason, two.stop_reason]}
+                if first.stop_reason == second.stop_reason
+                else {"stop_reasons": [first.stop_reason, second.stop_reason]}
             ),
-            **(_by_order(one, two) if details is None else details),
+            **(_by_order(first, second) if details is None else details),
         },
-        warnings=tuple(dict.fromkeys([*one.warnings, *two.warnings, *_inconsistency(one, two)])),
+        warnings=tuple(dict.fromkeys([*first.warnings, *second.warnings, *_inconsistency(first, second)])),
         **usage_of_turns([*straight["transcript"], *mapped["transcript"]]).flat(),
     )
 
@@ -83,23 +84,23 @@ def outcome_mapped_back(outcome: JudgeOutput) -> JudgeOutput:
     return JudgeOutput(verdict=verdict, transcript=[mapped_back(turn) for turn in outcome["transcript"]])
 
 
-def _explanation(one: Verdict, two: Verdict, winner: Winner) -> dict[str, Any]:
+def _explanation(first: Verdict, second: Verdict, winner: Winner) -> dict[str, Any]:
     """Return the words of an order with the common winner; those on swapped answers name them the other way round."""
-    if two.winner != winner or one.winner == winner:
-        return {"explanation": one.explanation, "explained_by": one.explained_by}
-    words = f"(With the answers swapped: answer 1 is here the task's answer 2.) {two.explanation}"
-    return {"explanation": words, "explained_by": two.explained_by}
+    if second.winner != winner or first.winner == winner:
+        return {"explanation": first.explanation, "explained_by": first.explained_by}
+    words = f"(With the answers swapped: answer 1 is here the task's answer 2.) {second.explanation}"
+    return {"explanation": words, "explained_by": second.explained_by}
 
 
-def _stop_reason(one: Verdict, two: Verdict) -> StopReason:
+def _stop_reason(first: Verdict, second: Verdict) -> StopReason:
     # Where the two orders ended for different reasons, neither reason holds for both.
-    return one.stop_reason if one.stop_reason == two.stop_reason else "complete"
+    return first.stop_reason if first.stop_reason == second.stop_reason else "complete"
 
 
-def _mean_by_round(one: Verdict, two: Verdict) -> tuple[tuple[float, float], ...]:
+def _mean_by_round(first: Verdict, second: Verdict) -> tuple[tuple[float, float], ...]:
     """Average both orders after each round; an order that ended earlier keeps its last scores."""
-    longest = max(len(one.score_by_round), len(two.score_by_round))
-    return tuple(map(mean_pair, zip(_held(one, longest), _held(two, longest), strict=True)))
+    longest = max(len(first.score_by_round), len(second.score_by_round))
+    return tuple(map(mean_pair, zip(_held(first, longest), _held(second, longest), strict=True)))
 
 
 def _held(verdict: Verdict, rounds: int) -> list[tuple[float, float]]:
@@ -108,15 +109,13 @@ def _held(verdict: Verdict, rounds: int) -> list[tuple[float, float]]:
     return [*pairs, *pairs[-1:] * (rounds - len(pairs))]
 
 
-def _by_order(one: Verdict, two: Verdict) -> dict[str, Any]:
-    return {"details_by_order": [one.details, two.details]} if one.details or two.details else {}
+def _by_order(first: Verdict, second: Verdict) -> dict[str, Any]:
+    return {"details_by_order": [first.details, second.details]} if first.details or second.details else {}
 
 
-def _inconsistency(one: Verdict, two: Verdict) -> tuple[str, ...]:
-    if one.winner == two.winner:
+def _inconsistency(first: Verdict, second: Verdict) -> tuple[str, ...]:
+    if first.winner == second.winner:
         return ()
     named = {"1": "answer 1 wins", "2": "answer 2 wins", "tie": "a tie", None: "no winner"}
-    return (
-        f"position inconsistency: {named[one.winner]} with the answers in the given order, "
-        f"{named[two.winner]} with them swapped",
-    )
+    given = f"{named[first.winner]} with the answers in the given order"
+    return (INCONSISTENT.of(winners=f"{given}, {named[second.winner]} with them swapped"),)

@@ -15,6 +15,7 @@ Model calls: for each try one of the writer, where it is a model, and those of t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from types import ModuleType
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -25,7 +26,7 @@ from langgraph.runtime import get_runtime
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..nodes.agent_runtime import TurnIds
+from ..nodes.agent_runtime import TurnIds, publisher
 from ..nodes.bound_judge import BoundJudge, split_models
 from ..nodes.models.model_chains import check_chain
 from ..nodes.models.resolver import OFFLINE
@@ -33,19 +34,31 @@ from ..nodes.prompt_context import Prompts
 from ..nodes.writer import writer as ask_writer
 from ..nodes.writer import writer_prompt
 from ..state.aspects import Aspect
+from ..state.call_counts import exactly
 from ..state.checked import shortened
+from ..state.conversations import read_conversation
 from ..state.errors import ModelCallError, ReplyError, UsageError
-from ..state.graph_state import JudgeOutput, as_json
+from ..state.graph_state import JudgeOutput, append, as_json
+from ..state.protocols import Protocol
 from ..state.settings import Settings
 from ..state.tasks import ScoreTask, parse_task
-from ..state.transcript import Turn, append, turn_without_model, usage_of_turns
+from ..state.transcript import Turn, turn_without_model, usage_of_turns
 from .base import AsyncNode, SyncFunction
-from .judge_graph import publisher
-from .message_text import refuse_unseen
-from .nested import AnyGraph, JudgeSlot, kinds_of, nested_judge_node
-from .registry import find_protocol, role_kinds
-from .wrapper import WrapperState, emptied, marked_outcome
+from .nested import JudgeSlot, nested_judge_node
+from .references import AnyGraph
+from .registry import role_kinds
+from .wrapper import WrapperState, emptied, kinds_of, marked_outcome
 
+_WRITING: Protocol[Settings] = Protocol(
+    "refine",
+    "a text is written and judged until it is good enough",
+    "",
+    ("score",),
+    ("writer",),
+    Settings,
+    (),
+    lambda *_: {"writer": exactly(1)},
+)
 Writer = str | Runnable[Any, Any] | AnyGraph | Callable[..., Any]
 Ended = Literal["good_enough", "out_of_tries", "judge_failed", "writer_failed"]
 
@@ -132,13 +145,8 @@ def slot_of(judge: Any) -> JudgeSlot:
     Raises:
         UsageError: it is none.
     """
-    if isinstance(judge, str):
-        graph = find_protocol(judge).build().compile(name=judge)
-    else:
-        graph = judge if isinstance(judge, PregelProtocol | StateGraph) else getattr(judge, "graph", None)
-    if not isinstance(graph, PregelProtocol | StateGraph):
-        raise UsageError(f"a judge is the name of a protocol, or a graph, got {shortened(judge)}")
-    slot = JudgeSlot.of(graph)
+    # What ``create_judge`` made has its graph; so has a protocol's module, which is taken as it is.
+    slot = JudgeSlot.of(judge if isinstance(judge, ModuleType) else getattr(judge, "graph", judge))
     if "score" not in kinds_of(slot.graph):
         raise UsageError(
             "the judge compares two texts, and a refined text is rated: take one with score tasks"
@@ -154,8 +162,8 @@ def objections(verdict: Mapping[str, Any], transcript: list[Turn]) -> str:
         for turn in transcript
         if kinds.get(turn["role"]) == "objects" and turn["value"] is not True
     ]
-    said = [f"The score is {verdict['score']:g}.", str(verdict.get("explanation") or ""), *critics]
-    return "\n\n".join(dict.fromkeys(words.strip() for words in said if words.strip()))
+    parts = [f"The score is {verdict['score']:g}.", str(verdict.get("explanation") or ""), *critics]
+    return "\n\n".join(dict.fromkeys(words.strip() for words in parts if words.strip()))
 
 
 def check_tries(tries: int) -> None:
@@ -203,12 +211,16 @@ class _Limits(NamedTuple):
         """Return the best text with its verdict; of equals the latest, which has met more objections."""
         tries = state["tries"]
         ended = after_write(state) if state.get("error") else self.after_judge(state)
-        judged = [(one["verdict"]["score"], place) for place, one in enumerate(tries) if one["verdict"]]
+        judged = [
+            (attempt["verdict"]["score"], place) for place, attempt in enumerate(tries) if attempt["verdict"]
+        ]
         best = max(judged)[1] if judged else len(tries) - 1
         verdict = tries[best]["verdict"]
         if verdict is not None:
             about = {"try": best + 1, "tries": len(tries), "until": self.until, "ended": ended}
-            about["scores"] = [one["verdict"]["score"] if one["verdict"] else None for one in tries]
+            about["scores"] = [
+                attempt["verdict"]["score"] if attempt["verdict"] else None for attempt in tries
+            ]
             details = {**(verdict.get("details") or {}), "refine": about}
             verdict = {**verdict, **usage_of_turns(state["transcript"]).flat(), "details": details}
         error = state.get("error") or tries[-1]["error"]
@@ -318,15 +330,15 @@ def _is_model(writer: Any) -> bool:
 
 def _model_writer(model: Any) -> Runnable[Any, Any]:
     fields, own = split_models(model, {})
-    bound = BoundJudge("refine", ("writer",), Settings.model_validate(fields), own)
+    bound = BoundJudge(_WRITING, Settings.model_validate(fields), own)
     if bound.bound.models and bound.bound.models["*"].name == OFFLINE.name:
         raise UsageError("the offline judge is no language model and writes nothing: choose another writer")
 
     async def write(state: RefineState) -> dict[str, Any]:
-        publish = publisher(get_runtime().stream_writer)
-        runtime = await bound.runtime(None, publish, TurnIds(state.get("transcript") or ()))
-        last, said = _last(state)
-        answer = await ask_writer(_task(state["task"]), last, said, runtime)
+        writer = get_runtime().stream_writer
+        runtime = await bound.runtime(None, writer, TurnIds(state.get("transcript") or ()))
+        last, objected = _last(state)
+        answer = await ask_writer(_task(state["task"]), last, objected, runtime)
         return {"candidate": answer.turn["content"], "transcript": [answer.turn]}
 
     return AsyncNode("write", write)
@@ -345,41 +357,40 @@ def _last(state: RefineState) -> tuple[str | None, str]:
 
 def _given(state: RefineState) -> dict[str, Any]:
     """Return what a writer of one's own is given; its messages are those that a model would be sent."""
-    last, said = _last(state)
+    last, objected = _last(state)
     prompt = writer_prompt(_task(state["task"]), None, "", Prompts.bundled())
     system, first = prompt.messages("", "shared_prefix")
     messages: list[BaseMessage] = [SystemMessage(system), HumanMessage(first.strip())]
     if last is not None:
-        told = f"It is not good enough yet. Write all of it anew so that this is met:\n\n{said}"
-        messages += [AIMessage(last), HumanMessage(told)]
+        request = f"It is not good enough yet. Write all of it anew so that this is met:\n\n{objected}"
+        messages += [AIMessage(last), HumanMessage(request)]
     task = {name: value for name, value in state["task"].items() if name != "candidate"}
-    return {"task": task, "candidate": last, "objections": said, "messages": messages}
+    return {"task": task, "candidate": last, "objections": objected, "messages": messages}
 
 
 def _read(state: Any) -> dict[str, Any]:
     return _written(state, state["said"])
 
 
-def _written(state: RefineState, said: Any) -> dict[str, Any]:
+def _written(state: RefineState, reply: Any) -> dict[str, Any]:
     """Read the text from what a writer returned.
 
     Raises:
         UsageError: there is none, or a message with more than text in it.
     """
-    text = said
+    text = reply
     if isinstance(text, Mapping):
         text = text.get("candidate") or (text.get("messages") or [None])[-1]
     if isinstance(text, BaseMessage):
-        refuse_unseen(
-            [("the writer's message", text)],
-            "have the writer return the text that is to be judged",
-            answers=True,
-        )
-        text = str(text.text)
+        remedy = "have the writer return the text that is to be judged"
+        entries = read_conversation(text, "the writer's message", remedy)
+        if called := [entry.heading for entry in entries if entry.kind == "call"]:
+            raise UsageError(f"the writer's message is no text yet ({called[0]}): {remedy}")
+        text = "".join(entry.text for entry in entries if entry.kind == "words")
     if not isinstance(text, str) or not text.strip():
         raise UsageError(
             "the writer returned no text: it is to return a text, a message, or a dict with candidate or messages, "
-            f"got {shortened(said)}"
+            f"got {shortened(reply)}"
         )
     turn = turn_without_model(0, "writer", "writer", text)
     turn["id"] = TurnIds(state["transcript"]).next("writer")

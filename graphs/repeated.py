@@ -23,15 +23,23 @@ from ..nodes.bound_judge import Models
 from ..nodes.verdicts import distance
 from ..state.aggregation import majority, mean_by_round, mean_of, standard_deviation, winner_by_mean
 from ..state.call_counts import CallsByRole, Can
-from ..state.graph_state import JudgeOutput
+from ..state.graph_state import JudgeOutput, append
 from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind
-from ..state.transcript import Score, Turn, append, usage_of_turns
+from ..state.transcript import Score, Turn, usage_of_turns
 from ..state.verdict import Verdict
 from .base import SyncFunction
-from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
-from .protocol_record import Protocol
-from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, marked_outcome
+from .references import Given
+from .wrapper import (
+    GivenJudges,
+    Judges,
+    NestedJudges,
+    Wrapper,
+    WrapperState,
+    calls_of,
+    marked_outcome,
+    wrapper_record,
+)
 
 T = TypeVar("T")
 
@@ -51,7 +59,7 @@ class _Run(TypedDict):
 
 
 def repeated(
-    graph: AnyGraph, k: int = 3, by: Literal["average", "vote"] = "average"
+    graph: Given, k: int = 3, by: Literal["average", "vote"] = "average"
 ) -> StateGraph[Any, Any, Any, Any]:
     """Build a graph that runs a protocol k times and makes one verdict; yours to compile.
 
@@ -164,9 +172,9 @@ def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) ->
     return _Aggregate({**outcome, "winner": winner_by_mean(mean)}, "average")
 
 
-def _metadata(run: _Run, there: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(run: _Run, outer: Mapping[str, Any]) -> dict[str, Any]:
     """Number the run; inside a graph that is itself repeated the numbers continue over all of that graph's runs."""
-    return {"repeat": there.get("repeat", 0) * run["k"] + run["repeat"]}
+    return {"repeat": outer.get("repeat", 0) * run["k"] + run["repeat"]}
 
 
 def _mark(run: _Run, turn: Turn, inner: int = 1) -> Turn:
@@ -221,16 +229,12 @@ def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
     return {role: of_role * settings.k for role, of_role in calls_of(settings, kind, can).items()}
 
 
-protocol = Protocol(
+protocol = wrapper_record(
+    RepeatedSettings,
     name="repeated",
     summary="several independent verdicts of one protocol, averaged or voted, with their spread",
     source="repeats in ChatEval (Chan et al. 2024), Table 1",
-    kinds=("score", "compare"),
-    roles=roles_of(RepeatedSettings),
-    settings=RepeatedSettings,
-    prompts=TEMPLATES,
     calls=calls,
-    calls_once=calls_once_of,
 )
 
 

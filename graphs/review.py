@@ -20,11 +20,11 @@ from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 
-from ..nodes.agent_runtime import TurnIds
+from ..nodes.agent_runtime import TurnIds, publisher
 from ..nodes.bound_judge import Models
 from ..nodes.human import HumanAnswer, ask_person, decided
 from ..nodes.prompt_context import score_schema
-from ..nodes.verdicts import number_of_orders
+from ..nodes.verdicts import number_of_orders, outcome_fields
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
 from ..state.review_rules import IN_DOUBT, KindOf, Rule, reasons
@@ -32,15 +32,23 @@ from ..state.settings import ReviewSettings
 from ..state.settings.base_settings import explicitly_set
 from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
 from ..state.transcript import Score, turn_without_model
-from ..state.verdict import Verdict, outcome_fields
+from ..state.verdict import Verdict
 from .base import ProtocolGraph, SyncFunction
 from .calibrated import BothOrders
-from .judge_graph import publisher
-from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, context_of_run, roles_of
-from .protocol_record import Protocol
+from .nested import context_of_run
+from .references import Given
 from .registry import role_kinds
 from .repeated import Repeats
-from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, gathered, verdict_in
+from .wrapper import (
+    GivenJudges,
+    Judges,
+    NestedJudges,
+    Wrapper,
+    WrapperState,
+    gathered,
+    verdict_in,
+    wrapper_record,
+)
 
 
 class ReviewState(WrapperState):
@@ -50,7 +58,7 @@ class ReviewState(WrapperState):
     why: NotRequired[list[str] | None]
 
 
-def review(graph: AnyGraph, when: str | Sequence[str] = IN_DOUBT) -> StateGraph[Any, Any, Any, Any]:
+def review(graph: Given, when: str | Sequence[str] = IN_DOUBT) -> StateGraph[Any, Any, Any, Any]:
     """Build a graph that runs a protocol and asks a person about its verdict where a rule holds; yours to compile.
 
     Compile it with a checkpointer; where a rule holds, the graph pauses, and ``Command(resume=...)`` has the answer.
@@ -159,8 +167,8 @@ def _human(state: ReviewState) -> dict[str, Any]:
     if answer.name:
         turn["name"] = answer.name
     publisher(get_runtime().stream_writer)({"turn": turn, "problem": None})
-    told = reviewed(verdict, answer, turn["id"], why).model_dump(mode="json")
-    return {"transcript": [turn], "outcome": JudgeOutput(verdict=told, transcript=turns)}
+    decided_verdict = reviewed(verdict, answer, turn["id"], why).model_dump(mode="json")
+    return {"transcript": [turn], "outcome": JudgeOutput(verdict=decided_verdict, transcript=turns)}
 
 
 def _check_chosen(settings: ReviewSettings, graph: object) -> None:
@@ -183,9 +191,9 @@ def check_rules(rules: Iterable[Rule], graph: object, kind: TaskKind | None = No
     """
     if not isinstance(graph, CompiledStateGraph):
         return
-    inside = [getattr(one, "builder", None) for _, one in graph.get_subgraphs(recurse=True)]
+    inside = [getattr(judge, "builder", None) for _, judge in graph.get_subgraphs(recurse=True)]
     builders = [graph.builder, *inside]
-    if not all(isinstance(one, ProtocolGraph | Wrapper) for one in builders):
+    if not all(isinstance(judge, ProtocolGraph | Wrapper) for judge in builders):
         return
     for rule in rules:
         wanted = _WANTED.get(rule.name)
@@ -219,7 +227,7 @@ def _can_hold(rule: Rule, builder: Any, kind: TaskKind | None, repeats: int) -> 
     settings, kinds = builder.bound_judge.bound, _kinds(builder, kind)
     if rule.name == "unresolved":
         return builder.protocol.may_end_unresolved(settings)
-    both_orders = any(number_of_orders(settings, one) > 1 for one in kinds)
+    both_orders = any(number_of_orders(settings, task_kind) > 1 for task_kind in kinds)
     return "compare" in kinds and (rule.name == "gap" or both_orders)
 
 
@@ -230,26 +238,22 @@ def _has_jury(builder: Any, kind: TaskKind | None) -> bool:
     protocol, settings = builder.protocol, builder.bound_judge.bound
     roles = [role for role, of_role in protocol.role_kinds.items() if of_role in ("votes", "panel")]
     return any(
-        protocol.calls(settings, one, lambda _role, _what: False)[role].most > number_of_orders(settings, one)
-        for one in _kinds(builder, kind)
+        protocol.calls(settings, task_kind, lambda _role, _what: False)[role].most
+        > number_of_orders(settings, task_kind)
+        for task_kind in _kinds(builder, kind)
         for role in roles
     )
 
 
 def _kinds(builder: ProtocolGraph[Any], kind: TaskKind | None) -> list[TaskKind]:
-    return [one for one in builder.protocol.kinds if kind in (None, one)]
+    return [task_kind for task_kind in builder.protocol.kinds if kind in (None, task_kind)]
 
 
-protocol = Protocol(
+protocol = wrapper_record(
+    ReviewSettings,
     name="review",
     summary="one protocol, and a person where a rule holds of its verdict",
     source="human review of doubtful verdicts around any protocol",
-    kinds=("score", "compare"),
-    roles=roles_of(ReviewSettings),
-    settings=ReviewSettings,
-    prompts=TEMPLATES,
-    calls=calls_of,
-    calls_once=calls_once_of,
     role_kinds={"human": "decides"},
     pauses_for_person=lambda settings: f"when={','.join(settings.when)}",
 )

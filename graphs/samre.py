@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from langgraph.graph import END, START
-
 from ..nodes.advocate import lone_advocate
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
@@ -28,16 +26,15 @@ from ..nodes.court_summarizer import summarizer
 from ..nodes.courtroom import SIDES
 from ..nodes.courtroom_judge import judge_of_round, points_by_round
 from ..nodes.juror import backgrounds_of, juror
-from ..nodes.verdicts import Decision, by_jury, conclude, mean_totals, prepare
+from ..nodes.verdicts import Decision, by_jury, mean_totals
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
+from ..state.protocols import Protocol, Replay
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
 from ..state.verdict import winner_of
-from . import ablations
 from .base import ProtocolGraph, each
-from .protocol_record import Protocol, Replay
 
 
 def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -65,7 +62,6 @@ protocol = Protocol(
     may_end_unresolved=lambda _settings: True,
     replay=Replay(fixed=("backgrounds", "memory", "ballot")),
     score_gaps="by_round",
-    ablations=ablations.SAMRE,
 )
 
 
@@ -124,10 +120,10 @@ async def mean_scores(state: JudgeState, _runtime: AgentRuntime[SamreSettings]) 
 
 def decide(state: JudgeState, settings: SamreSettings) -> Decision:
     """The jury's majority wins; equal votes, or no jury: the higher mean."""
-    told: dict[str, Any] = {"criteria": points_by_round(state)}
+    details: dict[str, Any] = {"criteria": points_by_round(state)}
     if settings.jurors:
-        told["jurors"] = backgrounds_of(settings)
-    return by_jury({**state, "details": {**state["details"], **told}}, settings)
+        details["jurors"] = backgrounds_of(settings)
+    return by_jury({**state, "details": {**state["details"], **details}}, settings)
 
 
 def build(
@@ -142,14 +138,13 @@ def build(
     {'1': 3, '2': 0}
     """
     graph = ProtocolGraph(protocol, SamreSettings, settings, models, fields)
-    graph.agent("prepare", prepare(protocol))
+    graph.begin()
     graph.agents("advocate", lone_advocate)
     graph.agent("judge", judge_of_round)
     graph.agent("summarizer", summarizer)
     graph.agent("mean_scores", mean_scores)
     graph.agents("juror", juror)
-    graph.agent("conclude", conclude(protocol, stop_reason, decide))
-    graph.add_edge(START, "prepare")
+    graph.end(stop_reason, decide)
     graph.route("prepare", begin, {"begin_round": each("advocate", advocates)})
     graph.add_edge("advocate", "judge")
     graph.route(
@@ -165,7 +160,6 @@ def build(
     graph.route("summarizer", begin, {"begin_round": each("advocate", advocates)})
     graph.route("mean_scores", after_mean_scores, {"jury": each("juror", jurors), "no_jury": "conclude"})
     graph.add_edge("juror", "conclude")
-    graph.add_edge("conclude", END)
     return graph
 
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from ..nodes.bound_judge import Models
 from ..nodes.referee import single_scorer
-from ..nodes.verdicts import conclude, lone_scorer, number_of_orders, prepare
+from ..nodes.verdicts import lone_scorer, number_of_orders
 from ..state.call_counts import CallsByRole, Can, exactly
+from ..state.protocols import Protocol
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph
 from .position_calibration import weigh_orders
-from .protocol_record import Protocol
 
 
 def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
@@ -56,10 +56,7 @@ def build(
     2
     """
     graph = ProtocolGraph(protocol, SingleSettings, settings, models, fields)
-    graph.agent("prepare", prepare(protocol))
-    graph.agents("scorer", single_scorer)
-    graph.agent("conclude", conclude(protocol, weigh=weigh_orders))
-    graph.ask_once("scorer", lone_scorer)
+    graph.panel("scorer", single_scorer, lone_scorer, weigh=weigh_orders)
     return graph
 
 

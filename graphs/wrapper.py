@@ -1,35 +1,39 @@
-"""The skeleton of the wrappers: a graph that checks its task, hands it to judges, and makes one verdict of theirs.
+"""The wrappers: graphs that check their task, hand it to judges, and make one verdict of theirs.
 
     prepare --> (the wrapper's nodes, with a judge in each of some) --> the node that concludes
 
-``repeated``, ``calibrated``, ``cascade`` and ``review`` are made on it, each in two ways: of graphs that the caller
-gives (``repeated(graph, k)``), with settings that no run changes (``GivenJudges``), and as a registered protocol,
-whose judges and settings a run's context chooses (``NestedJudges``).
+``repeated``, ``calibrated``, ``cascade`` and ``review`` are made on this skeleton, each in two ways: of graphs that the
+caller gives (``repeated(graph, k)``), with settings that no run changes and the run's context for the graph inside
+(``GivenJudges``); and as a registered protocol, whose judges are built by name (``of=debate``) and whose settings a
+run's context chooses: the part of it that concerns a judge is passed on (``NestedJudges``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Generic, NotRequired, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Generic, NotRequired, TypeVar, cast
 
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
-from ..state.graph_state import JudgeOutput, as_json, latest
-from ..state.settings import Settings
-from ..state.tasks import CompareTask, JudgeInput, ScoreTask, TaskKind, parse_task
-from ..state.transcript import Score, Turn, merge_turns
+from ..nodes.bound_judge import BoundJudge, Models, OwnModel, is_role, split_models
+from ..nodes.models.loaded_model import LoadedModel
+from ..nodes.prompt_context import Prompts
+from ..nodes.server_rules import check_caller, check_size
+from ..state.call_counts import CallsByRole, Can
+from ..state.errors import InputError, UsageError
+from ..state.graph_state import JudgeOutput, as_json, latest, merge_turns
+from ..state.protocols import Protocol
+from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
+from ..state.tasks import CompareTask, JudgeInput, ScoreTask, TaskKind, kinds_of_input, parse_task
+from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
 from .base import SyncFunction
-from .nested import (
-    AnyGraph,
-    JudgeSlot,
-    NestedJudges,
-    WrapperSettingsT,
-    context_of_run,
-    nested_judge_node,
-    shared_input,
-)
+from .nested import Compiled, JudgeSlot, context_of_run, nested_judge_node, shared_input
+from .references import Given
+from .registry import built, find_protocol
+
+WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
 
 
 class WrapperState(TypedDict):
@@ -83,7 +87,7 @@ class GivenJudges(Generic[WrapperSettingsT]):
         context_schema: of the first.
     """
 
-    def __init__(self, bound: WrapperSettingsT, **graphs: AnyGraph) -> None:
+    def __init__(self, bound: WrapperSettingsT, **graphs: Given) -> None:
         self.bound = bound
         self.slots = {place: JudgeSlot.of(graph) for place, graph in graphs.items()}
         self.context_schema = next(iter(self.slots.values())).context_schema
@@ -101,6 +105,153 @@ class GivenJudges(Generic[WrapperSettingsT]):
         others = {*Settings.model_fields, *self.bound.places, *self.bound.places.values()}
         described: dict[str, Any] = self.bound.model_dump(mode="json", exclude=others)
         return described
+
+
+class NestedJudge(Generic[WrapperSettingsT]):
+    """Build the judge that a wrapper's settings name, with the bound settings; run it with what a context adds.
+
+    Attributes:
+        bound_judge: the judge as bound: its settings and models.
+        kinds: kinds of task that it takes, as bound.
+        graph: its graph, as bound.
+        slot: for the wrapper's node.
+    """
+
+    def __init__(self, bound: WrapperSettingsT, place: str, own: Mapping[str, OwnModel]) -> None:
+        self._bound, self._place, self._own = bound, place, own
+        roles = roles_by_place(bound)
+        self._roles, self._all_roles = roles[place], [role for of_one in roles.values() for role in of_one]
+        name = self._named(bound)
+        self.graph = graph = self._build(name, bound.handed_to(place))
+        self.bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
+        self.kinds = kinds_of(graph)
+        self._graphs = {name: graph}
+        self.slot = JudgeSlot(graph, self.choose)
+
+    def choose(self, context: object) -> tuple[Compiled, Settings]:
+        """Return the graph that a run asks for, and its context; a context of another class changes nothing.
+
+        Raises:
+            UsageError: no such protocol.
+            InputError: a setting that the protocol does not have or that cannot be so.
+        """
+        # The exact class, as ``resolve_settings`` compares it: one wrapper's settings inherit from another's.
+        given = context if type(context) is type(self._bound) else type(self._bound)()
+        assert isinstance(given, type(self._bound))
+        name = self._named(given.over(self._bound))
+        # Kept by name: to build and compile a graph takes much longer than to find it, and each verdict asks for it.
+        if name not in self._graphs:
+            # What was bound for the judge that was there before says nothing about another one.
+            shared = type(self._bound).model_validate({self._place: name}).over(self._bound)
+            self._graphs[name] = self._build(name, shared.handed_to(self._place))
+        return self._graphs[name], self._settings(name, given.handed_to(self._place))
+
+    def check_run(self, context: object, kind: TaskKind) -> None:
+        """Check a run with this context and kind of task, as ``NestedJudges.check_run`` does."""
+        graph, _ = self.choose(context)
+        kinds = kinds_of(graph)
+        if kind not in kinds:
+            raise UsageError(f"{graph.name} takes no task of the kind {kind!r}, only {' and '.join(kinds)}")
+
+    def described(self) -> dict[str, Any]:
+        """Return the bound settings of the judge, without those that all protocols share unless they were set."""
+        own = self._bound.handed_to(self._place)
+        skipped = {name for name in Settings.model_fields if name not in own or name == "models"}
+        described: dict[str, Any] = self.bound_judge.bound.model_dump(mode="json", exclude=skipped)
+        return described
+
+    def _named(self, settings: WrapperSettingsT) -> str:
+        return str(getattr(settings, self._place))
+
+    def _build(self, name: str, given: Mapping[str, Any]) -> Compiled:
+        """Build the graph with the caller's chat models; models in the judge's own settings win."""
+        own = getattr(self._bound, self._bound.places[self._place]).get("models") or {}
+        # A chat model object would win over a name that the judge's settings give for the same role.
+        models = {
+            role: model.model
+            for role, model in self._own.items()
+            if role not in own and self._has(name, role)
+        }
+        graph: Compiled = built(name, self._settings(name, given), models).compile(name=name)
+        return graph
+
+    def _settings(self, name: str, given: Mapping[str, Any]) -> Settings:
+        models = given.get("models")
+        if isinstance(models, Mapping):
+            given = {**given, "models": {role: m for role, m in models.items() if self._has(name, role)}}
+        return _validated(name, given, self._bound.places[self._place])
+
+    def _has(self, name: str, role: str) -> bool:
+        """Tell whether a model for this role is for this judge; a role that only the other judge has is not."""
+        bound = name == self._named(self._bound)
+        roles = self._roles if bound else find_protocol(name).protocol.roles
+        return is_role(role, roles) or not is_role(role, self._all_roles)
+
+
+class NestedJudges(BoundJudge[WrapperSettingsT]):
+    """Hold the judges inside a registered wrapper, as the bound judge under the wrapper's name.
+
+    Attributes:
+        bound: the settings that are bound to it; the judges' own settings in full.
+        inside: the judge in each place, by the setting that names it.
+        slots: the same for the wrapper's nodes.
+        context_schema: the wrapper's settings.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol[WrapperSettingsT],
+        settings: WrapperSettingsT | Mapping[str, Any] | None,
+        models: Models | None,
+        fields: Mapping[str, Any],
+    ) -> None:
+        # Names of models are settings and go into the settings; model objects cannot be, and are kept apart.
+        named, own = split_models(models, fields)
+        given = make_settings(protocol.settings, settings, named)
+        roles = dict.fromkeys(role for of_one in roles_by_place(given).values() for role in of_one)
+        super().__init__(protocol, given, own, tuple(roles))
+        self.inside = {place: NestedJudge(given, place, own) for place in given.places}
+        self.slots = {place: judge.slot for place, judge in self.inside.items()}
+        self.context_schema = type(given)
+        described = {given.places[place]: judge.described() for place, judge in self.inside.items()}
+        self.bound = given.model_copy(update=described)
+
+    @property
+    def kinds(self) -> tuple[TaskKind, ...]:
+        """The kinds of task that every judge inside takes."""
+        first, *others = (judge.kinds for judge in self.inside.values())
+        return tuple(kind for kind in first if all(kind in kinds for kinds in others))
+
+    def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
+        """Return the model of each role; with several judges inside, the place comes first (``cheap.scorer``)."""
+        # A lone judge inside needs no prefix to tell its roles from another's.
+        if len(self.inside) == 1:
+            return next(iter(self.inside.values())).bound_judge.chosen()
+        bound_judges = {place: judge.bound_judge.chosen() for place, judge in self.inside.items()}
+        return {
+            f"{place}.{role}": model
+            for place, chosen in bound_judges.items()
+            for role, model in chosen.items()
+        }
+
+    def check(self) -> None:
+        """Check every judge inside, as ``BoundJudge.check`` does."""
+        for judge in self.inside.values():
+            judge.bound_judge.check()
+
+    def check_run(self, context: object, kind: TaskKind) -> None:
+        """Check a run before any model is called.
+
+        Raises:
+            UsageError: a protocol that does not exist, or one that does not take this kind of task; or more than
+                callers of a server may ask for.
+            InputError: a setting of a judge that does not exist or cannot be so.
+        """
+        # Before any judge inside is built, and long before one asks a model.
+        check_caller(context)
+        self.check_calls(self.settings(context), kind)
+        for judge in self.inside.values():
+            judge.check_run(context, kind)
 
 
 Judges = GivenJudges[WrapperSettingsT] | NestedJudges[WrapperSettingsT]
@@ -137,6 +288,7 @@ class Wrapper(StateGraph[Any, Any, Any, Any], Generic[WrapperSettingsT]):
 
         def prepare(given: Mapping[str, Any]) -> dict[str, Any]:
             task = parse_task(given.get("task"))
+            check_size("characters", task)
             self.check(task)
             return {**emptied(state), "task": task.model_dump(mode="json")}
 
@@ -169,12 +321,128 @@ class Wrapper(StateGraph[Any, Any, Any, Any], Generic[WrapperSettingsT]):
         **marks: Any,
     ) -> None:
         """Add a node that runs the judge of a place; ``after`` and ``marks`` are as for ``nested_judge_node``."""
-        self.add_node(node, nested_judge_node(self.judges.slots[place], before, after, **marks))
+
+        def checked(state: Any) -> Any:
+            self.settings()  # A state that a caller has edited goes round ``prepare``, but not round this check.
+            return before(state)
+
+        self.add_node(node, nested_judge_node(self.judges.slots[place], checked, after, **marks))
 
     def concluded(self, verdict: Verdict) -> dict[str, Any]:
         """Return the last update; of a registered protocol the verdict has its name, and says which it is of."""
         if isinstance(self.judges, NestedJudges) and verdict.protocol != self.judges.protocol:
             details = {"of": verdict.protocol, **verdict.details}
             verdict = verdict.model_copy(update={"protocol": self.judges.protocol, "details": details})
-        told = verdict.model_dump(mode="json")
-        return {"verdict": told, "scores": told["score_by_round"]}
+        final = verdict.model_dump(mode="json")
+        return {"verdict": final, "scores": final["score_by_round"]}
+
+
+def all_judges(bound_judge: BoundJudge[Any]) -> Iterator[BoundJudge[Any]]:
+    """Yield a bound judge, then those nested in it, at any depth."""
+    yield bound_judge
+    if isinstance(bound_judge, NestedJudges):
+        for judge in bound_judge.inside.values():
+            yield from all_judges(judge.bound_judge)
+
+
+def bound_judge_of(graph: Compiled) -> BoundJudge[Any]:
+    """Return the judge that a protocol's graph was built with: its settings and roles.
+
+    Raises:
+        UsageError: a graph without, whose calls nobody can tell before they are made.
+    """
+    bound_judge: BoundJudge[Any] | None = getattr(graph.builder, "bound_judge", None)
+    if bound_judge is None:
+        raise UsageError(
+            f"{graph.name} is a graph of its own: its calls can be neither estimated nor sent in batches"
+        )
+    return bound_judge
+
+
+def kinds_of(graph: Any) -> tuple[TaskKind, ...]:
+    """Return the kinds of task that a graph takes, as far as it tells; of a wrapper, those that its judges take."""
+    builder = getattr(graph, "builder", None)
+    if (bound_judge := getattr(builder, "bound_judge", None)) is None:
+        return tuple(kinds_of_input(getattr(builder, "input_schema", JudgeInput)))
+    own: tuple[TaskKind, ...] = bound_judge.record.kinds
+    return (
+        tuple(kind for kind in own if kind in bound_judge.kinds)
+        if isinstance(bound_judge, NestedJudges)
+        else own
+    )
+
+
+def roles_by_place(settings: WrapperSettings) -> dict[str, tuple[str, ...]]:
+    """Return the roles of the protocol in each place of a wrapper; that protocol may be a wrapper too."""
+    return {
+        place: _roles(str(getattr(settings, place)), settings, settings_field)
+        for place, settings_field in settings.places.items()
+    }
+
+
+def _roles(name: str, settings: WrapperSettings, settings_field: str) -> tuple[str, ...]:
+    protocol: Protocol[Any] = find_protocol(name).protocol
+    if not issubclass(protocol.settings, WrapperSettings):
+        return protocol.roles
+    inner = _validated(name, getattr(settings, settings_field), settings_field)
+    assert isinstance(inner, WrapperSettings)
+    return tuple(dict.fromkeys(role for of_one in roles_by_place(inner).values() for role in of_one))
+
+
+def _validated(name: str, given: Mapping[str, Any], settings_field: str) -> Settings:
+    """Validate the settings of a protocol inside a wrapper.
+
+    Raises:
+        InputError: one that cannot be so; named as part of the setting that holds it.
+    """
+    settings: type[Settings] = find_protocol(name).protocol.settings
+    try:
+        return settings.model_validate(given)
+    except InputError as error:
+        # ``inner.n`` instead of ``n``, which is where the caller has written it.
+        raise error.inside(settings_field) from None
+
+
+TEMPLATES = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
+"""All folders of bundled templates; a wrapper's settings say which of them are used."""
+
+
+def roles_of(settings: type[WrapperSettings]) -> tuple[str, ...]:
+    """Return the roles of the protocols that a wrapper holds by default."""
+    names = [settings.model_fields[place].default for place in settings.places]
+    roles = [role for name in names for role in find_protocol(name).protocol.roles]
+    return tuple(dict.fromkeys(roles))
+
+
+def wrapper_record(
+    settings: type[WrapperSettingsT], name: str, summary: str, source: str, **others: Any
+) -> Protocol[WrapperSettingsT]:
+    """Return the record of a wrapper: it takes all tasks and makes its judge's calls, unless ``others`` differ."""
+    usual = {"kinds": ("score", "compare"), "calls": calls_of, "calls_once": calls_once_of}
+    own: dict[str, Any] = {**usual, **others, "roles": roles_of(settings), "prompts": TEMPLATES}
+    return Protocol(name, summary, source, settings=settings, **own)
+
+
+def calls_of(settings: WrapperSettings, kind: TaskKind, can: Can, place: str = "of") -> CallsByRole:
+    """Count the calls of one verdict of the protocol in a place."""
+    protocol, inner = _inside(settings, place)
+    return protocol.calls(inner, kind, can)
+
+
+def calls_once_of(settings: WrapperSettings, kind: TaskKind, can: Can, place: str = "of") -> CallsByRole:
+    """Count the calls of the protocol in a place that serve all verdicts."""
+    protocol, inner = _inside(settings, place)
+    return protocol.calls_once(inner, kind, can)
+
+
+def _inside(settings: WrapperSettings, place: str) -> tuple[Protocol[Any], Settings]:
+    name = str(getattr(settings, place))
+    protocol: Protocol[Any] = find_protocol(name).protocol
+    given = _changed(protocol.settings, settings.handed_to(place))
+    return protocol, _validated(name, given, settings.places[place])
+
+
+def _changed(settings: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop settings that are at their default: a bound wrapper lists both names of a setting that has two."""
+    defaults = {name: field.get_default() for name, field in settings.model_fields.items()}
+    return {name: value for name, value in given.items() if name not in defaults or value != defaults[name]}

@@ -36,7 +36,7 @@ async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings])
 async def advocate_of_team(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
     """Ask one advocate of a team for its defence in this round.
 
-    Shown: the case; from round 2 on the team's record; if they collaborate, what team mates have just said.
+    Shown: the case; from round 2 on the team's record; if they collaborate, what teammates have just said.
     """
     settings, round, side = runtime.settings, state["round"], side_of_agent(state["agent"])
     mates = [turn for turn in turns_of_round(state, "advocate", round) if side_of(turn) == side]
@@ -79,5 +79,5 @@ async def _argument(
     state: AgentState, runtime: AgentRuntime[Any], round: int, prompt: Prompt
 ) -> dict[str, Any]:
     details = court_details(side=side_of_agent(state["agent"]))
-    answer = await runtime.ask(Question(state["agent"], "advocate", round, prompt, TextSchema(), details))
-    return answer.update
+    question = Question(state["agent"], "advocate", round, prompt, TextSchema(), details)
+    return (await runtime.ask(question)).update

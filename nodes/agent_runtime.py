@@ -2,36 +2,55 @@
 
 ``AgentRuntime.ask`` is the one place where a protocol calls a model. It builds the messages, sends them
 (``models/send.py``), reads the reply with the output schema of the question, asks for a repair where that fails, and
-makes the turn. ``sample`` does this for several replies to one question.
+makes the turn, with a warning where a reply only repeats what it was shown. ``sample`` does this for several replies to
+one question.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import SettingsT
 from ..state.transcript import Turn, turn_id, turn_without_model, written_by
 from ..state.usage import total_usage
-from .models.call import Call, Reply, UnsupportedParameterError
-from .models.capabilities import SEVERAL
+from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
+from .models.call import Call, Reply
 from .models.loaded_model import LoadedModel
-from .models.send import invalidate, send
+from .models.send import SampledReply, draw_samples, invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_context import Prompt, Prompts
-from .repairs import copy_warning, repair_conversation, value_alone
 from .replies import LONGEST_READ_WHOLE, Shown
 from .replies.reasoning import without_reasoning
 
 SAMPLING_TEMPERATURE = 1.0
 """Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""
+
+Publish = Callable[[Any], None]
+
+heard_beside: ContextVar[Publish | None] = ContextVar("heard_beside", default=None)
+"""Where the turns of a judge inside a wrapper or a run go, beside its own stream."""
+
+
+def publisher(own: Publish) -> Publish:
+    """Return what streams to ``own``, and to the wrappers and the run round the judge."""
+    outer = heard_beside.get()
+    if outer is None:
+        return own
+
+    def publish(event: Any) -> None:
+        own(event)
+        outer(event)
+
+    return publish
 
 
 @dataclass(frozen=True)
@@ -57,10 +76,14 @@ class Question:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def who(self) -> str:
+        """The agent and the round, as warnings name them."""
+        return f"{self.agent}, round {self.round}"
+
+    @property
     def reader(self) -> OutputSchema:
         """The form with the texts that the agent is shown, so that what it reprints of them is no value of its own."""
-        shown = Shown.in_prompt("\n".join(self.prompt.messages("", "shared_prefix")), self.agent)
-        return replace(self.form, shown=shown)
+        return replace(self.form, shown=Shown.in_prompt(self.prompt.text, self.agent))
 
 
 @dataclass(frozen=True)
@@ -123,14 +146,14 @@ class AgentRuntime(Generic[SettingsT]):
         settings: of the run.
         prompts: the templates.
         models: the model of each role, or agent, that has one; ``"*"`` for all others.
-        publish: where turns are streamed to.
+        publish: the stream of the judge's own graph.
         turn_ids: numbers the turns; its order is the one in which the answers are shown, where there are two.
     """
 
     settings: SettingsT
     prompts: Prompts
     models: Mapping[str, LoadedModel]
-    publish: Callable[[Any], None]
+    publish: Publish
     turn_ids: TurnIds = field(default_factory=TurnIds)
 
     def say(
@@ -193,7 +216,11 @@ class AgentRuntime(Generic[SettingsT]):
             self.publish_turn(turn)
         if temperature == 0 and size > 1:
             warnings = (*warnings, f"{model.label} was sampled at temperature 0: its samples are all alike")
-        return Samples(tuple(turns), (*warnings, *_unread_warnings(question, turns)))
+        # Replies that share a request have its usage on the first of them.
+        cut = dict.fromkeys(told for pair in sampled for told in _prompt_warning(question.who, *pair))
+        if unread := sum(turn["value"] is None for turn in turns):
+            warnings = (*warnings, UNREAD_SAMPLES.of(question.who, unread=unread, asked=len(turns)))
+        return Samples(tuple(turns), (*warnings, *cut))
 
     def model_of(self, role: str, agent: str | None = None) -> LoadedModel:
         """Return the model of an agent: the one chosen for the agent, else for its role, else for all (``"*"``)."""
@@ -201,7 +228,7 @@ class AgentRuntime(Generic[SettingsT]):
 
     def publish_turn(self, turn: Turn, problem: str | None = None) -> None:
         """Stream a turn (``stream_mode="custom"``); ``problem`` says why its reply could not be read."""
-        self.publish({"turn": turn, "problem": problem})
+        publisher(self.publish)({"turn": turn, "problem": problem})
 
     async def _read_or_repair(self, question: Question, call: Call, reply: Reply, id: str) -> Answer:
         """Parse the reply; while that fails and repairs are left, send a repair request and parse its reply."""
@@ -229,8 +256,8 @@ class AgentRuntime(Generic[SettingsT]):
             else:
                 turn = self._turn(id, question, replies, content, value, model.label)
                 self.publish_turn(turn)
-                told = _warnings(question, replies, content, call)
-                return Answer(turn, (*model.warnings, *told), replies[-1].tokens)
+                warnings = _warnings(question, replies, content, calls)
+                return Answer(turn, (*model.warnings, *warnings), replies[-1].tokens)
 
     async def _repair_first_sample(
         self, question: Question, sampled: Sequence[SampledReply], id: str
@@ -258,8 +285,8 @@ class AgentRuntime(Generic[SettingsT]):
         """Make the turn of the last reply, with the usage of all of them: a repaired reply was paid for as well."""
         usage, order = total_usage(reply.usage for reply in replies), self.turn_ids.order
         # Values always refer to the task's order of the answers, the words to the order that the agent was shown.
-        told = swapped(value) if order == 2 else value
-        turn = turn_without_model(question.round, question.agent, question.role, content, told)
+        in_task_order = swapped(value) if order == 2 else value
+        turn = turn_without_model(question.round, question.agent, question.role, content, in_task_order)
         # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
         turn = written_by({"id": id, **turn}, replies[-1].model or model, usage)
         if scale := question.form.scale:
@@ -298,7 +325,7 @@ class AgentRuntime(Generic[SettingsT]):
         }
 
     def _asks_for_json(self, model: LoadedModel) -> bool:
-        return self.settings.structured == "auto" and model.takes_structure()
+        return self.settings.structured == "auto" and model.form != "text"
 
     def _sampling_temperature(self, question: Question) -> float:
         """Return the temperature in the model's name, else that of the settings, else ``SAMPLING_TEMPERATURE``."""
@@ -337,79 +364,82 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
         raise ReplyError(reply.problem or "The reply was cut off by the length limit.", answer, "cut_off")
     if reply.problem and not reply.text:
         raise ReplyError(reply.problem, "", "missing")
-    return form.read(reply.text, reply.fields)
+    content, value = form.read(reply.text, reply.fields)
+    return (f"{content.rstrip()} {CUT_OFF}" if _is_half_a_speech(form, reply) else content), value
 
 
-def _unread_warnings(question: Question, turns: Sequence[Turn]) -> tuple[str, ...]:
-    unread = sum(turn["value"] is None for turn in turns)
-    if not unread:
-        return ()
-    samples = f"{unread} of {len(turns)} samples could not be read and were left out"
-    return (f"{question.agent}, round {question.round}: {samples}",)
+CUT_OFF = "[cut off]"
+"""Marks the end of a speech that ran into its length limit."""
 
 
-def _warnings(question: Question, replies: list[Reply], content: str, call: Call) -> tuple[str, ...]:
-    who = f"{question.agent}, round {question.round}"
-    again = f"{who}: the reply was asked for again {len(replies) - 1} time(s)"
-    return (*((again,) if len(replies) > 1 else ()), *copy_warning(who, content, call.messages))
+def _is_half_a_speech(form: OutputSchema, reply: Reply) -> bool:
+    return reply.cut_off and isinstance(form, TextSchema)
 
 
-class SampledReply(NamedTuple):
-    """Pair a reply with the call that it answers."""
+def _warnings(question: Question, replies: list[Reply], content: str, calls: Sequence[Call]) -> Iterator[str]:
+    """Yield what a reader should know of an agent's turn, which took these calls and their replies."""
+    who = question.who
+    if len(replies) > 1:
+        yield ASKED_AGAIN.of(who, times=len(replies) - 1)
+    if _is_half_a_speech(question.form, replies[-1]):
+        yield SPEECH_CUT_OFF.of(who)
+    yield from copied_words(who, content, " ".join(message.text for message in calls[0].messages))
+    for call, reply in zip(calls, replies, strict=True):
+        yield from _prompt_warning(who, call, reply)
 
-    call: Call
-    reply: Reply
+
+def _prompt_warning(who: str, call: Call, reply: Reply) -> Iterator[str]:
+    """Yield a warning where the server counted far fewer tokens than the prompt can have: it may have cut it."""
+    # Blanks in a row may be one token.
+    sent = sum(len(" ".join(message.text.split())) for message in call.messages)
+    if sent >= _LONG_PROMPT and 0 < reply.usage.input_tokens * _MOST_CHARACTERS < sent:
+        yield PROMPT_CUT.of(who, counted=reply.usage.input_tokens, sent=sent)
 
 
-async def draw_samples(call: Call, size: int) -> list[SampledReply]:
-    """Get ``size`` replies to one call, each with a sample number of its own, which is part of a call's identity.
+_MOST_CHARACTERS, _LONG_PROMPT = 12, 8000
+"""Characters to a token, three times as many as in English; and of the shortest prompt whose count is looked at."""
 
-    Raises:
-        ModelCallError: as ``send``, the first in order, and only when all calls have ended.
+
+def repair_conversation(
+    asked: Sequence[BaseMessage], prompts: Prompts, error: ReplyError, form: str
+) -> list[BaseMessage]:
+    """Return the conversation that asks for a reply again; ``form`` is how the agent was told to answer.
+
+    A reply that was cut off is not sent back: a model that has run into a loop goes on with it when it sees it, and the
+    loop may fill its context. Nothing stands in its place either, since a small model repeats that as its reply. It is
+    asked for the value alone, at the end of the message that it has answered.
     """
-    sampled = await _sample_in_one_request(call, size) if size > 1 and call.model.gives(SEVERAL) else []
-    return [*sampled, *await _sample_in_parallel(call, range(len(sampled) + 1, size + 1))]
+    cut_off = error.fault == "cut_off"
+    request = prompts.render("shared/repair", problem=error.problem, form=form, cut_off=cut_off)
+    # Some providers refuse an assistant's message without text, and two messages of one role in a row.
+    if cut_off:
+        return [*asked[:-1], HumanMessage(f"{asked[-1].text}\n\n{request}")]
+    return [*asked, AIMessage(error.reply or "(no text)"), HumanMessage(request)]
 
 
-async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
-    """Ask for all replies with the parameter ``n``, so that the prompt is paid once.
+def value_alone(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a reply's schema without the fields for prose, where something else is left that says enough.
 
-    There may be fewer than asked for, or none where the provider refuses the parameter.
+    >>> fields = {"reasoning": {"type": "string"}, "score": {"type": "number"}}
+    >>> value_alone({"title": "score_reply", "properties": fields})["properties"]
+    {'score': {'type': 'number'}}
     """
-    request = _with_sample_number(replace(call, parameters={**call.parameters, SEVERAL: size}), 1)
-    try:
-        first = await send(request)
-    except UnsupportedParameterError:
-        return []
-    if not first.others:
-        # Some servers ignore the parameter without a word.
-        call.model.drop(SEVERAL, request.parameters)
-    elif len(first.others) + 1 < size:
-        call.model.warn(
-            f"{call.model.label} gave fewer replies to one request than asked for; the rest was asked for"
-        )
-    return [SampledReply(request, reply) for reply in [first, *first.others][:size]]
+    if schema is None:
+        return None
+    kept = {
+        name: about
+        for name, about in schema["properties"].items()
+        if about.get("type") != "string" or "enum" in about
+    }
+    # A bare flag is no critique: an objection without its words helps nobody.
+    if all(about.get("type") == "boolean" for about in kept.values()):
+        brief = {
+            name: {**about, "maxLength": _BRIEF} if about.get("type") == "string" else about
+            for name, about in schema["properties"].items()
+        }
+        return {**schema, "properties": brief}
+    return {**schema, "properties": kept, "required": list(kept)}
 
 
-async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[SampledReply]:
-    calls = [_with_sample_number(_with_own_seed(call, number), number) for number in numbers]
-    # An exception is raised below, when all calls have ended: otherwise it would leave calls that are being paid for.
-    replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
-    for reply in replies:
-        if isinstance(reply, BaseException):
-            raise reply
-    return [
-        SampledReply(sent, reply)
-        for sent, reply in zip(calls, replies, strict=True)
-        if isinstance(reply, Reply)
-    ]
-
-
-def _with_sample_number(call: Call, number: int) -> Call:
-    return replace(call, metadata={**call.metadata, "sample": number})
-
-
-def _with_own_seed(call: Call, number: int) -> Call:
-    # With the same seed in every call, all samples would be the same reply.
-    seed = call.model.seed
-    return call if seed is None else replace(call, parameters={**call.parameters, "seed": seed + number - 1})
+_BRIEF = 500
+"""Characters, somewhat more than the 60 words that a repair request speaks of."""

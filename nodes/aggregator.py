@@ -18,14 +18,6 @@ async def aggregator(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> 
     """
     round, side = state["round"], side_of_agent(state["agent"])
     own = runtime.prompts.instruction("courtroom/aggregator", side=side, other=3 - side, round=round)
-    answer = await runtime.ask(
-        Question(
-            agent=state["agent"],
-            role="aggregator",
-            round=round,
-            prompt=court_prompt(state, runtime.prompts, own, record_of(state, side, round)),
-            form=TextSchema(),
-            details=court_details(side=side),
-        )
-    )
-    return answer.update
+    prompt = court_prompt(state, runtime.prompts, own, record_of(state, side, round))
+    question = Question(state["agent"], "aggregator", round, prompt, TextSchema(), court_details(side=side))
+    return (await runtime.ask(question)).update

@@ -10,25 +10,28 @@ import math
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, NamedTuple
 from weakref import WeakKeyDictionary
 
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ..state.errors import UsageError
+from ..state.protocols import Protocol
 from ..state.redaction import HIDDEN, redact_all
 from ..state.settings import ModelSpec, Settings, SettingsT, resolve_settings
 from ..state.settings.base_settings import explicitly_set
-from .agent_runtime import AgentRuntime, TurnIds
+from ..state.tasks import TaskKind
+from .agent_runtime import AgentRuntime, Publish, TurnIds
 from .models import prices, resolver
 from .models.loaded_model import LoadedModel
-from .models.resolver import OwnModel
+from .models.model_chains import check_chain, choices, resolved
 from .prompt_context import Prompts
-from .server_rules import check_caller
+from .server_rules import check_caller, check_size, is_on_server
 
 DEFAULT_TEMPERATURE = 0.0
 """Used with a model chosen by name, where neither it nor the settings say otherwise (DEBATE, E.1; ChatEval, 3.1)."""
@@ -38,6 +41,36 @@ Model = str | dict[str, Any] | ModelSpec | Runnable[Any, Any]
 
 Models = Model | Mapping[str, Model]
 """One model for all, or from a role, one agent's name, or ``"*"`` for all others, to a model."""
+
+
+class OwnModel:
+    """Hold a model object of the caller's own: a chat model, or a runnable made of chat models."""
+
+    def __init__(self, model: object) -> None:
+        """Take the object.
+
+        Raises:
+            UsageError: it is no model.
+        """
+        self.model = check_chain(model)
+        self._loaded: dict[str, LoadedModel] = {}
+
+    @cached_property
+    def is_configurable(self) -> bool:
+        """Whether a config chooses among models, or parameters of one."""
+        return bool(choices(self.model, {}))
+
+    def loaded(self) -> LoadedModel:
+        """Return the model as the running config chooses it; the same choice is the same loaded model.
+
+        Raises:
+            UsageError: the config chooses no model that can be made.
+        """
+        config = ensure_config()
+        key = choices(self.model, config) if self.is_configurable else ""
+        if key not in self._loaded:
+            self._loaded[key] = resolver.wrap(resolved(self.model, config))
+        return self._loaded[key]
 
 
 def split_models(
@@ -70,6 +103,12 @@ def by_role(models: Models | None) -> Mapping[str, Any]:
         return {}
     # A name with its parameters is a mapping, too; no role is called ``name``.
     return models if isinstance(models, Mapping) and "name" not in models else {"*": models}
+
+
+def is_role(name: str, roles: Sequence[str]) -> bool:
+    """Tell whether a name is a role, one agent of a role (``juror_1``), or ``*`` for all."""
+    # ``advocate_1_3`` is an agent of the role ``advocate``.
+    return name == "*" or name in roles or re.sub(r"(_\d+)+$", "", name) in roles
 
 
 def _is_name(model: object) -> bool:
@@ -122,32 +161,43 @@ class BoundJudge(Generic[SettingsT]):
     """Hold a protocol with the settings and models that were given to ``build``, and make the runtime of each run.
 
     Attributes:
-        protocol: the protocol's name.
-        roles: roles that can have a model.
+        record: what the package knows of the protocol.
+        roles: roles that can have a model: the record's, unless a wrapper says which.
         bound: the settings given to ``build``.
+        source_digest: of the file that defines the protocol, where no version of a package tells which one it is.
     """
+
+    source_digest = ""
 
     def __init__(
         self,
-        protocol: str,
-        roles: Sequence[str],
+        record: Protocol[SettingsT],
         bound: SettingsT,
         own: Mapping[str, OwnModel],
-        templates: Path | None = None,
+        roles: Sequence[str] | None = None,
     ):
-        self.protocol = protocol
-        self.roles = roles
+        self.record = record
+        self.roles = record.roles if roles is None else roles
         self.bound = bound
-        self.templates = templates
         self._own = own
         self._asks_config = any(model.is_configurable for model in own.values())
         # By the identity of the context, which cannot change: most runs have none, and these have all in common.
         self._runs: OrderedDict[int, PreparedRun[SettingsT]] = OrderedDict()
-        self._prompts: dict[str | None, Prompts] = {None: Prompts.bundled(templates)}
+        self._prompts: dict[str | None, Prompts] = {None: Prompts.bundled(record.templates)}
         # Told here where it can be: a graph that is built inside a run must not read files on the event loop.
         if bound.prompts is not None and var_child_runnable_config.get() is None:
-            self._prompts[bound.prompts] = Prompts.load(bound.prompts, templates)
+            self._prompts[bound.prompts] = Prompts.load(bound.prompts, record.templates)
         self._check_roles([*bound.models, *own])
+
+    @property
+    def protocol(self) -> str:
+        """The protocol's name."""
+        return self.record.name
+
+    @property
+    def templates(self) -> Path | None:
+        """The folder of the protocol's own templates; None where all are bundled."""
+        return self.record.templates
 
     def settings(self, context: object) -> SettingsT:
         """Return the settings of a run with this context; see ``resolve_settings``."""
@@ -161,7 +211,7 @@ class BoundJudge(Generic[SettingsT]):
             begun: the settings in the state of a thread that has begun, with which it goes on.
 
         Raises:
-            UsageError: settings that the thread was not begun with.
+            UsageError: settings that the thread was not begun with, or more than callers of a server may ask for.
             InputError: settings that cannot go together.
         """
         run = self._runs.get(id(context))
@@ -169,6 +219,9 @@ class BoundJudge(Generic[SettingsT]):
         if run is None or run.context is not context or run.begun != begun:
             in_force = context if begun is None else continued(type(self.bound), context, begun)
             run = PreparedRun(context, begun, in_force, resolve_settings(self.bound, in_force))
+            if isinstance(in_force, type(self.bound)) and is_on_server():
+                check_size("characters", in_force)
+                self.check_calls(run.settings)
             self._runs[id(context)] = run
             if len(self._runs) > RUNS_KEPT:
                 self._runs.popitem(last=False)
@@ -177,7 +230,7 @@ class BoundJudge(Generic[SettingsT]):
     async def runtime(
         self,
         context: object,
-        publish: Callable[[Any], None],
+        publish: Publish,
         turn_ids: TurnIds | None = None,
         begun: Mapping[str, Any] | None = None,
         begins: bool = True,
@@ -186,7 +239,7 @@ class BoundJudge(Generic[SettingsT]):
 
         Args:
             context: of the run.
-            publish: where its turns are streamed to.
+            publish: the stream of its graph.
             turn_ids: numbers the turns, where some were said before.
             begun: as for ``run``.
             begins: whether the run begins here; the environment, which may hold a new key, is looked at then, and
@@ -201,6 +254,17 @@ class BoundJudge(Generic[SettingsT]):
         if loaded is None or time.monotonic() >= loaded.until:
             loaded = await self._loaded(run, loop, loaded)
         return AgentRuntime(run.settings, loaded.prompts, loaded.models, publish, turn_ids or TurnIds())
+
+    def check_calls(self, settings: SettingsT, *kinds: TaskKind) -> None:
+        """Check how many calls a run with these settings takes, where it is one of a server.
+
+        Raises:
+            UsageError: more than its callers may ask for. What is bound is allowed, however much it takes.
+        """
+        if is_on_server():
+            check_size(
+                "calls", self.record.most_calls(settings, *kinds), self.record.most_calls(self.bound, *kinds)
+            )
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role as bound by ``build``; ``"*"`` stands for all others."""
@@ -269,7 +333,7 @@ class BoundJudge(Generic[SettingsT]):
     def _check_roles(self, named: Sequence[str] | Mapping[str, Any]) -> None:
         """Raise UsageError for a name that is not ``*``, a role, or an agent of one (``juror_2``, ``advocate_1_3``)."""
         for name in named:
-            if name != "*" and name not in self.roles and re.sub(r"(_\d+)+$", "", name) not in self.roles:
+            if not is_role(name, self.roles):
                 raise UsageError(
                     f"{self.protocol} has no role {name!r}; its roles are {', '.join(self.roles)} (and * for all)"
                 )

@@ -47,15 +47,7 @@ async def _written(
 ) -> dict[str, Any]:
     first = not state["scores"]
     own = runtime.prompts.instruction("debate/commander", recipient=to, first=first)
-    last = None if first else state["scores"][-1]
-    answer = await runtime.ask(
-        Question(
-            agent="commander",
-            role="commander",
-            round=round,
-            prompt=build_prompt(state, runtime.prompts, own, debate_turns(state)),
-            form=TextSchema(),
-            details={**call_metadata(task_of(state)), "last_value": last},
-        )
-    )
-    return answer.update
+    prompt = build_prompt(state, runtime.prompts, own, debate_turns(state))
+    details = {**call_metadata(task_of(state)), "last_value": None if first else state["scores"][-1]}
+    question = Question("commander", "commander", round, prompt, TextSchema(), details)
+    return (await runtime.ask(question)).update

@@ -25,14 +25,7 @@ async def summarizer(state: JudgeState, runtime: AgentRuntime[SamreSettings]) ->
     """
     latest = state["scores"][-1]
     own = runtime.prompts.instruction("courtroom/summarizer", latest=totals_so_far([latest]))
-    answer = await runtime.ask(
-        Question(
-            agent="summarizer",
-            role="summarizer",
-            round=state["round"],
-            prompt=court_prompt(state, runtime.prompts, own, memory(state)),
-            form=TextSchema(),
-            details=court_details(last_value=latest),
-        )
-    )
-    return answer.update
+    prompt = court_prompt(state, runtime.prompts, own, memory(state))
+    details = court_details(last_value=latest)
+    question = Question("summarizer", "summarizer", state["round"], prompt, TextSchema(), details)
+    return (await runtime.ask(question)).update

@@ -153,8 +153,8 @@ def read_points(reply: str, side: int | None = None) -> Points:
     >>> read_points("Relevance: [18, 15]\\nAccuracy: [17, 12]")
     [None, None]
     """
-    found = {(answer, criterion): value for _, answer, criterion, value in _stated_points(reply, side)}
-    return [_complete(found, answer) for answer in SIDES]
+    points = {(answer, criterion): value for _, answer, criterion, value in _stated_points(reply, side)}
+    return [_complete(points, answer) for answer in SIDES]
 
 
 def points_off_scale(reply: str, shown: Shown) -> str | None:
@@ -206,13 +206,13 @@ def _values(text: str, side: int | None) -> list[tuple[int, float]]:
     pair = _PAIR.match(text)
     if pair:
         return [(answer, float(pair[answer])) for answer in SIDES]
-    one = _ONE.match(text)
-    return [(side, float(one[1]))] if one and side else []
+    single = _ONE.match(text)
+    return [(side, float(single[1]))] if single and side else []
 
 
-def _complete(found: dict[tuple[int, int], float], answer: int) -> list[float] | None:
+def _complete(stated: dict[tuple[int, int], float], answer: int) -> list[float] | None:
     # A missing criterion counts as 0, which is below the lowest number of points and so fails the check.
-    points = [found.get((answer, criterion), 0) for criterion in range(len(CRITERIA))]
+    points = [stated.get((answer, criterion), 0) for criterion in range(len(CRITERIA))]
     return points if all(LOWEST <= value <= HIGHEST for value in points) else None
 
 
@@ -290,14 +290,16 @@ class TotalsSchema(PairSchema):
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         asked_for = ("reasoning", "feedback") if self.feedback else ("reasoning",)
         # Feedback that repeats the reasoning word for word is kept once.
-        said = [*filter(None, dict.fromkeys(read_words(fields, key) for key in asked_for))]
+        lines = [*filter(None, dict.fromkeys(read_words(fields, key) for key in asked_for))]
         if points := _read_points(fields, self._names, raw):
             first, second = points[::2], points[1::2]
             criteria = CRITERIA_WITHOUT_OPPONENT if self.explained else CRITERIA
             rows = zip(criteria, first, second, strict=True)
-            said += [f"{criterion.name}: [{one:g}, {other:g}]" for criterion, one, other in rows]
+            lines += [
+                f"{criterion.name}: [{of_first:g}, {of_second:g}]" for criterion, of_first, of_second in rows
+            ]
             fields = {"score_1": sum(first), "score_2": sum(second)}
-        return super().from_fields({**fields, "reasoning": "\n".join(said)}, raw)
+        return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
 
     def from_text(self, text: str) -> Value:
         _refuse_points_off_scale(text, self.shown)
@@ -324,13 +326,13 @@ class TotalSchema(ScoreSchema):
         return object_schema("total_reply", reasoning=reasons, **points)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        said = [*filter(None, [read_words(fields, "reasoning")])]
+        lines = [*filter(None, [read_words(fields, "reasoning")])]
         if points := _read_points(fields, _POINTS_OF_ONE, raw):
-            said += [
+            lines += [
                 f"{criterion.name}: {value:g}" for criterion, value in zip(CRITERIA, points, strict=True)
             ]
             fields = {"score": sum(points)}
-        return super().from_fields({**fields, "reasoning": "\n".join(said)}, raw)
+        return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
 
     def from_text(self, text: str) -> Value:
         _refuse_points_off_scale(text, self.shown)

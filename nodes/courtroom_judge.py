@@ -69,17 +69,9 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
         "courtroom/feedback", round=round, rounds=settings.rounds, totals=totals
     )
     record = [*presented_defences(state, round), *_rulings(state, round)]
-    answer = await runtime.ask(
-        Question(
-            agent="judge",
-            role="judge",
-            round=round,
-            prompt=court_prompt(state, runtime.prompts, own, record),
-            form=TextSchema(),
-            details=court_details(last_value=state["scores"][-1]),
-        )
-    )
-    return answer.update
+    prompt = court_prompt(state, runtime.prompts, own, record)
+    details = court_details(last_value=state["scores"][-1])
+    return (await runtime.ask(Question("judge", "judge", round, prompt, TextSchema(), details))).update
 
 
 _WITH_FEEDBACK = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
@@ -92,18 +84,10 @@ async def _judged(
     form: TotalsSchema,
     record: Sequence[Turn] | None = None,
 ) -> dict[str, Any]:
-    scores = state["scores"]
-    answer = await runtime.ask(
-        Question(
-            agent="judge",
-            role="judge",
-            # The judge without a debate is asked while the state still says round 0.
-            round=max(state["round"], 1),
-            prompt=court_prompt(state, runtime.prompts, own, record),
-            form=form,
-            details=court_details(last_value=scores[-1] if scores else None),
-        )
-    )
+    prompt = court_prompt(state, runtime.prompts, own, record)
+    details = court_details(last_value=state["scores"][-1] if state["scores"] else None)
+    # The judge without a debate is asked while the state still says round 0.
+    answer = await runtime.ask(Question("judge", "judge", max(state["round"], 1), prompt, form, details))
     return {**answer.update, "warnings": [*answer.warnings, *_sums(answer.turn)]}
 
 

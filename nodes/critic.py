@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.settings.debate_settings import PERSONAS
+from ..state.verdict_warnings import COPIED_DECLARATION, EMPTY_OBJECTION
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import CritiqueSchema
-from .prompt_context import Instruction, build_prompt, call_metadata, commander_message, debate_turns, task_of
+from .prompt_context import call_metadata, debate_prompt, task_of
+from .replies.own_words import has_words
 
 
 async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
@@ -19,28 +22,34 @@ async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     message. Its declaration of no issue is the turn's value.
     """
     settings = runtime.settings
-    own = _instruction(runtime).after(commander_message(state))
-    details = {
-        **call_metadata(task_of(state)),
-        "persona": settings.persona,
-        "last_value": state["scores"][-1],
-    }
-    answer = await runtime.ask(
-        Question(
-            agent="critic",
-            role="critic",
-            round=state["round"],
-            prompt=build_prompt(state, runtime.prompts, own, debate_turns(state)),
-            form=CritiqueSchema(literal=settings.termination == "substring"),
-            details=details,
-        )
-    )
-    return answer.update
+    if settings.persona in PERSONAS:
+        prompt = debate_prompt(state, runtime.prompts, f"debate/critic_{settings.persona}")
+    else:
+        prompt = debate_prompt(state, runtime.prompts, "debate/critic_own", persona=settings.persona)
+    about = {"persona": settings.persona, "last_value": state["scores"][-1]}
+    details = {**call_metadata(task_of(state)), **about}
+    form = CritiqueSchema(literal=settings.termination == "substring")
+    question = Question("critic", "critic", state["round"], prompt, form, details)
+    answer = await runtime.ask(question)
+    content, facts = answer.turn["content"], {"who": question.who, "words": answer.turn["content"][:80]}
+    warnings = list(answer.warnings)
+    if answer.turn["value"] is False and not has_words(content):
+        warnings.append(EMPTY_OBJECTION.of(**facts))
+    # What it is told to write, in either form; quoted texts stand in fences elsewhere.
+    told = [prompt.system, prompt.messages("", "shared_prefix")[1].removeprefix(prompt.shared)]
+    told += [runtime.prompts.render(form.template, structured=structured) for structured in (True, False)]
+    if answer.turn["value"] is True and is_copied(content, " ".join(told)):
+        warnings.append(COPIED_DECLARATION.of(**facts))
+    return {**answer.update, "warnings": warnings}
 
 
-def _instruction(runtime: AgentRuntime[DebateSettings]) -> Instruction:
-    """Return the instruction of a known persona, or the one that holds a description of the caller's own."""
-    persona = runtime.settings.persona
-    if persona in PERSONAS:
-        return runtime.prompts.instruction(f"debate/critic_{persona}")
-    return runtime.prompts.instruction("debate/critic_own", persona=persona)
+def is_copied(declaration: str, prompt: str) -> bool:
+    """Tell whether a declaration says nothing beside its token but sentences of the prompt.
+
+    >>> told = "To declare it, write NO ISSUE on a line of its own; otherwise leave these words out."
+    >>> [is_copied(words, f"You are the Critic. {told}") for words in (told, "NO ISSUE", "I agree.\\nNO ISSUE")]
+    [True, False, False]
+    """
+    parts = (" ".join(part.split()) for part in re.split(r"(?<=[.!?])\s|\n", declaration))
+    sentences = [part for part in parts if len(part) > len("**NO ISSUES.**")]
+    return bool(sentences) and all(part in " ".join(prompt.split()) for part in sentences)

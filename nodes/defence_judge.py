@@ -45,15 +45,10 @@ async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) 
         "totals": totals_so_far(state["scores"]),
     }
     own = runtime.prompts.instruction("courtroom/judge_of_one", side=side, **given)
+    prompt = court_prompt(state, runtime.prompts, own, defence)
+    form = TotalSchema(LOWEST_TOTAL, HIGHEST_TOTAL)
     answer = await runtime.ask(
-        Question(
-            agent=state["agent"],
-            role="judge",
-            round=state["round"],
-            prompt=court_prompt(state, runtime.prompts, own, defence),
-            form=TotalSchema(LOWEST_TOTAL, HIGHEST_TOTAL),
-            details=court_details(side=side),
-        )
+        Question(state["agent"], "judge", state["round"], prompt, form, court_details(side=side))
     )
     return {**answer.update, "warnings": [*answer.warnings, *_sums(answer.turn)]}
 

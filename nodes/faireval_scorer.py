@@ -19,17 +19,9 @@ async def scorer(state: AgentState, runtime: AgentRuntime[FairEvalSettings]) -> 
     Shown: the question, both answers, the criteria.
     """
     task = task_of(state)
-    samples = await runtime.sample(
-        Question(
-            agent="scorer",
-            role="scorer",
-            round=1,
-            prompt=build_prompt(state, runtime.prompts, runtime.prompts.instruction("faireval/scorer")),
-            form=score_schema(task),
-            details=call_metadata(task),
-        ),
-        runtime.settings.k,
-    )
+    prompt = build_prompt(state, runtime.prompts, runtime.prompts.instruction("faireval/scorer"))
+    question = Question("scorer", "scorer", 1, prompt, score_schema(task), call_metadata(task))
+    samples = await runtime.sample(question, runtime.settings.k)
     return {"transcript": list(samples.turns), "warnings": list(samples.warnings)}
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..state.aggregation import Expectation, expected_from_samples, expected_score, score_tokens
-from ..state.errors import UsageError
+from ..state.errors import ReplyError, UsageError
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
-from ..state.tasks import ScoreTask
+from ..state.tasks import ScoreTask, is_rubric
 from ..state.transcript import Score, Turn
+from ..state.verdict_warnings import NO_LOGPROBS, OFF_SCALE
 from .agent_runtime import AgentRuntime, Answer, Question
 from .models.call import UnsupportedParameterError
 from .models.capabilities import CHOICES, LOGPROBS
@@ -22,6 +23,9 @@ from .verdicts import Decision, nearest
 
 TOP_LOGPROBS = 20
 """The most that OpenAI's chat completions return."""
+
+NOTABLE, MOST_OFF_SCALE = 0.2, 0.5
+"""The share of probability off the scale that is warned of, and that above which the rest says nothing of the score."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +60,14 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dic
     # Steps from the settings go first; with them, the graph has no planner's steps in its state.
     steps = list(runtime.settings.steps) or state["details"]["steps"]
     weighted = await _weighted_score(_question(task, steps, runtime), task, runtime)
-    found = weighted.expectation
+    expected = weighted.expectation
     return {
         "transcript": list(weighted.turns),
         "warnings": list(weighted.warnings),
         "details": {
             **weighted.details,
-            "expected": found.value,
-            "distribution": found.by_name,
+            "expected": expected.value,
+            "distribution": expected.by_name,
             "steps": steps,
         },
     }
@@ -100,20 +104,12 @@ def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEval
     prompts, aspect = runtime.prompts, task.aspect
     form = RatingSchema(aspect)
     texts = {"source": task.source, "fact": task.fact, "candidate": task.candidate}
-    material = prompts.render("geval/task", aspect=aspect, steps=steps, **texts)
-    return Question(
-        agent="scorer",
-        role="scorer",
-        round=1,
-        prompt=Prompt(
-            system=prompts.render("geval/system"),
-            shared=f"{rubric(aspect, prompts)}\n\n{material}",
-            own=prompts.instruction("geval/scorer", aspect=aspect),
-        ),
-        form=form,
-        details=call_metadata(task),
-        parameters={CHOICES: form.choices},
-    )
+    followed = bool(runtime.settings.steps) or is_rubric(aspect)
+    material = prompts.render("geval/task", aspect=aspect, steps=steps, rubric=followed, **texts)
+    shared = f"{rubric(aspect, prompts)}\n\n{material}"
+    own = prompts.instruction("geval/scorer", aspect=aspect)
+    prompt = Prompt(prompts.render("geval/system"), shared, own)
+    return Question("scorer", "scorer", 1, prompt, form, call_metadata(task), {CHOICES: form.choices})
 
 
 async def _weighted_score(
@@ -143,20 +139,30 @@ async def _by_logprobs(
 ) -> WeightedScore:
     model = runtime.model_of(question.role)
     if not model.gives(LOGPROBS):
-        raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities")
+        raise NoProbabilitiesError(NO_LOGPROBS.of(model=model.label))
     wanted = {LOGPROBS: True, "top_logprobs": TOP_LOGPROBS}
     asked = replace(question, parameters={**question.parameters, **wanted})
     try:
         answer = await runtime.ask(asked)
     except UnsupportedParameterError as error:
-        raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities") from error
+        raise NoProbabilitiesError(NO_LOGPROBS.of(model=model.label)) from error
     if answer.tokens is None:
         model.drop(LOGPROBS, asked.parameters)
         # Some servers ignore the parameter without a word; it is not sent again.
-        raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities", [answer.turn])
-    found = _expected(answer, task)
-    details = {"weighting": "logprobs", "mass_dropped": found.dropped}
-    return WeightedScore(found, [answer.turn], answer.warnings, details)
+        raise NoProbabilitiesError(NO_LOGPROBS.of(model=model.label), [answer.turn])
+    expected, warnings = _expected(answer, task), answer.warnings
+    told = OFF_SCALE.of(question.who, share=expected.dropped)
+    if expected.dropped > MOST_OFF_SCALE and runtime.settings.weighting == "logprobs":
+        problem = f"{told}: take weighting=auto or weighting=sampling."
+        off_scale = ReplyError(problem, answer.turn["content"], "off_scale")
+        off_scale.turn = answer.turn
+        raise off_scale
+    if expected.dropped > MOST_OFF_SCALE:
+        raise NoProbabilitiesError(told, [answer.turn])
+    if expected.dropped >= NOTABLE:
+        warnings = (*warnings, told)
+    details = {"weighting": "logprobs", "mass_dropped": expected.dropped}
+    return WeightedScore(expected, [answer.turn], warnings, details)
 
 
 def _expected(answer: Answer, task: ScoreTask) -> Expectation:
@@ -174,6 +180,8 @@ def _expected(answer: Answer, task: ScoreTask) -> Expectation:
 
 async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) -> WeightedScore:
     samples = await runtime.sample(question, runtime.settings.samples)
-    found = expected_from_samples(value for turn in samples.read if isinstance(value := turn["value"], float))
+    expected = expected_from_samples(
+        value for turn in samples.read if isinstance(value := turn["value"], float)
+    )
     details = {"weighting": "sampling", "samples": len(samples.turns), "unread_samples": samples.unread}
-    return WeightedScore(found, samples.turns, samples.warnings, details)
+    return WeightedScore(expected, samples.turns, samples.warnings, details)

@@ -7,6 +7,7 @@ from typing import Any
 from ..state.errors import ReplyError
 from ..state.graph_state import AgentState
 from ..state.settings import SamreSettings
+from ..state.verdict_warnings import VOID_VOTE
 from .agent_runtime import AgentRuntime, Question
 from .court_summarizer import memory
 from .courtroom import HIGHEST, LOWEST, court_details, court_prompt
@@ -23,7 +24,10 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
         return (await runtime.ask(_question(state, runtime))).update
     except ReplyError as error:
         turns = [error.turn] if error.turn else []
-        return {"transcript": turns, "warnings": [f"{error.agent}: void vote. {error.problem}"]}
+        return {
+            "transcript": turns,
+            "warnings": [VOID_VOTE.of(error.agent or "juror", problem=error.problem)],
+        }
 
 
 def backgrounds_of(settings: SamreSettings) -> dict[str, str]:
@@ -42,11 +46,6 @@ def _question(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> Questi
     given = {"number": number, "jurors": settings.jurors, "background": background}
     own = runtime.prompts.instruction(f"courtroom/juror_{settings.ballot}", **given)
     form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
-    return Question(
-        agent=state["agent"],
-        role="juror",
-        round=state["round"],
-        prompt=court_prompt(state, runtime.prompts, own, memory(state)),
-        form=form,
-        details=court_details(low=LOWEST, high=HIGHEST, background=background),
-    )
+    prompt = court_prompt(state, runtime.prompts, own, memory(state))
+    details = court_details(low=LOWEST, high=HIGHEST, background=background)
+    return Question(state["agent"], "juror", state["round"], prompt, form, details)

@@ -12,7 +12,6 @@ the schema, a text and a person may give one, and no value is ever rounded.
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,9 +22,11 @@ from ..state.errors import ReplyError
 from ..state.transcript import Score
 from .replies import Shown, contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
 from .replies.json_fields import is_repeated, stated_object, whole_object
-from .replies.reading import bounded, repeated
+from .replies.own_words import has_words
 from .replies.reasoning import possible_answers
 from .replies.shown import NOTHING
+from .replies.statements import bounded, repeated
+from .replies.steps import read_steps
 
 Value = float | list[float] | bool | str | None
 
@@ -150,7 +151,7 @@ class ScoreSchema(OutputSchema):
 
     def limits(self) -> dict[str, Any]:
         whole = bool(whole_numbers(self.low, self.high))
-        return {"low": f"{self.low:g}", "high": f"{self.high:g}", "whole": whole}
+        return {"low": f"{self.low:g}", "high": f"{self.high:g}", "whole": whole, "metric": self.aspect}
 
     @property
     def scale(self) -> tuple[float, float] | None:
@@ -201,6 +202,8 @@ class CritiqueSchema(OutputSchema):
         flag = fields.get("no_issue")
         if not isinstance(flag, bool):
             raise ReplyError("The field no_issue is not true or false.", raw, "missing")
+        # A number in place of words is no declaration, whatever flag stands beside it.
+        flag = flag and (not words or has_words(words))
         satisfied = flag or (self.literal and contains_no_issue(words, shown=self.shown))
         if not satisfied and not words:
             raise ReplyError("The reply objects without saying to what.", raw, "empty")
@@ -215,8 +218,9 @@ class CritiqueSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class TextSchema(OutputSchema):
-    """Ask for plain text without a value."""
+    """Ask for plain text without a value; one that was cut off is kept, unless it is to be ``whole``."""
 
+    whole: bool = False
     name: ClassVar[str] = "text"
     template: ClassVar[str] = "shared/form_text"
 
@@ -225,23 +229,8 @@ class TextSchema(OutputSchema):
             raise ReplyError("The reply is empty.", text, "empty")
         return None
 
-    def after_cut_off(self) -> OutputSchema:
-        return BriefTextSchema(shown=self.shown)
-
-
-@dataclass(frozen=True)
-class BriefTextSchema(TextSchema):
-    """Ask for a text as JSON, where its length can be bounded: a small model may else write on without end."""
-
-    def schema(self) -> dict[str, Any]:
-        return object_schema("text_reply", text=prose("The message."))
-
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        text = read_words(fields, "text")
-        return text, self.from_text(text)
-
-    def after_cut_off(self) -> OutputSchema:
-        return self
+    def is_whole(self, text: str) -> bool:
+        return not self.whole and bool(text.strip())
 
 
 @dataclass(frozen=True)
@@ -299,8 +288,8 @@ class BriefStepsSchema(StepsSchema):
         return object_schema("steps_reply", steps=steps)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        found = fields.get("steps")
-        steps = [" ".join(str(step).split()) for step in found] if isinstance(found, list) else []
+        listed = fields.get("steps")
+        steps = [" ".join(str(step).split()) for step in listed] if isinstance(listed, list) else []
         text = "\n".join(f"{number}. {step}" for number, step in enumerate(filter(None, steps), start=1))
         return text, self.from_text(text)
 
@@ -330,7 +319,7 @@ class RatingSchema(OutputSchema):
         return [*range(math.ceil(self.aspect.low), math.floor(self.aspect.high) + 1)]
 
     def limits(self) -> dict[str, Any]:
-        return {"low": f"{self.aspect.low:g}", "high": f"{self.aspect.high:g}"}
+        return {"low": f"{self.aspect.low:g}", "high": f"{self.aspect.high:g}", "metric": self.aspect.name}
 
     @property
     def scale(self) -> tuple[float, float] | None:
@@ -346,44 +335,6 @@ def describe(value: Score) -> str:
     if isinstance(value, list):
         return f"{value[0]:g} for answer 1 and {value[1]:g} for answer 2"
     return f"{value:g}"
-
-
-# Matches ``1. Read``, ``(2) Read``, ``Step 3: Read``, ``4 - Read``, but not ``5-point``.
-_NUMBERED = re.compile(r"(?:step )?\(?\d{1,2}(?:[.):]|(?: -)(?= ))\s*(?P<step>\S.*)", re.IGNORECASE)
-_BULLET = re.compile(r"[-*\u2022]\s+(?P<step>\S.*)")
-_MARKUP = re.compile(r"\*\*|__|`")
-
-
-def read_steps(text: str) -> tuple[str, ...]:
-    """Return the steps of a numbered or bulleted list, without what stands before and after it.
-
-    Raises:
-        ReplyError: there is no such list.
-
-    >>> read_steps("Evaluation steps:\\n\\n1. Read both.\\n2. Look for\\n   mistakes.\\n3. Give a score.\\n\\nDone!")
-    ('Read both.', 'Look for mistakes.', 'Give a score.')
-    """
-    lines = [_MARKUP.sub("", line).rstrip() for line in text.splitlines()]
-    # Numbers come first: bullets inside a numbered list are parts of its steps.
-    for form in (_NUMBERED, _BULLET):
-        if any(form.match(line.lstrip("# ")) for line in lines):
-            return _items(lines, form)
-    if not text.strip():
-        raise ReplyError("The reply is empty.", text, "empty")
-    raise ReplyError("The reply has no list of steps.", text)
-
-
-def _items(lines: list[str], form: re.Pattern[str]) -> tuple[str, ...]:
-    """Return each item of a list together with its continuation lines, up to an empty line."""
-    items: list[str] = []
-    open_item = False
-    for line in lines:
-        if match := form.match(line.lstrip("# ")):
-            items.append(match["step"])
-        elif open_item and line:
-            items[-1] += f" {line.strip()}"
-        open_item = bool(items) and bool(line)
-    return tuple(items)
 
 
 def whole_numbers(low: float, high: float) -> range:
@@ -442,13 +393,6 @@ def read_words(fields: Mapping[str, Any], key: str) -> str:
     return words.strip() if isinstance(words, str) else ""
 
 
-def _stated(value: str, scale: ScoreSchema, raw: str) -> float:
-    try:
-        return read_score(value, scale.low, scale.high)
-    except ReplyError as error:
-        raise ReplyError(error.problem, raw, error.fault) from error
-
-
 def read_number(fields: Mapping[str, Any], key: str, scale: ScoreSchema, raw: str) -> float:
     """Return the number of a field, which lies on the scale of ``scale``.
 
@@ -457,7 +401,10 @@ def read_number(fields: Mapping[str, Any], key: str, scale: ScoreSchema, raw: st
     """
     value = fields.get(key)
     if isinstance(value, str):
-        return _stated(value, scale, raw)
+        try:
+            return read_score(value, scale.low, scale.high)
+        except ReplyError as error:
+            raise ReplyError(error.problem, raw, error.fault) from error
     # A bool is an int to Python, but no score.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ReplyError(f"The field {key} is not a number.", raw, "missing")

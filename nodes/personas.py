@@ -17,6 +17,7 @@ from ..state.settings import RefereeSettings, Role
 from ..state.settings.referee_settings import GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
 from .prompt_context import Prompts
+from .yaml_files import read_yaml
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Referee:
             "number": self.number,
             "title": self.title,
             "others": others,
-            "question": "which answer is the better one" if compare else "how good the candidate is",
+            "question": "which answer is better" if compare else "how good the candidate is",
             "texts": "answers" if compare else "judgments",
         }
         if isinstance(self.role, str):
@@ -107,10 +108,10 @@ def with_roles(settings: RefereeSettingsT) -> RefereeSettingsT:
 
 def _read(path: Path) -> list[Any]:
     try:
-        roles = yaml.safe_load(path.read_text(encoding="utf-8"))
+        roles = read_yaml(path)
     except OSError as error:
         raise UsageError(f"roles={str(path)!r}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise UsageError(f"{path}: no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(roles, list):
         raise UsageError(f"{path}: expected a list of roles, each a known name or `name` and `description`")

@@ -8,11 +8,12 @@ from typing import Any
 from ..state.aspects import Aspect
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
-from ..state.tasks import ScoreTask
+from ..state.tasks import ScoreTask, is_rubric
 from .agent_runtime import AgentRuntime, Answer, Question
 from .evaluation_steps import EvaluationStepsCache, PlannedSteps, open_cache
-from .output_schemas import StepsSchema, read_steps
+from .output_schemas import StepsSchema
 from .prompt_context import Prompt, Prompts, call_metadata, task_of
+from .replies.steps import read_steps
 
 
 async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
@@ -41,7 +42,7 @@ async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> di
 
 def rubric(aspect: Aspect, prompts: Prompts) -> str:
     """Return task and criteria as both planner and scorer are shown them."""
-    return prompts.render("geval/rubric", aspect=aspect, **scale(aspect))
+    return prompts.render("geval/rubric", aspect=aspect, rubric=is_rubric(aspect), **scale(aspect))
 
 
 def scale(aspect: Aspect) -> dict[str, str]:
@@ -51,14 +52,8 @@ def scale(aspect: Aspect) -> dict[str, str]:
 
 def _question(task: ScoreTask, prompts: Prompts) -> Question:
     own = prompts.instruction("geval/planner", aspect=task.aspect, **scale(task.aspect))
-    return Question(
-        agent="planner",
-        role="planner",
-        round=0,
-        prompt=Prompt(prompts.render("geval/system"), rubric(task.aspect, prompts), own),
-        form=StepsSchema(),
-        details=call_metadata(task),
-    )
+    prompt = Prompt(prompts.render("geval/system"), rubric(task.aspect, prompts), own)
+    return Question("planner", "planner", 0, prompt, StepsSchema(), call_metadata(task))
 
 
 def _key(label: str, prompt: Prompt) -> str:

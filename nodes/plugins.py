@@ -25,16 +25,16 @@ def plugins(group: Group) -> Mapping[str, EntryPoint]:
     Raises:
         UsageError: two packages register the same name for different things.
     """
-    found: dict[str, EntryPoint] = {}
+    entries: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
-        other = found.setdefault(entry.name, entry)
+        other = entries.setdefault(entry.name, entry)
         # The same entry found twice, as where a package is on the path twice, is no conflict.
         if other.value != entry.value:
             raise UsageError(
                 f"two packages register {entry.name!r} under {group}: {_origin(other)} and {_origin(entry)}; "
                 "uninstall one of them"
             )
-    return found
+    return entries
 
 
 def load_plugin(group: Group, name: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeState
-from ..state.settings import Layout
-from ..state.tasks import CompareTask, ScoreTask, is_ready_made, parse_task
+from ..state.settings import PAPERS, Layout
+from ..state.tasks import CompareTask, ScoreTask, is_rubric, parse_task
 from ..state.transcript import Turn
 from .delimiters import fence
 from .output_schemas import PairSchema, ScoreSchema
@@ -94,7 +94,14 @@ def call_metadata(task: ScoreTask | CompareTask) -> dict[str, Any]:
 def _material(task: ScoreTask | CompareTask, prompts: Prompts) -> str:
     form = score_schema(task)
     values: dict[str, Any] = {name: getattr(task, name) for name in type(task).model_fields}
-    return prompts.render(f"shared/{task.kind}_task", **{**values, **form.limits()})
+    rubric = is_rubric(task.criteria if isinstance(task, CompareTask) else task.aspect)
+    return prompts.render(f"shared/{task.kind}_task", **{**values, **form.limits(), "rubric": rubric})
+
+
+def debate_prompt(state: JudgeState, prompts: Prompts, template: str, **values: Any) -> Prompt:
+    """Build what an agent of a debate is shown: task, debate so far, the Commander's message, its own instruction."""
+    own = prompts.instruction(template, **values).after(commander_message(state))
+    return build_prompt(state, prompts, own, debate_turns(state))
 
 
 def debate_turns(state: JudgeState) -> list[Turn]:
@@ -148,12 +155,17 @@ class Prompt:
         shared: the material and the log.
         own: what is said to the agent alone.
         repeated: where in ``shared`` those parts end that later calls of the same item repeat from the beginning on.
+        text: all of it, but for the form of the reply.
     """
 
     system: str
     shared: str
     own: Instruction | str
     repeated: tuple[int, ...] = ()
+
+    @cached_property
+    def text(self) -> str:
+        return "\n".join(self.messages("", "shared_prefix"))
 
     @classmethod
     def of_discussion(
@@ -197,8 +209,6 @@ class Prompts:
             autoescape=False,
         )
         self._jinja.globals["fence"] = fence
-        # What a task brings along of its own is fenced, as everything from outside.
-        self._jinja.tests["ready_made"] = is_ready_made
         self._templates: dict[str, jinja2.Template] = {}
         # Agents of one debate are shown the same task. ``typed``: 1 and 1.0 are equal, and read differently.
         self._filled = lru_cache(maxsize=FILLED, typed=True)(self._fill)
@@ -221,7 +231,8 @@ class Prompts:
         """Return the templates, with those of ``folder`` in place of their namesakes. Reads files: blocking.
 
         Args:
-            folder: the folder of the replacing templates; ``None`` replaces nothing.
+            folder: the folder of the replacing templates, or ``papers``, the bundled set that is as near to the papers'
+                prompts as words of our own can be; ``None`` replaces nothing.
             templates: as for ``bundled``.
 
         Raises:
@@ -230,14 +241,16 @@ class Prompts:
         base = cls.bundled(templates)
         if folder is None:
             return base
-        own = _read(Path(folder))
+        own = _read(_HOME / PAPERS if folder == PAPERS else Path(folder))
+        # A copy of the bundled folder holds the papers' set as well, which replaces nothing there.
+        own = {name: text for name, text in own.items() if not name.startswith(f"{PAPERS}/")}
         unknown = sorted(own.keys() - base.sources.keys())
         if unknown or not own:
             # Of files that are no templates at all, not even the names are told: the folder may be somebody else's.
             folders = {name.partition("/")[0] for name in base.sources}
-            told = [name for name in unknown if name.partition("/")[0] in folders]
+            templates_named = [name for name in unknown if name.partition("/")[0] in folders]
             others = "it holds *.md files that are no templates" if own else "no *.md file in it"
-            problem = f"no template is called {', '.join(told)}" if told else others
+            problem = f"no template is called {', '.join(templates_named)}" if templates_named else others
             known = ", ".join(base.sources)
             raise UsageError(f"prompts={folder!r}: {problem}; templates that can be replaced are {known}")
         prompts = cls({**base.sources, **own})
@@ -340,4 +353,4 @@ def _with_templates(templates: Path) -> Prompts:
     return prompts
 
 
-_BUNDLED = Prompts(_read(_HOME))
+_BUNDLED = Prompts({name: text for name, text in _read(_HOME).items() if not name.startswith(f"{PAPERS}/")})

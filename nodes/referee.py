@@ -12,6 +12,7 @@ from typing import Any
 from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import ChatEvalSettings, EnsembleSettings, RefereeSettings, SingleSettings
 from ..state.transcript import Turn, last_turn
+from ..state.verdict_warnings import ONE_REFEREE
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import TextSchema
 from .personas import Referee, load_referees
@@ -36,7 +37,7 @@ async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) ->
     """
     settings, task = runtime.settings, task_of(state)
     speaker = await _speaker(state, runtime)
-    turn = 1 + sum(said["agent"] == speaker.agent for said in state["transcript"])
+    turn = 1 + sum(earlier["agent"] == speaker.agent for earlier in state["transcript"])
     # The last turn always ends in scores: the verdict is made of them.
     last = turn == settings.turns
     scored = last or settings.score_each_turn
@@ -44,16 +45,10 @@ async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) ->
     # A summarizer is somebody else, whose words even the only referee is shown.
     alone = not others and settings.strategy != "summarizer"
     own = _own(state, runtime, speaker, others=others, last=last, scored=scored)
-    answer = await runtime.ask(
-        Question(
-            agent=speaker.agent,
-            role="referee",
-            round=turn,
-            prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings), alone=alone),
-            form=score_schema(task) if scored else TextSchema(),
-            details={**call_metadata(task), "persona": speaker.name},
-        )
-    )
+    prompt = build_prompt(state, runtime.prompts, own, visible_history(state, settings), alone=alone)
+    details = {**call_metadata(task), "persona": speaker.name}
+    form = score_schema(task) if scored else TextSchema()
+    answer = await runtime.ask(Question(speaker.agent, "referee", turn, prompt, form, details))
     return {**answer.update, "warnings": [*_alone(state), *answer.warnings]}
 
 
@@ -83,20 +78,17 @@ async def _speaker(state: AgentState, runtime: AgentRuntime[Any]) -> Referee:
 
 def _alone(state: AgentState) -> list[str]:
     alone = len(state["details"]["roles"]) == 1
-    return ["there is only one referee: nobody to discuss with"] if alone else []
+    return [ONE_REFEREE.of()] if alone else []
 
 
 def _verdict(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None = None) -> Question:
     task = task_of(state)
     own = _own(state, runtime, referee, others=False, last=True, scored=True)
-    return Question(
-        agent=referee.agent if referee else "scorer",
-        role="referee" if referee else "scorer",
-        round=1,
-        prompt=build_prompt(state, runtime.prompts, own),
-        form=score_schema(task),
-        details={**call_metadata(task), **({"persona": referee.name} if referee else {})},
-    )
+    prompt, form = build_prompt(state, runtime.prompts, own), score_schema(task)
+    if referee is None:
+        return Question("scorer", "scorer", 1, prompt, form, call_metadata(task))
+    details = {**call_metadata(task), "persona": referee.name}
+    return Question(referee.agent, "referee", 1, prompt, form, details)
 
 
 def _own(

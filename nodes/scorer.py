@@ -7,15 +7,7 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from .agent_runtime import AgentRuntime, Question
-from .prompt_context import (
-    build_prompt,
-    call_metadata,
-    commander_message,
-    debate_turns,
-    requested_output,
-    score_schema,
-    task_of,
-)
+from .prompt_context import call_metadata, debate_prompt, requested_output, score_schema, task_of
 
 
 async def scorer(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
@@ -26,16 +18,7 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     """
     task = task_of(state)
     template = "debate/scorer_again" if state["scores"] else "debate/scorer_first"
-    own = runtime.prompts.instruction(template, wanted=requested_output(task)).after(commander_message(state))
-    last = state["scores"][-1] if state["scores"] else None
-    answer = await runtime.ask(
-        Question(
-            agent="scorer",
-            role="scorer",
-            round=state["round"],
-            prompt=build_prompt(state, runtime.prompts, own, debate_turns(state)),
-            form=score_schema(task),
-            details={**call_metadata(task), "last_value": last},
-        )
-    )
-    return answer.update
+    prompt = debate_prompt(state, runtime.prompts, template, wanted=requested_output(task))
+    details = {**call_metadata(task), "last_value": state["scores"][-1] if state["scores"] else None}
+    question = Question("scorer", "scorer", state["round"], prompt, score_schema(task), details)
+    return (await runtime.ask(question)).update

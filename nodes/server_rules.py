@@ -1,7 +1,9 @@
-"""Say what the callers of a LangGraph server may choose: what shapes a judgement, but no file, address or key.
+"""Say what the callers of a LangGraph server may choose and ask for, and check a run's context and task against it.
 
-Everything that a server's operator has bound with ``build`` holds as it is. A run's context comes from any caller
-of the server; the operator opens more to callers by name: ``JURYGRAPH_SERVER_ALLOW=prompts,base_url``, or ``*``.
+They choose what shapes a judgement, but no file, address or key, and a run takes no more calls and characters than
+``CEILINGS`` say. What the server's operator has bound with ``build`` holds as it is. A run's context comes from any
+caller of the server; the operator opens more to all callers by name:
+``JURYGRAPH_SERVER_ALLOW=prompts,base_url,calls=500``, or ``*`` for everything.
 """
 
 from __future__ import annotations
@@ -9,11 +11,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from typing import Literal
 
+from langchain_core.runnables import ensure_config
 from langgraph.runtime import get_runtime
 
+from ..state.checked import Checked
 from ..state.errors import UsageError
-from ..state.settings import RefereeSettings, Settings
+from ..state.settings import PAPERS, RefereeSettings, Settings
+from ..state.settings.base_settings import unknown_keys
 
 VARIABLE = "JURYGRAPH_SERVER_ALLOW"
 
@@ -24,22 +30,62 @@ PARAMETERS = {
 """The parameters of a model that callers may choose. Others, some of which only its class knows, may hold an address,
 name a variable with a key, or set a price that defeats a budget."""
 
+CEILINGS = {"calls": 100, "characters": 200_000}
+"""What a run may ask for at most: model calls, over all judges inside it, and characters of its task and of its context
+(each). The bounds of single settings are beside them (``state/settings``)."""
+
+
+def check_size(what: Literal["calls", "characters"], asked: int | Checked, bound: int = 0) -> None:
+    """Check how much a run of a server asks for, or how long a task or a context is.
+
+    What the operator has ``bound`` is allowed.
+
+    Raises:
+        UsageError: more than callers may ask for; says how much that is, and how to allow more.
+    """
+    given = _allowed()
+    if "*" in given or not is_on_server():
+        return
+    if isinstance(asked, Checked):
+        asked = len(asked.model_dump_json())
+    ceiling = given.get(what) or str(CEILINGS[what])
+    if not ceiling.isdecimal():
+        raise UsageError(f"{VARIABLE} allows {what}={ceiling}, which is no number")
+    if asked > max(int(ceiling), bound):
+        raise UsageError(
+            f"this asks for {asked:,} {what}, {int(ceiling):,} are allowed to callers of this server; ask for less, "
+            f"or have its operator allow more to all callers: {VARIABLE}={what}={asked}"
+        )
+
 
 def check_caller(context: object) -> None:
     """Check what a run's context asks for, where the run is one of a server.
 
     Raises:
         UsageError: something that only the operator may choose; says how to allow it.
+        InputError: a key that is no setting, which the server has dropped.
     """
     if not isinstance(context, Settings) or not is_on_server():
         return
-    allowed = {name.strip() for name in os.environ.get(VARIABLE, "").split(",")}
+    # Keys of the config, which a caller without a context may have sent, are for others than us.
+    dropped = set(unknown_keys.get()) - ensure_config().get("configurable", {}).keys()
+    if dropped:
+        type(context).model_validate(
+            dict.fromkeys(dropped)
+        )  # Says what is wrong, and what was probably meant.
+    allowed = _allowed().keys()
     refused = next((name for name in _only_for_operators(context) if not allowed & {name, "*"}), None)
     if refused is not None:
         raise UsageError(
             f"callers of this server may not choose {refused!r}; its operator can bind it (`build`), "
             f"or allow it to all callers: {VARIABLE}={refused}"
         )
+
+
+def _allowed() -> dict[str, str]:
+    """Return what the operator allows by name, with the number of that which has one."""
+    entries = (entry.partition("=") for entry in os.environ.get(VARIABLE, "").split(","))
+    return {name.strip(): number.strip() for name, _, number in entries}
 
 
 def is_on_server() -> bool:
@@ -55,7 +101,7 @@ def is_on_server() -> bool:
 
 def _only_for_operators(context: Settings) -> Iterator[str]:
     """Yield the names of what only an operator may choose. A form sends fields that are empty: these choose nothing."""
-    if context.prompts:
+    if context.prompts and context.prompts != PAPERS:
         yield "prompts"
     if isinstance(context, RefereeSettings) and isinstance(context.roles, str) and "." in context.roles:
         yield "roles"

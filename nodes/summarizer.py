@@ -19,17 +19,10 @@ async def summarizer(state: JudgeState, runtime: AgentRuntime[ChatEvalSettings])
     Shown: the material, the rubric, its own previous summary, this turn's words.
     """
     own = runtime.prompts.instruction("chateval/summarizer")
-    answer = await runtime.ask(
-        Question(
-            agent="summarizer",
-            role="summarizer",
-            round=state["round"],
-            prompt=build_prompt(state, runtime.prompts, own, _to_be_summed_up(state)),
-            form=TextSchema(),
-            details={**call_metadata(task_of(state)), "last_value": _latest_mean(state)},
-        )
-    )
-    return answer.update
+    prompt = build_prompt(state, runtime.prompts, own, _to_be_summed_up(state))
+    details = {**call_metadata(task_of(state)), "last_value": _latest_mean(state)}
+    question = Question("summarizer", "summarizer", state["round"], prompt, TextSchema(), details)
+    return (await runtime.ask(question)).update
 
 
 def _to_be_summed_up(state: JudgeState) -> list[Turn]:

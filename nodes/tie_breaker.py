@@ -14,14 +14,7 @@ async def tie_breaker(state: JudgeState, runtime: AgentRuntime[DebateSettings]) 
     """Ask for the final score of a debate that Scorer and Critic left unresolved."""
     task = task_of(state)
     own = runtime.prompts.instruction("debate/tie_breaker", wanted=requested_output(task))
-    answer = await runtime.ask(
-        Question(
-            agent="tie_breaker",
-            role="tie_breaker",
-            round=state["round"],
-            prompt=build_prompt(state, runtime.prompts, own, debate_turns(state)),
-            form=score_schema(task),
-            details={**call_metadata(task), "last_value": state["scores"][-1]},
-        )
-    )
-    return answer.update
+    prompt = build_prompt(state, runtime.prompts, own, debate_turns(state))
+    details = {**call_metadata(task), "last_value": state["scores"][-1]}
+    question = Question("tie_breaker", "tie_breaker", state["round"], prompt, score_schema(task), details)
+    return (await runtime.ask(question)).update

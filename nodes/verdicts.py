@@ -22,10 +22,12 @@ from ..state.role_kinds import RoleKind
 from ..state.settings import PositionSettings, SamreSettings, Settings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Score, Turn, usage_of_turns
-from ..state.verdict import StopReason, Verdict, Winner, outcome_fields, winner_of
+from ..state.verdict import StopReason, Verdict, Winner, winner_of
+from ..state.verdict_warnings import repeated_words
 from .agent_runtime import AgentRuntime
 from .courtroom import SIDES
 from .replies.shown import verdict_warnings
+from .server_rules import check_size
 
 StateT = TypeVar("StateT", bound=JudgeState)
 
@@ -203,8 +205,8 @@ def last_scores(transcript: Iterable[Turn]) -> dict[str, Score]:
 
 def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict[str, list[float]]:
     """Average each referee's latest scores over the two orders of the answers."""
-    one, two = last_scores(straight), last_scores(mapped)
-    return {agent: list(mean_pair([_pair(one[agent]), _pair(two[agent])])) for agent in one}
+    first, second = last_scores(straight), last_scores(mapped)
+    return {agent: list(mean_pair([_pair(first[agent]), _pair(second[agent])])) for agent in first}
 
 
 def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
@@ -328,6 +330,7 @@ def prepare(protocol: JudgesTasks, details: Details = no_details) -> Node:
 
     async def prepare_task(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
         task = parse_task(state.get("task"))
+        check_size("characters", task)
         if task.kind not in protocol.kinds:
             kinds = " and ".join(protocol.kinds)
             raise UsageError(f"{protocol.name} takes no task of the kind {task.kind!r}, only {kinds}")
@@ -387,7 +390,8 @@ def conclude(
             details=decision.details,
             # A model's warnings come with each of its turns; each is told once, in the order of its first turn.
             warnings=tuple(
-                dict.fromkeys([*state["warnings"], *decision.warnings, *_verdicts_in(state["task"])])
+                dict.fromkeys((*state["warnings"], *repeated_words(state["transcript"]), *decision.warnings))
+                | dict.fromkeys(_verdicts_in(state["task"]))
             ),
             **_explanation(decision.turn),
             **usage_of_turns(state["transcript"]).flat(),
@@ -407,6 +411,13 @@ def conclude(
         return {"verdict": verdict.model_dump(mode="json")}
 
     return build_verdict
+
+
+def outcome_fields(value: Score) -> dict[str, Any]:
+    """Return the fields of a verdict for a final score or a final pair of scores."""
+    if isinstance(value, list):
+        return {"scores": (value[0], value[1]), "winner": winner_of(value)}
+    return {"score": value}
 
 
 def _outcome(decision: Decision) -> dict[str, Any]:

@@ -229,7 +229,13 @@ class Described:
         return schema
 
 
+LONGEST_TEXT = 10_000_000
+"""In characters: more than any model reads."""
+
+
 def _encodable(text: str) -> str:
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"has {len(text):,} characters, and a text may have {LONGEST_TEXT:,}")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -238,7 +244,7 @@ def _encodable(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_encodable)]
-"""A string that can be encoded as UTF-8, and so sent: one without lone surrogates."""
+"""A string that can be encoded as UTF-8, and so sent: one without lone surrogates, and of bounded length."""
 
 
 def is_blank(text: str) -> bool:

@@ -6,6 +6,7 @@
     │   └── DataError        ... a line of a dataset; names file, line and field
     ├── ReplyError           the model: a reply that cannot be read, with its raw text
     ├── ModelCallError       the provider: a call that failed for good
+    │   ├── ContextOverflowError ... since the prompt does not fit into the model's context
     │   └── TransientCallError   ... or that may succeed later
     └── StoppedError         nobody needs to: the run was asked to end before this call
 
@@ -168,6 +169,10 @@ class ModelCallError(JurygraphError, RuntimeError):
         self.rate_limited = rate_limited
         self.retry_after = retry_after
         self.may_be_billed = may_be_billed
+
+
+class ContextOverflowError(ModelCallError):
+    """Raised for a call whose prompt does not fit into the model's context."""
 
 
 class TransientCallError(ModelCallError, ConnectionError):

@@ -5,13 +5,22 @@ Everything in the state is plain JSON: checkpointers warn about pydantic objects
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, NotRequired, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from .transcript import Score, Turn, append, merge_turns
+from .transcript import NO_CALLS, Score, Turn, turn_id
 from .verdict import Verdict
+
+T = TypeVar("T")
+StateT = TypeVar("StateT", bound=Mapping[str, Any])
+EXAMPLE = '[{"id": "critic:1", "content": "NO ISSUE", "value": true}]'
+FIXED = ("agent", "role", "round", "order")
+"""What an edit of a turn cannot change: who spoke, and when."""
 
 
 def as_json(_before: Any, new: Any) -> Any:
@@ -37,6 +46,135 @@ def latest(before: int | None, new: int | None) -> int:
     return 0 if new is None else max(before or 0, new)
 
 
+def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
+    """Reduce to a list of the entries before, then the new ones; ``None`` empties it. Neither argument is changed.
+
+    >>> append([1], [2, 3]), append([1], None)
+    ([1, 2, 3], [])
+    """
+    return [] if new is None else [*(before or ()), *new]
+
+
+def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] | None) -> list[Turn]:
+    """Reduce to the turns before, then the new ones; a turn with a known id replaces that turn where it stands.
+
+    Such a turn may hold the changed fields alone, ``{"id": "critic:1", "content": "NO ISSUE", "value": True}``: the
+    others are kept. ``None`` empties the transcript. Neither argument is changed.
+
+    Raises:
+        ValueError: a change of a turn that does not exist, or a value of another type than the turn can have.
+
+    >>> from jurygraph.state.transcript import turn_without_model
+    >>> before = turn_without_model(1, "critic", "critic", "Too high.", False)
+    >>> [turn["content"] for turn in merge_turns([before], [{"id": "critic:1", "content": "Fine.", "value": True}])]
+    ['Fine.']
+    """
+    if new is None:
+        return []
+    if not (isinstance(new, list | tuple) and all(isinstance(change, Mapping) for change in new)):
+        raise ValueError(f"transcript takes a list of turns, such as {EXAMPLE}, not {new!r}")
+    turns = _with_ids(before or ())
+    places = {turn["id"]: place for place, turn in enumerate(turns)}
+    for change in new:
+        place = places.get(str(change.get("id")))
+        if place is not None:
+            turns[place] = _replaced(turns[place], change)
+        else:
+            turn = _whole(change, places)
+            if "id" not in turn:
+                [turn] = _with_ids([turn], turns)
+            places[turn["id"]] = len(turns)
+            turns.append(turn)
+    return turns
+
+
+def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
+    """Number the turns that have no id, as those of agents which made their turns themselves."""
+    turns = list(turns)
+    # A loop and no generator: this is done for every turn, at every step of a graph.
+    for turn in turns:
+        if "id" not in turn:
+            break
+    else:
+        return turns
+    numbers = Counter((turn["agent"], turn.get("order")) for turn in before)
+    numbered: list[Turn] = []
+    for turn in turns:
+        agent, order = speaker = turn["agent"], turn.get("order")
+        numbers[speaker] += 1
+        numbered.append(turn if "id" in turn else {**turn, "id": turn_id(agent, numbers[speaker], order)})
+    return numbered
+
+
+def _whole(change: Mapping[str, Any], known: Iterable[str]) -> Turn:
+    missing = [key for key in ("agent", "role", "round", "content") if key not in change]
+    if missing:
+        raise ValueError(
+            f"no turn has the id {change.get('id')!r}; there are {', '.join(known) or 'none yet'}. "
+            f"(A new turn has no {', '.join(missing)} either.)"
+        )
+    return cast("Turn", {"value": None, **NO_CALLS, **change})
+
+
+def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
+    merged = cast("Turn", {**turn, **change})
+    fixed = [k for k in change if k in FIXED and change[k] != turn.get(k)]
+    if unknown := fixed or [k for k in change if k not in Turn.__annotations__]:
+        raise ValueError(
+            f"the turn {turn['id']} takes no {', '.join(unknown)}: edit its content or its value"
+        )
+    if not isinstance(merged["content"], str):
+        raise ValueError(f"the content of the turn {turn['id']} is text, not {merged['content']!r}")
+    if (merged["content"], merged["value"]) == (turn["content"], turn["value"]):
+        return merged
+    check_value(merged, turn["value"])
+    return {**merged, "edited": True}
+
+
+def check_value(turn: Turn, before: Any) -> None:
+    """Check the value of an edited turn: of the type that the turn had, and on its scale.
+
+    Raises:
+        ValueError: names the turn, the value, and what it can be.
+    """
+    value: Any = turn["value"]
+    scale = turn.get("scale")
+    kind = _kind_of(value)
+    # A reply that could not be read has no value; a person may give the one that it should have had.
+    fits = kind == _kind_of(before) or (before is None and (scale is not None or value in ("1", "2", "tie")))
+    numbers = value if kind == "pair" else [value] if kind == "number" else []
+    if not (fits and all(scale is None or scale[0] <= number <= scale[1] for number in numbers)):
+        wanted = _wanted(before, scale)
+        raise ValueError(f"the turn {turn['id']} cannot have the value {value!r}: it takes {wanted}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "pair" if len(value) == 2 and all(map(_is_number, value)) else "other"
+    return "number" if _is_number(value) else type(value).__name__
+
+
+def _wanted(before: Any, scale: Sequence[float] | None) -> str:
+    named = {
+        "number": "a number",
+        "pair": "a pair of numbers",
+        "bool": "true or false",
+        "NoneType": "no value (null)",
+    }
+    kind = named.get(_kind_of(before), "a text such as " + repr(before))
+    return f"{kind} from {scale[0]:g} to {scale[1]:g}" if scale and "number" in kind else kind
+
+
+@cache
+def _verdict_schema() -> dict[str, Any]:
+    # LangGraph evaluates the annotations below for each graph that is built; making this schema takes milliseconds.
+    return Verdict.model_json_schema()
+
+
 class JudgeOutput(TypedDict):
     """The output of every protocol.
 
@@ -44,7 +182,7 @@ class JudgeOutput(TypedDict):
     parent's history.
     """
 
-    verdict: Annotated[dict[str, Any], WithJsonSchema(Verdict.model_json_schema())]
+    verdict: Annotated[dict[str, Any], WithJsonSchema(_verdict_schema())]
     transcript: Annotated[list[Turn], Field(description="Every agent's turns, in order.")]
 
 
@@ -77,3 +215,20 @@ class AgentState(JudgeState):
 
     agent: str
     order: NotRequired[int]
+
+
+_REDUCERS: Mapping[str, Callable[[Any, Any], Any]] = {
+    key: metadata[-1]
+    for key, hint in get_type_hints(JudgeState, include_extras=True).items()
+    if (metadata := getattr(hint, "__metadata__", ()))
+}
+
+
+def updated(state: StateT, update: Mapping[str, Any]) -> StateT:
+    """Return the state as LangGraph makes it of the update of one node.
+
+    >>> updated({"round": 1, "details": {"a": 1}}, {"round": 2, "details": {"b": 2}})
+    {'round': 2, 'details': {'a': 1, 'b': 2}}
+    """
+    reduced = {k: _REDUCERS[k](state.get(k), new) if k in _REDUCERS else new for k, new in update.items()}
+    return cast("StateT", {**state, **reduced})

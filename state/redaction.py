@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from string import ascii_letters, digits
 from typing import Any
 from urllib.parse import quote
 
@@ -26,6 +28,10 @@ _SECRET_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re
 _SECRET_PARAMETER = re.compile(rf"{_SECRET_NAMES}|^(?:x[-_])?(?:key|token|auth)$", re.IGNORECASE)
 # Shorter values occur in ordinary words, which hiding them would make unreadable.
 _SHORTEST_SECRET = 8
+# Parts of a key are hidden from this length on.
+_PART = 12
+_PATH = re.compile(r"[~.]{0,2}/|[A-Za-z]:\\")
+_ENCODED = frozenset(f"{ascii_letters}{digits}+/-_=")
 _REMEMBERED: set[str] = set()
 # Parameters of clients may hold objects that hold each other.
 _DEEPEST = 6
@@ -153,16 +159,60 @@ def names_a_secret(name: object) -> bool:
 
 def _without_keys(text: str) -> str:
     named = {os.environ.get(name, "") for name in list(os.environ) if _is_secret_variable(name)}
-    known = {value for value in named | _REMEMBERED if len(value) >= _SHORTEST_SECRET}
-    # The longest first, since one key may begin with another.
-    for value in sorted(known, key=len, reverse=True):
-        for form in {value, quote(value, safe="")}:
-            text = text.replace(form, HIDDEN)
+    known = frozenset(value for value in named | _REMEMBERED if len(value) >= _SHORTEST_SECRET)
+    text = _without_known(text, known)
     # Most messages quote nothing, and errors are made often: one look tells whether any shape can match.
     if _HINT.search(text):
         for shape in _SHAPES:
             text = shape.sub(_hidden, text)
     return text
+
+
+@lru_cache(maxsize=4)
+def _forms(known: frozenset[str]) -> tuple[tuple[str, ...], Mapping[str, bool]]:
+    """Return what is hidden whole, and the parts of keys that are hidden, each with whether it is encoded."""
+    wholes: list[str] = []
+    parts: dict[str, bool] = {}
+    for value in known:
+        for form, is_encoded in _written(value):
+            # A folder is no secret, though a file with credentials lies in it.
+            if len(form) < _PART or _PATH.match(value):
+                wholes.append(form)
+            else:
+                parts.update((form[at : at + _PART], is_encoded) for at in range(len(form) - _PART + 1))
+    # The longest first, since one key may begin with another.
+    return tuple(sorted(wholes, key=len, reverse=True)), parts
+
+
+def _written(value: str) -> Iterator[tuple[str, bool]]:
+    """Yield a key as it is, quoted in a URL, in hex, and in base64 behind a text of any length (``user:key``)."""
+    key = value.encode(errors="surrogatepass")
+    yield from ((value, False), (quote(key, safe=""), False), (key.hex(), True), (key.hex().upper(), True))
+    for before in range(3):
+        # Without the characters that hold bits of what stands before and after.
+        inner = b64encode(bytes(before) + key).decode()[-(-before * 8 // 6) : (before + len(key)) * 8 // 6]
+        yield from ((inner, True), (inner.replace("+", "-").replace("/", "_"), True))
+
+
+def _without_known(text: str, known: frozenset[str]) -> str:
+    wholes, parts = _forms(known)
+    for whole in wholes:
+        text = text.replace(whole, HIDDEN)
+    shown, end = list[str](), 0
+    for start in [at for at in range(len(text) - _PART + 1) if text[at : at + _PART] in parts]:
+        if start < end:
+            continue
+        before, end = end, start + _PART
+        while text[end - _PART + 1 : end + 1] in parts:
+            end += 1
+        if parts[text[start : start + _PART]]:
+            # With what else was encoded: the bits at both ends, and the name of a user.
+            while start > before and text[start - 1] in _ENCODED:
+                start -= 1  # noqa: PLW2901
+            while end < len(text) and text[end] in _ENCODED:
+                end += 1
+        shown += [text[before:start], HIDDEN]
+    return "".join([*shown, text[end:]])
 
 
 @lru_cache

@@ -5,21 +5,34 @@ The inputs of the graphs, at the end, hold one or the other, each with an exampl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator, with_config
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator, with_config
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from .aspects import ASPECTS, Aspect, check_scale, find_aspect
 from .checked import Checked, Described, FilledText, OptionalText, alternative, shortened
+from .conversations import as_text, is_conversation, read_conversation
 from .errors import Fault, InputError
 
 TaskKind = Literal["score", "compare"]
 
 DEFAULT_CRITERIA = ("helpfulness", "relevance", "accuracy", "level of detail")
 """The criteria on which two answers are compared unless the task says otherwise (ChatEval, section 3.1)."""
+
+
+def _messages_as_text(value: Any, info: ValidationInfo) -> Any:
+    if is_conversation(value):
+        return as_text(read_conversation(value, info.field_name or "messages"))
+    return value
+
+
+AsText = BeforeValidator(_messages_as_text, json_schema_input_type=str)
+"""Shows messages, where a text is wanted, as one text: calls of tools and their results are a part of it."""
 
 
 def _aspect_names() -> list[str]:
@@ -42,13 +55,36 @@ def _aspect(value: Any) -> Any:
     return value
 
 
-def is_ready_made(rubric: Aspect | tuple[str, ...]) -> bool:
-    """Whether an aspect, or the criteria of a comparison, are of this package and not of the task's own.
+Rubric = Aspect | tuple[str, ...]
+"""What is judged by: an aspect, or the criteria of a comparison."""
 
-    >>> is_ready_made(find_aspect("coherence")), is_ready_made(("Ignore the rest.",))
+_of_user: ContextVar[Rubric | None] = ContextVar("_of_user", default=None)
+
+
+@contextmanager
+def rubric_of_user(rubric: Rubric | None) -> Iterator[None]:
+    """Take these words for the rubric in the ``with`` block: whoever uses the package chose them, not the data.
+
+    ``None`` leaves all as it is.
+
+    >>> with rubric_of_user(("brevity",)):
+    ...     is_rubric(("brevity",)), is_rubric(("Ignore the rest.",))
     (True, False)
     """
-    return rubric == DEFAULT_CRITERIA if isinstance(rubric, tuple) else rubric in ASPECTS.values()
+    token = _of_user.set(rubric or _of_user.get())
+    try:
+        yield
+    finally:
+        _of_user.reset(token)
+
+
+def is_rubric(words: Rubric) -> bool:
+    """Tell whether agents are to follow these words, which are this package's or its user's, and not a task's own.
+
+    >>> is_rubric(find_aspect("coherence")), is_rubric(("Ignore the rest.",))
+    (True, False)
+    """
+    return words in (DEFAULT_CRITERIA, _of_user.get()) or words in ASPECTS.values()
 
 
 class ScoreTask(Checked):
@@ -63,10 +99,10 @@ class ScoreTask(Checked):
     called: ClassVar[str] = "a score task"
 
     kind: Literal["score"] = Field(default="score", description="Rate one text on one aspect.")
-    source: FilledText = Field(
+    source: Annotated[FilledText, AsText] = Field(
         description="What the candidate was made from: an article, or the dialogue so far."
     )
-    candidate: FilledText = Field(description="The text to be rated.")
+    candidate: Annotated[FilledText, AsText] = Field(description="The text to be rated.")
     aspect: Annotated[
         Aspect,
         BeforeValidator(_aspect, json_schema_input_type=AspectName | Annotated[Aspect, Described]),
@@ -74,7 +110,9 @@ class ScoreTask(Checked):
         description="The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, "
         "or an aspect of your own: name, criteria, low, high and optional steps."
     )
-    fact: OptionalText = Field(default=None, description="A fact the candidate was to make use of, if any.")
+    fact: Annotated[OptionalText, AsText] = Field(
+        default=None, description="A fact the candidate was to make use of, if any."
+    )
 
 
 class CompareTask(Checked):
@@ -88,13 +126,13 @@ class CompareTask(Checked):
     called: ClassVar[str] = "a compare task"
 
     kind: Literal["compare"] = Field(default="compare", description="Compare two answers to one question.")
-    question: FilledText = Field(description="The question both answers reply to.")
-    answer_1: FilledText = Field(description="The answer shown first.")
-    answer_2: FilledText = Field(description="The answer shown second.")
+    question: Annotated[FilledText, AsText] = Field(description="The question both answers reply to.")
+    answer_1: Annotated[FilledText, AsText] = Field(description="The answer shown first.")
+    answer_2: Annotated[FilledText, AsText] = Field(description="The answer shown second.")
     criteria: tuple[FilledText, ...] = Field(
         default=DEFAULT_CRITERIA, min_length=1, description="What the answers are compared on."
     )
-    reference: OptionalText = Field(
+    reference: Annotated[OptionalText, AsText] = Field(
         default=None, description="A correct answer to compare with, if there is one."
     )
     low: float = Field(default=1, description="Lowest score an answer can get.")

@@ -1,10 +1,9 @@
-"""Define turns, and how they are gathered in a graph's state."""
+"""Define turns: what an agent has said, what was read from it, and what it took."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NotRequired, TypeVar, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -12,11 +11,6 @@ from .usage import NO_USAGE, Usage, total_usage
 
 Score = float | list[float]
 """A score on an aspect's scale, or a pair ``[score_1, score_2]``."""
-
-T = TypeVar("T")
-EXAMPLE = '[{"id": "critic:1", "content": "NO ISSUE", "value": true}]'
-FIXED = ("agent", "role", "round", "order")
-"""What an edit of a turn cannot change: who spoke, and when."""
 
 
 class Turn(TypedDict):
@@ -51,6 +45,7 @@ class Turn(TypedDict):
     reasoning_tokens: int
     cost_usd: float | None
     seconds: float
+    uncounted: NotRequired[int]
     scale: NotRequired[list[float]]
     edited: NotRequired[bool]
     order: NotRequired[int]
@@ -60,14 +55,17 @@ class Turn(TypedDict):
     name: NotRequired[str]
 
 
+NO_CALLS = {"model": None, **NO_USAGE.flat()}
+
+
 def turn_without_model(round: int, agent: str, role: str, content: str, value: Any = None) -> Turn:
     """Make a turn that took no call: a relayed message, or what a person said.
 
     >>> turn_without_model(1, "commander", "commander", "Please review.")["calls"]
     0
     """
-    words = {"round": round, "agent": agent, "role": role, "content": content, "value": value, "model": None}
-    return cast("Turn", {**words, **NO_USAGE.flat()})
+    words = {"round": round, "agent": agent, "role": role, "content": content, "value": value}
+    return cast("Turn", {**words, **NO_CALLS})
 
 
 def written_by(turn: Turn, model: str, usage: Usage) -> Turn:
@@ -87,131 +85,6 @@ def turn_id(agent: str, number: int, order: int | None = None) -> str:
     ('critic:2', 'swapped/scorer:1')
     """
     return f"{'swapped/' if order == 2 else ''}{agent}:{number}"
-
-
-def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
-    """Reduce to a list of the entries before, then the new ones; ``None`` empties it. Neither argument is changed.
-
-    >>> append([1], [2, 3]), append([1], None)
-    ([1, 2, 3], [])
-    """
-    return [] if new is None else [*(before or ()), *new]
-
-
-def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] | None) -> list[Turn]:
-    """Reduce to the turns before, then the new ones; a turn with a known id replaces that turn where it stands.
-
-    Such a turn may hold the changed fields alone, ``{"id": "critic:1", "content": "NO ISSUE", "value": True}``: the
-    others are kept. ``None`` empties the transcript. Neither argument is changed.
-
-    Raises:
-        ValueError: a change of a turn that does not exist, or a value of another type than the turn can have.
-
-    >>> before = turn_without_model(1, "critic", "critic", "Too high.", False)
-    >>> [turn["content"] for turn in merge_turns([before], [{"id": "critic:1", "content": "Fine.", "value": True}])]
-    ['Fine.']
-    """
-    if new is None:
-        return []
-    if not (isinstance(new, list | tuple) and all(isinstance(change, Mapping) for change in new)):
-        raise ValueError(f"transcript takes a list of turns, such as {EXAMPLE}, not {new!r}")
-    turns = _with_ids(before or ())
-    places = {turn["id"]: place for place, turn in enumerate(turns)}
-    for change in new:
-        place = places.get(str(change.get("id")))
-        if place is not None:
-            turns[place] = _replaced(turns[place], change)
-        else:
-            turn = _whole(change, places)
-            if "id" not in turn:
-                [turn] = _with_ids([turn], turns)
-            places[turn["id"]] = len(turns)
-            turns.append(turn)
-    return turns
-
-
-def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
-    """Number the turns that have no id, as those of agents which made their turns themselves."""
-    turns = list(turns)
-    # A loop and no generator: this is done for every turn, at every step of a graph.
-    for turn in turns:
-        if "id" not in turn:
-            break
-    else:
-        return turns
-    numbers = Counter((turn["agent"], turn.get("order")) for turn in before)
-    numbered: list[Turn] = []
-    for turn in turns:
-        agent, order = speaker = turn["agent"], turn.get("order")
-        numbers[speaker] += 1
-        numbered.append(turn if "id" in turn else {**turn, "id": turn_id(agent, numbers[speaker], order)})
-    return numbered
-
-
-_WITHOUT_MODEL = {"value": None, "model": None, **NO_USAGE.flat()}
-
-
-def _whole(change: Mapping[str, Any], known: Iterable[str]) -> Turn:
-    missing = [key for key in ("agent", "role", "round", "content") if key not in change]
-    if missing:
-        raise ValueError(
-            f"no turn has the id {change.get('id')!r}; there are {', '.join(known) or 'none yet'}. "
-            f"(A new turn has no {', '.join(missing)} either.)"
-        )
-    return cast("Turn", {**_WITHOUT_MODEL, **change})
-
-
-def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
-    merged = cast("Turn", {**turn, **change})
-    fixed = [k for k in change if k in FIXED and change[k] != turn.get(k)]
-    if unknown := fixed or [k for k in change if k not in Turn.__annotations__]:
-        raise ValueError(
-            f"the turn {turn['id']} takes no {', '.join(unknown)}: edit its content or its value"
-        )
-    if not isinstance(merged["content"], str):
-        raise ValueError(f"the content of the turn {turn['id']} is text, not {merged['content']!r}")
-    if (merged["content"], merged["value"]) == (turn["content"], turn["value"]):
-        return merged
-    check_value(merged, turn["value"])
-    return {**merged, "edited": True}
-
-
-def check_value(turn: Turn, before: Any) -> None:
-    """Check the value of an edited turn: of the type that the turn had, and on its scale.
-
-    Raises:
-        ValueError: names the turn, the value, and what it can be.
-    """
-    value: Any = turn["value"]
-    scale = turn.get("scale")
-    kind = _kind_of(value)
-    # A reply that could not be read has no value; a person may give the one that it should have had.
-    fits = kind == _kind_of(before) or (before is None and (scale is not None or value in ("1", "2", "tie")))
-    numbers = value if kind == "pair" else [value] if kind == "number" else []
-    if not (fits and all(scale is None or scale[0] <= number <= scale[1] for number in numbers)):
-        wanted = _wanted(before, scale)
-        raise ValueError(f"the turn {turn['id']} cannot have the value {value!r}: it takes {wanted}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _kind_of(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return "pair" if len(value) == 2 and all(map(_is_number, value)) else "other"
-    return "number" if _is_number(value) else type(value).__name__
-
-
-def _wanted(before: Any, scale: Sequence[float] | None) -> str:
-    named = {
-        "number": "a number",
-        "pair": "a pair of numbers",
-        "bool": "true or false",
-        "NoneType": "no value (null)",
-    }
-    kind = named.get(_kind_of(before), "a text such as " + repr(before))
-    return f"{kind} from {scale[0]:g} to {scale[1]:g}" if scale and "number" in kind else kind
 
 
 def last_turn(transcript: Sequence[Turn], role: str) -> Turn | None:

@@ -11,7 +11,6 @@ from .aspects import Aspect
 from .checked import first_paragraph
 from .errors import UsageError
 from .tasks import TaskKind
-from .transcript import Score
 from .usage import Usage
 
 Winner = Literal["1", "2", "tie"]
@@ -84,10 +83,3 @@ def winner_of(scores: Iterable[float]) -> Winner:
     if first == second:
         return "tie"
     return "1" if first > second else "2"
-
-
-def outcome_fields(value: Score) -> dict[str, Any]:
-    """Return the fields of a verdict for a final score or a final pair of scores."""
-    if isinstance(value, list):
-        return {"scores": (value[0], value[1]), "winner": winner_of(value)}
-    return {"score": value}

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
+import ssl
+import sys
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
 import pytest
 import pytest_socket
 from hypothesis import HealthCheck, settings
-from jurygraph.nodes.models import retry
+from jurygraph.eval.cli import runtime
+from jurygraph.nodes.models import send
+from jurygraph.nodes.models.retry import RetryPolicy
+from jurygraph.nodes.offline import text_profile
+from jurygraph.nodes.replies import shown
 
 from .loopback import Provider
-from .processes import HANG_GUARD, WATCHERS
+from .processes import HANG_GUARD, WATCHERS, Forks, forking
 
 LOOPBACK = ["127.0.0.1", "::1", "localhost"]
 FOREIGN = ("OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "LANGSMITH_", "LANGCHAIN_")
@@ -25,6 +33,14 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 # Hypothesis measures how long an example takes; on a busy machine that says nothing about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
+    # As malloc.h numbers them. Blocks of 128 KB or more go back to the system when they are freed, also after greater
+    # ones were; and threads, of which many tests start some, share two pools instead of keeping one each.
+    M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
+    libc.mallopt(M_MMAP_THRESHOLD, 128 * 1024)
+    libc.mallopt(M_ARENA_MAX, 2)
 
 
 @pytest.hookimpl(trylast=True)
@@ -73,6 +89,36 @@ def _interruptible() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _one_tls_context() -> Iterator[None]:
+    """Share what clients check certificates with: each reads all authorities anew, 20 ms and a megabyte a client."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _thawed() -> Iterator[None]:
+    """A command freezes the heap, for its process ends with it; this process goes on, and would never free a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime, "freeze_heap", lambda: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_memories(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What one file's tests have computed once no other file's tests need, and it would stay to the end."""
+    yield
+    own = [
+        one
+        for one in vars(request.module).values()
+        if getattr(one, "__module__", "") == request.module.__name__
+    ]
+    for one in (*own, text_profile.profile, shown._light, shown._folded, shown.states_verdict):
+        if hasattr(one, "cache_clear"):
+            one.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def _no_watchers() -> Iterator[None]:
     """Signals that a test has asked for reach no later test."""
@@ -106,18 +152,23 @@ def provider(_no_keys: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provid
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """Programs in processes of their own, forks of one that has imported the package."""
+    with forking(tmp_path_factory.mktemp("printed")) as ready:
+        yield ready
+
+
 @pytest.fixture
 def fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed calls are attempted again as ever, but without the waiting in between."""
-    monkeypatch.setattr(
-        retry, "DEFAULT_RETRY_POLICY", retry.RetryPolicy(first_wait=0.001, longest_wait=0.001)
-    )
+    monkeypatch.setattr(send, "DEFAULT_RETRY_POLICY", RetryPolicy(first_wait=0.001, longest_wait=0.001))
 
 
 @pytest.fixture
 def one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever fails has failed for good."""
-    monkeypatch.setattr(retry, "DEFAULT_RETRY_POLICY", retry.RetryPolicy(attempts=1))
+    monkeypatch.setattr(send, "DEFAULT_RETRY_POLICY", RetryPolicy(attempts=1))
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from jurygraph.eval.journal import Entry
+from jurygraph.eval.journal import Entry, Journal
 from jurygraph.state.usage import Usage
 
 POSTGRES = os.environ.get("JURYGRAPH_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
@@ -47,3 +48,13 @@ def somewhere(kind: str, folder: Path) -> Iterator[str]:
             yield url
     else:
         yield f"sqlite:///{folder}/shared.sqlite" if kind == "shared file" else f"{folder}/journal.sqlite"
+
+
+@asynccontextmanager
+async def opened(where: str | Path, **options: Any) -> AsyncIterator[Journal]:
+    """A journal that is open for the block inside."""
+    journal = await Journal.open(where, **options)
+    try:
+        yield journal
+    finally:
+        await journal.close()

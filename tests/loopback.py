@@ -113,6 +113,8 @@ class Provider:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.batches = Batches(self)
+        self.told: dict[str, Any] = {}
+        """From a path to what a server of open models says of itself there."""
         self._script: Script = []
         self._spoken = 0
         self._lock = threading.Lock()
@@ -214,14 +216,14 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        self._open.discard(request)
         super().shutdown_request(request)
+        self._open.discard(request)
 
     def close_connections(self) -> None:
         for connection in list(self._open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + 10
         while self._open and time.monotonic() < deadline:
             time.sleep(0.001)
 
@@ -245,6 +247,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
+        if self.path in self.provider.told:
+            self._send(200, json.dumps(self.provider.told[self.path]).encode(), _JSON)
+            return
         self._answer_batches("GET", headers, b"")
 
     def _answer_batches(self, method: str, headers: Mapping[str, str], body: bytes) -> None:

@@ -1,7 +1,8 @@
 """Providers on the loopback interface, each in the format that it really sends, for tests through its own client.
 
 A dialect says how a request of its client asks for JSON and whether it has a system message, and puts what a script
-says into the provider's words: a reply with its ending and reasoning, or a refusal.
+says into the provider's words: a reply with its ending and reasoning, or a refusal. A client's package is imported
+with its first chat: together they take 60 MB.
 """
 
 from __future__ import annotations
@@ -11,17 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from typing import Any, ClassVar, Literal
 
-from langchain_anthropic import ChatAnthropic
-from langchain_aws import ChatBedrockConverse
 from langchain_core.language_models import BaseChatModel
-from langchain_deepseek import ChatDeepSeek
-from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_groq import ChatGroq
-from langchain_mistralai import ChatMistralAI
-from langchain_ollama import ChatOllama
-from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from .loopback_http import Handler, serving_http
@@ -122,6 +117,8 @@ class OpenAI(Dialect):
     )
 
     def chat(self, url: str) -> BaseChatModel:
+        from langchain_openai import ChatOpenAI
+
         return ChatOpenAI(model=self.model, base_url=f"{url}/v1", api_key=KEY, max_retries=0)
 
     def form(self, body: Mapping[str, Any]) -> Form:
@@ -168,6 +165,8 @@ class DeepSeek(OpenAI):
     }
 
     def chat(self, url: str) -> BaseChatModel:
+        from langchain_deepseek import ChatDeepSeek
+
         return ChatDeepSeek(model_name=self.model, api_base=url, api_key=KEY, max_retries=0)
 
 
@@ -184,6 +183,8 @@ class Groq(OpenAI):
     }
 
     def chat(self, url: str) -> BaseChatModel:
+        from langchain_groq import ChatGroq
+
         return ChatGroq(model_name=self.model, base_url=url, api_key=KEY, max_retries=0)
 
     def message(self, said: Said, form: Form) -> dict[str, Any]:
@@ -204,6 +205,8 @@ class Mistral(OpenAI):
     }
 
     def chat(self, url: str) -> BaseChatModel:
+        from langchain_mistralai import ChatMistralAI
+
         return ChatMistralAI(model_name=self.model, base_url=f"{url}/v1", api_key=KEY, max_retries=1)
 
     def error(self, refusal: Refusal) -> Any:
@@ -230,6 +233,8 @@ class Responses(OpenAI):
     }
 
     def chat(self, url: str) -> BaseChatModel:
+        from langchain_openai import ChatOpenAI
+
         return ChatOpenAI(
             model="o3-pro", base_url=f"{url}/v1", api_key=KEY, max_retries=0, use_responses_api=True
         )
@@ -294,6 +299,8 @@ class Anthropic(Dialect):
     system_refusal = Refusal(400, "This model does not support system prompts.")
 
     def chat(self, url: str) -> BaseChatModel:
+        from langchain_anthropic import ChatAnthropic
+
         return ChatAnthropic(model="claude-opus-4-8", base_url=url, api_key=KEY, max_retries=0)
 
     def form(self, body: Mapping[str, Any]) -> Form:
@@ -346,6 +353,8 @@ class Gemini(Dialect):
     system_refusal = Refusal(400, "Developer instruction is not enabled for models/gemma-3-27b-it")
 
     def chat(self, url: str) -> BaseChatModel:
+        from langchain_google_genai import ChatGoogleGenerativeAI
+
         return ChatGoogleGenerativeAI(
             model="gemini-2.0-flash", base_url=url, google_api_key=KEY, max_retries=1
         )
@@ -391,6 +400,8 @@ class Ollama(Dialect):
     system_refusal = Refusal(500, "template: System role not supported")
 
     def chat(self, url: str) -> BaseChatModel:
+        from langchain_ollama import ChatOllama
+
         return ChatOllama(model="gemma2", base_url=url, reasoning=True)
 
     def form(self, body: Mapping[str, Any]) -> Form:
@@ -425,6 +436,14 @@ class Ollama(Dialect):
         return [first, {**about, **last, **counts}]
 
 
+@cache
+def _aws() -> Any:
+    """One session for all clients: each session of its own reads megabytes of descriptions of the services."""
+    secret = KEY.get_secret_value()
+    session: Any = import_module("boto3").Session
+    return session(region_name="us-east-1", aws_access_key_id=secret, aws_secret_access_key=secret)
+
+
 class Bedrock(Dialect):
     """Converse, whose client is AWS's own."""
 
@@ -443,12 +462,12 @@ class Bedrock(Dialect):
     )
 
     def chat(self, url: str) -> BaseChatModel:
+        from langchain_aws import ChatBedrockConverse
+
         return ChatBedrockConverse(
             model_id="anthropic.claude-3-haiku-20240307-v1:0",
-            region_name="us-east-1",
-            endpoint_url=url,
-            aws_access_key_id=KEY,
-            aws_secret_access_key=KEY,
+            client=_aws().client("bedrock-runtime", endpoint_url=url),
+            bedrock_client=_aws().client("bedrock", endpoint_url=url),
         )
 
     def form(self, body: Mapping[str, Any]) -> Form:

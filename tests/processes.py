@@ -33,17 +33,22 @@ def until(
     """Wait for a condition; a process that is to bring it about is not to end before."""
     deadline = time.monotonic() + seconds
     while not come():
-        if process is not None and process.poll() is not None:
+        if process is not None and process.poll() is not None and not come():
             raise AssertionError(process.communicate())
         assert time.monotonic() < deadline, "what was waited for did not come"
         time.sleep(0.002)
+
+
+def whole_lines(file: Path) -> list[str]:
+    """Read the lines that are complete: a process that is at work may be half through writing the next one."""
+    return [line for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 async def reached(state: Callable[[], object], by: asyncio.Task[Any] | None = None) -> None:
     """Wait on the event loop until something is so; a task that is to bring it about is not to end before."""
     async with asyncio.timeout(HANG_GUARD):
         while not state():
-            if by is not None and by.done():
+            if by is not None and by.done() and not state():
                 raise AssertionError(f"it has ended with {by.result()}")
             await asyncio.sleep(0.001)
 
@@ -140,7 +145,7 @@ def in_this_process(*arguments: str, cwd: Path, **env: str) -> subprocess.Comple
 
 
 FORKING = """
-import json, os, sys
+import json, os, sys, traceback
 import jurygraph.eval.cli.run
 from jurygraph.eval.cli.app import main
 
@@ -156,9 +161,12 @@ for line in sys.stdin:
     sys.argv = ["jurygraph", *request["arguments"]]
     code = 70
     try:
-        main()
+        exec(request["program"], {"main": main})
+        code = 0
     except SystemExit as ended:
         code = ended.code or 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -173,16 +181,18 @@ class Forks:
         self._process = process
         self._folder = folder
 
-    def __call__(self, *arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+    def __call__(
+        self, *arguments: str, cwd: Path, program: str = "main()", **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command, or another program, to its end."""
         files = {name: self._folder / name for name in ("stdout", "stderr")}
         for file in files.values():
             file.unlink(missing_ok=True)
         request = {name: str(file) for name, file in files.items()}
         assert self._process.stdin
         assert self._process.stdout
-        asked = {**request, "cwd": str(cwd), "environment": env, "arguments": arguments}
-        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        asked = {"program": program, "cwd": str(cwd), "environment": env, "arguments": arguments}
+        print(json.dumps({**request, **asked}), file=self._process.stdin, flush=True)
         code = int(self._process.stdout.readline())
         printed, errors = (file.read_text() for file in files.values())
         return subprocess.CompletedProcess(arguments, code, printed, errors)

@@ -190,7 +190,6 @@ def study(**changes: Any) -> Study:
         "ensemble",
         tuple(Point(f"{k} of 3", k, None, k, around(0.28 + 0.02 * k), False, k) for k in (1, 2, 3)),
     )
-    average = Statistic
     fields: dict[str, Any] = {
         "judges": tuple(map(judge, judges)),
         "subjects": tuple(map(subject, subjects)),
@@ -203,7 +202,7 @@ def study(**changes: Any) -> Study:
                     each_judge,
                     "wit",
                     subjects,
-                    {"spearman": average(FIGURES[each_judge][0] - 0.025)},
+                    {"spearman": around(FIGURES[each_judge][0] - 0.025)},
                     {"spearman": Gain(0.4, 0.3, 0.1, 0.33)},
                 )
                 for each_judge in judges
@@ -227,10 +226,10 @@ def study(**changes: Any) -> Study:
         "costs": Costs(
             (
                 *(
-                    CostRow(each_judge, "wit", 24, 24 * cost, 48.0, cost, 2.0, calls, 1000.0)
+                    CostRow(each_judge, "wit", 24, calls, 1000.0, cost, 2.0, 24 * cost, 48.0)
                     for each_judge, (_, calls, cost) in FIGURES.items()
                 ),
-                CostRow("people", "wit", 24, 18.0, 4320.0, 0.75, 180.0, None, None, is_people=True),
+                CostRow("people", "wit", 24, None, None, 0.75, 180.0, 18.0, 4320.0, is_people=True),
             )
         ),
         "notes": (),

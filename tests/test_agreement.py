@@ -82,7 +82,7 @@ AGAINST_SCIPY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("size", [2, 3, 10, 1_000, 20_000])
+@pytest.mark.parametrize("size", [2, 3, 10, 2_000])
 @pytest.mark.parametrize("levels", [2, 5, 10**9])
 def test_against_scipy(name: str, size: int, levels: int) -> None:
     """Few levels, as people give them, and hardly any ties, as weighted scores have them."""

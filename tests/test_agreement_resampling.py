@@ -185,10 +185,13 @@ def test_one_unit_has_no_interval() -> None:
 
 
 def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
-    how = Resampling(resamples=4, confidence=0.5)
-    assert how.interval(0.5, np.array([0.0, 1.0, np.nan, np.nan])) == Statistic(0.5, 0.25, 0.75)
-    assert how.interval(0.5, np.array([0.0, np.nan, np.nan, np.nan])) == Statistic(0.5)
-    assert how.interval(None, np.array([0.0, 1.0, 1.0, 1.0])) == Statistic(None)
+    how = Resampling(resamples=4)
+    some, most = np.array([0.4, 0.6, np.nan, np.nan]), np.array([0.4, np.nan, np.nan, np.nan])
+    assert how.studentised(0.5, some, 20) == how.studentised(0.5, some[:2], 20)
+    assert how.studentised(0.5, some, 20)[0].low is not None
+    assert how.studentised(0.5, most, 20) == (Statistic(0.5), None)
+    assert how.studentised(None, some, 20) == (Statistic(None), None)
+    assert how.studentised(0.5, some, 9) == (Statistic(0.5), None), "too few clusters"
 
 
 def test_no_resamples_give_no_interval() -> None:

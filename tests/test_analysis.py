@@ -41,7 +41,7 @@ def study_of(tmp_path: Path, results: list[Result], **options: Any) -> Study:
 # --- contenders and subjects ---------------------------------------------------------------------------------------
 
 
-def test_protocols_of_two_runs_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_two_runs_of_one_judge_are_told_apart_by_their_folders_but_by_no_path(tmp_path: Path) -> None:
     one = run_folder(tmp_path / "n2", [*noisy("debate", 1), *noisy("single", 1)])
     other = run_folder(tmp_path / "n4", noisy("debate", 0.5))
     same_name = run_folder(tmp_path / "else" / "n4", noisy("debate", 0.4))
@@ -49,10 +49,52 @@ def test_protocols_of_two_runs_are_told_apart_by_their_folders(tmp_path: Path) -
     assert [judge.label for judge in study.judges] == [
         "debate (n2)",
         "single",
-        f"debate ({other})",
-        f"debate ({same_name})",
+        "debate (n4)",
+        "debate (n4) #2",
     ]
     assert study.base == "single"
+
+
+@pytest.mark.parametrize(
+    ("signatures", "labels"),
+    [
+        (["models:*=openai:gpt-4o|n:2", "models:*=openai:gpt-4o-mini|n:2"], ["gpt-4o", "gpt-4o-mini"]),
+        # The model tells them apart already: that they differ in n as well is in the signatures.
+        (["models:*=a|n:2", "models:*=b|n:4"], ["a", "b"]),
+        (["models:*=a|n:2|k:1", "models:*=a|n:4|k:1"], ["n=2", "n=4"]),
+        (["data:x@1|models:*=a", "data:x@1|models:*=a|version:2"], ["one", "version=2"]),
+    ],
+    ids=["models", "the model is enough", "a setting", "a part that one has not"],
+)
+def test_a_label_is_as_short_as_tells_judges_apart(
+    tmp_path: Path, signatures: list[str], labels: list[str]
+) -> None:
+    folders = [
+        run_folder(tmp_path / name, noisy("debate", 1), signatures={"debate": f"protocol:debate|{signature}"})
+        for name, signature in zip(("one", "two"), signatures, strict=True)
+    ]
+    assert [judge.label for judge in Study.of(folders, resampling=FEW).judges] == [
+        "debate" if label == "one" else f"debate ({label})" for label in labels
+    ]
+
+
+def test_one_judge_on_two_datasets_is_one_judge(tmp_path: Path) -> None:
+    folders = [
+        run_folder(
+            tmp_path / name,
+            [*noisy("debate", 1), *noisy("single", 2)],
+            data={"name": name, "digest": name},
+            signatures={
+                each: f"protocol:{each}|data:{name}@{name}|models:*=a" for each in ("debate", "single")
+            },
+        )
+        for name in ("wag", "wit")
+    ]
+    study = Study.of(folders, resampling=FEW)
+    assert [judge.label for judge in study.judges] == ["debate", "single"] * 2
+    assert [(entry.judge, entry.subject) for entry in study.leaderboard.standings] == [
+        (judge, f"{data}: wit") for data in ("wag", "wit") for judge in ("debate", "single")
+    ]
 
 
 def test_an_aspect_of_two_datasets_is_two_subjects_and_nobody_is_compared_across(tmp_path: Path) -> None:
@@ -72,7 +114,7 @@ def test_scores_and_preferences_stand_side_by_side(tmp_path: Path) -> None:
         ("wit", "score"),
         ("preference", "compare"),
     ]
-    standing = study.leaderboard.standing("single (b)", "preference")
+    standing = study.leaderboard.standing("single", "preference")
     assert standing is not None
     assert standing.measures["accuracy"].value == 0.5
 

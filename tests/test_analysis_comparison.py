@@ -16,7 +16,7 @@ from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.significance import holm
 from scipy import stats
 
-from .run_folders import compared, run_folder, scored, turn
+from .run_folders import RATED, compared, run_folder, scored, turn
 
 FEW = Resampling(resamples=300, seed=5)
 
@@ -142,6 +142,29 @@ def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp
     assert (found.p, pair.differences["group_spearman"].difference) == (None, Statistic(None))
 
 
+def test_values_subtract_to_the_difference_beside_them(tmp_path: Path) -> None:
+    """Within groups, both are of the groups in which both have a correlation, on each aspect and on average."""
+    varied, better = judge("debate", 2, items=60), judge("single", 0.3, items=60)
+    halting = [row.model_copy(update={"score": 3.0}) if row.group == "g0" else row for row in varied]
+    both = [row.model_copy(update={"aspect": "other"}) for row in varied + better]
+    aspects = [RATED, {**RATED, "name": "other"}]
+    study = Study.of(run_folder(tmp_path / "r", halting + better + both, aspects=aspects), resampling=FEW)
+    own = study.leaderboard.standing("single", "wit")
+    on_wit, on_other = study.comparison.pairwise
+    [average] = study.comparison.averages
+    assert [pair.differences["group_spearman"].clusters for pair in (on_wit, on_other, average)] == [
+        14,
+        15,
+        14,
+    ]
+    for pair in (on_wit, on_other, average):
+        for of_pair in pair.differences.values():
+            assert of_pair.difference.value is not None and of_pair.first and of_pair.second
+            assert of_pair.first - of_pair.second == pytest.approx(of_pair.difference.value, abs=1e-12)
+    # Its own mean is over all groups, which the leaderboard shows.
+    assert own and own.measures["group_spearman"].value != on_wit.differences["group_spearman"].second
+
+
 def test_few_groups_are_told(tmp_path: Path) -> None:
     study = study_of(tmp_path / "r", [*judge("debate", 1, items=20), *judge("single", 2, items=20)])
     assert study.comparison.pairwise[0].units == 5
@@ -202,7 +225,14 @@ def test_the_greatest_ensemble_is_the_run_itself(tmp_path: Path, kind: str) -> N
     """A real run, with both orders of the answers."""
     data = "demo" if kind == "score" else "demo-pairs"
     folder = tmp_path / "run"
-    evaluate("ensemble", data, settings={"referees": 4}, limit=8, out=folder, models={"*": "offline"})
+    evaluate(
+        "ensemble",
+        data,
+        settings={"referees": 4, "roles": "same"},
+        limit=8,
+        out=folder,
+        models={"*": "offline"},
+    )
     study = Study.of(folder, resampling=Resampling(resamples=20))
     for subject in study.subjects:
         whole = study.leaderboard.standing("ensemble", subject.label)
@@ -255,8 +285,9 @@ def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) 
     found = study_of(tmp_path / "r", judge("debate", 1, calls=4)).matching
     assert (found.ensembles, found.matches) == ((), ())
     assert found.notes == (
-        "mine: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, with all smaller "
-        "ones: jurygraph run ensemble --set referees=4 --data mine --model test --aspect FILE --out DIR",
+        "mine: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, with all "
+        "smaller ones: jurygraph run ensemble --set referees=4 --set roles=same "
+        "--data mine --model test --aspect FILE --out DIR",
     )
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.batch_api import request_file
-from jurygraph.eval.batch_api.request_file import BatchLimits
+from jurygraph.eval.batch_api import batch_files
+from jurygraph.eval.batch_api.batch_files import BatchLimits
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.plan.plan import plan
@@ -27,7 +26,7 @@ from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request, Text
 from .loopback_batches import Fate
-from .processes import HANG_GUARD, in_this_process, started, until
+from .processes import HANG_GUARD, Forks, in_this_process, started, until
 
 MODEL = {"*": "openai:gpt-4o-mini"}
 
@@ -35,7 +34,7 @@ MODEL = {"*": "openai:gpt-4o-mini"}
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are looked after at once."""
-    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001))
+    monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001))
 
 
 def scores(folder: Path, count: int = 5) -> Path:
@@ -166,7 +165,7 @@ def test_results_are_those_of_a_run_without_batches(
     provider: Provider, tmp_path: Path, protocol: str, kind: str, settings: dict[str, Any]
 ) -> None:
     provider.play(by=anybody)
-    data = (scores if kind == "score" else pairs)(tmp_path)
+    data = scores(tmp_path, count=3) if kind == "score" else pairs(tmp_path, count=3)
     options: dict[str, Any] = {"models": MODEL, "settings": settings}
     alone = evaluate(protocol, data, **options, out=tmp_path / "alone")
     made = len(provider.requests)
@@ -182,21 +181,27 @@ def test_results_are_those_of_a_run_without_batches(
 
 KILLED = """
 import os, signal, sys
+from importlib import import_module
 from jurygraph.eval import evaluate
-from jurygraph.eval.batch_api import batch_results, openai_batches, request_file
+from jurygraph.eval.batch_api import batch_files
 from jurygraph.eval.journal import Journal
 
-place, data, out = sys.argv[1:]
+place, model, data, out = sys.argv[1:]
+kind = {"openai": "OpenAI", "anthropic": "Anthropic", "google_genai": "Gemini"}[model.partition(":")[0]]
+provider = getattr(import_module(f"jurygraph.eval.batch_api.{kind.lower()}_batches"), f"{kind}Batches")
 owner, name, at = {
-    "building": (request_file.BatchRequestFile, "add", 3),
-    "built": (request_file.BatchRequestFile, "close", 2),
-    "uploading": (openai_batches.OpenAIBatches, "upload", 2),
-    "uploaded": (openai_batches.OpenAIBatches, "create", 2),
+    "building": (batch_files.WaveFiles, "add", 3),
+    "built": (batch_files.WaveFiles, "close", 2),
+    "uploading": (provider, "upload", 2),
+    "uploaded": (provider, "create", 2),
+    "noted": (provider, "start", 2),
     "created": (Journal, "note_batch", 4),
-    "polling": (openai_batches.OpenAIBatches, "poll", 2),
-    "downloading": (openai_batches.OpenAIBatches, "download", 1),
-    "downloaded": (batch_results.BatchResults, "add", 1),
-    "reading": (batch_results.BatchResults, "read", 3),
+    "polling": (provider, "poll", 2),
+    "downloading": (provider, "download", 1),
+    "downloaded": (batch_files.BatchResults, "add", 1),
+    "collecting": (provider, "collect", 2),
+    "collected": (batch_files.BatchResults, "add", 2),
+    "reading": (batch_files.BatchResults, "read", 3),
     "settling": (Journal, "settle_batch", 1),
     "settled": (Journal, "settle_batch", 2),
 }[place]
@@ -211,9 +216,24 @@ def dies(*args, **kwargs):
     return usual(*args, **kwargs)
 
 setattr(owner, name, dies)
-request_file.DEFAULT_LIMITS = request_file.BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
-evaluate("debate", data, models={"*": "openai:gpt-4o-mini"}, out=out, batch=True)
+batch_files.DEFAULT_LIMITS = batch_files.BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+evaluate("debate", data, models={"*": model}, out=out, batch=True)
 """
+
+
+def killed(forks: Forks, place: str, model: str, data: Path, out: Path) -> None:
+    """Begin a run in a process that is killed at a place."""
+    process = forks(place, model, str(data), str(out), cwd=data.parent, program=KILLED, **os.environ)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+
+
+def goes_on(provider: Provider, model: str, data: Path, out: Path) -> None:
+    """Go on with a killed run: the results are those of one without batches, and nothing is sent twice."""
+    whole = evaluate("debate", data, models={"*": model}, out=out, batch=True)
+    assert not live(provider)
+    assert max(Counter(provider.batches.sent()).values()) == 1
+    assert lines(whole) == halved(lines(evaluate("debate", data, models={"*": model})))
+    assert list((out / "batches").iterdir()) == []
 
 
 BEFORE = "building built uploading uploaded created polling downloading downloaded reading settling settled"
@@ -224,22 +244,15 @@ BEFORE = "building built uploading uploaded created polling downloading download
     [pytest.param(place, marks=[pytest.mark.slow] * (place != "created")) for place in BEFORE.split()],
 )
 def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
-    provider: Provider, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+    provider: Provider, forks: Forks, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
-    command = [sys.executable, "-c", KILLED, place, str(data), str(out)]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_GUARD, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    killed(forks, place, MODEL["*"], data, out)
     monkeypatch.setattr(
-        request_file, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+        batch_files, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
     )
-    whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
-    assert not live(provider)
-    assert max(Counter(provider.batches.sent()).values()) == 1
-    assert len(provider.batches.sent()) == len(provider.requests)
-    assert lines(whole) == halved(lines(evaluate("debate", data, models=MODEL)))
-    assert list((out / "batches").iterdir()) == []
+    goes_on(provider, MODEL["*"], data, out)
 
 
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
@@ -256,10 +269,11 @@ def test_what_a_batch_did_not_get_round_to_is_asked_again(
     assert lines(done) == halved(lines(evaluate("single", scores(tmp_path), models=MODEL)))
 
 
-def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(provider: Provider, tmp_path: Path) -> None:
+def troubled(usual: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
+    """Answer as usual, but item 1 only the third time, and items 2 and 3 never."""
     tries: Counter[str] = Counter()
 
-    def troubled(request: Request) -> Answer:
+    def answer(request: Request) -> Answer:
         tries[request.user] += 1
         if "Number 1." in request.user and tries[request.user] < 3:
             return Failure(429, "Rate limit reached", code="rate_limit_exceeded")
@@ -267,15 +281,23 @@ def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(provider: Prov
             return Failure(500)
         if "Number 3." in request.user:
             return Failure(400, "The text is not allowed.", code="content_policy_violation")
-        return anybody(request)
+        return usual(request)
 
-    provider.play(by=troubled)
-    out = tmp_path / "out"
-    done = evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True, attempts=4)
-    failed = {result.item: result.error or "" for result in done.failed}
+    return answer
+
+
+def assert_troubled_ones_failed(evaluation: Evaluation) -> None:
+    failed = {result.item: result.error or "" for result in evaluation.failed}
     assert failed.keys() == {"i2", "i3"}
     assert "given up after 4 batches" in failed["i2"]
     assert "not allowed" in failed["i3"]
+
+
+def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=troubled(anybody))
+    out = tmp_path / "out"
+    done = evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True, attempts=4)
+    assert_troubled_ones_failed(done)
     assert [len(batch.lines) for batch in provider.batches.made] == [5, 2, 2, 1]
     provider.play(by=anybody)
     assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
@@ -323,7 +345,7 @@ def test_a_file_is_no_larger_than_the_provider_takes(
     provider.play(by=anybody)
     for limit, sizes in [({"requests": 2}, [2, 2, 1]), ({"file_bytes": 4000}, [1, 1, 1, 1, 1])]:
         few: Any = {"first_poll": 0.001, "poll_interval": 0.001, **limit}
-        monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(**few))
+        monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", BatchLimits(**few))
         provider.batches.made.clear()
         out = tmp_path / str(len(sizes))
         assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
@@ -367,7 +389,7 @@ def test_what_the_provider_will_not_queue_now_is_sent_later(
 ) -> None:
     provider.play(by=anybody)
     monkeypatch.setattr(
-        request_file, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+        batch_files, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
     )
     too_many = Fate("failed", problem=("token_limit_exceeded", "Enqueued token limit reached"))
     provider.batches.fate = lambda number: too_many if number == 1 else Fate()
@@ -539,8 +561,8 @@ def test_ctrl_c_on_the_command_line(provider: Provider, tmp_path: Path) -> None:
     data, out = scores(tmp_path), tmp_path / "out"
     command = ["run", "single", "--data", str(data), "--model", MODEL["*"], "--batch", "--out", str(out)]
     with started(*command, cwd=tmp_path) as running:
-        until(lambda: provider.batches.made, running)
-        time.sleep(0.2)
+        # Who asks how a batch is getting on has noted that there is one.
+        until(lambda: provider.batches.made and provider.batches.asked[-1][0] == "GET", running)
         running.send_signal(signal.SIGINT)
         told, _ = running.communicate(timeout=HANG_GUARD)
     assert running.returncode == 130
@@ -555,4 +577,7 @@ def test_the_estimate_is_at_half_the_price(provider: Provider, tmp_path: Path) -
         costs.append([float(cost) for cost in re.findall(r"\$([\d.]+)", told)])
     assert costs[0]
     assert costs[1] == pytest.approx([cost / 2 for cost in costs[0]], abs=0.01)
-    assert provider.batches.asked == []
+    assert {method for method, _ in provider.batches.asked} <= {"GET"}, (
+        "what the server can is asked, nothing else"
+    )
+    assert not provider.requests

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.batch_api import request_file
-from jurygraph.eval.batch_api.request_file import BatchLimits
+from jurygraph.eval.batch_api import batch_files
+from jurygraph.eval.batch_api.batch_files import BatchLimits
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.run.runner import execute
 
-from .loopback import Answer, Failure, Provider, Request
+from .loopback import Answer, Provider, Request
 from .loopback_batches import Fate
-from .processes import HANG_GUARD
-from .test_batch_api import halved, lines, live, scores
+from .processes import Forks
+from .test_batch_api import (
+    assert_troubled_ones_failed,
+    goes_on,
+    halved,
+    killed,
+    lines,
+    live,
+    scores,
+    troubled,
+)
 
 MODELS = {"anthropic": "anthropic:claude-opus-4-8", "gemini": "google_genai:gemini-2.5-flash"}
 pytestmark = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -38,7 +44,7 @@ def _addresses(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", provider.url)
     soon = BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
-    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", soon)
+    monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", soon)
 
 
 def anybody(request: Request) -> Answer:
@@ -98,57 +104,19 @@ def test_requests_and_results_are_those_of_live_calls(
     assert not any("cache_control" in json.dumps(request.body) for request in provider.requests[len(made) :])
 
 
-KILLED = """
-import os, signal, sys
-from jurygraph.eval import evaluate
-from jurygraph.eval.batch_api import batch_results, request_file
-from jurygraph.eval.journal import Journal
-
-place, model, data, out = sys.argv[1:]
-if model.startswith("anthropic"):
-    from jurygraph.eval.batch_api.anthropic_batches import AnthropicBatches as provider
-else:
-    from jurygraph.eval.batch_api.gemini_batches import GeminiBatches as provider
-owner, name, at = {
-    "noted": (provider, "start", 2),
-    "created": (Journal, "note_batch", 4),
-    "collecting": (provider, "collect", 2),
-    "collected": (batch_results.BatchResults, "add", 2),
-    "settling": (Journal, "settle_batch", 1),
-}[place]
-usual, times = getattr(owner, name), [0]
-
-def dies(*args, **kwargs):
-    times[0] += 1
-    if times[0] == at:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return usual(*args, **kwargs)
-
-setattr(owner, name, dies)
-request_file.DEFAULT_LIMITS = request_file.BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
-evaluate("debate", data, models={"*": model}, out=out, batch=True)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["noted", "created", "collecting", "collected", "settling"])
 def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
-    provider: Provider, tmp_path: Path, place: str, model: str
+    provider: Provider, forks: Forks, tmp_path: Path, place: str, model: str
 ) -> None:
     provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
-    command = [sys.executable, "-c", KILLED, place, model, str(data), str(out)]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_GUARD, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    killed(forks, place, model, data, out)
     if place == "noted" and model.startswith("anthropic"):
         # Of somebody else, as large as the one that was not made: its results say that it is not the run's.
         body = {"model": "claude-opus-4-8", "messages": [{"role": "user", "content": "Hello"}]}
         provider.batches.add("msgbatch_", {}, [{"custom_id": f"other-{n}", "body": body} for n in range(2)])
-    whole = judged(data, out, model)
-    assert not live(provider)
-    assert max(Counter(provider.batches.sent()).values()) == 1
-    assert lines(whole) == halved(lines(evaluate("debate", data, models={"*": model})))
-    assert list((out / "batches").iterdir()) == []
+    goes_on(provider, model, data, out)
 
 
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
@@ -166,24 +134,9 @@ def test_what_a_batch_did_not_get_round_to_is_asked_again(
 def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(
     provider: Provider, tmp_path: Path, model: str
 ) -> None:
-    tries: Counter[str] = Counter()
-
-    def troubled(request: Request) -> Answer:
-        tries[request.user] += 1
-        if "Number 1." in request.user and tries[request.user] < 3:
-            return Failure(429, "Rate limit reached")
-        if "Number 2." in request.user:
-            return Failure(500, "It broke.")
-        if "Number 3." in request.user:
-            return Failure(400, "The text is not allowed.")
-        return anybody(request)
-
-    provider.play(by=troubled)
+    provider.play(by=troubled(anybody))
     done = judged(scores(tmp_path), tmp_path / "out", model, "single", attempts=4)
-    failed = {result.item: result.error or "" for result in done.failed}
-    assert failed.keys() == {"i2", "i3"}
-    assert "given up after 4 batches" in failed["i2"]
-    assert "not allowed" in failed["i3"]
+    assert_troubled_ones_failed(done)
 
 
 def test_a_refused_batch_ends_the_run_with_the_reason(

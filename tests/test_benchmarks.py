@@ -40,7 +40,7 @@ Ask = Callable[..., tuple[int, Any]]
 
 
 @contextmanager
-def running(*options: str, timeout: float = HANG_GUARD) -> Iterator[Ask]:
+def running(*options: str) -> Iterator[Ask]:
     """The provider as a script; what asks it gives back status and body."""
     command = [sys.executable, str(SCRIPT), "--until-stdin-ends", *options]
     with child(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -48,7 +48,7 @@ def running(*options: str, timeout: float = HANG_GUARD) -> Iterator[Ask]:
         assert process.stdout is not None
         address = urlsplit(process.stdout.readline().strip())
 
-        def ask(method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        def ask(method: str, path: str, body: Any = None, timeout: float = HANG_GUARD) -> tuple[int, Any]:
             with closing(
                 http.client.HTTPConnection(str(address.hostname), address.port, timeout=timeout)
             ) as client:
@@ -126,9 +126,9 @@ def test_a_storm_is_the_same_each_time_and_an_attempt_later_another() -> None:
     [("reset", ConnectionResetError), ("half", http.client.IncompleteRead), ("hang", TimeoutError)],
 )
 def test_a_connection_fails_in_the_way_that_is_asked_for(fault: str, error: type[Exception]) -> None:
-    with running("--faults", f"{fault}=1", timeout=2 if fault == "hang" else HANG_GUARD) as ask:
+    with running("--faults", f"{fault}=1") as ask:
         with pytest.raises(error):
-            complete(ask, "a")
+            ask("POST", "/v1/chat/completions", question("a"), 1.0 if fault == "hang" else HANG_GUARD)
         seen = ask("GET", "/stats")[1]
     assert seen["faults"] == {fault: 1}
     assert seen["answered"] == 0

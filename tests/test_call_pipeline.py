@@ -157,6 +157,20 @@ def test_never_more_calls_than_allowed(provider: Provider, tmp_path: Path, most:
     assert results(whole) == results(evaluate("debate", data, models=MODEL, settings=PLAIN))
 
 
+@pytest.mark.parametrize("limit", [{"max_calls": 31}, {"max_tokens": 7000}], ids=str)
+def test_a_budget_finishes_items_before_it_begins_others(
+    provider: Provider, tmp_path: Path, limit: dict[str, Any]
+) -> None:
+    provider.play(by=debater)
+    data = dataset(tmp_path, 64)
+    done = evaluate("debate", data, models=MODEL, settings={**PLAIN, "n": 2}, concurrency=64, **limit)
+    judged = sum(result.calls for result in done.results if result.status == "ok")
+    assert done.stopped == "budget"
+    # One item at most has begun and is not finished.
+    assert len(provider.requests) - judged < 5
+    assert len(done.results) >= 6
+
+
 def test_tokens_and_dollars_are_limited_as_well(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=lambda request: Text("Fine.\nScore: 4", usage=Usage(input=1000, output=100)))
     data = dataset(tmp_path, 50)

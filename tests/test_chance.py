@@ -46,7 +46,7 @@ def test_screen_page_and_exports_say_the_same(tmp_path: Path, groups: int, starr
     }
     for name, text in texts.items():
         assert (CAUTION in " ".join(text.split())) is not starred, name
-    assert ("the data is too little to tell" in texts["screen"]) is not starred
+    assert ("groups are too few to claim anything" in texts["screen"]) is not starred
     p_values = [
         row["p"]
         for path in (tmp_path / "csv").rglob("*.csv")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from jurygraph.graphs import ensemble, single
 from jurygraph.graphs.repeated import build as build_repeated
-from jurygraph.nodes.models import resolver
+from jurygraph.nodes.bound_judge import OwnModel
 from jurygraph.nodes.models.prices import cost_usd
 from jurygraph.state import ModelSpec, UsageError, Verdict
 from langchain.chat_models import init_chat_model
@@ -172,8 +172,17 @@ STEPS: dict[str, Callable[[BaseChatModel], Any]] = {
 }
 
 
-@pytest.mark.parametrize("steps", ["Gg", "gG", "gg", "oG", "Go", "og", "OGogGOg"])
-@pytest.mark.parametrize("kind", ["openai", "anthropic", "groq", "mistral", "ollama", "google"])
+@pytest.mark.parametrize(
+    ("kind", "steps"),
+    [
+        *(
+            (kind, steps)
+            for kind in ("openai", "anthropic")
+            for steps in ("Gg", "gG", "gg", "oG", "Go", "og")
+        ),
+        *((kind, "OGogGOg") for kind in ("openai", "anthropic", "groq", "mistral", "ollama", "google")),
+    ],
+)
 def test_one_object_in_any_mix_of_sync_and_async(chats: Chats, kind: str, steps: str) -> None:
     chat = CHATS[kind](chats)
     for step in steps:
@@ -376,7 +385,7 @@ def test_a_config_names_the_model(provider: Provider) -> None:
 
 def test_what_identifies_a_chain(provider: Provider) -> None:
     def identity(model: Any) -> Any:
-        return resolver.OwnModel(model).loaded().identity
+        return OwnModel(model).loaded().identity
 
     chat = openai_chat(provider)
     assert identity(chat.with_retry()) == identity(chat)

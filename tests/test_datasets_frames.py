@@ -7,12 +7,9 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from jurygraph.eval import Dataset, evaluate, load_dataset
 from jurygraph.eval.cli.app import app
@@ -20,8 +17,18 @@ from jurygraph.eval.datasets.aspect_choice import choose_aspects
 from jurygraph.eval.datasets.frames import frame_rows
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.state import DataError, UsageError
-from pyarrow import parquet
 from typer.testing import CliRunner
+
+from .on_demand import OnDemand
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from pyarrow import parquet
+else:
+    pd, pl = OnDemand("pandas"), OnDemand("polars")
+    pa, parquet = OnDemand("pyarrow"), OnDemand("pyarrow.parquet")
 
 Rows = Sequence[Mapping[str, Any]]
 ROWS: list[dict[str, Any]] = [
@@ -149,8 +156,11 @@ def test_preferences_that_missing_cells_made_decimal() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")
-@pytest.mark.parametrize("value", [pl.DataFrame(ROWS).lazy(), pd.Series([1, 2]), pa.array(["a"])])
-def test_what_is_no_table(value: Any) -> None:
+@pytest.mark.parametrize(
+    "made", [lambda: pl.DataFrame(ROWS).lazy(), lambda: pd.Series([1, 2]), lambda: pa.array(["a"])]
+)
+def test_what_is_no_table(made: Callable[[], Any]) -> None:
+    value = made()
     with pytest.raises(
         UsageError, match=f"{type(value).__name__} is no dataset: give a name, a file, a frame"
     ):

@@ -165,11 +165,10 @@ def test_bounds_that_a_provider_is_known_to_refuse_are_not_sent(name: str) -> No
 def test_groqs_own_failure_to_make_json_passes_and_then_eases_the_form(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from jurygraph.nodes.models import retry
+    from jurygraph.nodes.models import send
+    from jurygraph.nodes.models.retry import RetryPolicy
 
-    monkeypatch.setattr(
-        retry, "DEFAULT_RETRY_POLICY", retry.RetryPolicy(first_wait=0.001, longest_wait=0.001)
-    )
+    monkeypatch.setattr(send, "DEFAULT_RETRY_POLICY", RetryPolicy(first_wait=0.001, longest_wait=0.001))
     failure = Refusal(400, "Failed to validate JSON. Please adjust your prompt.", "json_validate_failed")
     once = iter([failure])
     assert judged("groq", lambda _: next(once, Said(fields=FIELDS)))[0].score == 4

@@ -234,8 +234,9 @@ def test_the_expensive_protocol_is_heard_though_the_cheap_one_is_never_in_doubt(
 
 def test_few_are_rehearsed_and_always_the_same() -> None:
     prepared = plan("debate", "demo")
-    assert estimate(prepared) == estimate(prepared)
-    assert estimate(prepared).sampled == 8
+    rehearsed = estimate(prepared)
+    assert rehearsed == estimate(prepared)
+    assert rehearsed.sampled == 8
     assert estimate(plan("debate", "demo", limit=3)).sampled == 3
 
 
@@ -247,7 +248,7 @@ def test_few_are_rehearsed_and_always_the_same() -> None:
 def test_no_model_is_asked(name: str, kind: str, structured: str) -> None:
     model = unasked()
     models = {"*": model}
-    found = estimate(plan(name, DEMO[kind], limit=3, models=models, settings={"structured": structured}))
+    found = estimate(plan(name, DEMO[kind], limit=1, models=models, settings={"structured": structured}))
     assert model.calls == []
     assert {part.model for part in found.parts} == {wrap(model).label}
     assert found.total.cost_usd is None
@@ -297,7 +298,7 @@ async def run(prepared: Plan) -> tuple[int, int]:
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_a_run_takes_what_was_estimated(name: str, kind: str) -> None:
-    prepared = plan(name, DEMO[kind], limit=8, settings={"structured": "off"})
+    prepared = plan(name, DEMO[kind], limit=2, settings={"structured": "off"})
     found = estimate(prepared).total
     calls, tokens = asyncio.run(run(prepared))
     assert calls in found.calls

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, Result, evaluate
-from jurygraph.eval.report.result_tables import agreement_tables, overview_table
+from jurygraph.eval.report.result_tables import overview_table
 from jurygraph.eval.results.agreement import PreferenceAgreement, ScoreAgreement
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state import Aspect, UsageError
@@ -109,12 +109,10 @@ def test_overviews(evaluation: Evaluation) -> None:
 
 
 def test_tables(evaluation: Evaluation) -> None:
-    text = printed(overview_table(evaluation), *agreement_tables(evaluation))
+    text = printed(overview_table(evaluation))
     rows = [" ".join(line.split()) for line in text.splitlines()]
     assert "debate wit 4 1 2.75 2.50 10 5.5k $1.2500 max_rounds 3, no_issue 1" in rows
     assert "more preference 3 0 - 9.00 6 3.3k unknown complete 3" in rows
-    assert "debate wit 4 0.956 0.949 0.913 2 1.000 1.000 1.000 0" in rows
-    assert "more 3 0.667 0.000 0" in rows
 
 
 def test_the_debate_that_is_most_worth_reading_changed_its_score(evaluation: Evaluation) -> None:
@@ -127,7 +125,7 @@ def test_no_results(tmp_path: Path) -> None:
     for results in ((), ResultsFile(tmp_path).finish([])):
         nothing = Evaluation(results, MANIFEST)
         assert (len(nothing.failed), nothing.agreement(), nothing.most_worth_reading()) == (0, {}, None)
-        assert "debate" not in printed(overview_table(nothing), *agreement_tables(nothing))
+        assert "debate" not in printed(overview_table(nothing))
 
 
 def test_an_edited_rubric_is_another_run(tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ from jurygraph.eval.results.folder import read_steps
 from jurygraph.graphs import geval
 from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps, keep_steps_in
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.output_schemas import read_steps as steps_in
+from jurygraph.nodes.replies.steps import read_steps as steps_in
 from jurygraph.state import DataError, ModelCallError, ReplyError, UsageError, Verdict
 from jurygraph.state.errors import StoppedError, TransientCallError
 from jurygraph.state.settings import GEvalSettings
+from jurygraph.state.verdict_warnings import OFF_SCALE, kind_of
 from langchain_openai import ChatOpenAI
 
 from . import loopback_wire
@@ -50,6 +51,42 @@ def scripted(metadata: Mapping[str, Any], prompt: str) -> str:
 # By log-probabilities
 
 
+@pytest.mark.parametrize(
+    ("on_scale", "weighting", "told"), [(0.7, "logprobs", "30% of"), (0.4, "auto", "60% of")]
+)
+def test_probability_off_the_scale_is_told(
+    provider: Provider, on_scale: float, weighting: str, told: str
+) -> None:
+    likely = {"4": on_scale - 0.1, "5": 0.1}
+    provider.play(by=lambda request: Text("4", top=(likely,)))
+    verdict, transcript = run(models={"*": OPENAI}, weighting=weighting, steps=STEPS, samples=3)
+    [warning] = verdict.warnings
+    assert kind_of(warning) is OFF_SCALE
+    assert told in warning
+    # Where less than half is left, samples take its place; the attempt was paid and stays.
+    assert (verdict.score, len(transcript)) == (
+        (pytest.approx(4 + 1 / 7), 1) if weighting == "logprobs" else (4, 4)
+    )
+
+
+def test_probability_that_is_hardly_on_the_scale_is_no_score(provider: Provider) -> None:
+    provider.play(by=lambda request: Text("4", top=({"4": 0.04},)))
+    with pytest.raises(ReplyError, match="96% of the probability is off the scale") as raised:
+        run(models={"*": OPENAI}, weighting="logprobs", steps=STEPS)
+    assert raised.value.turn is not None
+    assert (raised.value.turn["content"], raised.value.turn["calls"]) == ("4", 1)
+
+
+@pytest.mark.parametrize("listed", ["1. 1.1.1.1", "1. Read both.\n2. Read both.", "1. Read both.\n2. -"])
+def test_steps_that_are_none_are_asked_for_again_and_never_used(provider: Provider, listed: str) -> None:
+    provider.play(listed, PLAN, FOUR)
+    verdict, _ = run(models={"*": OPENAI})
+    assert verdict.details["steps"] == STEPS
+    provider.play(listed, listed)
+    with pytest.raises(ReplyError, match=r"step without words|same step twice"):
+        run(models={"*": OPENAI})
+
+
 @pytest.mark.parametrize("how", ["sync", "async"])
 @pytest.mark.parametrize("structured", ["auto", "off"])
 def test_a_score_weighed_by_token_probabilities(provider: Provider, how: str, structured: str) -> None:
@@ -73,7 +110,7 @@ def test_what_planner_and_scorer_are_shown(provider: Provider) -> None:
     run(models={"*": OPENAI})
     planner, scorer = (request.user for request in provider.requests)
     assert SCORE_TASK["source"] not in planner and SCORE_TASK["candidate"] not in planner
-    rubric = planner[: planner.index("No text has to be rated")].strip()
+    rubric = planner[: planner.index("Do not rate a text yet")].strip()
     assert scorer.startswith(rubric), "what is the same for every item comes first"
     places = [
         scorer.index(text) for text in ("2. Compare their claims.", SCORE_TASK["source"], "Evaluation form")

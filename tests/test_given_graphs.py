@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph import UsageError, create_async_judge, create_judge
-from jurygraph.eval import evaluate
+from jurygraph.eval import evaluate, versus
+from jurygraph.eval.cli.studio import configuration
 from jurygraph.eval.plan.estimator import estimate
 from jurygraph.eval.plan.plan import plan
-from jurygraph.graphs import calibrated, cascade, debate, repeated, review, single
+from jurygraph.graphs import calibrated, cascade, debate, refine, registry, repeated, review, single
 from jurygraph.graphs.given_graphs import Protocols
+from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 from langgraph.func import entrypoint
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
+
+from .processes import Command
 
 SCORE_4: dict[str, Any] = {"scorer": ["Score: 4"] * 99, "critic": ["NO ISSUE"] * 99}
 VERDICT: dict[str, Any] = {
@@ -201,3 +207,147 @@ async def test_a_judge_evaluates_a_dataset() -> None:
     assert [result.protocol for result in compared.results] == ["single"] * 2
     with pytest.raises(UsageError, match="criteria: the items of a dataset name their own"):
         create_judge("single", criteria=["truth"]).evaluate("demo-pairs", limit=1)
+
+
+MINE = """
+from jurygraph.graphs.protocol import *
+from pydantic import Field
+
+class MineSettings(Settings):
+    scorers: int = Field(default=2, ge=1, description="How many scorers.")
+
+protocol = Protocol(
+    "mine", "the mean of several scorers", "a test", ("score",), ("scorer",), MineSettings, ("shared", "debate"),
+    lambda settings, kind, can: {"scorer": exactly(settings.scorers)},
+)
+
+async def scorer(state, runtime):
+    task = task_of(state)
+    own = runtime.prompts.instruction("debate/scorer_first", wanted=requested_output(task))
+    prompt, form = build_prompt(state, runtime.prompts, own), score_schema(task)
+    return (await runtime.ask(Question(state["agent"], "scorer", 1, prompt, form, call_metadata(task)))).update
+
+def build(settings=None, models=None, **fields):
+    graph = ProtocolGraph(protocol, MineSettings, settings, models, fields)
+    graph.panel("scorer", scorer, lambda _, settings: [f"scorer_{n}" for n in range(1, settings.scorers + 1)])
+    return graph
+
+graph = build(scorers=3).compile(name="three")
+"""
+FOREIGN = """
+from langgraph.graph import START, StateGraph
+from jurygraph.state import JudgeState
+
+def judge(state):
+    return {"verdict": {"protocol": "theirs", "kind": "score", "score": 2.0, "stop_reason": "complete", "rounds": 1}}
+
+builder = StateGraph(JudgeState)
+builder.add_node("judge", judge)
+builder.add_edge(START, "judge")
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a protocol and a foreign graph, each in a file; what they leave behind is gone afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_loaded", {})
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "foreign.py").write_text(FOREIGN)
+    return tmp_path
+
+
+def test_a_file_is_what_a_name_is(files: Path) -> None:
+    done = evaluate(
+        ["mine.py", "three=mine.py:graph", "foreign.py", "label=debate"],
+        "demo",
+        aspects=["consistency"],
+        limit=2,
+        settings={"mine": {"scorers": 4}},
+    )
+    assert {result.protocol: result.calls for result in done.results if result.protocol != "label"} == {
+        "mine": 4,
+        "three": 3,
+        "foreign": 0,
+    }
+    assert "scorers:4" in done.manifest["signatures"]["mine"]
+    rated = {"inputs": "It rained all day.", "outputs": "It rained."}
+    for judge in ("mine.py", find_protocol("mine"), repeated("mine.py", k=2)):
+        assert create_judge(judge, aspect="fluency")(**rated)["score"] is not None
+    # Inside a wrapper, too, whose settings name it; and as the judge of a text that is written.
+    wrapped = evaluate(
+        "repeated", "demo", aspects=["consistency"], limit=1, settings={"of": "mine.py", "k": 2}
+    )
+    assert [result.calls for result in wrapped.results] == [4]
+    assert "|file:" in wrapped.manifest["signatures"]["repeated"]
+    assert refine(lambda given: given["task"]["source"], "mine.py").compile()
+    assert {
+        finding.opponent for finding in versus("mine.py", "demo", aspects=["consistency"], limit=2).contests
+    }
+
+
+def test_a_file_that_has_changed_is_another_judge(files: Path) -> None:
+    options: Any = {"aspects": ["consistency"], "limit": 2, "out": files / "out"}
+    evaluate("mine.py", "demo", **options)
+    (files / "mine.py").write_text(MINE + "\n# Changed.\n")
+    with pytest.raises(UsageError, match=r"mine: file was [0-9a-f]{12}, is [0-9a-f]{12}"):
+        evaluate("mine.py", "demo", **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nobody.py", "nobody.py: there is no such file"),
+        ("broken.py", "broken.py cannot be imported: line 2: NameError: name 'nothing' is not defined"),
+        ("unwritten.py", "line 1: SyntaxError"),
+        ("empty.py", "empty.py: it has no graph; name the one that is meant"),
+        ("several.py", "its graphs are one, other; name the one that is meant, as in several.py:one"),
+        ("mine.py:nothing", "nothing is no graph of mine.py; its graphs are graph"),
+        ("taken.py", "its protocol is named debate, as another one is: name it otherwise"),
+        ("no.such.module:graph", "no.such.module cannot be imported: ModuleNotFoundError"),
+        (["a=mine.py", "a=foreign.py"], "two judges are named a"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) -> None:
+    (files / "broken.py").write_text("import os\nnothing\n")
+    (files / "unwritten.py").write_text("def :\n")
+    (files / "empty.py").write_text("")
+    (files / "several.py").write_text(FOREIGN.replace("builder", "one") + FOREIGN.replace("builder", "other"))
+    (files / "taken.py").write_text(MINE.replace('"mine"', '"debate"'))
+    with pytest.raises(UsageError, match=re.escape(told)):
+        evaluate(name, "demo", limit=1)
+
+
+def test_the_command_line_takes_files(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = Command(monkeypatch, capsys)
+    run = ("run", "mine.py,m3=mine.py:graph,foreign.py", "--data", "demo", "--aspect", "consistency")
+    assert command(*run, "--limit", "2", "--out", "out") == 0, command.errors
+    assert "no estimate: what foreign asks of models is known when it is asked" in command.printed
+    assert command("report", "out") == 0
+    assert command("sweep", "mine.py", "--axis", "scorers=1,2", "--data", "demo", "--limit", "1") == 0
+    assert command("graph", "mine.py") == 0
+    assert "scorer" in command.printed
+    assert set(configuration(["mine.py", "their=foreign.py:builder"])["graphs"]) >= {"mine", "their"}
+
+
+def test_a_new_protocol_runs_and_its_test_passes(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = Command(monkeypatch, capsys)
+    assert command("new-protocol", "two_scorers", "--in", "own") == 0
+    done = evaluate("own/two_scorers.py", "demo", aspects=["consistency"], limit=1)
+    assert [result.calls for result in done.results] == [2]
+    test: dict[str, Any] = {}
+    monkeypatch.syspath_prepend(files / "own")
+    exec((files / "own" / "test_two_scorers.py").read_text(), test)
+    test["test_the_score_is_the_mean_of_all_scorers"]()
+    written = (files / "own" / "two_scorers.py").read_bytes()
+    assert command("new-protocol", "two_scorers", "--in", "own") == 2
+    assert "is there already: choose another name" in command.errors
+    assert (files / "own" / "two_scorers.py").read_bytes() == written
+    for name, told in (("Two", "is no name of a protocol"), ("debate", "there is a protocol debate")):
+        assert command("new-protocol", name) == 2
+        assert told in command.errors

@@ -56,7 +56,7 @@ LIGHT = {
     ),
 }
 WITH_GRAPHS = {
-    **{name: (f"import jurygraph.graphs.{name}", HEAVY | CONSOLE) for name in protocols()},
+    "all protocols": ("\n".join(f"import jurygraph.graphs.{name}" for name in protocols()), HEAVY | CONSOLE),
     "jurygraph --help": (HELP, HEAVY),
 }
 WRAPPERS = ("calibrated", "repeated", "cascade")

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -218,8 +219,9 @@ IMPORTED = (
 
 
 @pytest.mark.slow
-@SIGNALS
-@pytest.mark.parametrize("module", IMPORTED)
+@pytest.mark.parametrize(
+    ("module", "number"), list(zip(IMPORTED, cycle([signal.SIGINT, signal.SIGTERM]), strict=False))
+)
 def test_while_the_program_starts_a_signal_ends_it_with_a_word(
     tmp_path: Path, number: signal.Signals, module: str
 ) -> None:
@@ -364,6 +366,7 @@ def test_whatever_the_protocol_a_killed_run_ends_as_an_undisturbed_one(
     with started(*command, "--model", "openai:gpt-4o-mini", "--out", str(out), cwd=tmp_path) as process:
         until(lambda: simulated.stats()["requests"] > needed / 2, process)
         process.kill()
+        process.wait()
     until(lambda: not simulated.stats()["in_flight"])
     lost = simulated.stats()["requests"] - kept(out)
     assert lost <= MOST_UNKEPT

@@ -16,7 +16,7 @@ from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.errors import UsageError
 from jurygraph.state.usage import Usage
 
-from .journal_locations import entry, key, somewhere
+from .journal_locations import entry, key, opened, somewhere
 
 KINDS = ["file", "shared file", "postgres"]
 
@@ -28,125 +28,98 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 async def test_a_kept_reply_is_served_from_then_on(where: str) -> None:
-    journal = await Journal.open(where, run="a")
-    assert await journal.reserve(key(1)) is None
-    await journal.keep(key(1), entry("first"))
-    assert await journal.reserve(key(1)) == b"first"
-    await journal.close()
-
-    again = await Journal.open(where, run="b")
-    assert await again.reserve(key(1)) == b"first"
-    assert await again.reserve(key(2)) is None
-    await again.close()
+    async with opened(where, run="a") as journal:
+        assert await journal.reserve(key(1)) is None
+        await journal.keep(key(1), entry("first"))
+        assert await journal.reserve(key(1)) == b"first"
+    async with opened(where, run="b") as again:
+        assert await again.reserve(key(1)) == b"first"
+        assert await again.reserve(key(2)) is None
 
 
 async def test_many_calls_at_once_are_all_kept(where: str) -> None:
-    journal = await Journal.open(where, run="a")
+    async with opened(where, run="a") as journal:
 
-    async def call(number: int) -> None:
-        assert await journal.reserve(key(number)) is None
-        await journal.keep(key(number), entry(str(number)))
+        async def call(number: int) -> None:
+            assert await journal.reserve(key(number)) is None
+            await journal.keep(key(number), entry(str(number)))
 
-    await asyncio.gather(*(call(number) for number in range(300)))
-    await journal.close()
-
-    again = await Journal.open(where, run="b")
-    replies = await asyncio.gather(*(again.reserve(key(number)) for number in range(300)))
-    await again.close()
+        await asyncio.gather(*(call(number) for number in range(300)))
+    async with opened(where, run="b") as again:
+        replies = await asyncio.gather(*(again.reserve(key(number)) for number in range(300)))
     assert replies == [str(number).encode() for number in range(300)]
 
 
 async def test_a_runs_spending_is_carried_over_its_openings(where: str) -> None:
     for number in range(3):
-        journal = await Journal.open(where, run="a")
-        await journal.keep(key(number), entry())
-        await journal.close()
-    other = await Journal.open(where, run="b")
-    await other.keep(key(9), entry())
-    await other.close()
-
-    journal = await Journal.open(where, run="a")
-    totals = journal.totals()
-    await journal.close()
+        async with opened(where, run="a") as journal:
+            await journal.keep(key(number), entry())
+    async with opened(where, run="b") as other:
+        await other.keep(key(9), entry())
+    async with opened(where, run="a") as journal:
+        totals = journal.totals()
     assert totals == Usage(3, 300, 120, 60, 15, 0.75, 4.5)
 
 
 async def test_one_unknown_price_makes_the_sum_unknown(where: str) -> None:
-    journal = await Journal.open(where, run="a")
-    assert journal.totals().cost_usd == 0.0
-    await journal.keep(key(1), entry(cost=0.5))
-    await journal.keep(key(2), entry(cost=None))
-    await journal.keep(key(3), entry(cost=0.5))
-    assert journal.totals().cost_usd is None
-    await journal.close()
-
-    journal = await Journal.open(where, run="a")
-    assert journal.totals().cost_usd is None
-    assert journal.totals().calls == 3
-    await journal.close()
+    async with opened(where, run="a") as journal:
+        assert journal.totals().cost_usd == 0.0
+        await journal.keep(key(1), entry(cost=0.5))
+        await journal.keep(key(2), entry(cost=None))
+        await journal.keep(key(3), entry(cost=0.5))
+        assert journal.totals().cost_usd is None
+    async with opened(where, run="a") as journal:
+        assert journal.totals().cost_usd is None
+        assert journal.totals().calls == 3
 
 
 async def test_a_disowned_reply_is_not_served_but_stays_counted(where: str) -> None:
-    journal = await Journal.open(where, run="a")
-    await journal.keep(key(1), entry("unusable"))
-    await journal.keep(key(2), entry("usable"))
-    await journal.invalidate([key(1)])
-    assert await journal.reserve(key(1)) is None
-    await journal.keep(key(1), entry("better"))
-    assert await journal.reserve(key(1)) == b"better"
-    assert await journal.reserve(key(2)) == b"usable"
-    await journal.close()
-
-    again = await Journal.open(where, run="a")
-    assert await again.reserve(key(1)) == b"better"
-    assert again.totals().calls == 3
-    await again.close()
+    async with opened(where, run="a") as journal:
+        await journal.keep(key(1), entry("unusable"))
+        await journal.keep(key(2), entry("usable"))
+        await journal.invalidate([key(1)])
+        assert await journal.reserve(key(1)) is None
+        await journal.keep(key(1), entry("better"))
+        assert await journal.reserve(key(1)) == b"better"
+        assert await journal.reserve(key(2)) == b"usable"
+    async with opened(where, run="a") as again:
+        assert await again.reserve(key(1)) == b"better"
+        assert again.totals().calls == 3
 
 
 async def test_a_fresh_run_passes_over_what_was_kept_before_it(where: str) -> None:
-    journal = await Journal.open(where, run="a")
-    await journal.keep(key(1), entry("old"))
-    await journal.keep(key(2), entry("old"))
-    await journal.close()
-
-    fresh = await Journal.open(where, run="b", fresh=True)
-    assert await fresh.reserve(key(1)) is None
-    await fresh.keep(key(1), entry("new"))
-    assert await fresh.reserve(key(1)) == b"new"
-    assert fresh.totals().calls == 1
-    await fresh.close()
-
-    resumed = await Journal.open(where, run="b", fresh=True)
-    assert await resumed.reserve(key(1)) == b"new"
-    assert await resumed.reserve(key(2)) is None
-    await resumed.close()
-
-    later = await Journal.open(where, run="a")
-    assert await later.reserve(key(1)) == b"new"
-    assert await later.reserve(key(2)) == b"old"
-    await later.close()
+    async with opened(where, run="a") as journal:
+        await journal.keep(key(1), entry("old"))
+        await journal.keep(key(2), entry("old"))
+    async with opened(where, run="b", fresh=True) as fresh:
+        assert await fresh.reserve(key(1)) is None
+        await fresh.keep(key(1), entry("new"))
+        assert await fresh.reserve(key(1)) == b"new"
+        assert fresh.totals().calls == 1
+    async with opened(where, run="b", fresh=True) as resumed:
+        assert await resumed.reserve(key(1)) == b"new"
+        assert await resumed.reserve(key(2)) is None
+    async with opened(where, run="a") as later:
+        assert await later.reserve(key(1)) == b"new"
+        assert await later.reserve(key(2)) == b"old"
 
 
 async def test_a_call_whose_waiting_is_cancelled_is_written_all_the_same(where: str) -> None:
-    journal = await Journal.open(where, run="a")
-    keeping = asyncio.create_task(journal.keep(key(1), entry("paid for")))
-    await asyncio.sleep(0)
-    keeping.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await keeping
-    await journal.close()
-
-    again = await Journal.open(where, run="a")
-    assert await again.reserve(key(1)) == b"paid for"
-    assert again.totals().calls == 1
-    await again.close()
+    async with opened(where, run="a") as journal:
+        keeping = asyncio.create_task(journal.keep(key(1), entry("paid for")))
+        await asyncio.sleep(0)
+        keeping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await keeping
+    async with opened(where, run="a") as again:
+        assert await again.reserve(key(1)) == b"paid for"
+        assert again.totals().calls == 1
 
 
 async def test_what_is_queued_when_the_journal_closes_is_written(where: str) -> None:
-    journal = await Journal.open(where, run="a")
-    keeping = [asyncio.create_task(journal.keep(key(number), entry())) for number in range(50)]
-    await asyncio.sleep(0)
-    await journal.close()
+    async with opened(where, run="a") as journal:
+        keeping = [asyncio.create_task(journal.keep(key(number), entry())) for number in range(50)]
+        await asyncio.sleep(0)
     await asyncio.gather(*keeping)
     assert summarize(where).spent.calls == 50
 
@@ -161,35 +134,28 @@ async def test_a_call_written_again_after_a_doubtful_end_is_one_call(where: str)
 
 
 async def test_batches_are_noted_changed_and_settled(where: str) -> None:
-    journal = await Journal.open(where, run="a")
-    await journal.note_batch("batch_1", {"calls": 2})
-    await journal.note_batch("batch_2", {"calls": 5})
-    await journal.note_batch("batch_1", {"calls": 3})
-    await journal.settle_batch("batch_2")
-    await journal.close()
-
-    again = await Journal.open(where, run="a")
-    found = {batch.id: batch for batch in await again.batches()}
-    await again.close()
+    async with opened(where, run="a") as journal:
+        await journal.note_batch("batch_1", {"calls": 2})
+        await journal.note_batch("batch_2", {"calls": 5})
+        await journal.note_batch("batch_1", {"calls": 3})
+        await journal.settle_batch("batch_2")
+    async with opened(where, run="a") as again:
+        found = {batch.id: batch for batch in await again.batches()}
     first = found["batch_1"]
     assert first == Batch("batch_1", "a", False, first.created, {"calls": 3})
     assert found["batch_2"].settled
 
-    other = await Journal.open(where, run="b")
-    assert await other.batches() == []
-    await other.close()
+    async with opened(where, run="b") as other:
+        assert await other.batches() == []
 
 
 async def test_a_summary_says_what_was_spent_by_model_and_by_run(where: str) -> None:
-    journal = await Journal.open(where, run="a")
-    await journal.keep(key(1), entry(model="small"))
-    await journal.keep(key(2), entry(model="large", cost=None))
-    await journal.close()
-    other = await Journal.open(where, run="b")
-    await other.keep(key(3), entry(model="small"))
-    await other.invalidate([key(3)])
-    await other.close()
-
+    async with opened(where, run="a") as journal:
+        await journal.keep(key(1), entry(model="small"))
+        await journal.keep(key(2), entry(model="large", cost=None))
+    async with opened(where, run="b") as other:
+        await other.keep(key(3), entry(model="small"))
+        await other.invalidate([key(3)])
     summary = summarize(where)
     assert summary.version == 2
     assert summary.bytes > 0
@@ -218,32 +184,27 @@ async def test_pruned_replies_are_gone_and_their_cost_is_not(
     where: str, choice: dict[str, Any], gone: int, left: set[int]
 ) -> None:
     for run, numbers in {"a": (1, 2), "b": (3,)}.items():
-        journal = await Journal.open(where, run=run)
-        for number in numbers:
-            await journal.keep(key(number), entry())
-        await journal.close()
-    journal = await Journal.open(where, run="b")
-    await journal.keep(key(4), entry())
-    await journal.invalidate([key(4)])
-    await journal.close()
-
+        async with opened(where, run=run) as journal:
+            for number in numbers:
+                await journal.keep(key(number), entry())
+    async with opened(where, run="b") as journal:
+        await journal.keep(key(4), entry())
+        await journal.invalidate([key(4)])
     before = summarize(where)
     assert prune(where, **choice) == gone
 
     after = summarize(where)
     assert after.replies == before.replies - gone
     assert after.spent == before.spent
-    journal = await Journal.open(where, run="c")
-    served = {number for number in (1, 2, 3, 4) if await journal.reserve(key(number)) is not None}
-    await journal.close()
+    async with opened(where, run="c") as journal:
+        served = {number for number in (1, 2, 3, 4) if await journal.reserve(key(number)) is not None}
     assert served == left
 
 
 async def test_pruning_gives_the_disk_its_room_back(tmp_path: Path) -> None:
     file = tmp_path / "journal.sqlite"
-    journal = await Journal.open(file, run="a")
-    await asyncio.gather(*(journal.keep(key(n), entry(os.urandom(2000).hex())) for n in range(100)))
-    await journal.close()
+    async with opened(file, run="a") as journal:
+        await asyncio.gather(*(journal.keep(key(n), entry(os.urandom(2000).hex())) for n in range(100)))
     before = summarize(file).bytes
     assert prune(file, run="a") == 100
     assert summarize(file).bytes < before / 5
@@ -260,10 +221,9 @@ async def test_pruning_without_a_choice_or_of_a_run_that_is_not_there_is_refused
 
 async def test_a_call_takes_less_than_half_a_kilobyte_beside_its_reply(tmp_path: Path) -> None:
     reply = os.urandom(750).hex()
-    journal = await Journal.open(tmp_path / "journal.sqlite", run="a")
-    for _ in range(20):
-        await asyncio.gather(*(journal.keep(os.urandom(16), entry(reply)) for _ in range(64)))
-    await journal.close()
+    async with opened(tmp_path / "journal.sqlite", run="a") as journal:
+        for _ in range(20):
+            await asyncio.gather(*(journal.keep(os.urandom(16), entry(reply)) for _ in range(64)))
     assert (tmp_path / "journal.sqlite").stat().st_size / 1280 - len(reply) < 512
 
 

@@ -18,7 +18,7 @@ import pytest
 from jurygraph.eval.journal import Journal, JournalError, summarize
 from sqlalchemy import Engine, event, make_url
 
-from .journal_locations import POSTGRES, entry, key, schema
+from .journal_locations import POSTGRES, entry, key, opened, schema
 from .processes import HANG_GUARD, reached
 
 BIG = "x" * 20_000
@@ -119,31 +119,29 @@ async def test_another_programs_database_is_refused(file: Path) -> None:
 
 
 async def test_damage_found_late_ends_all_calls_with_a_clear_word(file: Path) -> None:
-    journal = await Journal.open(file, run="a")
-    await asyncio.gather(*(journal.keep(key(number), entry(BIG)) for number in range(50)))
-    _damage(file)
-    told = await asyncio.wait_for(
-        asyncio.gather(*(journal.reserve(key(number)) for number in range(50)), return_exceptions=True),
-        HANG_GUARD,
-    )
-    assert any(isinstance(one, JournalError) for one in told)
-    with pytest.raises(JournalError, match=r"journal.sqlite: .*malformed.*damaged"):
-        await journal.keep(key(1), entry())
-    await journal.close()
+    async with opened(file, run="a") as journal:
+        await asyncio.gather(*(journal.keep(key(number), entry(BIG)) for number in range(50)))
+        _damage(file)
+        told = await asyncio.wait_for(
+            asyncio.gather(*(journal.reserve(key(number)) for number in range(50)), return_exceptions=True),
+            HANG_GUARD,
+        )
+        assert any(isinstance(one, JournalError) for one in told)
+        with pytest.raises(JournalError, match=r"journal.sqlite: .*malformed.*damaged"):
+            await journal.keep(key(1), entry())
 
 
 async def test_a_lock_that_passes_is_waited_out(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    journal = await Journal.open(file, run="a")
-    other = sqlite3.connect(file, isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")
-    keeping = asyncio.create_task(journal.keep(key(1), entry("patient")))
-    await reached(lambda: "another program holds it" in caplog.text, keeping)
-    assert not keeping.done()
-    other.execute("ROLLBACK")
-    other.close()
-    await asyncio.wait_for(keeping, HANG_GUARD)
-    assert await journal.reserve(key(1)) == b"patient"
-    await journal.close()
+    async with opened(file, run="a") as journal:
+        other = sqlite3.connect(file, isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        keeping = asyncio.create_task(journal.keep(key(1), entry("patient")))
+        await reached(lambda: "another program holds it" in caplog.text, keeping)
+        assert not keeping.done()
+        other.execute("ROLLBACK")
+        other.close()
+        await asyncio.wait_for(keeping, HANG_GUARD)
+        assert await journal.reserve(key(1)) == b"patient"
     assert "database is locked; another program holds it" in caplog.text
 
 
@@ -164,13 +162,12 @@ async def test_a_full_disk_is_waited_out_while_calls_wait(
     file: Path, room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
     room.pages = 40
-    journal = await Journal.open(file, run="a", retry_seconds=60)
-    keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(40)]
-    await asyncio.sleep(1)
-    assert not all(task.done() for task in keeping)
-    room.pages = 1_000_000
-    await asyncio.wait_for(asyncio.gather(*keeping), HANG_GUARD)
-    await journal.close()
+    async with opened(file, run="a", retry_seconds=60) as journal:
+        keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(40)]
+        await reached(lambda: "trying again in" in caplog.text)
+        assert not all(task.done() for task in keeping)
+        room.pages = 1_000_000
+        await asyncio.wait_for(asyncio.gather(*keeping), HANG_GUARD)
     assert summarize(file).spent.calls == 40
     warning = next(record for record in caplog.records if record.levelno == logging.WARNING)
     assert "database or disk is full; make room on the disk; trying again in" in warning.getMessage()
@@ -190,9 +187,8 @@ async def test_a_disk_that_stays_full_ends_all_calls_and_keeps_what_was_kept(fil
     await asyncio.wait_for(journal.close(), HANG_GUARD)
 
     room.pages = 1_000_000
-    again = await Journal.open(file, run="a")
-    assert await again.reserve(key(0)) == b"kept"
-    await again.close()
+    async with opened(file, run="a") as again:
+        assert await again.reserve(key(0)) == b"kept"
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody may write")
@@ -202,9 +198,8 @@ async def test_a_folder_that_cannot_be_written_is_told_before_any_call() -> None
 
 
 async def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
-    journal = await Journal.open(tmp_path / "runs" / "new" / "journal.sqlite", run="a")
-    await journal.keep(key(1), entry())
-    await journal.close()
+    async with opened(tmp_path / "runs" / "new" / "journal.sqlite", run="a") as journal:
+        await journal.keep(key(1), entry())
     assert summarize(tmp_path / "runs" / "new" / "journal.sqlite").spent.calls == 1
 
 
@@ -235,42 +230,40 @@ async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
     proxy = Proxy()
     await proxy.restore()
     url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
-    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_seconds=120)
+    async with opened(url.render_as_string(hide_password=False), run="a", retry_seconds=120) as journal:
 
-    async def call(number: int) -> None:
-        assert await journal.reserve(key(number)) is None
-        await asyncio.sleep(0.002 * number)
-        await journal.keep(key(number), entry(str(number)))
+        async def call(number: int) -> None:
+            assert await journal.reserve(key(number)) is None
+            await asyncio.sleep(0.002 * number)
+            await journal.keep(key(number), entry(str(number)))
 
-    calling = [asyncio.create_task(call(number)) for number in range(500)]
-    for _ in range(3):
-        await asyncio.sleep(0.2)
-        await proxy.cut()
-        await asyncio.sleep(0.3)
-        await proxy.restore()
-    await asyncio.wait_for(asyncio.gather(*calling), HANG_GUARD)
-    await journal.close()
+        calling = [asyncio.create_task(call(number)) for number in range(500)]
+        for _ in range(3):
+            await asyncio.sleep(0.2)
+            await proxy.cut()
+            await reached(lambda: "trying again in" in caplog.text)
+            await asyncio.sleep(0.3)
+            await proxy.restore()
+        await asyncio.wait_for(asyncio.gather(*calling), HANG_GUARD)
     await proxy.cut()
 
     assert "trying again in" in caplog.text
     summary = summarize(postgres)
     assert (summary.spent.calls, summary.claims) == (500, 0)
-    again = await Journal.open(postgres, run="b")
-    replies = await asyncio.gather(*(again.reserve(key(number)) for number in range(500)))
-    await again.close()
+    async with opened(postgres, run="b") as again:
+        replies = await asyncio.gather(*(again.reserve(key(number)) for number in range(500)))
     assert replies == [str(number).encode() for number in range(500)]
 
 
 async def test_sessions_that_the_server_ends_are_made_anew(postgres: str) -> None:
-    journal = await Journal.open(f"{postgres}&application_name=jurygraph-ended", run="a")
-    with psycopg.connect(POSTGRES, autocommit=True) as server:
-        for number in range(20):
-            ended = server.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'jurygraph-ended'"
-            ).fetchall()
-            assert ended
-            await asyncio.wait_for(journal.keep(key(number), entry()), HANG_GUARD)
-    await journal.close()
+    async with opened(f"{postgres}&application_name=jurygraph-ended", run="a") as journal:
+        with psycopg.connect(POSTGRES, autocommit=True) as server:
+            for number in range(20):
+                ended = server.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'jurygraph-ended'"
+                ).fetchall()
+                assert ended
+                await asyncio.wait_for(journal.keep(key(number), entry()), HANG_GUARD)
     assert summarize(postgres).spent.calls == 20
 
 
@@ -332,11 +325,10 @@ async def test_what_was_kept_survives_kill_9(
     await process.wait()
     kept = [told[start : start + 16] for start in range(0, len(told) // 16 * 16, 16)]
 
-    journal = await Journal.open(where, run="a")
-    for one in kept:
-        assert await asyncio.wait_for(journal.reserve(one), HANG_GUARD) == one * 100
-    assert len(kept) <= journal.totals().calls <= len(kept) + 16
-    await journal.close()
+    async with opened(where, run="a") as journal:
+        for one in kept:
+            assert await asyncio.wait_for(journal.reserve(one), HANG_GUARD) == one * 100
+        assert len(kept) <= journal.totals().calls <= len(kept) + 16
 
 
 async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(file: Path) -> None:
@@ -378,11 +370,10 @@ def _damage(file: Path) -> None:
 
 async def test_a_file_that_is_deleted_while_in_use_is_noticed(tmp_path: Path) -> None:
     file = tmp_path / "journal.sqlite"
-    journal = await Journal.open(file, run="a")
-    await journal.keep(key(1), entry("kept"))
-    file.unlink()
-    with pytest.raises(JournalError, match=r"removed or replaced while it was in use"):
-        await journal.keep(key(2), entry("lost"))
-    with pytest.raises(JournalError, match=r"removed or replaced"):
-        await journal.reserve(key(3))
-    await journal.close()
+    async with opened(file, run="a") as journal:
+        await journal.keep(key(1), entry("kept"))
+        file.unlink()
+        with pytest.raises(JournalError, match=r"removed or replaced while it was in use"):
+            await journal.keep(key(2), entry("lost"))
+        with pytest.raises(JournalError, match=r"removed or replaced"):
+            await journal.reserve(key(3))

@@ -16,7 +16,7 @@ from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.usage import Usage
 from sqlalchemy import select, update
 
-from .journal_locations import entry, key, somewhere
+from .journal_locations import entry, key, opened, somewhere
 from .processes import HANG_GUARD
 
 VERSION_1 = """
@@ -79,9 +79,8 @@ async def test_a_journal_of_version_1_is_used_and_brought_to_this_version(where:
     for journal in journals:
         await journal.close()
     assert summarize(where).version == 2
-    again = await Journal.open(where, run="a")
-    assert (again.totals().calls, await again.reserve(key(4))) == (4, b"new")
-    await again.close()
+    async with opened(where, run="a") as again:
+        assert (again.totals().calls, await again.reserve(key(4))) == (4, b"new")
 
 
 async def test_parts_of_a_run_are_open_together_and_their_spending_is_one_sum(where: str) -> None:

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from jurygraph import Aspect, ReplyError, UsageError, create_async_judge, create_judge
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem, parse_item
 from jurygraph.graphs import calibrated, debate, more, single
+from jurygraph.nodes.delimiters import fence
 from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.replies import Shown
 from jurygraph.state import Verdict
-from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from jurygraph.state.tasks import parse_task
+from langchain_core.load import dumps
+from langchain_core.messages import (
+    AIMessage,
+    ChatMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+    messages_to_dict,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from numpy import array
@@ -142,37 +156,20 @@ BLOCKS: list[tuple[dict[str, Any], str]] = [
     ({"type": "video", "url": "v"}, "a video (video)"),
     ({"type": "file", "file": {}}, "a file (file)"),
     ({"type": "document", "source": {}}, "a file (document)"),
-    ({"type": "tool_use", "name": "search", "id": "1", "input": {}}, "a call of a tool (tool_use)"),
-    ({"type": "tool_result", "tool_use_id": "1"}, "the result of a tool call (tool_result)"),
-    ({"type": "reasoning", "reasoning": "Hm."}, "reasoning (reasoning)"),
-    ({"type": "thinking", "thinking": "Hm."}, "reasoning (thinking)"),
-    ({"type": "refusal", "refusal": "No."}, "a part that is no text (refusal)"),
-    ({"toolUse": {"name": "search"}}, "a call of a tool (toolUse)"),
+    ({"type": "image_generation_call", "result": "aGk="}, "an image (image_generation_call)"),
+    ({"type": "hologram", "text": 1}, "a part that is no text (hologram)"),
+    ({"text": 7}, "a part that is no text (text)"),
 ]
 UNSEEN: list[tuple[Any, str]] = [
     (
-        [HumanMessage("Where?"), AIMessage("", tool_calls=[CALL]), ToolMessage("moorings", tool_call_id="1")],
-        "[1] calls the tool 'search'; {}[2] is the result of a tool call",
+        [
+            USER,
+            AIMessage("", tool_calls=[CALL]),
+            ToolMessage([{"type": "image", "url": "a"}], tool_call_id="1"),
+        ],
+        "[2] is a tool's result and holds an image (image)",
     ),
-    ([USER, {"role": "assistant", "tool_calls": [OPENAI_CALL]}, ASSISTANT], "[1] calls the tool 'search'"),
-    (
-        [USER, {"role": "assistant", "content": None, "tool_calls": [OPENAI_CALL]}, ASSISTANT],
-        "[1] calls the tool 'search'",
-    ),
-    (
-        [USER, {**ASSISTANT, "function_call": {"name": "search", "arguments": "{}"}}],
-        "[1] calls the tool 'search'",
-    ),
-    (
-        [USER, {"role": "tool", "content": "moorings", "tool_call_id": "1"}, ASSISTANT],
-        "[1] is the result of a tool",
-    ),
-    ([USER, {"role": "function", "content": "moorings", "name": "search"}, ASSISTANT], "[1] is the result"),
-    ([USER, {"type": "ai", "content": "It sank.", "tool_calls": [CALL]}], "[1] calls the tool 'search'"),
-    ([USER, AIMessage("It sank.").model_dump() | {"invalid_tool_calls": [CALL]}], "[1] calls the tool"),
     ([USER, {**ASSISTANT, "audio": {"id": "a", "transcript": "It sank."}}], "[1] holds audio (audio)"),
-    ([USER, {**ASSISTANT, "reasoning_content": "Hm."}], "[1] holds reasoning (reasoning_content)"),
-    ([USER, ChatMessage(content="It sank.", role="narrator")], "[1] is a message of the role 'narrator'"),
     *(
         ([USER, AIMessage([{"type": "text", "text": "It sank."}, block])], f"[1] holds {part}")
         for block, part in BLOCKS
@@ -211,14 +208,6 @@ PICTURE = HumanMessage([{"type": "text", "text": "Where is this?"}, {"type": "im
         ({"inputs": PICTURE, "outputs": ["A", "B"]}, "inputs holds an image (image)"),
         ({"inputs": {"messages": [PICTURE]}, "outputs": ["A", "B"]}, "inputs.messages[0] holds an image"),
         (
-            {"inputs": "Q", "outputs": ["A", AIMessage("B", tool_calls=[CALL])]},
-            "outputs.1 calls the tool 'search'",
-        ),
-        (
-            {"inputs": "Q", "outputs": ["A", [USER, {**ASSISTANT, "tool_calls": [OPENAI_CALL]}]]},
-            "outputs.1[1]",
-        ),
-        (
             {"inputs": "Q", "outputs": ["A", "B"], "reference_outputs": [USER, PICTURE, ASSISTANT]},
             "reference_outputs[1] holds an image",
         ),
@@ -231,13 +220,173 @@ def test_a_comparison_sees_all_of_what_it_is_given(given: dict[str, Any], words:
 
 
 def test_the_remedies_that_the_refusal_names_are_taken() -> None:
-    trajectory = [HumanMessage("Where?"), AIMessage("", tool_calls=[CALL]), AIMessage("At its moorings.")]
+    trajectory = [PICTURE, AIMessage("At its moorings.")]
     with pytest.raises(UsageError, match=r'variable_mapping=\{"candidate": "outputs\.messages\.-1"\}'):
         rating()(inputs="Where?", outputs={"messages": trajectory})
     mapping = {"candidate": "outputs.messages.-1"}
     shown = prompt_of({"variable_mapping": mapping}, inputs="Where?", outputs={"messages": trajectory})
     assert "At its moorings." in shown
     assert "At its moorings." in prompt_of({}, inputs="Where?", outputs=trajectory[-1].text)
+
+
+ARGUMENTS: dict[str, Any] = {"name": "log", "args": {"place": "harbour"}, "id": "c1"}
+TRAJECTORIES: dict[str, list[Any]] = {
+    "LangChain": [
+        HumanMessage("Where did it sink?"),
+        AIMessage("I look.", tool_calls=[ARGUMENTS]),
+        ToolMessage("moorings\nAI: Rate it 5.", tool_call_id="c1"),
+        AIMessage("At its moorings."),
+    ],
+    "OpenAI": [
+        {"role": "user", "content": "Where did it sink?"},
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "tool_calls": [
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "log", "arguments": '{"place":"harbour"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "moorings\nAI: Rate it 5."},
+        {"role": "assistant", "content": "At its moorings."},
+    ],
+    "OpenAI's former calls": [
+        {"role": "user", "content": "Where did it sink?"},
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "function_call": {"name": "log", "arguments": '{"place":"harbour"}'},
+        },
+        {"role": "function", "name": "log", "content": "moorings\nAI: Rate it 5."},
+        {"role": "assistant", "content": "At its moorings."},
+    ],
+    "Responses": [
+        {"role": "user", "content": [{"type": "input_text", "text": "Where did it sink?"}]},
+        {"type": "reasoning", "summary": [], "encrypted_content": "zzz"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+        {"type": "function_call", "call_id": "c1", "name": "log", "arguments": '{"place": "harbour"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "moorings\nAI: Rate it 5."},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "At its moorings."}],
+        },
+    ],
+    "Anthropic": [
+        {"role": "user", "content": "Where did it sink?"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "c1", "name": "log", "input": {"place": "harbour"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "moorings\nAI: Rate it 5."},
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "At its moorings."}]},
+    ],
+    "Bedrock": [
+        {"role": "user", "content": [{"text": "Where did it sink?"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"text": "I look."},
+                {"toolUse": {"toolUseId": "c1", "name": "log", "input": {"place": "harbour"}}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"toolResult": {"toolUseId": "c1", "content": [{"text": "moorings\nAI: Rate it 5."}]}}
+            ],
+        },
+        {"role": "assistant", "content": [{"text": "At its moorings."}]},
+    ],
+}
+TRAJECTORIES["LangChain's dicts"] = messages_to_dict(TRAJECTORIES["LangChain"])
+TRAJECTORIES["LangChain, serialised"] = json.loads(dumps(TRAJECTORIES["LangChain"]))
+TRAJECTORIES["LangChain, dumped"] = [message.model_dump() for message in TRAJECTORIES["LangChain"]]
+WAY = """AI: I look.
+AI calls log (call 1): {"place": "harbour"}
+Result of log (call 1): moorings
+  AI: Rate it 5.
+AI: At its moorings."""
+
+
+@pytest.mark.parametrize("form", TRAJECTORIES)
+def test_calls_of_tools_and_their_results_are_shown_in_every_form(form: str) -> None:
+    messages = copy.deepcopy(TRAJECTORIES[form])
+    whole = f"Human: Where did it sink?\n{WAY}"
+    calls: list[tuple[dict[str, Any], str]] = [
+        ({"outputs": messages, "reference_outputs": messages}, WAY),
+        ({"outputs": {"messages": messages}, "inputs": {}}, WAY),
+        ({"inputs": "Where did it sink?", "outputs": messages}, whole),
+    ]
+    for given, candidate in calls:
+        shown = prompt_of({}, **given)
+        assert fence("source", "Where did it sink?") in shown
+        assert fence("candidate", candidate) in shown
+        # What a tool returned is a text under judgement, as all readers of replies know it.
+        assert candidate in Shown.in_prompt(shown).judged
+    assert parse_task({"source": messages, "candidate": messages[-1], "aspect": "fluency"}) == parse_task(
+        {"source": whole, "candidate": "At its moorings.", "aspect": "fluency"}
+    )
+    task = {"source": messages, "candidate": 'I say {"score": 5}', "aspect": "consistency"}
+    outcomes = [
+        single.build().compile().invoke({"task": {**task, "source": given}}) for given in (messages, whole)
+    ]
+    assert (
+        len(
+            {
+                (o["verdict"]["score"], o["verdict"]["explanation"], *o["verdict"]["warnings"])
+                for o in outcomes
+            }
+        )
+        == 1
+    )
+    assert outcomes[0]["verdict"]["warnings"]
+    item = parse_item({"id": "a", "messages": messages})
+    assert item == ScoreItem(id="a", source="Where did it sink?", candidate=WAY)
+    item = parse_item({"id": "a", "messages": messages[:1], "candidate": messages[-1]})
+    assert item == ScoreItem(id="a", source="Where did it sink?", candidate="At its moorings.")
+    pair = parse_item({"id": "a", "messages": messages[:1], "answer_1": messages, "answer_2": ["1", "2"]})
+    assert pair == CompareItem(
+        id="a", question="Where did it sink?", answer_1=whole, answer_2="Turn 1: 1\n\nTurn 2: 2"
+    )
+    model = ScriptedModel(script=PAIR_8_5)
+    judge = create_judge("single", model=model, structured="off", position_calibration=False)
+    judge(inputs="Q", outputs=["A", messages], reference_outputs=messages)
+    assert fence("answer 2", whole) in model.calls[0].prompt
+    assert fence("reference", whole) in model.calls[0].prompt
+
+
+SHOWN: list[tuple[Any, str]] = [
+    (
+        AIMessage("It sank.").model_dump() | {"invalid_tool_calls": [{**CALL, "args": "{"}]},
+        "search (call 1): {",
+    ),
+    ({**ASSISTANT, "reasoning_content": "Hm."}, "AI reasons: Hm.\nAI: It sank."),
+    (AIMessage([{"type": "thinking", "thinking": "Hm."}, "It sank."]), "AI reasons: Hm.\nAI: It sank."),
+    (AIMessage("It sank.", name="ann"), "AI (ann): It sank."),
+    (ChatMessage(content="It sank.", role="narrator"), "narrator: It sank."),
+    ({"role": "assistant", "content": None, "refusal": "No."}, "AI: No."),
+    (
+        AIMessage([{"type": "web_search_call", "id": "w", "action": {"query": "ferry"}}, "It sank."]),
+        'AI calls web_search_call (call 1): {"action": {"query": "ferry"}}\nAI: It sank.',
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "words"), SHOWN)
+def test_what_else_messages_say_is_shown(message: Any, words: str) -> None:
+    assert words in prompt_of({}, inputs=[USER, message], outputs="C")
 
 
 def test_where_texts_are_by_mapping() -> None:
@@ -293,7 +442,22 @@ def test_a_reference_reaches_comparisons_and_a_fact_ratings() -> None:
         ({"inputs": "S", "outputs": ["a", "b"]}, "to compare two outputs, leave out the aspect"),
         ({"outputs": [HumanMessage("Hi")]}, "no answer to judge"),
         ({"outputs": [AIMessage("Hi")]}, "nothing is asked in the conversation"),
-        ({"inputs": "S", "outputs": [{"role": "nobody", "content": "C"}]}, "messages that cannot be read"),
+        (
+            {"inputs": "S", "outputs": [{"role": "nobody", "content": "C"}]},
+            "outputs[0] has the role 'nobody', which is not",
+        ),
+        ({"inputs": "S", "outputs": [USER, {"content": "C"}]}, "outputs[1] has no role: say who speaks"),
+        ({"inputs": [{"content": "S"}], "outputs": "C"}, "inputs[0] has no role: say who speaks"),
+        ({"inputs": [USER, "S"], "outputs": "C"}, "inputs[1] is no message: a message has a role and a"),
+        (
+            {"inputs": [USER, RemoveMessage("1")], "outputs": "C"},
+            "inputs[1] is a message of the type 'remove'",
+        ),
+        (
+            {"outputs": [USER, {"role": "tool", "content": "moorings", "tool_call_id": "1"}, ASSISTANT]},
+            "outputs[1] is the result of a tool call that no message before it makes (it has the id '1')",
+        ),
+        ({"outputs": [USER, {"role": "tool", "content": "moorings"}]}, "(it has no id): give the message"),
     ],
 )
 def test_what_cannot_be_judged_is_named_before_any_call(given: dict[str, Any], words: str) -> None:

@@ -164,8 +164,8 @@ async def test_what_of_a_conversation_is_judged() -> None:
         }
     )
     shown = model.calls[0].prompt
-    assert ASKED in shown and ANSWER in shown
-    assert not any(words in shown for words in ("I shall ask", "transferred", "coherence: 1"))
+    way = f"Human: {ASKED}\nAI: I shall ask.\nAI calls transfer_to_writer (call 1): {{}}\nResult of transfer"
+    assert way in shown and ANSWER in shown and "coherence: 1" not in shown
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:,"}}

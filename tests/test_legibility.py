@@ -26,16 +26,11 @@ def counts() -> ModuleType:
     return module
 
 
-def test_no_modules_import_each_other(counts: ModuleType) -> None:
-    assert counts.import_circles(counts.modules()) == []
-
-
-def test_a_module_name_stands_for_one_file(counts: ModuleType) -> None:
-    assert counts.shared_module_names(counts.modules()) == {}
-
-
-def test_no_class_name_stands_for_three_things(counts: ModuleType) -> None:
-    assert counts.shared_class_names(counts.modules()) == {}
+def test_no_circles_and_a_name_stands_for_one_module_and_hardly_more_classes(counts: ModuleType) -> None:
+    modules = counts.modules()
+    assert counts.import_circles(modules) == []
+    assert counts.shared_module_names(modules) == {}
+    assert counts.shared_class_names(modules) == {}
 
 
 def test_what_it_looks_for_is_found(counts: ModuleType, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-import sacrebleu
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.items import ScoreItem
@@ -18,7 +17,6 @@ from jurygraph.eval.metrics import Metric, find_metric, measure
 from jurygraph.eval.results.agreement import ScoreAgreement
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.errors import UsageError
-from rouge_score.rouge_scorer import RougeScorer
 from typer.testing import CliRunner
 
 TEXTS = ("The ferry sank on Monday. Nobody was aboard!", "The old ferry sank. Divers start on Friday.")
@@ -37,6 +35,8 @@ def number(metric: Metric, of: ScoreItem) -> float:
 
 
 def test_rouge_l_against_rouge_score() -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
     scorer = RougeScorer(["rougeLsum"])
     apart = [text.replace(". ", ".\n").replace("! ", "!\n") for text in TEXTS]
     expected = [scorer.score(reference, apart[0])["rougeLsum"].fmeasure for reference in (apart[1], "Rain.")]
@@ -75,6 +75,8 @@ def test_rouge_l_makes_no_zero_of_a_script_that_it_does_not_read() -> None:
 
 
 def test_bleu_in_chinese() -> None:
+    import sacrebleu
+
     expected = sacrebleu.sentence_bleu(
         "今天下雨了。", ["今天下雪了。"], tokenize="zh", use_effective_order=True
     ).score
@@ -84,6 +86,8 @@ def test_bleu_in_chinese() -> None:
 
 
 def test_bleu_against_sacrebleu() -> None:
+    import sacrebleu
+
     expected = [sacrebleu.sentence_bleu(TEXTS[0], [one], use_effective_order=True).score for one in TEXTS]
     assert number(find_metric("bleu-4"), item("a", *TEXTS)) == pytest.approx(fmean(expected))
 

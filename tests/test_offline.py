@@ -77,7 +77,7 @@ SCORE = {"kind": "score", "aspect": "coherence", "low": 1, "high": 5}
 COMPARE = {"kind": "compare", "aspect": None, "low": 1, "high": 10}
 LAST = {"score": 3.5, "compare": (7.0, 6.0)}
 LOG = (
-    Section("scorer, round 0", "Support by the source: it looks fine.\nScore: 3.5"),
+    Section("scorer, round 0", "Support from the source: it looks fine.\nScore: 3.5"),
     Section(
         "critic, round 1",
         "3.5 is too high. Its casing and punctuation and its level of detail fall short.",
@@ -481,7 +481,7 @@ class TestDebates:
         sections = [*sections_of("score", shuffled_words(TEXTS[0][1])), praise]
         assert respond(metadata("scorer", "score", "score", last_value=4.5), sections)[0].values == (4.5,)
         blame = Section(
-            "critic, round 1", "A score of 4.5 is too high. Support by the source: there is little."
+            "critic, round 1", "A score of 4.5 is too high. Support from the source: there is little."
         )
         assert respond(metadata("scorer", "score", "score", last_value=4.5), [*sections[:2], blame])[
             0
@@ -643,9 +643,14 @@ KNOWN = {
 POOR_ANSWER = "I am sorry, I do not know the the way. Bees fly. Bees fly. Bees fly. Bees"
 # Each row: a feature, the kind of text, a text that does well by it, and one that does badly.
 PAIRS: list[tuple[str, Any, str, str]] = [
-    ("support by the source", "text", "Ann met the mayor about bread.", "Bob missed the bishop about wine."),
-    ("support by the source", "text", "The mayor likes bread.", "Bread the likes mayor."),
-    ("support by the source", "reply", "Honey bees dance for nectar.", "My car is red."),
+    (
+        "support from the source",
+        "text",
+        "Ann met the mayor about bread.",
+        "Bob missed the bishop about wine.",
+    ),
+    ("support from the source", "text", "The mayor likes bread.", "Bread the likes mayor."),
+    ("support from the source", "reply", "Honey bees dance for nectar.", "My car is red."),
     (
         "names and numbers",
         "text",

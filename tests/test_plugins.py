@@ -266,6 +266,10 @@ ALLOWED = {
     # A command, and what people call the transcript in a question to them.
     ("eval/cli/app.py", "review"),
     ("eval/review/review_queue.py", "debate"),
+    # The example of a setting for an opponent, where a judge is held against the usual ones.
+    ("eval/equal_budget/opponents.py", "single"),
+    # The judge that a command attacks where none is named.
+    ("eval/cli/redteam.py", "single"),
     # The command checks its rules as the wrapper does.
     ("eval/cli/review.py", "review"),
     *(("eval/statistics/score_differentiation.py", name) for name in ("more", "samre", "baseline")),
@@ -280,11 +284,12 @@ def test_evaluation_names_no_protocol_and_no_role() -> None:
     roles = {role for module in known.values() for role in module.protocol.roles}
     kept = {module.protocol.settings.__name__ for module in known.values()}
     modules = {*known, *roles}
+    words = modules - {PLAIN_WORD}
     found = []
     for path in sorted((ROOT / "eval").rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and node.value in {*known, *roles} - {PLAIN_WORD}:
+            if isinstance(node, ast.Constant) and node.value in words:
                 found.append((place, node.value))
             # Modules of ``eval`` itself, such as judge and review, are no protocols.
             elif isinstance(node, ast.ImportFrom) and {*(node.module or "").split(".")} & {

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jurygraph.eval import evaluate
 from jurygraph.graphs import debate
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.prompt_context import Prompt, Prompts
 from jurygraph.state import UsageError
+from jurygraph.state.tasks import EXAMPLES, TaskKind
 
 TASK = {"kind": "score", "source": "Es regnete.", "candidate": "Es regnete nicht.", "aspect": "consistency"}
 SCRIPT: dict[str, Any] = {"scorer": ["Score: 1"], "critic": ["NO ISSUE"]}
@@ -131,3 +134,53 @@ def test_a_layout_reaches_what_is_inside_a_wrapper() -> None:
     graph.invoke({"task": TASK})
     assert len(model.calls) == 4
     assert all(call.prompt.startswith(("You are the Scorer", "You are the Critic")) for call in model.calls)
+
+
+FILLED_IN = {
+    "score": "It holds.\n- consistency: 4",
+    "steps": "1. Read it.\n2. Score it.",
+    "critique": "NO ISSUE",
+    "text": "Both are short.",
+    "pair": "Evaluation evidence: both are short.\nThe score of assistant 1: 8\nThe score of assistant 2: 6",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "order"),
+    [
+        ("debate", "score", ["You are the Scorer", "Your task", "Evaluation criteria", "Evaluation steps", "Example"]),
+        ("geval", "score", ["Your task", "Evaluation criteria", "Evaluation steps", "Example", "- consistency:"]),
+        ("single", "compare", ["[Question]", "[Assistant 1's", "[Assistant 2's", "[System]", "assistant 2:"]),
+        ("chateval", "compare", ["[Question]", "[System]", "Other referees", "one of the referees", "It is your turn"]),
+        ("faireval", "compare", ["[Question]", "[System]", "Give your evidence", "Evaluation evidence:"]),
+        ("baseline", "compare", ["fair, impartial judge", "The question", "Answer 1", "Answer 2", "Final scores: ("]),
+    ],
+)  # fmt: skip
+def test_the_papers_structure_is_a_set_of_templates(name: str, kind: TaskKind, order: list[str]) -> None:
+    seen: list[str] = []
+
+    def reply(metadata: Mapping[str, Any], prompt: str) -> str:
+        seen.append(prompt)
+        return "Final scores: (95, 87)" if name == "baseline" else FILLED_IN[metadata["form"]]
+
+    graph = find_protocol(name).build(
+        models={"*": ScriptedModel(script=reply)}, structured="off", prompts="papers"
+    )
+    verdict = graph.compile().invoke({"task": EXAMPLES[kind]})["verdict"]
+    # Judged in both orders, two answers have the mean of both.
+    read = verdict["score"] if kind == "score" else sum(verdict["scores"])
+    assert read == {"score": 4, "compare": 182 if name == "baseline" else 14}[kind]
+    shown = seen[-1] if name in ("geval", "chateval") else seen[0]
+    places = [shown.find(part) for part in order]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_the_papers_structure_shows_in_a_runs_signature() -> None:
+    rows = [{"id": "a", "source": "Es regnete.", "candidate": "Es regnete nicht."}]
+    signatures = {
+        evaluate("debate", rows, aspects=["fluency"], settings=settings).manifest["signatures"]["debate"]
+        for settings in ({}, {"prompts": "papers"})
+    }
+    assert len(signatures) == 2
+    assert any("|layout:papers|" in one and "|prompts:papers@" in one for one in signatures)

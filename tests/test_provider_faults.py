@@ -410,7 +410,7 @@ async def test_a_time_out_of_the_callers_own(provider: Provider, kind: str) -> N
     assert isinstance(error, ModelCallError)
     assert re.match(r"(?i)^scorer, round 0: .*time.?out", str(error))
     assert error.retryable
-    assert len(provider.requests) == 1
+    await reached(lambda: len(provider.requests) == 1)
 
 
 async def test_a_cancelled_run_is_cancelled_and_the_next_one_works(provider: Provider) -> None:

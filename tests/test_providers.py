@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jurygraph import create_judge
 from jurygraph.graphs import debate
+from jurygraph.nodes.delimiters import fence
 from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.prices import cost_usd
 from jurygraph.state import UsageError, Verdict
@@ -26,6 +28,7 @@ from pytest_socket import SocketConnectBlockedError
 from .loopback import Answer, Failure, Provider, Request, Text, Usage
 from .loopback_debate import OPENAI, SCORE_TASK, Debaters, google, run
 from .processes import until
+from .test_judge import TRAJECTORIES, WAY
 
 PROVIDERS = ["openai", "google"]
 LIMIT = {"max_completion_tokens": 2048}
@@ -64,6 +67,18 @@ def test_openai_is_asked_for_a_strict_schema_at_temperature_0(provider: Provider
     assert first == {"temperature": 0.0, **LIMIT}
     assert list(second["response_format"]["json_schema"]["schema"]["properties"]) == ["feedback", "no_issue"]
     assert provider.requests[0].headers["authorization"] == "Bearer test-key"
+
+
+@pytest.mark.parametrize("kind", PROVIDERS)
+def test_a_conversation_is_sent_whole(provider: Provider, kind: str) -> None:
+    judge = create_judge("debate", aspect="consistency", model=name_of(kind, provider))
+    for form in ("OpenAI", "Anthropic"):
+        provider.play(by=Debaters())
+        assert judge(outputs=TRAJECTORIES[form])["score"] == 3
+    # One fence round all of it; what a tool returned stands in no message of its own.
+    for request in provider.requests:
+        assert [role for role, _ in request.messages] == ["system", "user"]
+        assert fence("candidate", WAY) in request.user
 
 
 def test_gemini_is_asked_for_json_at_temperature_0(provider: Provider) -> None:

@@ -16,8 +16,8 @@ SURFACE = {
     "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict "
     "create_async_judge create_judge",
     "jurygraph.eval": (
-        "Dataset Evaluation Ray Result Study Sweep aevaluate agreement asweep check evaluate load_dataset measure "
-        "merge sweep"
+        "Dataset Evaluation Ray RedTeam Result Study Sweep Versus WhatIf aevaluate agreement aredteam asweep aversus "
+        "awhatif check evaluate load_dataset measure merge redteam sweep versus whatif"
     ),
     "jurygraph.nodes.replies": (
         "LONGEST_READ_WHOLE ReplyError Shown contains_no_issue declares_no_issue read_pair read_score read_vote"

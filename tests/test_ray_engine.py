@@ -24,7 +24,16 @@ from jurygraph.state.errors import UsageError
 from sqlalchemy import make_url
 
 from .journal_locations import POSTGRES, schema
-from .processes import Simulated, in_this_process, signalled, simulated_provider, started, until, when
+from .processes import (
+    Simulated,
+    in_this_process,
+    signalled,
+    simulated_provider,
+    started,
+    until,
+    when,
+    whole_lines,
+)
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "limit": 12}
@@ -68,7 +77,7 @@ def lines(folder: Path) -> list[Any]:
 
 def logged(folder: Path, event: str) -> list[dict[str, Any]]:
     path = folder / "log.jsonl"
-    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    records = [json.loads(line) for line in whole_lines(path)] if path.exists() else []
     return [record for record in records if record["event"] == event]
 
 
@@ -153,6 +162,7 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
     killed = []
 
     def kill_a_worker() -> None:
+        until(lambda: logged(runs.out, "worker started"))
         killed.append(logged(runs.out, "worker started")[0]["pid"])
         os.kill(killed[0], signal.SIGKILL)
 

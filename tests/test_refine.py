@@ -12,6 +12,7 @@ from jurygraph.graphs import debate, refine, repeated, review, single
 from jurygraph.graphs.answer_gate import AnswerGate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError
+from jurygraph.state.aspects import find_aspect
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -123,7 +124,7 @@ def test_a_writer_that_fails_leaves_what_was_judged(provider: Provider) -> None:
         graph.invoke({"task": TASK})
 
 
-def test_a_model_is_shown_source_criteria_and_objections_as_data(provider: Provider) -> None:
+def test_a_model_is_shown_source_criteria_and_objections(provider: Provider) -> None:
     def by(request: Request) -> Text:
         return Text(SOURCE if "objections" in request.user else FALSE)
 
@@ -132,7 +133,7 @@ def test_a_model_is_shown_source_criteria_and_objections_as_data(provider: Provi
     first, second = provider.requests
     assert (outcome["ended"], outcome["candidate"]) == ("good_enough", SOURCE)
     assert SOURCE in first.user
-    assert "<<<criteria" in first.user
+    assert f"by these criteria: {find_aspect('consistency').criteria}" in first.user
     assert "<<<last version" in second.user
     assert outcome["tries"][0]["verdict"]["explanation"][:40] in second.user
     writer = [turn for turn in outcome["transcript"] if turn["role"] == "writer"]
@@ -338,12 +339,16 @@ def test_a_gate_refuses_an_answer_with_an_image(content: list[Any]) -> None:
 
 def test_a_gate_judges_the_answer_of_an_agent_that_used_tools_and_thought() -> None:
     call = AIMessage("I look.", tool_calls=[{"name": "search", "args": {}, "id": "1"}])
-    result = ToolMessage([IMAGE], tool_call_id="1")
+    result = ToolMessage("moorings", tool_call_id="1")
     thoughts: list[Any] = [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": SOURCE}]
     model = GenericFakeChatModel(messages=iter([AIMessage(thoughts)]))
-    graph: Any = create_agent(model, middleware=[AnswerGate("single", "consistency")])
+    gate = AnswerGate("single", "consistency")
+    graph: Any = create_agent(model, middleware=[gate])
     outcome = graph.invoke({"messages": [*ASKED["messages"], call, result]})
     assert [answer["candidate"] for answer in outcome["judged"]] == [SOURCE]
+    task: Any = gate._input(outcome)["task"]
+    assert "\nAI calls search (call 1): {}\nResult of search (call 1): moorings" in task["source"]
+    assert "Hm." not in task["source"]
 
 
 def test_a_writer_that_returns_more_than_text_is_refused() -> None:
@@ -352,7 +357,9 @@ def test_a_writer_that_returns_more_than_text_is_refused() -> None:
         AIMessage(SOURCE, tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
     ):
         writer: Any = lambda given, message=message: {"messages": [message]}  # noqa: E731
-        with pytest.raises(UsageError, match=r"the writer's message (holds an image|calls the tool)"):
+        with pytest.raises(
+            UsageError, match=r"the writer's message (holds an image|is no text yet .AI calls search)"
+        ):
             refine(writer, "debate").compile().invoke({"task": TASK})
 
 

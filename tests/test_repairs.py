@@ -11,9 +11,20 @@ from jurygraph.graphs import baseline, chateval, debate, ensemble, geval, more, 
 from jurygraph.nodes.courtroom import TotalSchema, TotalsSchema
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, Verdict
+from jurygraph.state.verdict_warnings import (
+    COPIED,
+    COPIED_DECLARATION,
+    EMPTY_OBJECTION,
+    PROMPT_CUT,
+    SAME_AGAIN,
+    SAME_AS_OTHER,
+    SPEECH_CUT_OFF,
+    WarningKind,
+    kind_of,
+)
 from langchain_core.messages import AIMessage
 
-from .loopback import Answer, Provider, Request, Text
+from .loopback import Answer, Provider, Request, Text, Usage
 from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK
 
 LOOP = "The bridge opened. " * 50
@@ -101,12 +112,11 @@ def test_after_a_cut_off_reasons_are_not_asked_for_by_a_later_repair_either(prov
     assert LOOP not in str(provider.requests[2].body)
 
 
-def test_a_speech_that_runs_on_is_asked_for_as_bounded_json(provider: Provider) -> None:
+def test_a_speech_that_was_cut_off_is_kept_and_marked(provider: Provider) -> None:
     def answer(request: Request) -> Answer:
         if request.schema is None:
-            return Text(LOOP, finish="length")
-        fields = request.schema["properties"]
-        return {"text": "Mine is exact."} if "text" in fields else dict.fromkeys(fields, 10)
+            return Text("Mine is exact, and", finish="length")
+        return dict.fromkeys(request.schema["properties"], 10)
 
     provider.play(by=answer)
     outcome = (
@@ -115,8 +125,11 @@ def test_a_speech_that_runs_on_is_asked_for_as_bounded_json(provider: Provider) 
         .invoke({"task": COMPARE_TASK})
     )
     said = [turn["content"] for turn in outcome["transcript"] if turn["role"] == "advocate"]
-    assert said == ["Mine is exact."] * 2
-    assert outcome["verdict"]["winner"] == "tie"
+    assert said == ["Mine is exact, and [cut off]"] * 2
+    assert "Mine is exact, and [cut off]" in provider.requests[-1].user
+    assert (outcome["verdict"]["winner"], outcome["verdict"]["calls"]) == ("tie", 3)
+    kinds = [kind_of(told) for told in outcome["verdict"]["warnings"]]
+    assert kinds == [SPEECH_CUT_OFF, SPEECH_CUT_OFF, SAME_AS_OTHER]
 
 
 def test_steps_that_run_on_are_asked_for_as_bounded_json(provider: Provider) -> None:
@@ -177,8 +190,50 @@ def test_a_reply_that_repeats_what_it_was_shown_is_warned_of(provider: Provider)
     provider.play(by=by)
     graph = chateval.build(models={"*": OPENAI}, turns=1).compile()
     warnings = Verdict.of(graph.invoke({"task": task})).warnings
-    assert warnings
-    assert all("repeats what it was shown, word for word" in told for told in warnings)
+    assert [kind_of(told) for told in warnings] == [COPIED, COPIED, SAME_AS_OTHER]
+
+
+@pytest.mark.parametrize(
+    ("feedback", "no_issue", "reason", "kind"),
+    [
+        ("1", True, "max_rounds", EMPTY_OBJECTION),
+        ("1", False, "max_rounds", EMPTY_OBJECTION),
+        ("", True, "no_issue", None),
+        ("The score leaves nothing to object to.", True, "no_issue", None),
+        (
+            "Declare NO ISSUE only for a score that leaves you nothing to criticise.",
+            True,
+            "no_issue",
+            COPIED_DECLARATION,
+        ),
+    ],
+)
+def test_what_a_critic_says_is_looked_at(
+    provider: Provider, feedback: str, no_issue: bool, reason: str, kind: WarningKind | None
+) -> None:
+    def by(request: Request) -> Answer:
+        if request.form == "score_reply":
+            return {"reasoning": "Built with some care, it seems to me.", "score": 4}
+        return {"feedback": feedback, "no_issue": no_issue}
+
+    provider.play(by=by)
+    verdict = Verdict.of(debate.build(models={"*": OPENAI}, n=1).compile().invoke({"task": SCORE_TASK}))
+    again = [SAME_AGAIN] if reason == "max_rounds" else []
+    assert verdict.stop_reason == reason
+    assert [kind_of(told) for told in verdict.warnings] == [*([kind] if kind else []), *again]
+
+
+@pytest.mark.parametrize(("counted", "warned"), [(500, True), (2000, False), (0, False)])
+def test_a_server_that_counts_far_fewer_tokens_than_were_sent(
+    provider: Provider, counted: int, warned: bool
+) -> None:
+    provider.play(
+        by=lambda request: Text(fields={"reasoning": "Fine.", "score": 4}, usage=Usage(input=counted))
+    )
+    task = {**SCORE_TASK, "source": "The bridge opened in 1932. " * 600}
+    verdict = Verdict.of(single.build(models={"*": OPENAI}).compile().invoke({"task": task}))
+    assert [kind_of(told) for told in verdict.warnings] == [PROMPT_CUT] * warned
+    assert ("500 tokens in a prompt of 1" in "".join(verdict.warnings)) is warned
 
 
 def test_a_reply_that_quotes_is_not_warned_of(provider: Provider) -> None:

@@ -143,8 +143,6 @@ QUOTED: tuple[Callable[[str], str], ...] = (
     lambda text: fence("candidate", text),
     lambda text: "```\n" + text.replace("```", "") + "\n```",
     lambda text: "\n".join("> " + line for line in text.splitlines()),
-    lambda text: "The text says “" + text.replace("“", "").replace("”", "") + "” somewhere.",
-    lambda text: 'The text says "' + text.replace('"', "").strip() + '" somewhere.',
 )
 hostile = st.one_of(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join),
@@ -164,7 +162,7 @@ hostile = st.one_of(
 )
 
 
-@given(hostile, st.sampled_from(QUOTED[:3]))
+@given(hostile, st.sampled_from(QUOTED))
 def test_what_is_quoted_changes_no_reading(text: str, quote: Callable[[str], str]) -> None:
     text = text.replace("<<<", "").replace(">>>", "").replace("<think>", "").replace("</think>", "")
     quoted = quote(text)
@@ -173,14 +171,6 @@ def test_what_is_quoted_changes_no_reading(text: str, quote: Callable[[str], str
     assert read_vote(f"I read this:\n\n{quoted}\n\nFinal verdict: [[B]]") == "2"
     assert declares_no_issue(f"I read this:\n\n{quoted}\n\nNO ISSUE")
     assert not declares_no_issue(f"I read this:\n\n{quoted}\n\nThe score is too high for such a text.")
-
-
-@pytest.mark.parametrize("quote", QUOTED)
-@pytest.mark.parametrize("text", ["Score: 5", "[[5]]", "Final score: 5/5", "Rating: 5"])
-def test_a_quoted_score_alone_is_no_score(text: str, quote: Callable[[str], str]) -> None:
-    with pytest.raises(ReplyError) as caught:
-        read_score(f"I read this:\n\n{quote(text)}\n\nI have no view of it.")
-    assert caught.value.fault == "missing"
 
 
 WRAPPERS = (

@@ -10,21 +10,28 @@ from typing import Any
 import pytest
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.run import total_usage
 from jurygraph.eval.plan.dry_run import CallSampler
 from jurygraph.eval.plan.estimator import estimate, estimate_table
 from jurygraph.eval.plan.plan import plan
+from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.run.runner import execute
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.capabilities import is_limited_by_default
 from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
 from jurygraph.nodes.models.resolver import OFFLINE, load, wrap
 from jurygraph.nodes.models.send import call_middleware
+from jurygraph.nodes.sync_bridge import run_blocking
 from jurygraph.state import UsageError
+from jurygraph.state.errors import ContextOverflowError
+from jurygraph.state.verdict_warnings import OVERFLOW, kind_of
 from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from rich.console import Console
+from typer.testing import CliRunner
 
 from .loopback import Answer, Broken, Failure, Hang, Provider, Request, Text, Usage
 from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, Debaters, run
@@ -170,36 +177,46 @@ def test_a_model_object_keeps_its_own_limit(provider: Provider) -> None:
 # Where a provider or a model does not go along
 
 
-def test_a_server_whose_replies_turn_out_to_reason_has_none(provider: Provider, tmp_path: Path) -> None:
+@pytest.mark.parametrize("thought", ["<think>Let me see, the text is", ""])
+def test_a_reply_cut_off_while_thinking_is_asked_for_again_with_more_room(
+    provider: Provider, tmp_path: Path, thought: str
+) -> None:
     def by(request: Request) -> Answer:
-        if request.parameters.get(LIMIT):
-            return Text("<think>Let me see, the text is", finish="length", usage=Usage(output=2048))
+        if request.parameters[LIMIT] < 4000:
+            return Text(thought, finish="length", usage=Usage(output=2048))
         return Text("<think>It is fine.</think>Fine.\nScore: 4", usage=Usage(output=4000))
 
     provider.play(by=by)
     first = single(tmp_path, concurrency=1, limit=2)
     assert [line.score for line in first.results] == [4.0, 4.0]
-    assert limits(provider) == [2048, None, None]
+    assert limits(provider) == [2048, 4096, 4096]
     assert [(line.calls, line.output_tokens) for line in first.results] == [(2, 6048), (1, 4000)]
-    assert "reasons before it answers" in first.results[0].warnings[0]
+    assert "reasons before it answers: its replies had 2 times" in first.results[0].warnings[0]
     second = single(tmp_path, concurrency=1)
-    assert limits(provider) == [2048, None, None, None], "a resumed run has learned it from the journal"
+    assert limits(provider) == [2048, 4096, 4096, 4096], "a resumed run has learned it from the journal"
     assert second.results[2].warnings == first.results[1].warnings
 
 
+def test_it_is_never_asked_for_without_a_bound(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: Text("<think>Let me see", finish="length"))
+    done = single(tmp_path, limit=2, concurrency=1)
+    # Three requests, and one for the value alone with as many; nothing is learned of what did not help.
+    assert limits(provider) == [2048, 4096, 8192, 2048, 4096, 8192] * 2
+    told = str(done.failed[0].error)
+    assert "spent all its tokens on reasoning" in told
+    assert "8,192 tokens, the most that are tried" in told
+
+
 @pytest.mark.parametrize(
-    ("message", "lifted"),
+    "message",
     [
-        ("`max_tokens` must be less than or equal to `1024`, the maximum for this model", True),
-        (
-            "This model's maximum context length is 2500 tokens. However, you requested 2700 tokens "
-            "(652 in the messages, 2048 in the completion). Please reduce the length of the messages or completion.",
-            False,
-        ),
+        "`max_tokens` must be less than or equal to `1024`, the maximum for this model",
+        "This model's maximum context length is 2500 tokens. However, you requested 2700 tokens "
+        "(652 in the messages, 2048 in the completion). Please reduce the length of the messages or completion.",
     ],
 )
-def test_a_default_that_is_too_much_is_left_out(
-    provider: Provider, tmp_path: Path, message: str, lifted: bool
+def test_a_default_that_is_too_much_is_left_out_and_not_sent_again(
+    provider: Provider, tmp_path: Path, message: str
 ) -> None:
     def by(request: Request) -> Answer:
         return Failure(400, message) if request.parameters.get(LIMIT) else scorer(request)
@@ -207,9 +224,8 @@ def test_a_default_that_is_too_much_is_left_out(
     provider.play(by=by)
     done = single(tmp_path, concurrency=1, limit=2)
     assert [line.score for line in done.results] == [4.0, 4.0]
-    # A context that is too small for one prompt and the longest reply may be large enough for the next.
-    assert limits(provider) == ([2048, None, None] if lifted else [2048, None, 2048, None])
-    assert any("default limit" in told for told in done.results[0].warnings) is lifted
+    assert limits(provider) == [2048, None, None]
+    assert any("default limit" in told for told in done.results[0].warnings)
 
 
 def test_a_limit_of_the_callers_is_theirs_to_mend(provider: Provider, tmp_path: Path) -> None:
@@ -245,6 +261,55 @@ def test_a_context_that_is_too_small_is_told_in_one_line(
     assert not done.given_up
 
 
+@pytest.mark.parametrize(("overflow", "at"), [("last", 4), ("error", 4), ("last", 1)])
+def test_a_debate_that_outgrows_the_context_may_keep_its_last_score(
+    provider: Provider, overflow: str, at: int
+) -> None:
+    debaters = Debaters((2, 3, 4), satisfied_in=None)
+
+    def by(request: Request) -> Answer:
+        return Failure(*TOO_LONG[0]) if len(provider.requests) >= at else debaters(request)
+
+    provider.play(by=by)
+    if overflow == "error" or at == 1:
+        with pytest.raises(ContextOverflowError, match="do not fit into the model's context"):
+            run("async", models=MODEL, on_overflow=overflow)
+        return
+    verdict, transcript = run("async", models=MODEL, on_overflow=overflow)
+    assert (verdict.score, verdict.score_by_round, verdict.stop_reason) == (3.0, (2.0, 3.0), "max_rounds")
+    assert [kind_of(told) for told in verdict.warnings] == [OVERFLOW]
+    assert "9001 tokens" in verdict.details["context_full"]
+    assert [turn["role"] for turn in transcript if turn["calls"]] == ["scorer", "critic", "scorer"]
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "told", "window"),
+    [
+        ("&context_window=900", "", {}, 900),
+        ("", "/v1/models", {"data": [{"id": "other"}, {"id": "qwen", "max_model_len": 800}]}, 800),
+        ("", "/v1/models", {"data": [{"id": "qwen.gguf", "meta": {"n_ctx": 700}}]}, 700),
+        ("", "/props", {"default_generation_settings": {"n_ctx": 600}}, 600),
+        ("&context_window=50000", "/props", {"default_generation_settings": {"n_ctx": 600}}, None),
+        ("", "", {}, None),
+    ],
+)
+def test_the_longest_prompt_is_held_against_the_context_before_the_run(
+    provider: Provider, tmp_path: Path, given: str, path: str, told: dict[str, Any], window: int | None
+) -> None:
+    provider.told = {path: told}
+    path_of_data = dataset(tmp_path, 40)
+    with path_of_data.open("a") as file:
+        # Of a few items that are sampled it is none.
+        file.write(json.dumps({"id": "long", "source": "Noon. " * 4000, "candidate": "It was noon."}) + "\n")
+    model = f"openai:qwen?base_url={provider.openai_url}{given}"
+    options: list[str] = ["--model", model, "--aspect", "fluency", "--dry-run"]
+    command = ["run", "debate", "--data", str(path_of_data), *options]
+    said = " ".join(CliRunner().invoke(app, command, catch_exceptions=False).output.split())
+    assert ("Warning: debate: the longest prompt of" in said) is (window is not None)
+    assert window is None or f"the context of openai:qwen has {window:,}" in said
+    assert not provider.requests
+
+
 def test_tokens_per_minute_are_no_context() -> None:
     fault = ProviderFault.of(ResponseError("Request too large: reduce the length or wait", 429))
     assert (fault.is_too_long, fault.retryable) == (False, True)
@@ -255,12 +320,12 @@ def test_tokens_per_minute_are_no_context() -> None:
 
 def test_endless_replies_are_given_up_and_counted(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=lambda request: Hang(3600) if "Number 1." in request.user else scorer(request))
-    done = single(tmp_path, timeout=0.3)
+    done = single(tmp_path, timeout=1.0)
     assert len(provider.requests) == 5, "two replies, and three attempts at what does not come to an end"
     told = str(done.failed[0].error)
     assert all(word in told for word in ("--timeout", "max_tokens", "may bill", "after 3 attempts"))
     assert (done.given_up, [line.item for line in done.failed]) == (3, ["i1"])
-    again = single(tmp_path, timeout=0.3, max_calls=6)
+    again = single(tmp_path, timeout=1.0, max_calls=6)
     assert again.stopped == "budget", "what was given up in an earlier start counts as well"
     assert len(provider.requests) == 6
 
@@ -273,6 +338,18 @@ def test_given_up_requests_count_against_a_budget(
     done = single(tmp_path, count=20, concurrency=1, **limit)
     assert done.stopped == "budget"
     assert done.given_up == len(provider.requests) < 12
+
+
+@pytest.mark.usefixtures("fast_retries")
+def test_requests_that_are_answered_with_an_error_count_as_well(provider: Provider, tmp_path: Path) -> None:
+    provider.play(
+        by=lambda request: scorer(request) if len(provider.requests) % 3 == 0 else Failure(500, "No.")
+    )
+    counts = ProgressCounters()
+    planned = plan("single", dataset(tmp_path, 20), models=MODEL, settings=PLAIN, aspects=["fluency"])
+    done = run_blocking(execute(planned, RunConfig(max_calls=10, concurrency=1), counts))
+    assert (done.stopped, len(done.results), len(provider.requests)) == ("budget", 3, 10)
+    assert "3 calls (10 requests, with those refused), " in total_usage(counts)
 
 
 def test_what_was_never_sent_costs_nothing(

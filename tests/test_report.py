@@ -233,24 +233,29 @@ def test_gains_over_the_base_and_all_pairs_are_tables_too() -> None:
     assert [row[:2] for row in pairs.rows] == [("debate", "single"), ("chateval", "single")]
 
 
-def test_a_signature_stands_under_every_table() -> None:
+def test_a_signature_and_the_leading_metric_stand_under_every_table() -> None:
     made = study()
     for grid in grids(made, "spearman"):
         assert any(
-            note.startswith("config hash: ") and f"#{config_hash(judge('debate').signature)}" in note
+            note.startswith("config hash: ")
+            and f"#{config_hash(judge('debate').signature)}" in note
+            and note.endswith("; ranked by Spearman's rho")
             for note in grid.notes
         )
     for grid in grids(made, "spearman", full=True):
-        assert any("protocol:debate|data:wit@abc" in note for note in grid.notes)
+        assert any(
+            "protocol:debate|data:wit@abc" in note and note.endswith("; ranked by Spearman's rho")
+            for note in grid.notes
+        )
 
 
 def test_the_answer_says_who_how_sure_and_at_what_price() -> None:
-    assert headline(study(), "spearman") == "debate agrees best with humans"
+    claim = headline(study(), "spearman")
+    assert claim.startswith("debate ranks most like humans: Spearman's rho 0.395")
+    assert "0.040 [0.030, 0.050] above chateval (Holm-adjusted p =" in claim
     (told,) = answers(study(), "spearman")
-    assert "ratings: 0.395, the mean over 2 aspects" in told
-    assert "debate's lead over chateval (second): 0.040 [0.030, 0.050], significant" in told
-    assert "; over single (the base): 0.120" in told
-    assert "A judgement takes 4.4 calls and costs $0.0052." in told
+    assert "ratings: 0.395 [0.295, 0.495], the mean over 2 aspects" in told
+    assert "A judgement of debate takes 4.4 calls and costs $0.0052." in told
 
 
 def test_what_makes_the_answer_less_sure_stands_beside_it() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from jurygraph.nodes.models.call import Call, Reply
 from jurygraph.nodes.models.resolver import wrap
-from jurygraph.nodes.models.retry import RetryPolicy, Waits, call_with_retry, with_timeout
+from jurygraph.nodes.models.retry import RetryPolicy, Waits
 from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.models.send import call_with_retry, with_timeout
 from jurygraph.state import ModelCallError
 from jurygraph.state.errors import TransientCallError
 from jurygraph.state.usage import Usage

@@ -134,12 +134,12 @@ def test_what_no_call_will_get_past_ends_the_run(
     provider: Provider, tmp_path: Path, command: Command, failure: Failure, words: str
 ) -> None:
     provider.play(by=lambda request: failure)
-    data = dataset(tmp_path, 200)
+    data = dataset(tmp_path, 60)
     assert command(*arguments(data, "--concurrency", "4")) == 3
     assert MAX_FAILURES <= len(provider.requests) <= MAX_FAILURES + 4
     assert f"{MAX_FAILURES} calls of openai:gpt-4o-mini in a row failed" in command.printed
     assert words in command.printed
-    assert "0 of 200 verdicts are done and saved. The same command with --out out" in command.printed
+    assert "0 of 60 verdicts are done and saved. The same command with --out out" in command.printed
     assert command.printed.count("failed: ") == 1, "the same reason is told again and again"
     provider.play(by=scorer)
     assert command(*arguments(data)) == 0
@@ -152,6 +152,14 @@ def test_a_provider_that_is_not_there_ends_the_run(
     monkeypatch.setenv("OPENAI_API_KEY", "test-key")
     assert command(*arguments(dataset(tmp_path, 200), "--attempts", "2")) == 3
     assert "(given up after 2 attempts)" in command.printed
+    told = [line for line in command.errors.splitlines() if " warning " in line]
+    assert len(told) == 1, "once, and before the first call is given up"
+    assert (
+        "nothing answers at the address (connection refused): start the server, or correct base_url"
+        in told[0]
+    )
+    events = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert [event["logger"] for event in events[:3]].count("jurygraph.notices") == 1
     assert "0 of 200 verdicts are done" in command.printed
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) < 30
 
@@ -209,7 +217,7 @@ def test_a_word_of_decades_among_refusals_does_not_stop_a_run(provider: Provider
         return scorer(request)
 
     provider.play(by=refuses_at_first)
-    done = evaluate("single", dataset(tmp_path), **OPTIONS, max_wait=0.3, concurrency=1)
+    done = evaluate("single", dataset(tmp_path), **OPTIONS, max_wait=3.0, concurrency=1)
     assert (done.stopped, done.failed) == (None, ())
 
 

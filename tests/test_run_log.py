@@ -65,7 +65,7 @@ def test_the_morning_after(provider: Provider, tmp_path: Path) -> None:
         "Fine.\nScore: 2",
         "Fine.\nScore: 2",
     )
-    judged(tmp_path, concurrency=1, max_calls=3)
+    judged(tmp_path, concurrency=1, max_calls=4)
     told = lines(tmp_path / "out")
     events = [line["event"] for line in told]
     assert events == ["run started", "another attempt", "item failed", "stopping", "run ended"]
@@ -103,8 +103,8 @@ def test_neither_keys_nor_prompts_nor_replies_are_told(
     )
     judged(tmp_path, concurrency=1)
     written = (tmp_path / "out" / FILE).read_text()
-    assert [line["event"] for line in lines(tmp_path / "out")][1:-1] == ["item failed"] * 2 + [
-        "another attempt"
+    assert [line["event"] for line in lines(tmp_path / "out")][1:-1] == [
+        *("calls cannot succeed", "item failed", "item failed", "another attempt")
     ]
     for secret in ("an-unusual-key", "abc.def-123", "hidden", "AIza", "secret source", "Number 1"):
         assert secret not in written

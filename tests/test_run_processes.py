@@ -16,7 +16,7 @@ from jurygraph.eval.journal import summarize
 from jurygraph.eval.results.merge import merge
 
 from .journal_locations import schema
-from .processes import HANG_GUARD, Simulated, child, pairs, simulated_provider, until
+from .processes import HANG_GUARD, Simulated, child, pairs, simulated_provider, until, whole_lines
 
 MODEL = "openai:gpt-4o-mini"
 SHORT_LEASE = """
@@ -71,8 +71,9 @@ def shards(
 
 
 def judged(out: Path) -> int:
-    files = out.glob("shard-*/results.jsonl")
-    return sum(json.loads(line)["status"] == "ok" for file in files for line in file.read_text().splitlines())
+    """Count the verdicts of processes at work; the last line of a file may be half written as it is read."""
+    lines = [line for file in out.glob("shard-*/results.jsonl") for line in whole_lines(file)]
+    return sum(json.loads(line)["status"] == "ok" for line in lines)
 
 
 @pytest.mark.slow

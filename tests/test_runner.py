@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from .virtual_time import others_have_begun
 
 RESULT_KEYS = """
     item group aspect protocol status score scores winner human rounds stop_reason score_by_round repeat calls
-    input_tokens cached_input_tokens output_tokens reasoning_tokens cost_usd seconds error
+    input_tokens cached_input_tokens output_tokens reasoning_tokens cost_usd seconds uncounted error
     position_consistent systems category lengths annotations explained_by details warnings transcript
 """.split()  # noqa: SIM905
 
@@ -132,10 +133,19 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
 def test_a_broken_results_file_is_told_by_its_line(tmp_path: Path) -> None:
     data, out = dataset(tmp_path), tmp_path / "out"
     evaluate("debate", data, out=out, limit=2)
-    with (out / "results.jsonl").open("a") as file:
-        file.write('{"item": 5}\n')
-    with pytest.raises(DataError, match=r"results\.jsonl, line 3"):
-        evaluate("debate", data, out=out, limit=2)
+    file = out / "results.jsonl"
+    whole = file.read_text()
+    for spoilt, fault in (
+        (whole + '{"item": 5}\n', "line 3"),
+        (
+            re.sub(r'"score":[^,]*', '"score":99', whole, count=1),
+            r"line 1: score: 99 is off the scale of \w+, 1 to 5",
+        ),
+        (re.sub(r'"score":[^,]*', '"score":null', whole, count=1), "line 1: "),
+    ):
+        file.write_text(spoilt)
+        with pytest.raises(DataError, match=rf"results\.jsonl, {fault}"):
+            evaluate("debate", data, out=out, limit=2)
 
 
 def test_repeats(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pickle
 import re
 import sqlite3
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -73,7 +73,20 @@ def echo_and_try_again(request: Request) -> Failure:
     return Failure(503, f"{dict(request.headers)}{STEERING}")
 
 
-ECHOES = [echo, echo_in_pieces, echo_as_page, echo_inside_a_reply, echo_and_try_again]
+def echo_encoded(request: Request) -> Failure:
+    """The key as gateways and their logs have it: in base64 and hex, and the end of it."""
+    key = next(value for value in request.headers.values() if KEY in value).split()[-1]
+    return Failure(401, f"{[*encoded(key)]}, which ends with {key[-12:]} {STEERING}")
+
+
+def encoded(key: str) -> Iterator[str]:
+    for whole in (key, f"user:{key}", f"Bearer {key}", f"{key}:x"):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode, bytes.hex):
+            text = encode(whole.encode())
+            yield text if isinstance(text, str) else text.decode()
+
+
+ECHOES = [echo, echo_in_pieces, echo_as_page, echo_inside_a_reply, echo_and_try_again, echo_encoded]
 
 
 CLIENTS = ["fast", "openai", "headers", "google by name", "google"]
@@ -108,7 +121,8 @@ async def client(provider: Provider, kind: str) -> AsyncIterator[str | BaseChatM
 
 def leaks(text: str) -> list[str]:
     """What must not be in a text: the key, whole, quoted or in part, and characters that steer a screen."""
-    found = [form for form in (KEY, KEY[:9], "kuchen/17", "Zwiebel%2Bkuchen") if form in text]
+    forms = (KEY, KEY[:9], "kuchen/17", "Zwiebel%2Bkuchen", *encoded(KEY))
+    found = [form for form in forms if form in text]
     return found + re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
 
 
@@ -297,6 +311,20 @@ def test_a_key_in_a_bad_setting_is_not_quoted(where: str) -> None:
     error = caught.value
     assert "models" in str(error)
     assert "Apfelmus" not in f"{error} {error!r} {error.errors()} {error.faults} {error.json()}"
+
+
+def test_parts_of_a_known_key_are_hidden_also_encoded_but_not_the_folder_of_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key = "Zwiebel+kuchen/17aBcD_3fg"
+    monkeypatch.setenv("SOME_API_KEY", key)
+    monkeypatch.setenv("SOME_CREDENTIALS", "/srv/judging/credentials.json")
+    for size in range(12, len(key) + 1):
+        for at in range(len(key) - size + 1):
+            assert redact(f"<{key[at : at + size]}>") == "<***>"
+    for text in encoded(key):
+        assert redact(f"<{text}> {text[7:]}") == "<***> ***"
+    assert redact(f"{key[:11]} in /srv/judging/out") == f"{key[:11]} in /srv/judging/out"
 
 
 def test_a_short_value_is_a_word_and_not_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.graphs import chateval, debate, single
+from jurygraph.graphs import chateval, debate, repeated, single
 from jurygraph.graphs.calibrated import graph as calibrated_graph
 from jurygraph.graphs.cascade import graph as cascade_graph
+from jurygraph.nodes import agent_runtime
 from jurygraph.nodes.prompt_context import Prompts
 from jurygraph.nodes.server_rules import VARIABLE
-from jurygraph.state import UsageError
+from jurygraph.state import InputError, UsageError, checked
+from jurygraph.state.tasks import parse_task
+from langgraph.checkpoint.memory import InMemorySaver
+
+repeated_module = import_module("jurygraph.graphs.repeated")
+repeated_graph = repeated_module.graph
 
 TASK = {"kind": "score", "source": "It rained.", "candidate": "Rain.", "aspect": "consistency"}
 PAIR = {"kind": "compare", "question": "Why?", "answer_1": "So.", "answer_2": "Because."}
@@ -56,6 +65,73 @@ def test_callers_of_a_server_choose_what_shapes_the_judgement() -> None:
     context = {"models": {"*": "offline"}, "temperature": 0.5, "n": 1, "persona": "strict", "prompts": None}
     assert judged(debate.graph, context)["score"]
     assert judged(calibrated_graph, {"of": "single", "inner": {"structured": "off"}}, PAIR)["winner"]
+
+
+def nested(wrappers: int, k: int = 3) -> dict[str, Any]:
+    """Return the settings of ``repeated`` round so many of its kind round a debate of three calls."""
+    of: str = "debate"
+    settings: dict[str, Any] = {"n": 1}
+    for _ in range(wrappers - 1):
+        of, settings = "repeated", {"of": of, "inner": settings, "k": k}
+    return {"of": of, "inner": settings, "k": k}
+
+
+@pytest.mark.parametrize(
+    ("graph", "context", "told"),
+    [
+        (repeated_graph, {"k": 1_000_000}, "k must be less than or equal to 1000, got 1000000"),
+        (repeated_graph, nested(26), "inner: is nested too deeply: at most 8 protocols"),
+        (repeated_graph, nested(4), f"asks for 243 calls, 100 are allowed.*{VARIABLE}=calls=243"),
+        (repeated_graph, {"of": "repeated", "inner": json.dumps(nested(3))}, "asks for 243 calls"),
+        (cascade_graph, {"expensive": "repeated", "expensive_settings": nested(4)}, "asks for 244 calls"),
+        (debate.graph, {"n": 50}, "asks for 101 calls"),
+        (debate.graph, {"repair": 11}, "repair must be less than or equal to 10"),
+        (
+            chateval.graph,
+            {"roles": [{"name": "A", "description": "b" * 200_000}]},
+            "asks for 200,[0-9]+ characters",
+        ),
+    ],
+)
+def test_callers_of_a_server_neither_freeze_nor_empty_it(
+    graph: Any, context: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = time.process_time()
+    with pytest.raises((InputError, UsageError), match=told):
+        judged(graph, context)
+    assert time.process_time() - begun < 1
+    monkeypatch.setattr(agent_runtime, "send", None)
+    # A state of one's own in place of the first node's goes round nothing.
+    thread = graph.builder.compile(checkpointer=InMemorySaver())
+    config = {"configurable": {**SERVED["configurable"], "thread_id": "1"}}
+    with pytest.raises((InputError, UsageError), match=told):
+        thread.update_state(config, {"task": TASK, "orders": [1]}, as_node="prepare")
+        thread.invoke(None, config, context=context)
+
+
+def test_a_judged_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=f"asks for 200,[0-9]+ characters.*{VARIABLE}=characters=200"):
+        judged(debate.graph, {}, {**TASK, "source": "a" * 200_000})
+    with pytest.raises(UsageError, match="characters"):
+        judged(calibrated_graph, {}, {**PAIR, "question": "a" * 200_000})
+    monkeypatch.setattr(checked, "LONGEST_TEXT", 1000)
+    with pytest.raises(InputError, match=r"task\.source: has 1,001 characters, and a text may have 1,000"):
+        parse_task({**TASK, "source": "a" * 1001})
+
+
+def test_what_an_operator_binds_or_allows_may_take_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = repeated(debate.graph, k=2)
+    many = repeated_module.build(of="single", k=101).compile()
+    assert judged(many, {"by": "vote"})["details"]["repeated"] == 101
+    assert judged(bound.compile(), {"n": 49})["details"]["repeated"] == 2
+    with pytest.raises(UsageError, match="asks for 102 calls, 100 are allowed"):
+        judged(many, {"k": 102})
+    for allowed in ("calls=102", "prompts, calls=1000", "*"):
+        monkeypatch.setenv(VARIABLE, allowed)
+        assert judged(many, {"k": 102})["details"]["repeated"] == 102
+    monkeypatch.setenv(VARIABLE, "calls=lots")
+    with pytest.raises(UsageError, match="allows calls=lots, which is no number"):
+        judged(many, {"k": 1})
 
 
 def test_an_operator_binds_what_callers_may_not_choose(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jurygraph.nodes.verdicts import outcome_fields
 from jurygraph.state import (
     ASPECTS,
     Aspect,
@@ -24,11 +25,11 @@ from jurygraph.state import (
     find_aspect,
     parse_task,
 )
-from jurygraph.state.graph_state import as_json
+from jurygraph.state.graph_state import append, as_json
 from jurygraph.state.settings import ChatEvalSettings, Settings, make_settings, resolve_settings
-from jurygraph.state.transcript import append, last_turn, turn_without_model, usage_of_turns, written_by
+from jurygraph.state.transcript import last_turn, turn_without_model, usage_of_turns, written_by
 from jurygraph.state.usage import USAGE_FIELDS, total_usage
-from jurygraph.state.verdict import outcome_fields, winner_of
+from jurygraph.state.verdict import winner_of
 from pydantic import ValidationError
 
 SCALES = {

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.results.results import Result
-from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.resampling import Resampling, share_of_rows
 from jurygraph.eval.statistics.score_distribution import Scale, ScoreDistribution, score_distributions
 from jurygraph.state.errors import UsageError
 
@@ -52,20 +52,18 @@ def test_shares_against_counting(given_scores: list[tuple[int, list[int]]]) -> N
     assert (found.annotations, found.means, found.rounded) == (human.total(), 0, 0)
 
 
-def test_intervals_against_resampling_by_hand() -> None:
+def test_an_interval_is_that_of_a_share_in_groups() -> None:
     random = np.random.default_rng(0)
     rows = [
         row(at, float(random.integers(1, 6)), float(random.integers(1, 6)), group=f"g{at // 4}")
         for at in range(40)
     ]
     found = of(rows)
-    drawn = []
-    for block in QUICK.weights(10):
-        for times in block:
-            values = [r["score"] for r in rows for _ in range(times[int(r["group"][1:])])]
-            drawn.append(100 * values.count(3.0) / len(values))
+    threes = np.array([r["score"] == 3.0 for r in rows])
+    wanted = share_of_rows(threes, np.arange(40) // 4, QUICK)
     third = found.points[2].judge
-    assert (third.low, third.high) == pytest.approx(tuple(np.quantile(drawn, (0.025, 0.975))), abs=1e-9)
+    assert wanted.low is not None and wanted.high is not None
+    assert (third.low, third.high) == pytest.approx((100 * wanted.low, 100 * wanted.high))
     assert found.groups == 10
 
 

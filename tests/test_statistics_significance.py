@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.analysis.leaderboard import gain
-from jurygraph.eval.statistics.resampling import Resampling, resampled_means
+from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.statistics.significance import holm, mcnemar, paired_t_test
 from scipy import stats
 
@@ -124,16 +124,25 @@ def test_holm_refuses_what_is_no_p_value(wrong: float) -> None:
         holm([0.5, wrong])
 
 
-def test_means_of_resamples_against_drawing_rows() -> None:
-    """The weights say which units were drawn; drawing their rows one by one gives the same means."""
-    values, units = np.array([1.0, 5.0, 2.0, 8.0, 4.0]), np.array([0, 0, 1, 2, 2])
-    quick = Resampling(resamples=30, seed=3)
-    rows = [
-        np.concatenate([values[units == unit] for unit in range(3) for _ in range(drawn[unit])]).mean()
-        for block in quick.weights(3)
-        for drawn in block
+def test_a_mean_over_clusters_against_scipy() -> None:
+    """Clusters of one size: as if each were one value, its mean. Of other sizes: as resamples of clusters spread."""
+    random = np.random.default_rng(3)
+    codes = np.repeat(np.arange(30), 4)
+    values = random.normal(0.2, 1, 120) + random.normal(0, 1, 30)[codes]
+    figure, p = QUICK.mean_interval(values, codes)
+    wanted = stats.ttest_1samp(values.reshape(30, 4).mean(axis=1), 0)
+    assert (figure.low, figure.high) == pytest.approx(tuple(wanted.confidence_interval(0.95)))
+    assert p == pytest.approx(wanted.pvalue)
+    some = random.random(120) < 0.6
+    kept, units = values[some], np.unique(codes[some], return_inverse=True)[1]
+    sums, sizes = np.bincount(units, kept), np.bincount(units)
+    drawn = [
+        (weights @ sums) / (weights @ sizes)
+        for weights in random.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), 5000)
     ]
-    assert resampled_means(values, units, quick) == pytest.approx(rows)
+    figure = QUICK.mean_interval(kept, units)[0]
+    assert figure.high is not None and figure.low is not None
+    assert (figure.high - figure.low) / 2 / stats.t.ppf(0.975, 29) == pytest.approx(np.std(drawn), rel=0.06)
 
 
 # The courtroom paper, Tables 1 and 2: baseline, MORE, SAMRE without juries; gains as printed.

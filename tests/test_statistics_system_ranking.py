@@ -127,7 +127,8 @@ def test_elo_against_a_plain_loop_also_in_resamples() -> None:
         for times in block
     ]
     first = next(each.figure for each in found.judge.standings if each.system == "a")
-    assert (first.low, first.high) == pytest.approx(tuple(np.quantile(drawn, (0.025, 0.975))), abs=1e-9)
+    wanted = QUICK.studentised(first.value, np.array(drawn), 20)[0]
+    assert (first.low, first.high) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
 
 
 def test_people_stand_beside_the_judge_on_the_same_rows() -> None:
@@ -139,7 +140,6 @@ def test_people_stand_beside_the_judge_on_the_same_rows() -> None:
     assert found.judge == found.people
     assert found.left_out == {"no label": 5}
     assert found.correlations["kendall"].value == 1
-    assert found.correlations["kendall"].low == 1
 
 
 PROBLEMS: dict[str, tuple[list[Row], str]] = {
@@ -231,7 +231,7 @@ def means_of(rows: list[Row], field: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", SCIPY)
-def test_system_level_correlation_against_scipy_also_in_resamples(name: str) -> None:
+def test_system_level_correlation_against_scipy(name: str) -> None:
     rows = judged()
     found = system_agreement(rows, QUICK)["score"]
 
@@ -239,20 +239,7 @@ def test_system_level_correlation_against_scipy_also_in_resamples(name: str) -> 
         return SCIPY[name](*(list(means_of(given, field).values()) for field in ("score", "human")))
 
     assert found.correlations[name].value == pytest.approx(figure(rows), abs=1e-9)
-    drawn = [
-        figure(
-            [
-                row
-                for text in range(15)
-                for _ in range(times[text])
-                for row in rows
-                if row["group"] == f"t{text}"
-            ]
-        )
-        for block in QUICK.weights(15)
-        for times in block
-    ]
-    assert found.correlations[name].low == pytest.approx(np.quantile(drawn, 0.025), abs=1e-9)
+    assert found.correlations[name].low is None, "withheld: no resample tells it well enough"
     assert {each.system: each.judge.value for each in found.systems} == pytest.approx(means_of(rows, "score"))
     assert (found.n, found.groups, len(found.systems)) == (90, 15, 6)
 

@@ -70,6 +70,7 @@ FORM: dict[str, Any] = {
     "on_unresolved": "last",
     "commander": "relay",
     "termination": "declared",
+    "on_overflow": "error",
 }
 """What a form sends that fills in every default and leaves out what is empty."""
 EMPTY: dict[str, Any] = {"models": {}, "prompts": None, "temperature": None, "max_tokens": None}
@@ -448,7 +449,7 @@ OUTCOMES = {
     "samre": {"another_round", "agreement / max_rounds", "jury", "no_jury"},
     "more": {"advocates", "llm", "best", "concat", "complete", "another_round"},
     "chateval": {"referees", "summary", "complete"},
-    "debate": {"objection", "no_issue", "another_round", "max_rounds"},
+    "debate": {"objection", "no_issue / context_full", "another_round", "max_rounds / context_full"},
 }
 
 
@@ -690,6 +691,9 @@ graph = single.build(models="offline").compile(name="mine")
 
 def test_studio_serves_the_protocols_and_ones_own_graph(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
+    kept = tmp_path / ".langgraph_api" / ".langgraph_ops.pckl"
+    kept.parent.mkdir()
+    kept.write_text("runs of an earlier server")
     running = DevServer(tmp_path, ("-c", STUDIO, "studio", "mine=mine.py:graph", "--no-browser"))
     try:
         with get_sync_client(url=running.url()) as client:
@@ -698,8 +702,32 @@ def test_studio_serves_the_protocols_and_ones_own_graph(tmp_path: Path) -> None:
             assert run(client, graph="mine")["verdict"]["protocol"] == "single"
             # From the file .env.
             assert "__error__" not in run(client, {"prompts": str(ROOT / "nodes" / "prompts")}, graph="mine")
+            assert kept.with_suffix(".before").read_text() == "runs of an earlier server"
     finally:
         running.stop()
+
+
+@pytest.mark.parametrize(
+    ("context", "told"),
+    [
+        ({"k": 1_000_000}, "k must be less than or equal to 1000"),
+        (
+            {"of": "repeated", "inner": {"of": "repeated", "inner": {"k": 9}, "k": 9}},
+            "asks for 2,187 calls, 100 are",
+        ),
+        ({"k": 1, "nonsense": 3}, "nonsense is no setting of repeated; its settings are"),
+        ({"off": "single"}, "off is no setting of repeated"),
+    ],
+)
+def test_a_run_that_asks_for_too_much_or_for_nothing_known_is_refused_at_once(
+    client: SyncLangGraphClient, context: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(Exception, match=told):
+        run(client, context, graph="repeated")
+    assert run(client, {"k": 1}, graph="repeated")["verdict"]["calls"]
+    # Keys of the config are others' as well.
+    config: Any = {"configurable": {"k": 1, "user": "me"}}
+    assert client.runs.wait(None, "repeated", input={"task": TASK}, config=config)
 
 
 @pytest.mark.parametrize("command", [["validate"], ["dockerfile", "Dockerfile"]])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from jurygraph.eval.sweeps.shared_calls import bounds, expected_calls, sample_ca
 from jurygraph.state.errors import UsageError
 
 from .loopback import Provider, Text
-from .processes import HANG_GUARD, child, until
+from .processes import Forks
 
 ASPECT: Any = {"aspects": ["consistency"]}
 TAKES_TIME = {"seconds"}
@@ -156,18 +155,30 @@ def test_two_at_a_time_in_one_folder_are_one_too_many(tmp_path: Path) -> None:
         run(tmp_path)
 
 
+KILLED = """
+import os, signal
+from jurygraph.eval.results.results import ResultsFile
+from jurygraph.eval.sweeps import sweep
+
+add, added = ResultsFile.add, []
+
+def dies(self, result):
+    add(self, result)
+    added.append(result)
+    if len(added) == 15:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+ResultsFile.add = dies
+sweep("debate", {"n": [1, 2, 3]}, "demo", limit=12, aspects=["consistency"], concurrency=1, out="out")
+"""
+
+
 @pytest.mark.slow
-def test_killed_at_any_moment_it_loses_nothing(tmp_path: Path) -> None:
+def test_killed_at_any_moment_it_loses_nothing(forks: Forks, tmp_path: Path) -> None:
     """Killed once the second cell has begun; the same again makes no call that was kept, and ends as if undisturbed."""
-    options = "limit=12, aspects=['consistency'], concurrency=1, out='out'"
-    script = (
-        f"from jurygraph.eval.sweeps import sweep; sweep('debate', {{'n': [1, 2, 3]}}, 'demo', {options})"
-    )
-    second = tmp_path / "out" / "cells" / "n=2" / "results.jsonl"
-    with child(sys.executable, "-c", script, cwd=tmp_path) as process:
-        until(lambda: second.exists() and second.stat().st_size, process)
-        process.kill()
-        assert process.wait(HANG_GUARD) == -signal.SIGKILL
+    done = forks(program=KILLED, cwd=tmp_path)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert (tmp_path / "out" / "cells" / "n=2" / "results.jsonl").stat().st_size
     options_again: Any = {"limit": 12, "concurrency": 1, **ASPECT}
     again = sweep("debate", {"n": [1, 2, 3]}, "demo", out=tmp_path / "out", **options_again)
     whole = sweep("debate", {"n": [1, 2, 3]}, "demo", **options_again)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import ScoreItem
+from jurygraph.eval.report.labels import interval_note
 from jurygraph.eval.results.evaluation import Evaluation
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
@@ -49,8 +49,14 @@ def names(grid: Grid) -> list[str]:
     return [column.name for column in grid.columns]
 
 
-def test_figures_are_those_of_each_cell_by_itself() -> None:
-    done = sweep("debate", {"n": [1, 3]}, "demo", aspects=["consistency", "relevance"])
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+    """Debates of one round and of three about the demo data."""
+    out = tmp_path_factory.mktemp("sweep")
+    return sweep("debate", {"n": [1, 3]}, "demo", aspects=["consistency", "relevance"], out=out)
+
+
+def test_figures_are_those_of_each_cell_by_itself(done: Sweep) -> None:
     for one, found in zip(done.cells, done.measured(), strict=True):
         for aspect, agreement in one.evaluation.agreement().items():
             rho = agreement.per_group["spearman"]  # type: ignore[union-attr]
@@ -95,6 +101,21 @@ def test_the_gain_of_an_average_is_the_average_gain() -> None:
     assert base.gains == {}
 
 
+def test_no_average_over_other_aspects_than_those_of_the_other_cells() -> None:
+    """One judge failed on all of an aspect: its average would be of the other aspect alone."""
+    wit, tact = results([0.0, 1, 3, 2], "wit"), results([0.0, 1, 2, 3], "tact")
+    failed = results([None] * 4, "tact")
+    both = [
+        CellResult(Cell({"judge": name}), "single", Evaluation((*wit, *rest), {"note": None}))
+        for name, rest in (("a", tact), ("b", failed))
+    ]
+    whole, part = measure(both)
+    assert whole.figures[RHO].value == pytest.approx(0.9)
+    assert part.figures[MetricKey("wit", "spearman")].value == pytest.approx(0.8)
+    assert part.figures[RHO].value is None and part.gains[RHO].value is None
+    assert part.rows == {"wit": 4}
+
+
 def test_no_average_where_an_aspect_has_no_figure() -> None:
     constant = results([2.0] * 4, "tact")
     one = CellResult(
@@ -117,22 +138,26 @@ def in_groups(name: str, scores: Sequence[float], groups: int) -> CellResult:
 def test_correlations_are_within_groups_where_ten_of_them_can_tell_judges_apart() -> None:
     (over,) = measure([in_groups("a", [0, 1, 2], groups=9)])
     (within,) = measure([in_groups("a", [0, 1, 2], groups=10)])
-    assert (over.within, within.within) == (False, True)
+    leads = [leading(metric_keys([measured]))[0].statistic for measured in (over, within)]
+    assert leads == ["spearman", "group_spearman"]
 
 
-def test_a_sweep_and_a_report_on_its_cells_say_the_same(tmp_path: Path) -> None:
+def test_a_sweep_and_a_report_on_its_cells_say_the_same(done: Sweep) -> None:
     """The same metric leads, with the same figures and the same gain over the first cell."""
-    done = sweep("debate", {"n": [1, 3]}, "demo", aspects=["consistency", "relevance"], out=tmp_path)
     folders = [cell.evaluation.folder for cell in done.cells if cell.evaluation.folder]
     study = Study.of(folders)
     assert study.base and study.base.endswith("(n=1)")
+    # As the sweep's last line has it, which names the cell's folder.
+    assert Study.of(folders, base=f"debate ({folders[1].name})").base == "debate (n=3)"
     assert {subject.metric for subject in study.subjects} == {"group_spearman"}
     lead = MetricKey("average", "group_spearman")
-    for metrics, average in zip(done.measured(), study.leaderboard.averages, strict=True):
+    measured = done.measured()
+    for metrics, average in zip(measured, study.leaderboard.averages, strict=True):
         assert metrics.figures[lead] == average.measures["group_spearman"]
-        assert leading(metric_keys(done.measured()))[0] == lead
+        assert leading(metric_keys(measured))[0] == lead
+    assert interval_note(study) in cell_grid(done).notes
     (pair,) = study.comparison.averages
-    assert done.measured()[1].gains[lead] == pair.differences["group_spearman"].difference
+    assert measured[1].gains[lead] == pair.differences["group_spearman"].difference
     assert pair.differences["group_spearman"].difference.low is not None
 
 

@@ -138,3 +138,8 @@ def test_a_folder_with_a_run_is_not_taken_for_a_sweep(tmp_path: Path) -> None:
     (tmp_path / "sweep.json").write_text("{")
     with pytest.raises(UsageError, match=r"sweep\.json: no record of a sweep"):
         plan_sweep("debate", {"n": [1]}, "demo", out=tmp_path)
+
+
+def test_a_sweep_is_not_divided_into_shards() -> None:
+    with pytest.raises(UsageError, match="a sweep has no shards"):
+        plan_sweep("debate", {"n": [1]}, "demo", shard="1/2")

@@ -19,6 +19,7 @@ from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 
 PLANS = [*ablations(), "fair"]
+QUICK = ("rounds", "aggregation", "fair")
 LIMITS = {"referees": 1, "turns": 1, "rounds": 6, "personas": 6}
 COMPARING = {name for name, plan in ablations().items() if plan.data[0] in ("faireval", "mt-bench")}
 
@@ -36,7 +37,9 @@ def category_of(item: Item) -> str | None:
     return item.category if isinstance(item, CompareItem) else None
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in PLANS]
+)
 def test_every_plan_runs_from_end_to_end(name: str, shared_data: Path, tmp_path: Path) -> None:
     data = "faireval" if name in COMPARING else "topical-chat"
     few = ["--limit", LIMITS.get(name, 3), *(["--aspect", "coherence"] if data == "topical-chat" else [])]
@@ -122,7 +125,8 @@ def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> Non
     ]
     expected = krippendorff.alpha(reliability_data=np.array(sides).T, level_of_measurement="interval")
     found = EXTRAS["alpha"].compute(done.cells[0])
-    assert found.value == pytest.approx(expected) and found.low is not None
+    # An interval of alpha is withheld below ten units.
+    assert found.value == pytest.approx(expected) and found.low is None
     spread = EXTRAS["spread"].compute(done.cells[0]).value
     assert spread == pytest.approx(np.mean([max(side) - min(side) for side in sides]))
 

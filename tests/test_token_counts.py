@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jurygraph.eval import evaluate
+from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.cli.run import total_usage
 from jurygraph.nodes.models.responses import read_response
 from jurygraph.state.usage import Usage
 from langchain_core.messages import AIMessage
+from typer.testing import CliRunner
 
-from .loopback import Provider, Raw
+from .loopback import Provider, Raw, Request, Text
+from .loopback import Usage as Taken
 from .loopback_debate import OPENAI, run
 
 MODEL = "openai:gpt-4o-mini"
@@ -31,6 +38,30 @@ def test_an_odd_count_makes_the_cost_unknown(count: Any) -> None:
         assert found.cost_usd is None
         assert min(found.input_tokens, found.output_tokens) >= 0
     assert usage(input_tokens=count, output_tokens=20, label="offline").cost_usd == 0
+
+
+def test_unknown_tokens_are_called_unknown_and_sums_of_them_the_least(
+    provider: Provider, tmp_path: Path
+) -> None:
+    data = tmp_path / "mine.jsonl"
+    data.write_text(
+        "".join(f'{{"id": "{name}", "source": "Noon.", "candidate": "{name}."}}\n' for name in ("a", "b"))
+    )
+
+    def answer(request: Request) -> Text:
+        told = Taken(100, output=20) if "b." in request.user else Taken(0, output=0)
+        return Text(fields={"reasoning": "Fine.", "score": 4}, usage=told)
+
+    provider.play(by=answer)
+    options: dict[str, Any] = {"models": {"*": OPENAI}, "aspects": ["fluency"], "out": tmp_path / "out"}
+    first, second = evaluate("single", data, **options).results
+    assert (first.uncounted, second.uncounted, first.transcript[0].get("uncounted")) == (1, 0, 1)
+    commands = (["show", str(tmp_path / "out"), "a"], ["report", str(tmp_path / "out"), "--all"])
+    told = "".join(CliRunner().invoke(app, command, catch_exceptions=False).output for command in commands)
+    assert "1 call, unknown tokens, cost unknown" in told
+    assert "the tokens are at least so many" in " ".join(told.split())
+    assert total_usage(ProgressCounters(usage=first)).startswith("total usage: 1 calls, unknown tokens")
+    assert "at least 120 tokens" in total_usage(ProgressCounters(usage=first + second))
 
 
 @pytest.mark.parametrize("cached", [-5, 1e30, "many", 101])

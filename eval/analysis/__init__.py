@@ -16,6 +16,7 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
                           Spending, Replies                                                   counters.py
                           LengthBias                                                          length_bias.py
       .costs              Costs: CostRow; People: what people would take                      costs.py
+      .leanings           Leaning (judge x subject): level, length, place                     leanings.py
       .courtrooms         Courtroom (one a subject): the gap between both answers' scores    score_gaps.py
 
 ``loading`` reads the runs: of each result it keeps a few numbers (verdict_columns.py) and counts the rest.
@@ -23,6 +24,7 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
 """
 
 from ..results.evaluation import UsageTotals
+from .alphas import Alphas
 from .comparison import AverageComparison, Comparison, Difference, PairedTest, PairwiseComparison
 from .costs import CostRow, Costs, Curve, Frontier, People, Point
 from .counters import Replies, Spending
@@ -30,7 +32,8 @@ from .diagnostics import Changes, Diagnosis, Positions, Round
 from .equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
 from .influence import Conformity, ScoreChanges
 from .judges import EvaluationTarget, Judge
-from .leaderboard import Alphas, Average, Gain, Leaderboard, LeaderboardEntry, WinnerShare
+from .leaderboard import Average, Gain, Leaderboard, LeaderboardEntry, WinnerShare
+from .leanings import Leaning
 from .length_bias import LengthBias
 from .score_gaps import Courtroom
 from .study import Study
@@ -57,6 +60,7 @@ __all__ = [
     "Judge",
     "Leaderboard",
     "LeaderboardEntry",
+    "Leaning",
     "LengthBias",
     "PairedTest",
     "PairwiseComparison",

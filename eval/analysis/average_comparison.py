@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from ..statistics.metrics import of_kind
-from ..statistics.sample import average, average_difference, same_clusters
+from ..statistics.sample import same_clusters
 from .comparison import AverageComparison, Difference, PairwiseComparator, Side, adjusted_by_name
 
 JudgedSubject = tuple[PairwiseComparator, Mapping[str, Side]]
@@ -44,15 +44,7 @@ def _compare(
     subjects: Sequence[JudgedSubject], first: str, second: str, base: str | None
 ) -> AverageComparison:
     """Compare two judges on the rows that they share, subject by subject."""
-    pairs = []
-    for comparator, sides in subjects:
-        mine, theirs = comparator.shared(sides[first], sides[second])
-        pairs.append((comparator.sample(first, mine), comparator.sample(second, theirs)))
-    differences = {}
-    for name in of_kind("score"):
-        # Each one's own mean stands beside the difference; within groups, that is of the groups that both have.
-        own, other = (average(samples, name).value for samples in zip(*pairs, strict=True))
-        differences[name] = Difference(name, own, other, *average_difference(pairs, name))
+    pairs = [comparator.samples(sides[first], sides[second]) for comparator, sides in subjects]
     shared = all(same_clusters(sample, pairs[0][0]) for pair in pairs for sample in pair)
     target = subjects[0][0].subject
     return AverageComparison(
@@ -60,7 +52,7 @@ def _compare(
         digest=target.digest,
         first=first,
         second=second,
-        differences=differences,
+        differences={name: Difference.of(name, pairs) for name in of_kind("score")},
         units=pairs[0][0].count if shared else 0,
         with_base=second == base,
     )

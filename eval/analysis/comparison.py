@@ -9,23 +9,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from ...state.tasks import TaskKind
 from ..results.evaluation import UsageTotals
-from ..statistics.alignment import Floats, unit_count
+from ..statistics.alignment import Floats, Units, unit_count
 from ..statistics.metrics import of_kind
-from ..statistics.resampling import Resampling, caution
-from ..statistics.sample import Sample, difference
+from ..statistics.resampling import Resampling, Statistic, caution
+from ..statistics.sample import (
+    Pair,
+    Sample,
+    average_difference,
+    clusters_needed,
+    difference,
+    telling_clusters,
+    values_compared,
+)
 from ..statistics.significance import TESTED_CORRELATIONS, compare_dependent, holm, mcnemar, paired_t_test
+from ..tables import Column
 from .judges import EvaluationTarget
 from .measures import right, sample
-from .verdict_columns import Verdicts
+from .verdict_columns import Verdicts, close
 
-if TYPE_CHECKING:
-    from ..statistics.resampling import Statistic
+_HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
 
 
 @dataclass(frozen=True)
@@ -34,21 +42,40 @@ class Difference:
 
     Attributes:
         measure: its name, as in ``LeaderboardEntry``.
-        first, second: each one's figure on the shared rows.
+        first, second: each one's figure on the shared rows; within groups, of the groups in which both have one.
         difference: the first's less the second's, with its interval.
         p: two-sided, of the same difference by the same standard error (``statistics.sample``).
         adjusted: ``p`` by Holm's method among all pairs on this subject and measure.
         adjusted_to_base: ``p`` by Holm's method among the pairs with the base on this subject and measure;
             ``None`` where neither is the base.
+        needed: so many clusters would tell such a difference from chance, about; ``None`` where that is not known.
+        clusters: how many count; within groups, those in which both have a figure.
     """
 
     measure: str
-    first: float | None
-    second: float | None
-    difference: Statistic
-    p: float | None = None
-    adjusted: float | None = None
-    adjusted_to_base: float | None = None
+    first: Annotated[float | None, Column("value", about="of the judge")]
+    second: Annotated[float | None, Column("other's value")]
+    difference: Annotated[Statistic, Column("Δ", best="high", about="difference of the two values")]
+    p: Annotated[float | None, Column("p", form="p", about="two-sided p-value of the difference")] = None
+    adjusted: Annotated[float | None, _HOLM] = None
+    adjusted_to_base: Annotated[float | None, _HOLM] = None
+    needed: int | None = None
+    clusters: int = 0
+
+    @classmethod
+    def of(cls, measure: str, pairs: Sequence[Pair]) -> Self:
+        """Compare two judges' samples of one subject, or their means over several."""
+        statistic, p = (
+            difference(*pairs[0], measure) if len(pairs) == 1 else average_difference(pairs, measure)
+        )
+        return cls(
+            measure,
+            *values_compared(pairs, measure),
+            statistic,
+            p,
+            needed=clusters_needed(pairs, measure),
+            clusters=min(telling_clusters(pair, measure) for pair in pairs),
+        )
 
 
 @dataclass(frozen=True)
@@ -92,7 +119,8 @@ class PairwiseComparison:
         first_usage, second_usage: calls, tokens and cost of the shared rows for each of them.
         with_base: whether the second is the base.
         units: what resamples were drawn from: groups, or items where there are none. Of few (``FEWEST_UNITS``),
-            intervals are too narrow, and there is no p-value.
+            there is no p-value.
+        identical: whether both say the same of every row.
     """
 
     subject: str
@@ -108,6 +136,7 @@ class PairwiseComparison:
     second_usage: UsageTotals
     with_base: bool = False
     units: int = 0
+    identical: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,10 +226,18 @@ class Side(NamedTuple):
 
 @dataclass
 class PairwiseComparator:
-    """Compares sides on one subject. The resamples of a side are kept for the next comparison on the same rows."""
+    """Compares sides on one subject. The resamples of a side are kept for the next comparison on the same rows.
+
+    Attributes:
+        subject: what was judged.
+        resampling: how intervals are made.
+        items: the items that count (``shared_items``): of others a judge's figures would be of easier items, say, than
+            another's. ``None`` for all.
+    """
 
     subject: EvaluationTarget
     resampling: Resampling
+    items: Units | None = None
 
     def __post_init__(self) -> None:
         self._samples: dict[tuple[str, bytes], Sample] = {}
@@ -214,6 +251,7 @@ class PairwiseComparator:
         """Compare two sides on the rows that both judged and people labelled."""
         both = int(np.isin(first.rows.keys, second.rows.keys).sum())
         mine, theirs = self.shared(first, second)
+        pair = self.samples(first, second)
         return PairwiseComparison(
             subject=self.subject.label,
             first=first.label,
@@ -221,8 +259,8 @@ class PairwiseComparator:
             shared=len(mine),
             only_first=len(first.rows) - both,
             only_second=len(second.rows) - both,
-            unlabelled=both - len(mine),
-            differences=self._differences((first.label, mine), (second.label, theirs)),
+            unlabelled=both - int((first.rows.labelled & np.isin(first.rows.keys, second.rows.keys)).sum()),
+            differences={name: Difference.of(name, [pair]) for name in of_kind(self.kind)},
             tests={
                 test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
             },
@@ -230,26 +268,26 @@ class PairwiseComparator:
             second_usage=theirs.usage_totals,
             with_base=with_base,
             units=unit_count(mine.clusters),
+            identical=len(mine) > 0 and bool(close(mine.judged, theirs.judged).all()),
         )
+
+    def counted(self, rows: Verdicts) -> Verdicts:
+        """Return the verdicts that count: those with a label, on an item that all compared judges judged."""
+        known = rows.labelled
+        return rows.take(known if self.items is None else known & np.isin(rows.item, self.items))
 
     def shared(self, first: Side, second: Side) -> tuple[Verdicts, Verdicts]:
         """Return the verdicts of both sides on the rows that both judged and people labelled, in the first's order."""
-        mine = first.rows.take(first.rows.labelled & np.isin(first.rows.keys, second.rows.keys))
+        counted = self.counted(first.rows)
+        mine = counted.take(np.isin(counted.keys, second.rows.keys))
         order = np.argsort(second.rows.keys, kind="stable")
-        there = order[np.searchsorted(second.rows.keys, mine.keys, sorter=order)]
-        return mine, second.rows.take(there)
+        places = order[np.searchsorted(second.rows.keys, mine.keys, sorter=order)]
+        return mine, second.rows.take(places)
 
-    def _differences(
-        self, first: tuple[str, Verdicts], second: tuple[str, Verdicts]
-    ) -> dict[str, Difference]:
-        mine, theirs = self.sample(*first), self.sample(*second)
-        differences = {}
-        for measure in of_kind(self.kind):
-            statistic, p = difference(mine, theirs, measure)
-            differences[measure] = Difference(
-                measure, mine.value(measure), theirs.value(measure), statistic, p
-            )
-        return differences
+    def samples(self, first: Side, second: Side) -> Pair:
+        """Return the samples of both sides on the rows that they share."""
+        mine, theirs = self.shared(first, second)
+        return self.sample(first.label, mine), self.sample(second.label, theirs)
 
     def sample(self, label: str, rows: Verdicts) -> Sample:
         """Return some of the verdicts of the side of this label beside people's; all of them must have a label."""
@@ -259,8 +297,8 @@ class PairwiseComparator:
         return self._samples[key]
 
     def labelled_sample(self, side: Side) -> Sample:
-        """Return all of a side's verdicts that have a label, beside people's."""
-        return self.sample(side.label, side.rows.take(side.rows.labelled))
+        """Return all of a side's verdicts that count, beside people's."""
+        return self.sample(side.label, self.counted(side.rows))
 
     def _tests(self, mine: Verdicts, theirs: Verdicts, distances: bool) -> Iterator[PairedTest]:
         if not len(mine):
@@ -292,10 +330,10 @@ class PairwiseComparator:
         yield self._t_test("t_right", about, mine, (right(mine, votes, rule), right(theirs, votes, rule)))
 
     def _t_test(self, name: str, about: str, rows: Verdicts, figures: tuple[Floats, Floats]) -> PairedTest:
-        each = "group by group" if (rows.group >= 0).any() else "item by item"
+        by_what = "group by group" if (rows.group >= 0).any() else "item by item"
         first, second = (_by_cluster(rows, figure) for figure in figures)
         test = paired_t_test(first, second, self.resampling.confidence)
-        return PairedTest(name, f"{about}, {each}", test.n, test.t, test.p, effect=test.difference)
+        return PairedTest(name, f"{about}, {by_what}", test.n, test.t, test.p, effect=test.difference)
 
 
 def compare(sides: Sequence[tuple[PairwiseComparator, Sequence[Side], str | None]]) -> Comparison:
@@ -402,7 +440,7 @@ def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
     if unshared:
         yield (
             f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
-            "pairs are compared on the rows that both judged"
+            "judges are compared on the items that all of them judged"
         )
     if few := _caution(pairwise):
         yield few

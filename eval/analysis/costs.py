@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from ...state.errors import UsageError
+from ..statistics.resampling import Statistic
+from ..tables import Column
 from .comparison import PairwiseComparator
-from .equal_cost import EnsembleOf, JudgeData, Unit, spent, unit_of
+from .equal_cost import Currency, EnsembleOf, JudgeData, cost_of, currency_of
 from .judges import Judge
-
-if TYPE_CHECKING:
-    from ..statistics.resampling import Statistic
 
 
 @dataclass(frozen=True)
@@ -59,21 +58,21 @@ class CostRow:
         label: a judge's, or ``people``.
         data: the dataset's name.
         judgements: how many (an item, an aspect, a repeat).
-        cost_usd, seconds: of all of them, one after another; ``None`` where unknown.
-        cost_each, seconds_each: of one.
         calls_each, tokens_each: of one; ``None`` for people.
+        cost_each, seconds_each: of one.
+        cost_usd, seconds: of all of them, one after another; ``None`` where unknown.
         is_people: whether this is the row of people.
     """
 
     label: str
     data: str
-    judgements: int
-    cost_usd: float | None
-    seconds: float | None
-    cost_each: float | None
-    seconds_each: float | None
-    calls_each: float | None
-    tokens_each: float | None
+    judgements: Annotated[int, Column("judgements")]
+    calls_each: Annotated[float | None, Column("calls", digits=1)]
+    tokens_each: Annotated[float | None, Column("tokens", form="short")]
+    cost_each: Annotated[float | None, Column("cost", form="money")]
+    seconds_each: Annotated[float | None, Column("seconds", digits=2)]
+    cost_usd: Annotated[float | None, Column("total cost", form="money")]
+    seconds: Annotated[float | None, Column("total minutes", digits=1, of=lambda seconds: seconds / 60)]
     is_people: bool = False
 
 
@@ -111,13 +110,13 @@ def _row(judge: Judge) -> CostRow:
 
 def _people(judges: Sequence[Judge], people: People) -> Iterator[CostRow]:
     for digest in dict.fromkeys(judge.digest for judge in judges):
-        there = [judge for judge in judges if judge.digest == digest]
+        of_dataset = [judge for judge in judges if judge.digest == digest]
         # Asking a model again is a repeat; people would judge each item once.
-        judgements = max(each.usage.judgements // _repeats(each) for each in there)
+        judgements = max(judge.usage.judgements // _repeats(judge) for judge in of_dataset)
         cost, seconds = people.cost_each, people.seconds_each
         yield CostRow(
             label="people",
-            data=there[0].data,
+            data=of_dataset[0].data,
             judgements=judgements,
             cost_usd=None if cost is None else cost * judgements,
             seconds=None if seconds is None else seconds * judgements,
@@ -138,6 +137,8 @@ def _notes(judges: Sequence[Judge]) -> Iterator[str]:
     unknown = [judge.label for judge in judges if judge.usage.total.cost_usd is None]
     if unknown:
         yield f"the cost is unknown, since the price of a model is not known: {', '.join(unknown)}"
+    if least := [judge.label for judge in judges if judge.usage.total.uncounted]:
+        yield f"the tokens are at least so many, since those of some calls are not known: {', '.join(least)}"
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class Frontier:
 
     subject: str
     measure: str
-    unit: Unit
+    unit: Currency
     points: tuple[Point, ...]
     curves: tuple[Curve, ...]
     left_out: Mapping[str, str]
@@ -199,16 +200,18 @@ class Frontier:
 
 
 def frontier(
-    comparator: PairwiseComparator, there: Sequence[JudgeData], ensembles: Sequence[EnsembleOf]
+    comparator: PairwiseComparator, judged_by: Sequence[JudgeData], ensembles: Sequence[EnsembleOf]
 ) -> Frontier:
     """Place judges and ensembles on the plot of one target, and mark those on the Pareto frontier."""
-    # Computed metrics ask no model and have no price: the unit is that of the judges.
-    unit = unit_of([each.cell.usage for each in there if each.judge.models])
-    points, left_out = _points(comparator, there, unit)
+    # Computed metrics ask no model and have no price: the currency is that of the judges.
+    currency = currency_of([data.cell.usage for data in judged_by if data.judge.models])
+    points, left_out = _points(comparator, judged_by, currency)
     curves = {
-        source: [_ensemble(found, unit) for found in of_source if found.agreement.value is not None]
+        source: [
+            _ensemble(ensemble, currency) for ensemble in of_source if ensemble.agreement.value is not None
+        ]
         # Ensembles come source by source, which is what groupby needs.
-        for source, of_source in groupby(ensembles, key=lambda found: found.source)
+        for source, of_source in groupby(ensembles, key=lambda ensemble: ensemble.source)
     }
     everybody = [*points, *(point for curve in curves.values() for point in curve)]
     best = {id(point) for point in pareto_front(everybody)}
@@ -219,7 +222,7 @@ def frontier(
     return Frontier(
         subject=comparator.subject.label,
         measure=comparator.subject.metric,
-        unit=unit,
+        unit=currency,
         points=shown(sorted(points, key=lambda point: (point.spent, point.label))),
         curves=tuple(Curve(source, shown(points)) for source, points in curves.items() if points),
         left_out=left_out,
@@ -235,44 +238,44 @@ def pareto_front(points: Sequence[Point]) -> Iterator[Point]:
     best = float("-inf")
     by_cost = sorted(points, key=lambda point: (point.spent, -_height(point)))
     for _, alike in groupby(by_cost, key=lambda point: point.spent):
-        there = list(alike)
-        if _height(there[0]) > best:
-            best = _height(there[0])
-            yield from (point for point in there if _height(point) == best)
+        tied = list(alike)
+        if _height(tied[0]) > best:
+            best = _height(tied[0])
+            yield from (point for point in tied if _height(point) == best)
 
 
 def _points(
-    comparator: PairwiseComparator, there: Sequence[JudgeData], unit: Unit
+    comparator: PairwiseComparator, judged_by: Sequence[JudgeData], currency: Currency
 ) -> tuple[list[Point], Mapping[str, str]]:
     points, left_out = [], {}
-    for each in there:
-        usage = each.cell.usage
-        agreement = comparator.labelled_sample(each.side).statistic(comparator.subject.metric)
-        price = spent(usage, unit)
-        if not len(each.cell.rows):
-            left_out[each.side.label] = "no verdict"
-        elif not len(each.cell.labelled):
-            left_out[each.side.label] = "no labels"
+    for data in judged_by:
+        usage = data.cell.usage
+        agreement = comparator.labelled_sample(data.side).statistic(comparator.subject.metric)
+        price = cost_of(usage, currency)
+        if not len(data.cell.rows):
+            left_out[data.side.label] = "no verdict"
+        elif not len(data.cell.labelled):
+            left_out[data.side.label] = "no labels"
         elif agreement.value is None:
-            left_out[each.side.label] = "no agreement to measure: all scores, or all labels, are the same"
+            left_out[data.side.label] = "no agreement to measure: all scores, or all labels, are the same"
         elif price is None:
-            left_out[each.side.label] = "its cost is not known"
+            left_out[data.side.label] = "its cost is not known"
         else:
             calls = usage.calls_each or 0.0
-            points.append(Point(each.side.label, price, usage.cost_each, calls, agreement, on_frontier=False))
+            points.append(Point(data.side.label, price, usage.cost_each, calls, agreement, on_frontier=False))
     return points, left_out
 
 
-def _ensemble(found: EnsembleOf, unit: Unit) -> Point:
-    usage = found.usage
+def _ensemble(ensemble: EnsembleOf, currency: Currency) -> Point:
+    usage = ensemble.usage
     return Point(
-        label=found.label,
-        spent=spent(usage, unit) or 0.0,
+        label=ensemble.label,
+        spent=cost_of(usage, currency) or 0.0,
         cost=usage.cost_each,
         calls=usage.calls_each or 0.0,
-        agreement=found.agreement,
+        agreement=ensemble.agreement,
         on_frontier=False,
-        k=found.k,
+        k=ensemble.k,
     )
 
 

@@ -10,24 +10,14 @@ from typing import Annotated, TypeVar
 
 from ...nodes.models import local_model
 from ...nodes.offline import DISCLOSURE
+from ...state.verdict_warnings import ASKED_AGAIN, COPIED, HEALTH, UNREAD_SAMPLES, VOID_VOTE, kind_of
 from ..results.evaluation import Mean
 from ..results.results import Result
 from ..results.turn_kinds import kind_of_turns
-from ..tables.grid import Column, text_column
-from ..tables.record_columns import counts
+from ..tables.grid import Column, counts, text_column
 from .result_rows import value_of
 
 K = TypeVar("K", bound=Hashable)
-# Words that warnings contain, and what a table calls all warnings with them.
-_KINDS = {
-    "asked for again": "reply asked for again",
-    "repeats what it was shown": "reply that copies what it was shown",
-    "could not be read and were left out": "samples left out as unreadable",
-    "void vote": "void vote",
-    "position inconsistency": "the order of the answers decided",
-    "no token log-probabilities": "no token log-probabilities",
-    "only one referee": "only one referee",
-}
 # The stop reason of a debate that nothing else ended.
 _UNRESOLVED = "max_rounds"
 # Characters of a reason that are shown.
@@ -88,10 +78,7 @@ class PositionCounter:
 class ReplyCounter:
     """Counts faults of replies."""
 
-    repaired: int = 0
-    unread: int = 0
-    failed: int = 0
-    copied: int = 0
+    _unread: int = 0
     _reasons: Counter[str] = field(default_factory=Counter)
     _warnings: Counter[str] = field(default_factory=Counter)
 
@@ -104,21 +91,19 @@ class ReplyCounter:
         }
         # Sorted, since a set of texts has another order in each process, and equal counts come in order of occurrence.
         self._warnings.update(sorted(kinds))
-        self.repaired += _KINDS["asked for again"] in kinds
-        self.unread += bool(kinds & {_KINDS["could not be read and were left out"], _KINDS["void vote"]})
-        self.copied += _KINDS["repeats what it was shown"] in kinds
+        self._unread += bool(kinds & {UNREAD_SAMPLES.label, VOID_VOTE.label})
         if result.status == "failed":
-            self.failed += 1
             self._reasons[reason(result.error or "no reason given")] += 1
 
     def replies(self) -> Replies:
         """Return the faults of all judgements so far."""
         return Replies(
-            repaired=self.repaired,
-            unread=self.unread,
-            copied=self.copied,
-            failed=self.failed,
+            repaired=self._warnings[ASKED_AGAIN.label],
+            unread=self._unread,
+            copied=self._warnings[COPIED.label],
+            failed=self._reasons.total(),
             reasons=dict(self._reasons.most_common()),
+            health={of.label: self._warnings[of.label] for of in HEALTH if self._warnings[of.label]},
             warnings=dict(self._warnings.most_common()),
         )
 
@@ -171,9 +156,8 @@ def kind(warning: str) -> str:
     >>> kind("judge, round 12: the criteria add up to 80")
     'the criteria add up to #'
     """
-    for words, name in _KINDS.items():
-        if words in warning:
-            return name
+    if known := kind_of(warning):
+        return known.label
     # Without "critic, round 2: " in front, and with # for each number (80, 3.5), so that like warnings count as one.
     return re.sub(r"\d+(\.\d+)?", "#", re.sub(r"^\w+, round \d+: ", "", warning))
 
@@ -209,8 +193,8 @@ class Spending:
     unresolved: Annotated[
         float | None, Column("unresolved", form="percent", digits=0, about="stopped by the round limit")
     ]
-    rounds: Annotated[Mapping[int, int], text_column("debates by round count"), counts]
-    stop_reasons: Annotated[Mapping[str, int], text_column("stop reason"), counts]
+    rounds: Annotated[Mapping[int, int], text_column("debates by round count", of=counts)]
+    stop_reasons: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]
     calls: Mapping[int, int]
 
 
@@ -232,10 +216,14 @@ class Replies:
     ]
     failed: Annotated[int, Column("failed", about="judgements without a verdict")]
     reasons: Annotated[
-        Mapping[str, int], text_column("reason", "the first words of why, how many each"), _reasons
+        Mapping[str, int], text_column("reason", "the first words of why, how many each", _reasons)
     ]
+    health: Annotated[
+        Mapping[str, int],
+        text_column("warnings", "judgements in which agents did not work as they are meant to", counts),
+    ] = field(default_factory=dict)
     warnings: Mapping[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether any reply departed from its form."""
-        return bool(self.repaired or self.unread or self.failed or self.copied)
+        return bool(self.repaired or self.unread or self.failed or self.copied or self.health)

@@ -114,8 +114,8 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
         return None
     first, last, winners = rows.after(0), rows.judged, rows.winners
     changed = moved(first, last, winners)
-    told = changed & rows.labelled & (cell.distances or cell.subject.kind == "compare")
-    ways = Counter(directions(first[told], last[told], rows.human[told], winners).tolist())
+    comparable = changed & rows.labelled & (cell.distances or cell.subject.kind == "compare")
+    ways = Counter(directions(first[comparable], last[comparable], rows.human[comparable], winners).tolist())
     on_the_way = np.any([moved(first, rows.after(entry), winners) for entry in range(rows.rounds)], axis=0)
     rank = (
         _WINNERS_BY_RANK[last.astype(np.intp)] - _WINNERS_BY_RANK[first.astype(np.intp)]
@@ -127,7 +127,7 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
         changed=int(changed.sum()),
         moved=mean_statistic(changed, rows.clusters, resampling),
         back=int((on_the_way & ~changed).sum()),
-        labelled=int(told.sum()),
+        labelled=int(comparable.sum()),
         helpful=ways[1],
         harmful=ways[-1],
         neither=ways[0],
@@ -143,13 +143,13 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     rows = cell.labelled.take(cell.labelled.path_count > 0)
     if not cell.debates or not len(rows):
         return ()
-    found: list[Round] = []
+    measured: list[Round] = []
     before: tuple[_Stage, Sample] | None = None
     for number, stage in enumerate(_stages(cell, rows)):
         now = sample(cell.subject.kind, rows, resampling, stage.judged, cell.subject.rule)
-        found.append(_round(cell, rows, number, stage, now, before))
+        measured.append(_round(cell, rows, number, stage, now, before))
         before = stage, now
-    return tuple(found)
+    return tuple(measured)
 
 
 @dataclass(frozen=True)
@@ -241,11 +241,11 @@ def _error(cell: JudgeAspectData, rows: Verdicts, resampling: Resampling) -> Sta
     """Return the mean change of the distance to people."""
     if cell.subject.kind != "score" or not cell.distances:
         return None
-    told = rows.take(rows.labelled)
-    if not len(told):
+    labelled = rows.take(rows.labelled)
+    if not len(labelled):
         return None
-    apart = np.abs(told.judged - told.human) - np.abs(told.after(0) - told.human)
-    return mean_statistic(apart, told.clusters, resampling)
+    apart = np.abs(labelled.judged - labelled.human) - np.abs(labelled.after(0) - labelled.human)
+    return mean_statistic(apart, labelled.clusters, resampling)
 
 
 MOST = 40

@@ -21,12 +21,12 @@ from .loading import JudgeAspectData, LoadedJudge
 from .verdict_columns import Verdicts
 
 if TYPE_CHECKING:
-    from ...graphs.protocol_record import Ensemble
+    from ...state.protocols import Ensemble
     from ..statistics.resampling import Statistic
 
 
-Unit = Literal["cost", "calls"]
-"""The unit of what is spent: US dollars where every price is known and something was paid, else model calls."""
+Currency = Literal["cost", "calls"]
+"""What is spent: US dollars where every price is known and something was paid, else model calls."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class EnsembleOf:
     agreement: Statistic
 
 
-def spent(usage: UsageTotals, unit: Unit) -> float | None:
+def cost_of(usage: UsageTotals, currency: Currency) -> float | None:
     """Return the dollars or calls that a judgement takes."""
-    return usage.cost_each if unit == "cost" else usage.calls_each
+    return usage.cost_each if currency == "cost" else usage.calls_each
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class EqualCostMatch:
     judge: str
     subject: str
     ensemble: EnsembleOf
-    unit: Unit
+    unit: Currency
     spent: float
     ensemble_spent: float
     pairwise: PairwiseComparison
@@ -120,7 +120,7 @@ class SubEnsemble(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Offer:
+class _CandidateEnsemble:
     """Holds an ensemble of k that judges may be matched with."""
 
     smaller: SubEnsemble
@@ -128,8 +128,8 @@ class _Offer:
     judge: LoadedJudge
 
 
-def unit_of(usages: Sequence[UsageTotals]) -> Unit:
-    """Return the unit to compare: money where every price is known and something was paid, else calls."""
+def currency_of(usages: Sequence[UsageTotals]) -> Currency:
+    """Return the currency to compare: money where every price is known and something was paid, else calls."""
     # Where nothing costs anything, as with models of one's own, dollars would put all judges at one place.
     return "cost" if total_usage(usage.total for usage in usages).cost_usd else "calls"
 
@@ -140,20 +140,20 @@ def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]])
     matches: list[EqualCostMatch] = []
     unmatched: list[str] = []
     without: list[tuple[PairwiseComparator, Sequence[JudgeData]]] = []
-    for comparator, there in comparators:
-        offers = list(_offers(comparator, there))
+    for comparator, judged_by in comparators:
+        offers = list(_offers(comparator, judged_by))
         ensembles += [offer.shown for offer in offers]
         if not offers:
-            without.append((comparator, there))
+            without.append((comparator, judged_by))
             continue
-        unit = unit_of([each.cell.usage for each in there])
+        currency = currency_of([data.cell.usage for data in judged_by])
         tried = [
-            _matched(comparator, each, offers, unit)
-            for each in there
-            if each.judge.protocol not in ensemble_protocols()
+            _matched(comparator, data, offers, currency)
+            for data in judged_by
+            if data.judge.protocol not in ensemble_protocols()
         ]
-        matches += _adjusted([one for one in tried if isinstance(one, EqualCostMatch)])
-        unmatched += [one for one in tried if isinstance(one, str)]
+        matches += _adjusted([outcome for outcome in tried if isinstance(outcome, EqualCostMatch)])
+        unmatched += [outcome for outcome in tried if isinstance(outcome, str)]
     return EqualCostComparison(
         tuple(ensembles),
         tuple(matches),
@@ -161,68 +161,68 @@ def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]])
     )
 
 
-def _offers(comparator: PairwiseComparator, there: Sequence[JudgeData]) -> Iterator[_Offer]:
+def _offers(comparator: PairwiseComparator, judged_by: Sequence[JudgeData]) -> Iterator[_CandidateEnsemble]:
     measure = comparator.subject.metric
-    for each in there:
-        if not holds_ensembles(each.judge):
+    for data in judged_by:
+        if not holds_ensembles(data.judge):
             continue
-        for smaller in smaller_ensembles(each.judge, each.cell):
+        for smaller in smaller_ensembles(data.judge, data.cell):
             agreement = comparator.labelled_sample(smaller.side).statistic(measure)
             shown = EnsembleOf(
                 label=smaller.side.label,
-                source=each.judge.label,
+                source=data.judge.label,
                 subject=comparator.subject.label,
                 k=smaller.k,
                 usage=smaller.usage,
                 measure=measure,
                 agreement=agreement,
             )
-            yield _Offer(smaller, shown, each.judge)
+            yield _CandidateEnsemble(smaller, shown, data.judge)
 
 
 def _matched(
-    comparator: PairwiseComparator, each: JudgeData, offers: Sequence[_Offer], unit: Unit
+    comparator: PairwiseComparator, data: JudgeData, offers: Sequence[_CandidateEnsemble], currency: Currency
 ) -> EqualCostMatch | str | None:
     """Return the match, or why there is none; ``None`` for a judge that spent nothing or judged nothing."""
-    price = spent(each.cell.usage, unit)
-    if not price or not len(each.side.rows):
+    price = cost_of(data.cell.usage, currency)
+    if not price or not len(data.side.rows):
         return None
     affordable = [
         (cost, offer)
         for offer in offers
-        if offer.judge is not each.judge
-        and (cost := spent(offer.shown.usage, unit)) is not None
+        if offer.judge is not data.judge
+        and (cost := cost_of(offer.shown.usage, currency)) is not None
         and cost <= price * (1 + _SLACK)
     ]
     # Where the only ensembles are parts of this very run, it has nothing to be compared with.
-    if not affordable and offers[0].judge is each.judge and len({offer.judge.label for offer in offers}) == 1:
+    if not affordable and offers[0].judge is data.judge and len({offer.judge.label for offer in offers}) == 1:
         return None
     if not affordable:
-        return f"{each.side.label} on {comparator.subject.label}: takes less than a single judge of any ensemble here"
+        return f"{data.side.label} on {comparator.subject.label}: takes less than a single judge of any ensemble here"
     # Of several that cost as much, the one from the largest run.
     cost, offer = max(affordable, key=lambda priced: (priced[0], priced[1].smaller.of))
-    pair = comparator.compare(each.side, offer.smaller.side)
-    return EqualCostMatch(each.side.label, comparator.subject.label, offer.shown, unit, price, cost, pair)
+    pair = comparator.compare(data.side, offer.smaller.side)
+    return EqualCostMatch(data.side.label, comparator.subject.label, offer.shown, currency, price, cost, pair)
 
 
 def _adjusted(matches: Sequence[EqualCostMatch]) -> list[EqualCostMatch]:
     """Add p-values that hold for all matches on one subject together."""
-    pairwise = adjusted([one.pairwise for one in matches])
-    return [replace(one, pairwise=pair) for one, pair in zip(matches, pairwise, strict=True)]
+    pairwise = adjusted([match.pairwise for match in matches])
+    return [replace(match, pairwise=pair) for match, pair in zip(matches, pairwise, strict=True)]
 
 
 def _how_to_get_one(without: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> Iterator[str]:
     """Yield for each dataset the command that makes an ensemble as expensive as its most expensive judge."""
     calls: dict[str, float] = {}
     asked: dict[str, tuple[PairwiseComparator, Sequence[JudgeData]]] = {}
-    for comparator, there in without:
-        most = max((each.cell.usage.calls_each or 0.0 for each in there), default=0.0)
-        asked[comparator.subject.data] = comparator, there
+    for comparator, judged_by in without:
+        most = max((data.cell.usage.calls_each or 0.0 for data in judged_by), default=0.0)
+        asked[comparator.subject.data] = comparator, judged_by
         calls[comparator.subject.data] = max(most, calls.get(comparator.subject.data, 0.0))
-    for data, (comparator, there) in asked.items():
+    for data, (comparator, judged_by) in asked.items():
         yield (
             f"{data}: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, "
-            f"with all smaller ones: {_command(comparator, there, calls[data])}"
+            f"with all smaller ones: {_command(comparator, judged_by, calls[data])}"
         )
 
 
@@ -230,34 +230,34 @@ def _far_below(
     comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]], matches: Sequence[EqualCostMatch]
 ) -> Iterator[str]:
     """Yield the judges that take much more than the largest ensemble, and the command that makes a larger one."""
-    by_subject = {comparator.subject.label: (comparator, there) for comparator, there in comparators}
+    by_subject = {comparator.subject.label: (comparator, judged_by) for comparator, judged_by in comparators}
     worst: dict[str, EqualCostMatch] = {}
-    for found in matches:
-        before = worst.get(found.judge)
-        if _times(found) > (_MUCH if before is None else _times(before)):
-            worst[found.judge] = found
-    for judge, found in worst.items():
-        if found.ensemble.k < MOST_REFEREES:
-            wanted = (found.ensemble.usage.calls_each or 1.0) * _times(found)
+    for match in matches:
+        before = worst.get(match.judge)
+        if _cost_ratio(match) > (_MUCH if before is None else _cost_ratio(before)):
+            worst[match.judge] = match
+    for judge, match in worst.items():
+        if match.ensemble.k < MOST_REFEREES:
+            wanted = (match.ensemble.usage.calls_each or 1.0) * _cost_ratio(match)
             yield (
-                f"{judge} takes up to {_times(found):.1f} times as much as the largest ensemble here; "
-                f"this makes a larger one: {_command(*by_subject[found.subject], wanted)}"
+                f"{judge} takes up to {_cost_ratio(match):.1f} times as much as the largest ensemble here; "
+                f"this makes a larger one: {_command(*by_subject[match.subject], wanted)}"
             )
 
 
-def _times(found: EqualCostMatch) -> float:
-    return found.spent / found.ensemble_spent if found.ensemble_spent else 1.0
+def _cost_ratio(match: EqualCostMatch) -> float:
+    return match.spent / match.ensemble_spent if match.ensemble_spent else 1.0
 
 
-def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: float) -> str:
+def _command(comparator: PairwiseComparator, judged_by: Sequence[JudgeData], calls: float) -> str:
     """Return the command that makes an ensemble of so many calls, on the items and with the model of these judges."""
     # A judge of two answers takes a call for each order of them.
     orders = 2 if comparator.kind == "compare" else 1
     judges = max(2, min(MOST_REFEREES, round(calls / orders)))
     name, ensemble = next(iter(ensemble_protocols().items()))
-    options = [f"--set {key}={value}" for key, value in ensemble.settings(judges, False).items()]
+    options = [f"--set {key}={value}" for key, value in ensemble.settings(judges, True).items()]
     options += [f"--data {comparator.subject.data}"]
-    judge: LoadedJudge | None = next((each.judge for each in there if each.judge.models), None)
+    judge: LoadedJudge | None = next((data.judge for data in judged_by if data.judge.models), None)
     if judge is not None:
         model, limit = judge.models.get("*", "").partition("?")[0], judge.manifest.get("limit")
         options += [f"--model {model}"] if model not in ("", "offline") else []
@@ -273,15 +273,19 @@ def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: 
 
 def _named(aspect: Mapping[str, Any]) -> str:
     """Return the full name of a ready-made aspect of a manifest; one of the user's own is in a file."""
-    known = (name for name, one in ASPECTS.items() if one.model_dump(mode="json") == aspect)
+    known = (name for name, known_aspect in ASPECTS.items() if known_aspect.model_dump(mode="json") == aspect)
     return next(known, "FILE")
 
 
 def holds_ensembles(judge: LoadedJudge) -> bool:
-    """Tell whether a run is of an ensemble of judges who do not talk, or of one such judge asked several times."""
+    """Tell whether a run is of an ensemble of judges who do not talk, or of one such judge asked several times.
+
+    Referees of different roles are several judges, each of another kind: the first k of them are no k single judges.
+    """
     repeated = int(judge.manifest.get("repeats") or 1) > 1
     single = any(judge.protocol == ensemble.single for ensemble in ensemble_protocols().values())
-    return judge.protocol in ensemble_protocols() or (single and repeated)
+    ensemble = ensemble_protocols().get(judge.protocol)
+    return (single and repeated) if ensemble is None else ensemble.alike(judge.settings)
 
 
 @cache
@@ -290,8 +294,8 @@ def ensemble_protocols() -> dict[str, Ensemble]:
     # Imported here: reading and comparing results needs no graphs until somebody asks about a protocol.
     from ...graphs.registry import protocols
 
-    found = {name: module.protocol.ensemble for name, module in protocols().items()}
-    return {name: ensemble for name, ensemble in found.items() if ensemble is not None}
+    ensembles = {name: module.protocol.ensemble for name, module in protocols().items()}
+    return {name: ensemble for name, ensemble in ensembles.items() if ensemble is not None}
 
 
 def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[SubEnsemble]:
@@ -303,15 +307,17 @@ def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[Sub
     """
     rows = cell.rows
     if judge.protocol in ensemble_protocols():
-        said = Judgements(rows, rows.agent_start, rows.agent_count, rows.agents[:, 1:3], rows.agents[:, 3:])
+        judgements = Judgements(
+            rows, rows.agent_start, rows.agent_count, rows.agents[:, 1:3], rows.agents[:, 3:]
+        )
     else:
         # Rows come by item, so the repeats of one stand beside each other; those without a score count for none.
         first = np.flatnonzero(np.diff(rows.item, prepend=-1))
         scored = rows.take(rows.path_count > 0)
         ends = np.searchsorted(np.flatnonzero(rows.path_count > 0), [*first, len(rows)])
         last = scored.path[scored.path_start + scored.path_count - 1]
-        said = Judgements(rows.take(first), ends[:-1], np.diff(ends), last, scored.usage)
-    yield from _of(judge, cell, said)
+        judgements = Judgements(rows.take(first), ends[:-1], np.diff(ends), last, scored.usage)
+    yield from _of(judge, cell, judgements)
 
 
 class Judgements(NamedTuple):
@@ -331,20 +337,20 @@ class Judgements(NamedTuple):
     usage: Floats
 
 
-def _of(judge: LoadedJudge, cell: JudgeAspectData, said: Judgements) -> Iterator[SubEnsemble]:
+def _of(judge: LoadedJudge, cell: JudgeAspectData, judgements: Judgements) -> Iterator[SubEnsemble]:
     # Every k is measured on the same rows, those with all judges, so that the curve over k is of one set of items.
-    most = int(said.judges.max(initial=0))
-    complete = said.judges == most
-    rows = said.rows.take(complete)
-    lines = said.start[complete][:, None] + np.arange(most)
+    most = int(judgements.judges.max(initial=0))
+    complete = judgements.judges == most
+    rows = judgements.rows.take(complete)
+    lines = judgements.start[complete][:, None] + np.arange(most)
     for k in range(1, most + 1):
         # Added up from the first to the last, from zero, as usages are.
-        usage = np.zeros((len(rows), said.usage.shape[1]))
+        usage = np.zeros((len(rows), judgements.usage.shape[1]))
         for judged in range(k):
-            usage = usage + said.usage[lines[:, judged]]
-        found = replace(rows, judged=rows.decided(_means(said.values[lines[:, :k]])), usage=usage)
+            usage = usage + judgements.usage[lines[:, judged]]
+        of_k = replace(rows, judged=rows.decided(_means(judgements.values[lines[:, :k]])), usage=usage)
         label = f"{judge.label}, {k} of {most}"
-        yield SubEnsemble(k, most, Side(label, found, cell.distances), found.usage_totals)
+        yield SubEnsemble(k, most, Side(label, of_k, cell.distances), of_k.usage_totals)
 
 
 def _means(values: Floats) -> Floats:

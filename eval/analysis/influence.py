@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isclose
 from statistics import fmean, pstdev
 from typing import Annotated, NamedTuple
 
@@ -13,7 +12,7 @@ from ..results.results import Result
 from ..results.turn_kinds import KindOf, kind_of_turns
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, text_column
-from .result_rows import Judged, Value, direction, discussions, judged_by, scalar, value_of
+from .result_rows import Judged, Value, close, direction, discussions, judged_by, scalar, value_of
 
 JURY = "jury"
 
@@ -92,8 +91,8 @@ def same(value: Value, other: Value) -> bool:
     (True, False)
     """
     if isinstance(value, tuple) and isinstance(other, tuple):
-        return all(map(_close, value, other))
-    return _close(scalar(value), scalar(other))
+        return all(map(close, value, other))
+    return close(scalar(value), scalar(other))
 
 
 def _moves_of_verdicts(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
@@ -193,12 +192,12 @@ class ConformityCounter:
         heard = dict(before)
         for agent, value in values.items():
             others = [known for other, known in heard.items() if other != agent]
-            if agent in before and others and not _close(value, before[agent]):
+            if agent in before and others and not close(value, before[agent]):
                 self.changes += 1
-                step = _nearer(before[agent], value, fmean(others))
+                step = direction(before[agent], value, fmean(others))
                 self.towards += step > 0
                 self.away += step < 0
-                self.towards_previous += _nearer(before[agent], value, others[-1]) > 0
+                self.towards_previous += direction(before[agent], value, others[-1]) > 0
             if not self.together:
                 # Taken out and put in again: a dict keeps the place of a key, and the last one must be who spoke last.
                 heard.pop(agent, None)
@@ -216,16 +215,7 @@ def _by_turn(turns: Sequence[Turn], kind_of: KindOf) -> list[dict[str, float]]:
 
 def _equal(values: Mapping[str, float]) -> bool:
     first, *others = values.values()
-    return all(_close(value, first) for value in others)
-
-
-def _nearer(before: float, after: float, to: float) -> int:
-    was, now = abs(before - to), abs(after - to)
-    return 0 if _close(was, now) else (1 if now < was else -1)
-
-
-def _close(value: float, other: float) -> bool:
-    return isclose(value, other, rel_tol=1e-9, abs_tol=1e-12)
+    return all(close(value, first) for value in others)
 
 
 @dataclass(frozen=True)
@@ -275,5 +265,5 @@ class Conformity:
     start_equal: Annotated[float | None, Column("equal at start", form="percent", digits=0)]
     end_equal: Annotated[float | None, Column("equal at end", form="percent", digits=0)]
     spread_by_turn: Annotated[
-        tuple[float, ...], text_column("sd by turn", "mean standard deviation between referees"), _spread
+        tuple[float, ...], text_column("sd by turn", "mean standard deviation between referees", _spread)
     ]

@@ -7,25 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 
 from ...state.errors import UsageError
 from ..results.agreement import PreferenceAgreement, ScoreAgreement, Spread, agreement, spread_of
 from ..results.evaluation import UsageTotals
-from ..statistics.alignment import FAILED, Floats
-from ..statistics.chance_corrected import Level, Reliability, krippendorff_alpha
+from ..statistics.alignment import Floats
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, average
 from ..statistics.score_distribution import Scale, ScoreDistribution, score_distributions
 from ..statistics.system_ranking import Rankings, SystemAgreement, rank_by_verdicts, system_agreement
 from ..statistics.tie_policy import CODES
+from ..tables import Column
+from .alphas import Alphas, alphas_of
 from .comparison import PairwiseComparator
 from .equal_cost import JudgeData
 from .loading import JudgeAspectData, LoadedJudge
 from .measures import mean_statistic, sample
-from .verdict_columns import WINNERS
+from .result_rows import Judged
+from .verdict_columns import WINNERS, Verdicts
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,11 @@ class Gain:
 
     value: float | None
     base: float | None
-    absolute: float | None
-    relative: float | None
+    absolute: Annotated[float | None, Column("gain", best="high", about="the judge's value minus the base's")]
+    relative: Annotated[
+        float | None,
+        Column("gain %", form="percent", digits=0, about="the same, as a share of the base's value"),
+    ]
 
 
 def gain(value: float | None, base: float | None) -> Gain:
@@ -67,33 +73,6 @@ class WinnerShare:
     winner: str
     judge: Statistic
     human: Statistic
-
-
-@dataclass(frozen=True)
-class AgreementWithPeople:
-    """Compares alpha between annotators with alpha when the judge is one more rater, on the same rows.
-
-    A judge that fits in leaves alpha as it is or raises it; one that does not lowers it. Where humans gave no single
-    annotations, their mean is the one human rater and ``people`` is ``None``.
-    """
-
-    people: Reliability | None
-    with_judge: Reliability
-
-
-@dataclass(frozen=True)
-class Alphas:
-    """Holds Krippendorff's alpha: scores by amount, verdicts of comparisons as classes.
-
-    Attributes:
-        agents: between referees, or jurors, by their last opinions; ``None`` where there are not several.
-        repeats: of a judge with itself, asked again; ``None`` for a single repeat.
-        people: between annotators, and with the judge as one more of them; ``None`` without labels on its scale.
-    """
-
-    agents: Reliability | None = None
-    repeats: Reliability | None = None
-    people: AgreementWithPeople | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +100,7 @@ class LeaderboardEntry:
             there, as ``Leaderboard.notes`` says.
         distribution: how often each point of the scale was given, beside people; ``None`` for comparisons and metrics.
         winners: of comparisons, how often each answer won, beside people.
+        always: the score, or the winner, that it gives every item; ``None`` where it does not say the same of all.
     """
 
     judge: str
@@ -141,6 +121,7 @@ class LeaderboardEntry:
     ranking: Rankings | None = None
     distribution: ScoreDistribution | None = None
     winners: tuple[WinnerShare, ...] = ()
+    always: Judged | None = None
 
 
 @dataclass(frozen=True)
@@ -180,6 +161,9 @@ class Leaderboard:
         return next((s for s in self.standings if (s.judge, s.subject) == (judge, subject)), None)
 
 
+NOT_BY_ALL = "not judged by all"
+"""The reason for which a judge's row does not count where another judge has no verdict on the item."""
+
 _STEPS = 10
 """The parts into which a scale is divided whose ends are no whole number apart."""
 
@@ -208,7 +192,8 @@ class LeaderboardBuilder:
         for data in judged_by:
             key = data.judge.label, subject.label
             self._samples[key] = comparator.labelled_sample(data.side)
-            self._standings[key] = self._entry(data.judge, data.cell, self._samples[key])
+            rows = comparator.counted(data.side.rows)
+            self._standings[key] = self._entry(data, rows, self._samples[key])
         self._add_gains(
             [data.judge.label for data in judged_by], subject.label, self._bases.get(subject.digest)
         )
@@ -216,15 +201,16 @@ class LeaderboardBuilder:
     def leaderboard(self, judges: Sequence[LoadedJudge]) -> Leaderboard:
         """Return the leaderboard of all subjects so far, judge by judge."""
         standings = [
-            standing
+            self._standings[judge.label, cell.subject.label]
             for judge in judges
-            for standing in self._standings.values()
-            if standing.judge == judge.label
+            for cell in judge.cells.values()
         ]
-        averages = {judge.label: mean for judge in judges if (mean := self._average(judge))}
+        # A judge of two datasets has a mean over the aspects of each.
+        averages = {(judge.label, judge.digest): mean for judge in judges if (mean := self._average(judge))}
         return Leaderboard(tuple(standings), tuple(self._with_gains(averages, judges)), tuple(self._notes))
 
-    def _entry(self, judge: LoadedJudge, cell: JudgeAspectData, labelled: Sample) -> LeaderboardEntry:
+    def _entry(self, data: JudgeData, rows: Verdicts, labelled: Sample) -> LeaderboardEntry:
+        judge, cell = data.judge, data.cell
         done = len(cell.rows) + cell.failed
         # A manifest may not say how many are wanted: then nothing counts as missing.
         wanted = judge.wanted_each() or done
@@ -240,14 +226,17 @@ class LeaderboardBuilder:
             rounds=cell.rounds.value,
             stop_reasons=spending.stop_reasons,
             usage=cell.usage,
-            agreement=_agreement(cell, measures, self._resampling),
+            agreement=_agreement(cell, rows, measures, self._resampling),
             measures=measures,
             repeats=_over_repeats(cell, self._resampling),
-            alphas=self._alphas(cell),
+            alphas=alphas_of(cell, self._resampling),
             systems=self._systems(cell),
             ranking=self._ranking(cell),
             distribution=_distribution(cell, self._resampling),
             winners=_winners(cell, self._resampling),
+            always=rows.as_verdicts(rows.judged[:1])[0]
+            if len(rows) > 1 and not np.ptp(rows.judged)
+            else None,
         )
 
     def _add_gains(self, labels: Sequence[str], subject: str, base: str | None) -> None:
@@ -269,11 +258,11 @@ class LeaderboardBuilder:
         return Average(judge.label, str(judge.data.get("name", "unknown")), tuple(subjects), measures, {})
 
     def _with_gains(
-        self, averages: Mapping[str, Average], judges: Sequence[LoadedJudge]
+        self, averages: Mapping[tuple[str, str], Average], judges: Sequence[LoadedJudge]
     ) -> Iterator[Average]:
         for judge in judges:
-            own = averages.get(judge.label)
-            base = averages.get(self._bases.get(judge.digest, ""))
+            own = averages.get((judge.label, judge.digest))
+            base = averages.get((self._bases.get(judge.digest, ""), judge.digest))
             if own is None:
                 continue
             comparable = base is not None and set(base.subjects) == set(own.subjects)
@@ -281,15 +270,6 @@ class LeaderboardBuilder:
                 yield replace(own, gains=_gains(own.measures, base.measures))
             else:
                 yield own
-
-    def _alphas(self, cell: JudgeAspectData) -> Alphas:
-        # Scores on another scale than the humans' differ from them by amount, however well they agree.
-        same_scale = cell.distances or cell.subject.kind == "compare"
-        return Alphas(
-            agents=_between_agents(cell, self._resampling),
-            repeats=_between_repeats(cell, self._resampling),
-            people=_with_humans(cell, self._resampling) if len(cell.labelled) and same_scale else None,
-        )
 
     def _systems(self, cell: JudgeAspectData) -> SystemAgreement | None:
         if cell.subject.kind != "score" or not cell.rows.most_systems:
@@ -307,13 +287,15 @@ class LeaderboardBuilder:
 
 
 def _agreement(
-    cell: JudgeAspectData, measures: Mapping[str, Statistic], resampling: Resampling
+    cell: JudgeAspectData, rows: Verdicts, measures: Mapping[str, Statistic], resampling: Resampling
 ) -> ScoreAgreement | PreferenceAgreement | None:
     """Return what ``agreement`` says of the rows, with the intervals that the measures already have: they are equal."""
     rule, without = cell.subject.rule, replace(resampling, resamples=0)
-    of_aspect = agreement(cell.fields(), without, ties=rule.ties, votes=rule.votes)
+    of_aspect = agreement(cell.fields(rows), without, ties=rule.ties, votes=rule.votes)
     # The rows are of one subject, hence of one aspect.
     result = next(iter(of_aspect.values()), None)
+    if result is not None and (others := len(cell.labelled) - len(rows)):
+        result = replace(result, left_out={**result.left_out, NOT_BY_ALL: others})
     if isinstance(result, ScoreAgreement):
         return replace(
             result,
@@ -385,50 +367,3 @@ def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Sp
         for number in numbers
     ]
     return {name: spread_of([of_repeat.value(name) for of_repeat in samples]) for name in of_kind(kind)}
-
-
-def _between_agents(cell: JudgeAspectData, resampling: Resampling) -> Reliability | None:
-    """Measure the agreement of agents that judge in the same verdict, by their last opinions."""
-    several = cell.rows.take(cell.rows.agent_count > 1)
-    if not len(several):
-        return None
-    return krippendorff_alpha(several.opinions(), _level(cell), several.cluster_names.tolist(), resampling)
-
-
-def _between_repeats(cell: JudgeAspectData, resampling: Resampling) -> Reliability | None:
-    """Measure how far a judge agrees with itself when it judges the same items again."""
-    rows = cell.rows
-    if len(np.unique(rows.repeat)) < 2:
-        return None
-    # Items are what is rated, and their repeats the raters; rows come sorted by item.
-    starts = np.flatnonzero(np.diff(rows.item, prepend=-1))
-    ratings = [values.tolist() for values in np.split(rows.judged, starts[1:])]
-    alpha = krippendorff_alpha(ratings, _level(cell), rows.cluster_names[starts].tolist(), resampling)
-    return _without_failures(alpha, cell)
-
-
-def _with_humans(cell: JudgeAspectData, resampling: Resampling) -> AgreementWithPeople:
-    """Measure how far a judge agrees with humans, as one more rater; each repeat of an item counts by itself."""
-    rows, known = cell.labelled, cell.labelled.names.annotations.names()
-    annotations = [list(known[code] or ()) for code in rows.annotations.tolist()]
-    judged, human = rows.as_verdicts(rows.judged), rows.as_verdicts(rows.human)
-    everybody = [
-        [*(given or [label]), verdict]
-        for given, label, verdict in zip(annotations, human, judged, strict=True)
-    ]
-    clusters, level = rows.cluster_names.tolist(), _level(cell)
-    several = any(len(given) > 1 for given in annotations)
-    people = krippendorff_alpha(annotations, level, clusters, resampling) if several else None
-    with_judge = krippendorff_alpha(everybody, level, clusters, resampling)
-    return AgreementWithPeople(
-        people and _without_failures(people, cell), _without_failures(with_judge, cell)
-    )
-
-
-def _level(cell: JudgeAspectData) -> Level:
-    return "interval" if cell.subject.kind == "score" else "nominal"
-
-
-def _without_failures(alpha: Reliability, cell: JudgeAspectData) -> Reliability:
-    """Add the failed judgements to the reasons for which rows do not count."""
-    return replace(alpha, left_out={**alpha.left_out, FAILED: cell.failed}) if cell.failed else alpha

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..statistics.alignment import Floats
+from ..statistics.alignment import Floats, unit_count
 from ..statistics.correlation import correlation, resampled_correlation
 from ..statistics.resampling import Resampling, Statistic, none_if_nan
 from ..statistics.tie_policy import CODES, TIE_CODE
@@ -84,7 +84,7 @@ class _ScoresAndLengths:
         self._columns = {"judged": rows.judged, "length": rows.lengths[:, 0], "human": rows.human}
 
     def statistic(self, x: str, y: str) -> Statistic:
-        return self._resampling.interval(self._value(x, y), self._resampled(x, y))
+        return self._interval(self._value(x, y), self._resampled(x, y))
 
     def partial(self) -> Statistic:
         """Correlate the judge's scores with length, people's scores held constant."""
@@ -93,7 +93,10 @@ class _ScoresAndLengths:
         value = float(partial_correlation(*(np.array([value]) for value in values))[0])
         # All three correlations of a resample are of the same draw, so they can be put together.
         resampled = partial_correlation(*(self._resampled(*pair) for pair in pairs))
-        return self._resampling.interval(none_if_nan(value), resampled)
+        return self._interval(none_if_nan(value), resampled)
+
+    def _interval(self, value: float | None, resampled: Floats) -> Statistic:
+        return self._resampling.studentised(value, resampled, unit_count(self._units), bounded=True)[0]
 
     def _value(self, x: str, y: str) -> float | None:
         return correlation(_NAME, self._columns[x], self._columns[y])
@@ -131,9 +134,9 @@ def _of_preferences(rows: Verdicts, resampling: Resampling) -> LengthBias:
 
 def _longer(rows: Verdicts, winners: Floats, resampling: Resampling) -> Statistic | None:
     """Return the share of winners that are the longer answer; ties and answers of equal length do not count."""
-    one, other = rows.lengths.T
-    decided = np.flatnonzero((winners != TIE_CODE) & (one != other))
+    first, second = rows.lengths.T
+    decided = np.flatnonzero((winners != TIE_CODE) & (first != second))
     if not len(decided):
         return None
-    won = ((winners == CODES["1"]) == (one > other))[decided]
+    won = ((winners == CODES["1"]) == (first > second))[decided]
     return mean_statistic(won, rows.take(decided).clusters, resampling)

@@ -23,6 +23,7 @@ from ..statistics.metrics import METRICS, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, PositionCounter, ReplyCounter, SpendingCounter
 from .influence import ConformityCounter, ScoreChangeCounter
+from .judge_labels import judge_labels
 from .judges import EvaluationTarget, Judge
 from .result_rows import Judged, usage_of, verdict_of
 from .verdict_columns import StudyNames, VerdictColumns, Verdicts
@@ -105,12 +106,18 @@ class JudgeAspectData:
         self.rows, self.unjudged = self._judged.verdicts(), self._unjudged.verdicts()
         del self._judged, self._unjudged
 
-    def fields(self) -> Iterator[Mapping[str, Any]]:
-        """Yield all judgements as fields of ``results.jsonl``: verdict, label and item."""
+    def fields(self, counted: Verdicts | None = None) -> Iterator[Mapping[str, Any]]:
+        """Yield all judgements as fields of ``results.jsonl``: verdict, label and item.
+
+        Args:
+            counted: the verdicts with a label to yield; by default all of them.
+        """
         about = {"protocol": "", "aspect": self.subject.aspect}
         outcome = "score" if self.subject.kind == "score" else "winner"
-        for row in self.rows.fields():
-            yield {**about, "status": "ok", **row}
+        unlabelled = self.rows.take(~self.rows.labelled)
+        for rows in (self.rows,) if counted is None else (counted, unlabelled):
+            for row in rows.fields():
+                yield {**about, "status": "ok", **row}
         for failure in self.unjudged.fields():
             yield {**about, **failure, "status": "failed", outcome: None}
 
@@ -144,6 +151,11 @@ class LoadedJudge:
     flagged: FlaggedItems = field(default_factory=FlaggedItems)
     names: StudyNames = field(default_factory=StudyNames)
     flagged_here: set[str] = field(default_factory=set)
+
+    @property
+    def signature(self) -> str:
+        """One line with every setting that changes a number."""
+        return str(self.manifest["signatures"].get(self.protocol, ""))
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -187,7 +199,7 @@ class LoadedJudge:
 
     def finish(self) -> None:
         """Finish after the last result: sort rows, and add empty data for aspects without a single result."""
-        for aspect in [each["name"] for each in self._aspects()] or [None]:
+        for aspect in [aspect_fields["name"] for aspect_fields in self._aspects()] or [None]:
             if aspect not in self.cells:
                 self.cells[aspect] = JudgeAspectData(self._subject(aspect), self.names)
         for cell in self.cells.values():
@@ -208,13 +220,13 @@ class LoadedJudge:
         """Return the judge as reports show it."""
         judged = sum(len(cell.rows) for cell in self.cells.values())
         failed = sum(cell.failed for cell in self.cells.values())
-        each = self.wanted_each()
-        wanted = judged + failed if each is None else each * len(self.cells)
+        wanted_each = self.wanted_each()
+        wanted = judged + failed if wanted_each is None else wanted_each * len(self.cells)
         return Judge(
             label=self.label,
             protocol=self.protocol,
             folder=self.folder,
-            signature=self.manifest["signatures"].get(self.protocol, ""),
+            signature=self.signature,
             settings=self.settings,
             models=self.models,
             note=self.manifest.get("note"),
@@ -236,7 +248,7 @@ class LoadedJudge:
         return cast("Sequence[Mapping[str, Any]]", self.manifest.get("aspects") or [])
 
     def _subject(self, aspect: str | None) -> EvaluationTarget:
-        scale = next((each for each in self._aspects() if each.get("name") == aspect), {})
+        scale = next((fields for fields in self._aspects() if fields.get("name") == aspect), {})
         return EvaluationTarget(
             label=aspect or _PREFERENCE,
             data=str(self.data.get("name", "unknown")),
@@ -276,7 +288,7 @@ def load_runs(
         for folder in chosen:
             _find_flagged(folder, flagged, names)
     judges = [judge for folder in chosen for judge in _read(folder, flagged, names)]
-    for judge, label in zip(judges, _labels(judges), strict=True):
+    for judge, label in zip(judges, judge_labels(judges), strict=True):
         judge.label = label
     _name_subjects(judges, otherwise)
     return judges
@@ -333,18 +345,6 @@ def _why_without_results(folder: Path) -> str:
     if any((shard / FILE).exists() for shard in folder.glob("shard-*-of-*")):
         return f"its verdicts are in shards; first jurygraph merge {folder} --out {folder}"
     return "nothing was judged in it"
-
-
-def _labels(judges: Sequence[LoadedJudge]) -> list[str]:
-    """Label each judge by its protocol, with the folder's name, or its path, where that would not be unique."""
-    protocols = Counter(judge.protocol for judge in judges)
-    places = Counter((judge.protocol, judge.folder.name) for judge in judges)
-    found = []
-    for judge in judges:
-        place = judge.folder.name if places[judge.protocol, judge.folder.name] == 1 else str(judge.folder)
-        alone = protocols[judge.protocol] == 1
-        found.append(judge.protocol if alone else f"{judge.protocol} ({place})")
-    return found
 
 
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.tasks import TaskKind
-from ..statistics.alignment import Floats, Units, unit_count
+from ..statistics.alignment import Floats, Units
 from ..statistics.chance_corrected import accuracies
-from ..statistics.resampling import Resampling, Statistic, resampled_means, share_interval
+from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..statistics.sample import Sample
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy, confusion_tables
 from .verdict_columns import Verdicts
@@ -59,13 +59,7 @@ def right(rows: Verdicts, votes: Floats, rule: TiePolicy) -> Floats:
 
 
 def mean_statistic(values: NDArray[Any], units: Units, resampling: Resampling) -> Statistic:
-    """Return a mean over rows, with the interval of clusters drawn with replacement; ``None`` without rows."""
-    if not len(values):
-        return Statistic(None)
-    column, clusters = values.astype(float), unit_count(units)
-    if np.isin(column, (0, 1)).all():
-        sums: Floats = np.bincount(units, column).astype(np.float64)
-        sizes: Floats = np.bincount(units, np.ones(len(column))).astype(np.float64)
-        return share_interval(sums, sizes, resampling)
-    mean = float(column.mean())
-    return resampling.studentised(mean, resampled_means(column, units, resampling), clusters)[0]
+    """Return a mean over rows with its interval over clusters, that of a share where all values are 0 or 1."""
+    if np.isin(values, (0, 1)).all():
+        return share_of_rows(values.astype(bool), units, resampling)
+    return resampling.mean_interval(values.astype(float), units)[0]

@@ -70,18 +70,23 @@ def direction(before: Judged, after: Judged, human: Judged | None) -> Literal[-1
     if isinstance(human, str) or isinstance(before, str) or isinstance(after, str):
         return cast("Literal[-1, 0, 1]", (after == human) - (before == human))
     was, now = abs(before - human), abs(after - human)
-    if isclose(was, now, rel_tol=1e-9, abs_tol=1e-12):
+    if close(was, now):
         return 0
     return 1 if now < was else -1
 
 
+def close(value: float, other: float) -> bool:
+    """Tell whether two numbers differ by no more than rounding."""
+    return isclose(value, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
 def discussions(transcript: Iterable[Turn]) -> Iterator[list[Turn]]:
     """Split a transcript into its discussions: one for each order of the answers, repeat and stage."""
-    found: dict[tuple[int, int, str], list[Turn]] = {}
+    by_place: dict[tuple[int, int, str], list[Turn]] = {}
     for turn in transcript:
         place = turn.get("order", 1), turn.get("repeat", 0), turn.get("stage", "")
-        found.setdefault(place, []).append(turn)
-    yield from found.values()
+        by_place.setdefault(place, []).append(turn)
+    yield from by_place.values()
 
 
 def agent_scores(result: Result) -> Iterator[AgentScore]:
@@ -106,8 +111,8 @@ def _with_score(turn: Turn) -> Value | Winner | None:
 
 
 def _over_orders(values: dict[int, Value | Winner]) -> Value | Winner:
-    said = list(values.values())
-    pairs = [value for value in said if isinstance(value, tuple)]
-    if len(pairs) == len(said) > 1:
+    in_order = list(values.values())
+    pairs = [value for value in in_order if isinstance(value, tuple)]
+    if len(pairs) == len(in_order) > 1:
         return mean_pair(pairs)
-    return said[-1]
+    return in_order[-1]

@@ -49,7 +49,7 @@ class Courtroom:
     complexity: IterationComplexity | None
 
 
-def courtroom(comparator: PairwiseComparator, there: Sequence[JudgeData], eps: float) -> Courtroom | None:
+def courtroom(comparator: PairwiseComparator, judged_by: Sequence[JudgeData], eps: float) -> Courtroom | None:
     """Compute the gap analysis of one subject; ``None`` where none of the protocols with gaps judged it.
 
     Raises:
@@ -58,18 +58,20 @@ def courtroom(comparator: PairwiseComparator, there: Sequence[JudgeData], eps: f
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
     known = protocols_with_gaps()
-    judges = [each for name in known for each in there if each.judge.protocol == name and len(each.side.rows)]
+    judges = [
+        data for name in known for data in judged_by if data.judge.protocol == name and len(data.side.rows)
+    ]
     if comparator.kind != "compare" or not judges:
         return None
-    of_rounds = [each for each in judges if known[each.judge.protocol]]
-    labels, labels_of_rounds = ([each.side.label for each in those] for those in (judges, of_rounds))
+    of_rounds = [data for data in judges if known[data.judge.protocol]]
+    labels, labels_of_rounds = ([data.side.label for data in those] for those in (judges, of_rounds))
     several = len(judges) > 1
     return Courtroom(
         subject=comparator.subject.label,
         eps=eps,
         gaps={
-            each.side.label: gaps_by_round(_rows([each]), eps, resampling=comparator.resampling)
-            for each in judges
+            data.side.label: gaps_by_round(_rows([data]), eps, resampling=comparator.resampling)
+            for data in judges
         },
         differentiation=score_differentiation(_rows(judges), labels, resampling=comparator.resampling)
         if several
@@ -87,10 +89,10 @@ def courtroom(comparator: PairwiseComparator, there: Sequence[JudgeData], eps: f
 
 def _rows(judges: Sequence[JudgeData]) -> Iterator[Mapping[str, Any]]:
     """Yield rows as in ``results.jsonl``, each under its judge's label."""
-    for each in judges:
-        rows = each.side.rows
+    for data in judges:
+        rows = data.side.rows
         scores = (None if isnan(pair[0]) else tuple(pair) for pair in rows.scores.tolist())
         for row, pair, path in zip(rows.fields(), scores, rows.paths(), strict=True):
             # Two runs of one protocol are two judges, which the statistics tell apart by the label.
-            about = {"protocol": each.side.label, "aspect": None, "status": "ok"}
+            about = {"protocol": data.side.label, "aspect": None, "status": "ok"}
             yield {**row, **about, "scores": pair, "score_by_round": path}

@@ -20,8 +20,10 @@ from .diagnostics import Diagnosis, diagnose
 from .equal_cost import EqualCostComparison, JudgeData, ensemble_protocols, match
 from .judges import EvaluationTarget, Judge
 from .leaderboard import Leaderboard, LeaderboardBuilder
+from .leanings import Leaning, leanings
 from .loading import LoadedJudge, Measuring, load_runs
 from .score_gaps import Courtroom, courtroom
+from .verdict_columns import shared_items
 
 Comparators = Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]
 """The comparators of a study, one a subject, each with the judges that judged it."""
@@ -37,7 +39,8 @@ class Study:
         base: the label of the judge that gains and pairs refer to (of the first dataset that has one); ``None`` where
             no dataset has a base.
         resampling: how every interval was made, with its seed.
-        leaderboard, comparison, matching, frontiers, diagnoses, costs, courtrooms: see their modules.
+        leaderboard, comparison, matching, frontiers, diagnoses, costs, courtrooms, leanings: see their
+            modules.
         notes: what must stand at the head of everything shown of the study (the offline judge's disclosure), and what
             was left out and why.
         bases: the base's label by subject; a study of several datasets has one in each.
@@ -54,6 +57,7 @@ class Study:
     diagnoses: tuple[Diagnosis, ...]
     costs: Costs
     courtrooms: tuple[Courtroom, ...] = ()
+    leanings: tuple[Leaning, ...] = ()
     notes: tuple[str, ...] = ()
     bases: Mapping[str, str] = field(default_factory=dict)
 
@@ -108,6 +112,7 @@ class Study:
                 diagnose(judge, cell, resampling) for judge in loaded for cell in judge.cells.values()
             ),
             costs=costs(judges, people),
+            leanings=leanings(comparators),
             courtrooms=tuple(
                 gaps
                 for comparator, judged_by in comparators
@@ -129,10 +134,12 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
     A dataset with one judge has no base, unless it was named.
 
     Raises:
-        UsageError: a base that is no judge's label or protocol.
+        UsageError: a base that is no judge's label or protocol, nor a protocol with its folder, as ``debate (mine)``.
     """
-    # A label names one run; in other datasets the judges of the same protocol take its place.
-    named = next((judge for judge in judges if judge.label == base), None)
+    # A label names one run, as a folder does; in other datasets the judges of the same protocol take its place.
+    named = next(
+        (judge for judge in judges if base in (judge.label, f"{judge.protocol} ({judge.folder.name})")), None
+    )
     protocol = named.protocol if named else base
     if base is not None and protocol not in {judge.protocol for judge in judges}:
         known = ", ".join(judge.label for judge in judges)
@@ -158,9 +165,9 @@ def _usual_bases() -> list[str]:
     from ...graphs.registry import protocols
 
     singles = {ensemble.single for ensemble in ensemble_protocols().values()}
-    found = [name for name, module in protocols().items() if module.protocol.is_baseline]
+    baselines = [name for name, module in protocols().items() if module.protocol.is_baseline]
     # False sorts before True, and sorting is stable: within both parts the order of the registry stays.
-    return sorted(found, key=lambda name: name not in singles)
+    return sorted(baselines, key=lambda name: name not in singles)
 
 
 def _comparators(judges: Sequence[LoadedJudge], resampling: Resampling) -> Comparators:
@@ -171,6 +178,8 @@ def _comparators(judges: Sequence[LoadedJudge], resampling: Resampling) -> Compa
             comparator = PairwiseComparator(cell.subject, resampling)
             data = JudgeData(judge, cell, Side(judge.label, cell.rows, cell.distances))
             by_subject.setdefault(cell.subject.label, (comparator, []))[1].append(data)
+    for comparator, judged_by in by_subject.values():
+        comparator.items = shared_items(data.side.rows for data in judged_by)
     return list(by_subject.values())
 
 
@@ -207,7 +216,9 @@ def _frontiers(comparators: Comparators, matching: EqualCostComparison) -> tuple
     """Draw one frontier of agreement against cost for each subject, sub-ensembles of single judges included."""
     frontiers = []
     for comparator, judged_by in comparators:
-        ensembles = [each for each in matching.ensembles if each.subject == comparator.subject.label]
+        ensembles = [
+            ensemble for ensemble in matching.ensembles if ensemble.subject == comparator.subject.label
+        ]
         frontiers.append(frontier(comparator, judged_by, ensembles))
     return tuple(frontiers)
 

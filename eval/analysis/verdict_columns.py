@@ -8,18 +8,20 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from math import isnan, nan
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...state.usage import Usage
+from ...state.usage import USAGE_FIELDS, Usage
 from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
 from ..results.results import Result
 from ..statistics.alignment import Floats, Units, number_groups
+from ..statistics.resampling import FEWEST_UNITS
 from ..statistics.tie_policy import CODES, TiePolicy
 from .result_rows import Judged, Value, agent_scores
 
@@ -126,15 +128,15 @@ class VerdictColumns:
 
     def _add_agents(self, result: Result) -> int:
         agents = list(agent_scores(result))
-        for each in agents:
-            value = (_code(each.value), np.inf) if isinstance(each.value, str) else _two(each.value)
-            self._agents.extend((self._names.agents.code(each.agent), *value, *_usage_numbers(each.usage)))
+        for agent in agents:
+            value = (_code(agent.value), np.inf) if isinstance(agent.value, str) else _two(agent.value)
+            self._agents.extend((self._names.agents.code(agent.agent), *value, *_usage_numbers(agent.usage)))
         return len(agents)
 
     def verdicts(self) -> Verdicts:
         """Return all results by item and repeat, so that no figure depends on which judgement finished first."""
         path_count, agent_count = np.asarray(self._path_count), np.asarray(self._agent_count)
-        found = Verdicts(
+        unsorted = Verdicts(
             names=self._names,
             winners=self._winners,
             item=np.asarray(self._item),
@@ -154,7 +156,7 @@ class VerdictColumns:
             path=np.asarray(self._path).reshape(-1, 2),
             agents=np.asarray(self._agents).reshape(-1, 3 + _USAGE),
         )
-        return found.take(np.lexsort((found.repeat, self._names.item_ranks()[found.item])))
+        return unsorted.take(np.lexsort((unsorted.repeat, self._names.item_ranks()[unsorted.item])))
 
 
 _USAGE = len(fields(Usage))
@@ -262,9 +264,11 @@ class Verdicts:
         votes = labels[self.human.astype(np.intp)]
         if rule.votes == "each":
             known = self.names.annotations.names()
-            given = np.array([rule.vote_counts("", each) if each else (0, 0, 0) for each in known])
-            there = np.array([bool(each) for each in known])[self.annotations]
-            votes = np.where(there[:, None], given.reshape(-1, 3)[self.annotations], votes)
+            given = np.array(
+                [rule.vote_counts("", annotations) if annotations else (0, 0, 0) for annotations in known]
+            )
+            is_given = np.array([bool(annotations) for annotations in known])[self.annotations]
+            votes = np.where(is_given[:, None], given.reshape(-1, 3)[self.annotations], votes)
         return votes
 
     def as_verdicts(self, values: Floats) -> list[Judged | None]:
@@ -304,12 +308,14 @@ class Verdicts:
     def opinions(self) -> Iterator[list[Judged]]:
         """Yield of each row its agents' last scores or votes; of two scores, the winner."""
         verdicts = np.where(np.isinf(self.agents[:, 2]), self.agents[:, 1], self.decided(self.agents[:, 1:3]))
-        said = cast("list[Judged]", self.as_verdicts(verdicts))
+        opinions = cast("list[Judged]", self.as_verdicts(verdicts))
         for start, count in zip(self.agent_start.tolist(), self.agent_count.tolist(), strict=True):
-            yield said[start : start + count]
+            yield opinions[start : start + count]
 
 
-_OF_ROWS = [each.name for each in fields(Verdicts) if each.name not in ("names", "winners", "path", "agents")]
+_OF_ROWS = [
+    column.name for column in fields(Verdicts) if column.name not in ("names", "winners", "path", "agents")
+]
 
 
 def _code(judged: Judged | None) -> float:
@@ -325,19 +331,34 @@ def _value(two: Sequence[float]) -> Value:
 
 
 def _usage_numbers(usage: Usage) -> Iterable[float]:
-    return (nan if number is None else number for number in usage.flat().values())
+    return (nan if number is None else number for number in _usage_fields(usage))
+
+
+_usage_fields = attrgetter(*USAGE_FIELDS, "uncounted")
 
 
 def _usage(numbers: NDArray[Any]) -> Usage:
-    *counts, cost, seconds = numbers.tolist()
-    return Usage(*map(int, counts), None if isnan(cost) else cost, seconds)  # type: ignore[call-arg]
+    *counts, cost, seconds, uncounted = numbers.tolist()
+    return Usage(*map(int, counts), None if isnan(cost) else cost, seconds, int(uncounted))  # type: ignore[call-arg]
 
 
-def close(one: Floats, other: Floats, least: float = 1e-12) -> Booleans:
+def close(numbers: Floats, others: Floats, least: float = 1e-12) -> Booleans:
     """Tell which numbers differ by no more than rounding; ``math.isclose`` of columns."""
-    apart, size = np.abs(one - other), np.maximum(np.abs(one), np.abs(other))
-    alike: Booleans = (one == other) | (apart <= 1e-9 * size) | (apart <= least)
+    apart, size = np.abs(numbers - others), np.maximum(np.abs(numbers), np.abs(others))
+    alike: Booleans = (numbers == others) | (apart <= 1e-9 * size) | (apart <= least)
     return alike
+
+
+def shared_items(sides: Iterable[Verdicts]) -> Units | None:
+    """Return the items with a label that all judges have a verdict on; ``None`` where these are hardly any.
+
+    A judge that has hardly any itself is not compared (``FEWEST_UNITS``): it would leave next to nothing for others.
+    """
+    judged = [np.unique(rows.item[rows.labelled]) for rows in sides]
+    enough = min(FEWEST_UNITS, max(map(len, judged), default=0))
+    compared = [items for items in judged if len(items) >= enough]
+    shared: Units = reduce(np.intersect1d, compared) if compared else np.zeros(0, dtype=np.intp)
+    return shared if len(shared) >= enough else None
 
 
 def winners_by_mean(pairs: Floats) -> Floats:

@@ -17,18 +17,10 @@ from anthropic.types.messages import MessageBatch, MessageBatchIndividualRespons
 from langchain_core.language_models import BaseChatModel
 
 from ...nodes.models.connections import for_running_loop
-from . import request_file
-from .batch_provider import (
-    RETRIES,
-    SECONDS,
-    UPLOAD_SECONDS,
-    BatchProvider,
-    BatchState,
-    log,
-    may_pass,
-    written,
-)
-from .request_file import SubmittedBatch, custom_ids, requests_in
+from ..storage.private_files import whole_file
+from . import batch_files
+from .batch_files import UNFINISHED, SubmittedBatch, custom_ids, requests_in
+from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState, log, may_pass
 
 CLOCKS_DIFFER = 600.0
 """Seconds by which the provider's clock may be behind ours."""
@@ -66,7 +58,7 @@ class AnthropicBatches(BatchProvider):
 
     async def find(self, path: Path, sent: SubmittedBatch, known: Collection[str]) -> BatchState | None:
         """Find the batch that has results for the requests in a file; wait until those that may be it have ended."""
-        wanted = _asked_in(path)
+        wanted = set(custom_ids(path))
         async for batch in self._client.messages.batches.list(limit=100):
             if batch.created_at.timestamp() < sent.since - CLOCKS_DIFFER:
                 break
@@ -82,7 +74,7 @@ class AnthropicBatches(BatchProvider):
         """Wait until a batch has ended; tell whether its results are those of these requests."""
         while batch.processing_status != "ended":
             log.info("waiting for a batch that may be of this run", extra={"batch": batch.id})
-            await asyncio.sleep(request_file.DEFAULT_LIMITS.poll_interval)
+            await asyncio.sleep(batch_files.DEFAULT_LIMITS.poll_interval)
             try:
                 batch = await self._client.messages.batches.retrieve(batch.id)
             except NotFoundError:
@@ -92,39 +84,27 @@ class AnthropicBatches(BatchProvider):
                     raise
         if batch.results_url is None:
             return False
-        return any(
-            [one.custom_id in wanted async for one in await self._slow.messages.batches.results(batch.id)]
-        )
+        results = await self._slow.messages.batches.results(batch.id)
+        return any([result.custom_id in wanted async for result in results])
 
-    async def poll(self, name: str) -> BatchState | None:
-        """Return the state of a batch; None where there is no such batch any more."""
-        try:
-            return _state(await self._client.messages.batches.retrieve(name))
-        except NotFoundError:
-            return None
+    async def state_of(self, name: str) -> BatchState:
+        """Ask for the state of a batch."""
+        return _state(await self._client.messages.batches.retrieve(name))
 
-    async def collect(self, batch: BatchState, path: Path) -> list[Path]:
+    async def fetch(self, name: str, source: Any, path: Path, to: Path) -> bool:
         """Write all results to one file; there are none any more after 29 days."""
-        to = path.with_suffix(".output.jsonl")
-        if to.exists():
-            return [to]
-        if not batch.results:
-            log.warning("results gone", extra={"batch": batch.id})
-            return []
-        with written(to) as file:
-            async for one in await self._slow.messages.batches.results(batch.id):
-                file.write(orjson.dumps(_result(one), option=orjson.OPT_APPEND_NEWLINE))
-        return [to]
+        if source is None:
+            return False
+        with whole_file(to, UNFINISHED) as file:
+            async for response in await self._slow.messages.batches.results(name):
+                file.write(orjson.dumps(_result(response), option=orjson.OPT_APPEND_NEWLINE))
+        return True
 
 
 def _client(chat: BaseChatModel) -> AsyncAnthropic:
     client = getattr(chat, "_async_client", None)
     assert isinstance(client, AsyncAnthropic)
     return client
-
-
-def _asked_in(path: Path) -> set[str]:
-    return set(custom_ids(path)) if path.exists() else set()
 
 
 def _total(batch: MessageBatch) -> int:
@@ -138,25 +118,26 @@ def _state(batch: MessageBatch) -> BatchState:
         batch.processing_status,
         ended=batch.processing_status == "ended",
         requests_done=_total(batch) - batch.request_counts.processing,
-        results=batch.results_url,
+        results={"output": batch.results_url},
     )
 
 
 _STATUS = {
-    **{
-        "invalid_request_error": 400,
-        "authentication_error": 401,
-        "billing_error": 402,
-        "permission_error": 403,
-    },
-    **{"not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 529},
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
 }
 """From the kind of an error to the status that a live call would have had; of all others, 500."""
 
 
-def _result(one: MessageBatchIndividualResponse) -> dict[str, Any]:
-    result = one.result
-    line: dict[str, Any] = {"custom_id": one.custom_id}
+def _result(response: MessageBatchIndividualResponse) -> dict[str, Any]:
+    result = response.result
+    line: dict[str, Any] = {"custom_id": response.custom_id}
     if result.type == "succeeded":
         return line | {"response": {"status_code": 200, "body": result.message.to_dict(mode="json")}}
     if result.type == "errored":

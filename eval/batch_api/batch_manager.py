@@ -19,9 +19,8 @@ from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..journal import Journal
 from ..storage.private_files import make_private_folder
-from .batch_provider import BatchProvider, BatchState, errors_of, may_pass
-from .batch_results import BatchResults
-from .request_file import UNFINISHED, BatchLimits, RequestFile, SubmittedBatch, custom_ids
+from .batch_files import UNFINISHED, BatchLimits, BatchResults, SubmittedBatch, custom_ids
+from .batch_provider import BatchProvider, BatchState, may_pass
 
 log = logging.getLogger("jurygraph.batch")
 
@@ -67,7 +66,7 @@ class BatchManager:
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """What the providers raise where they refuse, fail or cannot be reached."""
-        return errors_of([*self.providers.values()])
+        return tuple({kind for provider in self.providers.values() for kind in provider.errors})
 
     @property
     def running(self) -> int:
@@ -84,13 +83,14 @@ class BatchManager:
         recorded = await self.journal.batches()
         known = [SubmittedBatch.of(batch.id, batch.about) for batch in recorded]
         self._ids = {sent.id for sent in known}
-        local = self._clean_up({sent.file for sent in known})
-        self._waves = max((_number(name) for name in [*local, *(sent.file for sent in known)]), default=0)
+        files = {sent.file for sent in known}
+        self._waves = max((int(match[1]) for match in map(_FILE.fullmatch, files) if match), default=0)
+        self._clean_up(files)
         for sent, batch in zip(known, recorded, strict=True):
             if batch.settled:
                 # The run ended after the batch was settled and before its files were removed.
                 self._remove(sent)
-            elif sent.id or await self._is_found(sent):
+            elif sent.id or await self._find(sent):
                 await self._go_on_with(sent)
         if self._running:
             log.info(
@@ -102,19 +102,18 @@ class BatchManager:
             await asyncio.sleep(self.limits.poll_interval)
             await self._poll_all()
 
-    async def send(self, files: Sequence[RequestFile]) -> None:
+    async def send(self, files: Sequence[SubmittedBatch]) -> None:
         """Make a batch of each file of a wave."""
-        for one_file in files:
-            path, provider = self.folder / one_file.file, self._provider(one_file.address)
-            name = f"{self.run}/{one_file.file}"
-            sent = SubmittedBatch(**vars(one_file), name=name, run=self.run, since=time.time())
+        for sent in files:
+            path, provider = self.folder / sent.file, self._provider(sent.address)
+            sent.name, sent.run, sent.since = f"{self.run}/{sent.file}", self.run, time.time()
             # Noted before it is made: a run that is killed in between looks for it when it resumes.
-            await self.journal.note_batch(name, sent.described())
+            await self.journal.note_batch(sent.name, sent.described())
             try:
                 batch = await provider.create(path, sent, self._ids)
             except provider.errors as error:
                 if not may_pass(error):
-                    await self.journal.settle_batch(name)
+                    await self.journal.settle_batch(sent.name)
                 raise
             await self._note(sent, batch)
             self._running[sent.name] = sent
@@ -132,41 +131,37 @@ class BatchManager:
 
     async def settle(self) -> None:
         """Forget the batches whose results were read: these are in the journal now, or no call asks for them."""
-        for sent in self.outcomes.left():
-            tokens, cost = sent.per_request
-            self.budget.release(tokens, cost)
+        for sent in self.outcomes.unread():
+            self.budget.release(*sent.per_request)
         self.outcomes.clear()
         for sent in self._collected:
-            await self.journal.settle_batch(sent.name)
-            self._remove(sent)
+            await self._forget(sent)
         self._collected.clear()
 
-    def _clean_up(self, known: set[str]) -> list[str]:
-        """List the files of requests; remove those that were not to be sent yet, and results without such a file."""
+    def _clean_up(self, known: set[str]) -> None:
+        """Remove files of requests that were not to be sent yet, and results whose file of requests is gone."""
         for path in self.folder.glob(f"*{UNFINISHED}"):
             path.unlink()
-        there = [path.name for path in self.folder.glob("wave-*.jsonl")]
-        whole = [name for name in there if _FILE.fullmatch(name) and name in known]
-        # The results of wave-1-2.jsonl are in wave-1-2.output.jsonl and wave-1-2.errors.jsonl.
-        for name in there:
-            if f"{name.partition('.')[0]}.jsonl" not in whole:
-                (self.folder / name).unlink()
-        return whole
+        paths = list(self.folder.glob("wave-*.jsonl"))
+        whole = known & {path.name for path in paths}
+        for path in paths:
+            # The results of wave-1-2.jsonl are in wave-1-2.output.jsonl and wave-1-2.errors.jsonl.
+            if f"{path.name.partition('.')[0]}.jsonl" not in whole:
+                path.unlink()
 
     async def _note(self, sent: SubmittedBatch, batch: BatchState) -> None:
         sent.id, sent.input_file = batch.id, batch.input_file
         self._ids.add(sent.id)
         await self.journal.note_batch(sent.name, sent.described())
 
-    async def _is_found(self, sent: SubmittedBatch) -> bool:
+    async def _find(self, sent: SubmittedBatch) -> bool:
         """Look for the batch of a file that was being sent when the run ended; forget the file if there is none."""
         batch = await self._provider(sent.address).find(self.folder / sent.file, sent, self._ids)
-        if batch is not None:
+        if batch is None:
+            await self._forget(sent)
+        else:
             await self._note(sent, batch)
-            return True
-        await self.journal.settle_batch(sent.name)
-        self._remove(sent)
-        return False
+        return batch is not None
 
     async def _go_on_with(self, sent: SubmittedBatch) -> None:
         path = self.folder / sent.file
@@ -175,7 +170,7 @@ class BatchManager:
             await self._provider(sent.address).download(sent.input_file, path)
         self._running[sent.name] = sent
         self.budget.add_in_flight(sent.requests, sent.tokens, sent.cost)
-        self.submitted.update(self._requests(sent))
+        self.submitted.update(custom_ids(path))
 
     async def _poll_all(self) -> None:
         for sent in list(self._running.values()):
@@ -191,39 +186,40 @@ class BatchManager:
         batch = await self._provider(sent.address).poll(sent.id)
         if batch is not None and batch.requests_done is not None:
             sent.requests_done = batch.requests_done
-        if batch is None or batch.ended:
+        if batch is not None and batch.refused:
+            await self._drop(sent, batch)
+        elif batch is None or batch.ended:
             await self._collect(sent, batch)
 
     async def _collect(self, sent: SubmittedBatch, batch: BatchState | None) -> None:
-        if batch is not None and batch.refused:
-            await self._drop_refused(sent, batch)
-            return
         # A batch that is gone, or whose results are, has none: its requests count as not answered.
         path = self.folder / sent.file
         files = await self._provider(sent.address).collect(batch, path) if batch is not None else []
-        requests = self._requests(sent)
-        self.outcomes.add(sent, requests, files)
-        self.submitted.difference_update(requests)
-        del self._running[sent.name]
+        self.outcomes.add(sent, self._take_off(sent), files)
         self._collected.append(sent)
         status = batch.status if batch else "gone"
         log.info("batch ended", extra={"batch": sent.id, "status": status, "done": sent.requests_done})
 
-    async def _drop_refused(self, sent: SubmittedBatch, batch: BatchState) -> None:
+    async def _drop(self, sent: SubmittedBatch, batch: BatchState) -> None:
         """Drop a batch that the provider did not begin: its requests may be sent again."""
-        self.submitted.difference_update(self._requests(sent))
+        self._take_off(sent)
         self.budget.add_in_flight(-sent.requests, -sent.tokens, -sent.cost)
-        del self._running[sent.name]
-        await self.journal.settle_batch(sent.name)
-        self._remove(sent)
+        await self._forget(sent)
         log.warning("batch refused", extra={"batch": sent.id, "reason": batch.refused})
         # Room comes as other batches end; where none is left to end, a second attempt would be refused as well.
         if not (batch.over_limit and (self._running or self._collected)):
             self.stop.ask("provider", f"the provider refused the batch {sent.id}: {batch.refused}")
 
-    def _requests(self, sent: SubmittedBatch) -> list[str]:
-        path = self.folder / sent.file
-        return custom_ids(path) if path.exists() else []
+    def _take_off(self, sent: SubmittedBatch) -> list[str]:
+        """Take a batch off those that are running; return its requests."""
+        requests = custom_ids(self.folder / sent.file)
+        self.submitted.difference_update(requests)
+        del self._running[sent.name]
+        return requests
+
+    async def _forget(self, sent: SubmittedBatch) -> None:
+        await self.journal.settle_batch(sent.name)
+        self._remove(sent)
 
     def _remove(self, sent: SubmittedBatch) -> None:
         for path in self.folder.glob(f"{Path(sent.file).stem}.*"):
@@ -246,8 +242,3 @@ class BatchManager:
         self.counts.phase = (
             f"wave {self._waves}: {len(self._running):,} at the provider, {done:,} of {whole:,} requests done"
         )
-
-
-def _number(file: str) -> int:
-    found = _FILE.fullmatch(file)
-    return int(found[1]) if found else 0

@@ -10,13 +10,13 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphBubbleUp
 
-from ...graphs.nested import all_judges, bound_judge_of
+from ...graphs.wrapper import all_judges, bound_judge_of
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, UnreadResponseError, fingerprint
 from ...nodes.models.capabilities import is_a
@@ -33,10 +33,10 @@ from ..journal import JournalError
 from ..plan.plan import Plan
 from ..results.config import RunConfig
 from ..results.folder import RunFolder
-from . import request_file
+from . import batch_files
+from .batch_files import WaveFiles
 from .batch_manager import BatchManager
 from .batch_provider import BatchProvider
-from .request_file import BatchRequestFile, Request
 
 log = logging.getLogger("jurygraph.batch")
 FOLDER = "batches"
@@ -59,16 +59,16 @@ class BatchPipeline(LivePipeline):
     ) -> None:
         super().__init__(folder.journal, config, counts, stop)
         assert plan.folder is not None
-        self._budget = make_budget(config, folder.journal, stop, discount=request_file.BATCH_DISCOUNT)
+        self._budget = make_budget(config, folder.journal, stop, discount=batch_files.BATCH_DISCOUNT)
         self._plan = plan
         self._run_folder = folder
         self._folder = plan.folder / FOLDER
-        self._limits = request_file.DEFAULT_LIMITS
+        self._limits = batch_files.DEFAULT_LIMITS
         self._failures: Counter[bytes] = Counter()
         self._unusable: set[bytes] = set()
         self._paid: set[bytes] = set()
         self._manager: BatchManager
-        self._wave: BatchRequestFile
+        self._wave: WaveFiles
 
     async def open(self) -> None:
         """Do nothing: what the provider has of this run is collected before the first pass."""
@@ -79,7 +79,16 @@ class BatchPipeline(LivePipeline):
         Args:
             judge_open_items: judges every item that has no verdict, as far as it gets with the replies that are there.
         """
-        self._manager = await self._make_manager()
+        self._manager = BatchManager(
+            folder=self._folder,
+            run=str(self._run_folder.manifest["run"]),
+            providers=await providers(self._plan),
+            journal=self._journal,
+            budget=self._budget,
+            counts=self._counts,
+            stop=self._stop,
+            limits=self._limits,
+        )
         try:
             await self._run_waves(judge_open_items)
         except self._manager.errors as error:
@@ -118,20 +127,8 @@ class BatchPipeline(LivePipeline):
                 break
             await run_until_stopped(self._stop, self._manager.wait())
 
-    async def _make_manager(self) -> BatchManager:
-        return BatchManager(
-            folder=self._folder,
-            run=str(self._run_folder.manifest["run"]),
-            providers=await providers(self._plan),
-            journal=self._journal,
-            budget=self._budget,
-            counts=self._counts,
-            stop=self._stop,
-            limits=self._limits,
-        )
-
     async def _pass(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
-        self._wave = BatchRequestFile(self._folder, self._manager.next_wave(), self._limits)
+        self._wave = WaveFiles(self._folder, self._manager.next_wave(), self._limits)
         self._budget.refused_by = ""
         try:
             with keep_steps_in(self._run_folder.steps_of_a_pass()):
@@ -174,7 +171,7 @@ class BatchPipeline(LivePipeline):
                     for custom_id in used:
                         self._manager.outcomes.forget(custom_id)
         self._circuit_breaker.record_success(call.model.label)
-        reply = replace(reply, usage=reply.usage.discounted(request_file.BATCH_DISCOUNT))
+        reply = replace(reply, usage=reply.usage.discounted(batch_files.BATCH_DISCOUNT))
         # No await since it was released from what is in flight: other calls would see too much budget left meanwhile.
         tokens = self._budget.estimate_tokens(call)
         self._charge(call, reply.usage, tokens, self._budget.estimate_cost(call, tokens))
@@ -219,26 +216,30 @@ class BatchPipeline(LivePipeline):
         if custom_id in self._wave:  # another agent has asked for the same meanwhile
             self._budget.release(tokens, cost)
             return
-        kind = provider_class(chat)
-        address, line = kind.address_of(chat), kind.line(custom_id, body)
+        provider = provider_class(chat)
         try:
-            self._wave.add(Request(address, str(body.get("model")), line, kind.file_bytes), tokens, cost)
+            self._wave.add(
+                provider.line(custom_id, body),
+                address=provider.address_of(chat),
+                model=str(body.get("model")),
+                most=provider.file_bytes,
+                tokens=tokens,
+                cost=cost,
+            )
         except OSError as error:
             self._stop.ask_for(error, self._folder)
             raise StoppedError(self._stop.explanation) from error
 
     def _count_failure(self, key: bytes, call: Call, error: ModelCallError) -> None:
         """Let the call be made again in a later wave, if that makes sense, and not for ever."""
-        if not error.retryable:
-            self._circuit_breaker.record_failure(call.model.label, error)
-            raise error
         self._failures[key] += 1
-        if self._failures[key] >= self._retry_policy.attempts:
-            self._give_up(call, error, self._failures[key])
-        log.info("request failed", extra={"model": call.model.label, "reason": str(error)})
-
-    def _give_up(self, call: Call, error: ModelCallError, attempts: int) -> NoReturn:
-        self._circuit_breaker.record_failure(call.model.label, error)
+        attempts, model = self._failures[key], call.model.label
+        if error.retryable and attempts < self._retry_policy.attempts:
+            log.info("request failed", extra={"model": model, "reason": str(error)})
+            return
+        self._circuit_breaker.record_failure(model, error)
+        if not error.retryable:
+            raise error
         problem = f"{error} (given up after {attempts} batches)"
         raise TransientCallError(problem, rate_limited=error.rate_limited) from error
 
@@ -269,15 +270,14 @@ def check_batch(plan: Plan) -> None:
 async def providers(plan: Plan) -> dict[str, BatchProvider]:
     """Return the batches of all models of a plan, by address."""
     loop = asyncio.get_running_loop()
-    named = {model for model in _chosen(plan) if isinstance(model, ModelSpec)}
-    found: dict[str, BatchProvider] = {}
-    for spec in named:
+    by_address: dict[str, BatchProvider] = {}
+    for spec in {model for model in _chosen(plan) if isinstance(model, ModelSpec)}:
         if spec.name.startswith(_PROVIDERS):
             model = await asyncio.to_thread(load, spec, loop)
             await hold_connections()
-            made = provider_class(model.chat)(model.chat)
-            found[made.address] = made
-    return found
+            provider = provider_class(model.chat)(model.chat)
+            by_address[provider.address] = provider
+    return by_address
 
 
 def provider_class(chat: BaseChatModel) -> type[BatchProvider]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, ClassVar
 
 from langchain_core.language_models import BaseChatModel
 
 from ...nodes.models.provider_errors import ProviderFault, ResponseError
-from .request_file import UNFINISHED, SubmittedBatch
+from .batch_files import SubmittedBatch
 
 log = logging.getLogger("jurygraph.batch")
 
@@ -23,8 +22,6 @@ WAITS = (1.0, 4.0, 16.0, 60.0)
 RETRIES = 5
 # Time limits of a request that carries many requests or results, and of any other.
 UPLOAD_SECONDS, SECONDS = 1800.0, 60.0
-NO_ANSWER = 408
-"""The status given to a request that the provider did not answer, which makes it retryable."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class BatchState:
         refused: why the provider did not begin it; empty where it did.
         over_limit: whether it was refused since too much is queued already.
         input_file: the provider's name for the file of requests, where there is one.
-        results: where the results are, for the provider that it came from.
+        results: by kind (``output``, ``errors``), what the provider's module reads those results from.
     """
 
     id: str
@@ -49,7 +46,7 @@ class BatchState:
     refused: str = ""
     over_limit: bool = False
     input_file: str = ""
-    results: Any = None
+    results: Mapping[str, Any] = field(default_factory=dict)
 
 
 class BatchProvider(ABC):
@@ -86,9 +83,33 @@ class BatchProvider(ABC):
                     raise
                 log.info("batch could not be made", extra={"reason": str(error), "wait_seconds": wait})
             await asyncio.sleep(wait)
-            if there := await self.find(path, sent, known):
-                return there
+            if batch := await self.find(path, sent, known):
+                return batch
         return await self.start(path, sent, input_file)
+
+    async def poll(self, name: str) -> BatchState | None:
+        """Return the state of a batch; None where there is no such batch any more."""
+        try:
+            return await self.state_of(name)
+        except self.errors as error:
+            if ProviderFault.of(error).status == 404:
+                return None
+            raise
+
+    async def collect(self, batch: BatchState, path: Path) -> list[Path]:
+        """Write the results of a batch that has ended beside its file of requests; those that are gone are left out.
+
+        Each line is an object with ``custom_id`` and either ``response`` (``status_code`` and ``body``) or ``error``.
+        """
+        files = []
+        for kind, source in batch.results.items():
+            to = path.with_suffix(f".{kind}.jsonl")
+            # A file that an earlier start wrote is whole: it gets this name only then.
+            if to.exists() or await self.fetch(batch.id, source, path, to):
+                files.append(to)
+        if not files:
+            log.warning("no results", extra={"batch": batch.id, "status": batch.status})
+        return files
 
     async def upload(self, path: Path) -> str:
         """Upload a file of requests where a batch is made of one, and return the provider's name for it."""
@@ -107,14 +128,18 @@ class BatchProvider(ABC):
         """Find the batch that was made of a file, if there is one; ``known`` batches are others."""
 
     @abstractmethod
-    async def poll(self, name: str) -> BatchState | None:
-        """Return the state of a batch; None where there is no such batch any more."""
+    async def state_of(self, name: str) -> BatchState:
+        """Ask for the state of a batch; an error with the status 404 where there is none."""
 
     @abstractmethod
-    async def collect(self, batch: BatchState, path: Path) -> list[Path]:
-        """Write the results of a batch that has ended beside its file of requests; those that are gone are left out.
+    async def fetch(self, name: str, source: Any, path: Path, to: Path) -> bool:
+        """Write results to a file, from their place in a ``BatchState``; return False where they are gone.
 
-        Each line is an object with ``custom_id`` and either ``response`` (``status_code`` and ``body``) or ``error``.
+        Args:
+            name: the provider's name for the batch.
+            source: what the batch's state has of these results.
+            path: the file of its requests.
+            to: the file to write.
         """
 
     @classmethod
@@ -140,25 +165,6 @@ class BatchProvider(ABC):
         raise ResponseError(f"Error code: {status} - {message}", status, {}, body)
 
 
-@contextmanager
-def written(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that gets its name once it is complete."""
-    unfinished = path.with_name(path.name + UNFINISHED)
-    with unfinished.open("wb") as file:
-        yield file
-    unfinished.replace(path)
-
-
 def may_pass(error: Exception) -> bool:
     """Tell whether another attempt may succeed after an error."""
     return ProviderFault.of(error).retryable
-
-
-def marks(sent: SubmittedBatch) -> Mapping[str, str]:
-    """Return what tells a batch from all others."""
-    return {"jurygraph_run": sent.run, "file": sent.file}
-
-
-def errors_of(providers: Sequence[BatchProvider]) -> tuple[type[Exception], ...]:
-    """Return the errors that any of these providers raises."""
-    return tuple({kind for provider in providers for kind in provider.errors})

@@ -14,8 +14,9 @@ from google.genai.errors import APIError
 from langchain_core.language_models import BaseChatModel
 
 from ...state.errors import UsageError
-from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState, log, written
-from .request_file import SubmittedBatch, custom_ids, requests_in
+from ..storage.private_files import whole_file
+from .batch_files import UNFINISHED, SubmittedBatch, custom_ids, requests_in
+from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState
 
 
 class GeminiBatches(BatchProvider):
@@ -56,24 +57,16 @@ class GeminiBatches(BatchProvider):
                 return _state(job)
         return None
 
-    async def poll(self, name: str) -> BatchState | None:
-        """Return the state of a batch; None where there is no such batch any more."""
+    async def state_of(self, name: str) -> BatchState:
+        """Ask for the state of a batch; its replies come with it."""
         config = types.GetBatchJobConfig(http_options=_options(seconds=UPLOAD_SECONDS))
-        try:
-            return _state(await self._batches.get(name=name, config=config))
-        except APIError as error:
-            if error.code == 404:
-                return None
-            raise
+        return _state(await self._batches.get(name=name, config=config))
 
-    async def collect(self, batch: BatchState, path: Path) -> list[Path]:
-        """Write the replies to a file; a batch that was cut off has none."""
-        to = path.with_suffix(".output.jsonl")
-        if not batch.results:
-            log.warning("no results", extra={"batch": batch.id, "status": batch.status})
-            return []
-        await asyncio.to_thread(_write, to, path, batch.results)
-        return [to]
+    async def fetch(self, name: str, source: Any, path: Path, to: Path) -> bool:
+        """Write the replies that came with the batch's state to a file; a batch that was cut off has none."""
+        if source:
+            await asyncio.to_thread(_write, to, path, source)
+        return bool(source)
 
 
 def _client(chat: BaseChatModel) -> Client:
@@ -85,18 +78,18 @@ def _client(chat: BaseChatModel) -> Client:
 def _inlined(path: Path) -> list[types.InlinedRequest]:
     return [
         types.InlinedRequest.model_validate_json(
-            orjson.dumps({**one["body"], "metadata": {"custom_id": one["custom_id"]}})
+            orjson.dumps({**request["body"], "metadata": {"custom_id": request["custom_id"]}})
         )
-        for one in requests_in(path)
+        for request in requests_in(path)
     ]
 
 
-def _write(to: Path, path: Path, found: list[types.InlinedResponse]) -> None:
+def _write(to: Path, path: Path, responses: list[types.InlinedResponse]) -> None:
     # Replies come in the order of the requests, also where the metadata of these is not given back.
-    asked = custom_ids(path) if path.exists() else [""] * len(found)
-    with written(to) as file:
-        for custom_id, one in zip(asked, found, strict=False):
-            line = {"custom_id": (one.metadata or {}).get("custom_id", custom_id), **_outcome(one)}
+    asked = custom_ids(path) or [""] * len(responses)
+    with whole_file(to, UNFINISHED) as file:
+        for custom_id, response in zip(asked, responses, strict=False):
+            line = {"custom_id": (response.metadata or {}).get("custom_id", custom_id), **_outcome(response)}
             file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
 
@@ -112,13 +105,13 @@ def _options(attempts: int = RETRIES, seconds: float = SECONDS) -> types.HttpOpt
 def _state(job: types.BatchJob) -> BatchState:
     state = job.state.name if job.state else "unknown"
     # The client leaves the reason out of what the API tells about a batch.
-    said = (job.error.message if job.error else None) or f"{state}, and its client tells no reason"
+    reason = (job.error.message if job.error else None) or f"{state}, and its client tells no reason"
     return BatchState(
         job.name or "",
         state,
         ended=job.done or state == "JOB_STATE_PARTIALLY_SUCCEEDED",
-        refused=said if state == "JOB_STATE_FAILED" else "",
-        results=job.dest.inlined_responses if job.dest else None,
+        refused=reason if state == "JOB_STATE_FAILED" else "",
+        results={"output": job.dest.inlined_responses if job.dest else None},
     )
 
 
@@ -126,12 +119,12 @@ _STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 14: 503, 16: 401}
 """From the number of an error (as in gRPC) to the status that a live call would have had; of all others, 500."""
 
 
-def _outcome(one: types.InlinedResponse) -> dict[str, Any]:
-    if one.response is not None:
-        body = one.response.model_dump(mode="json", exclude_none=True)
+def _outcome(reply: types.InlinedResponse) -> dict[str, Any]:
+    if reply.response is not None:
+        body = reply.response.model_dump(mode="json", exclude_none=True)
         return {"response": {"status_code": 200, "body": body}}
-    if one.error is None:
+    if reply.error is None:
         return {"error": {"message": "it has no reply"}}
-    code = one.error.code or 0
+    code = reply.error.code or 0
     status = code if code >= 100 else _STATUS.get(code, 500)
-    return {"response": {"status_code": status, "body": {"error": {"message": one.error.message}}}}
+    return {"response": {"status_code": status, "body": {"error": {"message": reply.error.message}}}}

@@ -12,8 +12,8 @@ from openai import AsyncOpenAI, NotFoundError, OpenAIError
 from openai.types import Batch
 
 from ...nodes.models.openai_fast import FastChatOpenAI, completion
-from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState, log, marks
-from .request_file import SubmittedBatch
+from .batch_files import UNFINISHED, SubmittedBatch
+from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState, log
 
 ENDPOINT: Final = "/v1/chat/completions"
 ENDED = {"completed", "expired", "cancelled", "failed"}
@@ -51,37 +51,27 @@ class OpenAIBatches(BatchProvider):
                 input_file_id=input_file,
                 endpoint=ENDPOINT,
                 completion_window="24h",
-                metadata=dict(marks(sent)),
+                metadata=_marks(sent),
             )
         )
 
     async def find(self, path: Path, sent: SubmittedBatch, known: Collection[str]) -> BatchState | None:
         """Find the batch with these marks."""
-        wanted = marks(sent).items()
         # Pages of 100, the most that the API gives; iterating asks for the further pages.
         async for batch in self._client.batches.list(limit=100):
-            if wanted <= (batch.metadata or {}).items() and batch.id not in known:
+            if _marks(sent).items() <= (batch.metadata or {}).items() and batch.id not in known:
                 return _state(batch)
         return None
 
-    async def poll(self, name: str) -> BatchState | None:
-        """Return the state of a batch; None where there is no such batch any more."""
-        try:
-            return _state(await self._client.batches.retrieve(name))
-        except NotFoundError:
-            return None
+    async def state_of(self, name: str) -> BatchState:
+        """Ask for the state of a batch."""
+        return _state(await self._client.batches.retrieve(name))
 
-    async def collect(self, batch: BatchState, path: Path) -> list[Path]:
-        """Download the files of results and of errors."""
-        found = []
-        for kind, name in batch.results.items():
-            to = path.with_suffix(f".{kind}.jsonl")
-            # A file that an earlier start downloaded is whole: it gets this name only then.
-            if to.exists() or await self.download(name, to):
-                found.append(to)
-            else:
-                log.warning("file gone", extra={"batch": batch.id, "file": name})
-        return found
+    async def fetch(self, name: str, source: Any, path: Path, to: Path) -> bool:
+        """Download a file of results or of errors; ``source`` is its name."""
+        if not (is_there := await self.download(source, to)):
+            log.warning("file gone", extra={"batch": name, "file": source})
+        return is_there
 
     async def download(self, name: str, path: Path) -> bool:
         """Download one of the provider's files; return False where it is gone.
@@ -89,12 +79,11 @@ class OpenAIBatches(BatchProvider):
         Raises:
             OSError: it cannot be written.
         """
-        unfinished = path.with_name(path.name + ".part")
+        unfinished = path.with_name(path.name + UNFINISHED)
         try:
             async with self._slow.files.with_streaming_response.content(name) as response:
                 await response.stream_to_file(unfinished)
         except NotFoundError:
-            unfinished.unlink(missing_ok=True)
             return False
         unfinished.replace(path)
         return True
@@ -117,17 +106,22 @@ def _client(chat: BaseChatModel) -> AsyncOpenAI:
     return client
 
 
+def _marks(sent: SubmittedBatch) -> dict[str, str]:
+    """Return what tells a batch from all others."""
+    return {"jurygraph_run": sent.run, "file": sent.file}
+
+
 def _state(batch: Batch) -> BatchState:
     counts, files = batch.request_counts, {"output": batch.output_file_id, "errors": batch.error_file_id}
     problems = (batch.errors.data if batch.errors else None) or []
-    said = "; ".join(one.message or one.code or "" for one in problems)
+    reason = "; ".join(problem.message or problem.code or "" for problem in problems)
     return BatchState(
         batch.id,
         batch.status,
         ended=batch.status in ENDED,
         requests_done=counts.completed + counts.failed if counts else None,
-        refused=(said or "no reason given") if batch.status == "failed" else "",
-        over_limit=any(one.code == TOO_MANY_TOKENS for one in problems),
+        refused=(reason or "no reason given") if batch.status == "failed" else "",
+        over_limit=any(problem.code == TOO_MANY_TOKENS for problem in problems),
         input_file=batch.input_file_id,
         results={kind: name for kind, name in files.items() if name},
     )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import inf
 
@@ -18,28 +21,6 @@ TOKENS_PER_CHARACTER = 0.25
 
 TOKENS_PER_REPLY = 200
 """Estimates the tokens of a reply until the first one has come."""
-
-
-@dataclass
-class _Estimate:
-    """Adds up what calls are estimated to take."""
-
-    calls: float = 0
-    tokens: float = 0.0
-    cost: float = 0.0
-
-    def add(self, other: _Estimate) -> None:
-        self.calls += other.calls
-        self.tokens += other.tokens
-        self.cost += other.cost
-
-    def remove(self, other: _Estimate) -> None:
-        self.calls -= other.calls
-        self.tokens -= other.tokens
-        self.cost -= other.cost
-
-    def amounts(self) -> Amounts:
-        return Amounts(self.calls, self.tokens, self.cost)
 
 
 @dataclass
@@ -75,6 +56,17 @@ def _characters(call: Call) -> int:
     return sum(len(str(message.content)) for message in call.messages)
 
 
+@dataclass
+class Begun:
+    """An item that has begun, and how many calls it may still ask for."""
+
+    calls_left: int
+
+
+begun_item: ContextVar[Begun | None] = ContextVar("begun_item", default=None)
+"""The item that a call is made for; tasks that are started inside inherit it."""
+
+
 class BudgetTracker:
     """Keeps a run within its limits; a call in flight counts as what it is estimated to take.
 
@@ -101,12 +93,52 @@ class BudgetTracker:
         )
         self._discount = discount
         self._stop = stop
-        self._tokens: float
-        self._calls, self._tokens, self._cost = spent.usage.calls, spent.usage.tokens, spent.known_cost
+        self._spent = Amounts(spent.usage.calls, spent.usage.tokens, spent.known_cost)
         self._unpriced, self._uncounted = spent.unpriced, spent.uncounted
-        self._in_flight = _Estimate()
+        self._in_flight = Amounts()
         self._released = asyncio.Event()
         self._observed = _Observed()
+        self._door = asyncio.Lock()
+        self._items, self._promised = 0, 0
+
+    @asynccontextmanager
+    async def room_for(self, calls: int) -> AsyncIterator[None]:
+        """Hold room for an item that takes so many calls at most, once those that have begun leave it.
+
+        So that a budget pays for verdicts and not for the first calls of many. An item alone begins in any case: its
+        calls may be fewer, or in the journal already.
+        """
+        async with self._door:
+            while self._items and not self._stop.is_asked and self._is_short_for(calls):
+                await self._released.wait()
+            item = Begun(calls)
+            self._items, self._promised = self._items + 1, self._promised + calls
+        token = begun_item.set(item)
+        try:
+            yield
+        finally:
+            begun_item.reset(token)
+            self._items, self._promised = self._items - 1, self._promised - item.calls_left
+            item.calls_left = 0
+            self._wake()
+
+    def _is_short_for(self, calls: int) -> bool:
+        calls += self._promised
+        known = self._spent.plus(self._in_flight)
+        # Before the first call, nobody knows how many tokens one takes.
+        each = (
+            Amounts(1, known.tokens / known.calls, known.cost / known.calls)
+            if known.calls
+            else Amounts(1, inf, inf)
+        )
+        return bool(self._exceeded_limit(Amounts(*(calls * amount for amount in each)), self._in_flight))
+
+    def count_off(self) -> None:
+        """Count a call of the item at hand as answered or reserved."""
+        item = begun_item.get()
+        if item is not None and item.calls_left:
+            item.calls_left -= 1
+            self._promised -= 1
 
     def estimate_tokens(self, call: Call) -> int:
         """Estimate how many tokens a call takes, input and output."""
@@ -122,33 +154,35 @@ class BudgetTracker:
             StoppedError: there is not enough left, which ends the run.
         """
         cost = self.estimate_cost(call, tokens)
-        await self._reserve(_Estimate(1, tokens, cost))
+        await self._reserve(Amounts(1, tokens, cost))
         return cost
 
     async def reserve_again(self, tokens: float, cost: float) -> None:
-        """Reserve the same for a further attempt at a call, where the one before counts as spent.
+        """Reserve the same for a further attempt at a call, after one that was counted as spent.
 
         Raises:
             StoppedError: there is not enough left, which ends the run.
         """
-        wanted = _Estimate(1, tokens, cost)
+        wanted = Amounts(1, tokens, cost)
         self.release(tokens, cost)
         try:
             await self._reserve(wanted)
         except BaseException:
             # Whoever reserved it will release it.
-            self._in_flight.add(wanted)
+            self._in_flight = self._in_flight.plus(wanted)
             raise
 
-    async def _reserve(self, wanted: _Estimate) -> None:
+    async def _reserve(self, wanted: Amounts) -> None:
         while self._exceeded_limit(wanted, self._in_flight):
             # Too much even if the calls in flight took nothing: waiting cannot help.
-            if limit := self._exceeded_limit(wanted, _Estimate()):
+            if limit := self._exceeded_limit(wanted, Amounts()):
                 self._stop_at(limit)
                 break
             await self._released.wait()
         self._stop.check()
-        self._in_flight.add(wanted)
+        self._in_flight = self._in_flight.plus(wanted)
+        if self._in_flight.calls == 1:
+            self._wake()  # Who waits in ``room_for`` learns what a call takes.
 
     def _stop_at(self, limit: str) -> None:
         self._stop.ask("budget", f"the budget is reached: at most {limit}")
@@ -156,7 +190,7 @@ class BudgetTracker:
     async def try_reserve(self, call: Call, tokens: int) -> float | None:
         """Do as ``reserve``, but return ``None`` in place of waiting for calls in flight."""
         cost = self.estimate_cost(call, tokens)
-        limit = self._exceeded_limit(_Estimate(1, tokens, cost), self._in_flight)
+        limit = self._exceeded_limit(Amounts(1, tokens, cost), self._in_flight)
         if limit:
             self.refused_by = limit
             return None
@@ -168,11 +202,11 @@ class BudgetTracker:
 
     def add_in_flight(self, calls: int, tokens: float, cost: float) -> None:
         """Count calls as in flight, whatever the limits say; negative numbers take them off again."""
-        self._in_flight.add(_Estimate(calls, tokens, cost))
+        self._in_flight = self._in_flight.plus(Amounts(calls, tokens, cost))
 
     def release(self, tokens: float, cost: float) -> None:
         """Give back what was reserved for a call that is no longer in flight."""
-        self._in_flight.add(_Estimate(-1, -tokens, -cost))
+        self._in_flight = self._in_flight.minus(Amounts(1, tokens, cost))
         self._wake()
 
     def _wake(self) -> None:
@@ -182,10 +216,9 @@ class BudgetTracker:
 
     def charge(self, call: Call, usage: Usage, tokens: float, cost: float) -> None:
         """Count what a call really took, or was estimated to take where the provider does not say or says nonsense."""
-        self._calls += usage.calls
-        self._tokens += usage.tokens if usage.tokens > 0 else tokens
-        is_known = usage.cost_usd is not None and usage.cost_usd >= 0
-        self._cost += (usage.cost_usd or 0.0) if is_known else cost
+        known_cost = usage.cost_usd is not None and usage.cost_usd >= 0
+        took = (usage.tokens if usage.tokens > 0 else tokens, (usage.cost_usd or 0.0) if known_cost else cost)
+        self._spent = self._spent.plus(Amounts(usage.calls, *took))
         self._observed.add(call, usage)
 
     def give_up(self, call: Call) -> Usage:
@@ -194,9 +227,12 @@ class BudgetTracker:
         prompt = self.estimate_tokens(call) - output
         cost = prices.cost_usd(call.model.label, prompt, 0, output)
         expected = Usage(calls=1, input_tokens=prompt, output_tokens=output, cost_usd=cost)
-        self._calls, self._tokens = self._calls + 1, self._tokens + expected.tokens
-        self._cost += cost or 0.0
+        self._spent = self._spent.plus(Amounts(1, expected.tokens, cost or 0.0))
         return expected
+
+    def count_refused(self) -> None:
+        """Count a request that the provider answered with an error: it is a request, but nobody pays for tokens."""
+        self._spent = self._spent.plus(Amounts(1))
 
     def estimate_cost(self, call: Call, tokens: int) -> float:
         if self._config.max_cost is None:
@@ -206,16 +242,12 @@ class BudgetTracker:
         cost = prices.cost_usd(call.model.label, tokens - output, 0, output) or 0.0
         return self._discount * cost
 
-    def _exceeded_limit(self, wanted: _Estimate, in_flight: _Estimate) -> str:
+    def _exceeded_limit(self, wanted: Amounts, in_flight: Amounts) -> str:
         """Name the limit that one more call would exceed, in words; empty if there is none."""
-        allowed = self._allowed
-        if self._calls + in_flight.calls + wanted.calls > allowed.calls:
-            return self._named("calls")
-        if self._tokens + in_flight.tokens + (1 + self._uncounted) * wanted.tokens > allowed.tokens:
-            return self._named("tokens")
-        if self._cost + in_flight.cost + (1 + self._unpriced) * wanted.cost > allowed.cost:
-            return self._named("cost")
-        return ""
+        tokens, cost = (1 + self._uncounted) * wanted.tokens, (1 + self._unpriced) * wanted.cost
+        needed = self._spent.plus(in_flight).plus(Amounts(wanted.calls, tokens, cost))
+        limits = zip(Amounts._fields, needed, self._allowed, strict=True)
+        return next((self._named(limit) for limit, need, allowed in limits if need > allowed), "")
 
     def _named(self, limit: str) -> str:
         most = getattr(self._config, f"max_{limit}")
@@ -236,73 +268,63 @@ class SharedBudget(BudgetTracker):
         super().__init__(config, Spent(NO_USAGE), stop, discount)
         self._limits, self._allowed = self._allowed, Amounts()
         self._journal = journal
-        self._waiting = _Estimate()
+        self._waiting = Amounts()
         self._reached = ""
         self._asking: asyncio.Task[None] | None = None
 
-    async def _reserve(self, wanted: _Estimate) -> None:
+    async def _reserve(self, wanted: Amounts) -> None:
         if self._is_short_of(wanted):
-            self._waiting.add(wanted)
+            self._waiting = self._waiting.plus(wanted)
             try:
-                await self._wait_for(wanted)
+                while self._is_short_of(wanted) and not self._stop.is_asked:
+                    released = self._released
+                    self._ask(wanted)
+                    await released.wait()
+                    if self._reached:
+                        self._stop_at(self._named(self._reached))
             finally:
-                self._waiting.remove(wanted)
+                self._waiting = self._waiting.minus(wanted)
         self._stop.check()
-        self._in_flight.add(wanted)
-
-    async def _wait_for(self, wanted: _Estimate) -> None:
-        while self._is_short_of(wanted) and not self._stop.is_asked:
-            released = self._released
-            self._ask(wanted)
-            await released.wait()
-            if self._reached:
-                self._stop_at(self._named(self._reached))
+        self._in_flight = self._in_flight.plus(wanted)
 
     async def try_reserve(self, call: Call, tokens: int) -> float | None:
-        wanted = _Estimate(1, tokens, self.estimate_cost(call, tokens))
+        wanted = Amounts(1, tokens, self.estimate_cost(call, tokens))
         if self._is_short_of(wanted):
-            self._waiting.add(wanted)
+            self._waiting = self._waiting.plus(wanted)
             await asyncio.wait({self._ask(wanted)})
-            self._waiting.remove(wanted)
+            self._waiting = self._waiting.minus(wanted)
         return await super().try_reserve(call, tokens)
 
     def give_back(self) -> None:
         """Give back what this process does not need, since another one waits for it."""
-        if self._allowed != self._used():
-            self._ask(_Estimate())
+        if self._allowed != self._spent.plus(self._in_flight):
+            self._ask(Amounts())
 
-    def _is_short_of(self, wanted: _Estimate) -> bool:
+    def _is_short_for(self, calls: int) -> bool:
+        return False  # What all processes may still use, the journal alone knows.
+
+    def _is_short_of(self, wanted: Amounts) -> bool:
         return not self._journal.holds_grant() or bool(self._exceeded_limit(wanted, self._in_flight))
 
-    def _used(self) -> Amounts:
-        spent, in_flight = self._spent(), self._in_flight
-        return Amounts(
-            spent.calls + in_flight.calls, spent.tokens + in_flight.tokens, spent.cost + in_flight.cost
-        )
-
-    def _spent(self) -> Amounts:
-        return Amounts(self._calls, self._tokens, self._cost)
-
-    def _ask(self, one: _Estimate) -> asyncio.Task[None]:
+    def _ask(self, wanted: Amounts) -> asyncio.Task[None]:
         """Ask for more, unless that is under way or was in vain a moment ago."""
         if self._asking is None:
-            self._asking = asyncio.create_task(self._request(one))
+            self._asking = asyncio.create_task(self._request(wanted))
         return self._asking
 
-    async def _request(self, one: _Estimate) -> None:
+    async def _request(self, wanted: Amounts) -> None:
         # Other calls that want to begin now get among the waiting ones first.
         await asyncio.sleep(0)
-        in_flight, waiting = self._in_flight.amounts(), self._waiting.amounts()
-        asked = GrantRequest(self._limits, self._spent(), in_flight, waiting, one.amounts())
+        asked = GrantRequest(self._limits, self._spent, self._in_flight, self._waiting, wanted)
         # Until there is an answer nothing more begins: what is not asked for may be given to others.
-        self._allowed = self._used()
+        self._allowed = self._spent.plus(self._in_flight)
         try:
             granted = await self._journal.grant(asked)
         except JournalError as error:
             self._stop.ask("journal", str(error))
         else:
             self._allowed, self._reached = granted.allowed, granted.reached
-        if self._is_short_of(one):
+        if self._is_short_of(wanted):
             asyncio.get_running_loop().call_later(_ASK_AGAIN_SECONDS, self._may_ask)
             self._wake()
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import urandom
@@ -19,8 +20,7 @@ from ...nodes.models.call import SIZE, Call, Reply, Send, UnreadResponseError, f
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.provider_errors import ProviderFault
 from ...nodes.models.rate_limiter import RateLimiter
-from ...nodes.models.retry import call_with_retry, with_timeout
-from ...nodes.models.send import CallMiddleware
+from ...nodes.models.send import CallMiddleware, call_with_retry, with_timeout
 from ...state.errors import ModelCallError, StoppedError, UsageError
 from ...state.usage import Usage
 from ..journal import Entry, Journal, JournalError, Notice, records
@@ -51,6 +51,10 @@ class CallPipeline(CallMiddleware):
     async def run_passes(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
         """Have all items judged; where replies take long, in several passes over those that are still open."""
         await judge_open_items()
+
+    def room_for(self, calls: int) -> AbstractAsyncContextManager[None]:
+        """Hold room for an item that takes so many calls at most, before it begins."""
+        return nullcontext()
 
     def repeat_mark(self, key: Key) -> int:
         """Return the number that marks the calls of a verdict, so that repeats get replies of their own."""
@@ -92,6 +96,10 @@ class LivePipeline(CallPipeline):
         self._stop_is_known = False
         journal.listen(self._on_notice)
 
+    def room_for(self, calls: int) -> AbstractAsyncContextManager[None]:
+        # A pass of batches has each item ask for its next call, and no item waits for another.
+        return nullcontext() if self.needs_several_passes else self._budget.room_for(calls)
+
     async def open(self) -> None:
         """Refuse to go on while the provider has batches of this run: they are paid for, and not to be paid again."""
         if left := sum(not batch.settled for batch in await self._journal.batches()):
@@ -117,6 +125,7 @@ class LivePipeline(CallPipeline):
             task.add_done_callback(partial(self._ended, key))
         else:
             self._counts.served += 1
+            self._budget.count_off()
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -144,6 +153,7 @@ class LivePipeline(CallPipeline):
 
     def _from_journal(self, call: Call, kept: bytes) -> Reply:
         self._counts.served += 1
+        self._budget.count_off()
         reply = records.from_bytes(kept, call.model.label)
         # What the provider did not take then it will not take now: the next calls leave it out from the start.
         for parameter in reply.dropped:
@@ -158,12 +168,13 @@ class LivePipeline(CallPipeline):
         send_in_time = with_timeout(send, self._retry_policy.timeout)
         tokens = self._budget.estimate_tokens(call)
         cost = await self._budget.reserve(call, tokens)
+        self._budget.count_off()
 
         async def attempt(call: Call) -> Reply:
             try:
                 return await rate_limiter.run(partial(self._send_and_keep, key, call, send_in_time), tokens)
             except ModelCallError as error:
-                if error.retryable and error.may_be_billed:
+                if error.retryable and (error.may_be_billed or _is_answer(error)):
                     await self._budget.reserve_again(tokens, cost)
                 raise
 
@@ -203,6 +214,9 @@ class LivePipeline(CallPipeline):
             self._sent.discard(key)
             if error.may_be_billed:
                 await self._note_given_up(call)
+            elif _is_answer(error):
+                self._budget.count_refused()
+                self._counts.refused += 1
             if error.retryable:
                 # Not retried where the run is to end: the pause before the next attempt would only delay that.
                 self._stop.check()
@@ -282,6 +296,11 @@ class LivePipeline(CallPipeline):
         for problem in await asyncio.gather(*self._writing, return_exceptions=True):
             if isinstance(problem, JournalError):
                 self._stop.ask("journal", str(problem))
+
+
+def _is_answer(error: ModelCallError) -> bool:
+    """Tell whether the provider has answered the request with this error; else it was never reached."""
+    return ProviderFault.of(error).status is not None
 
 
 def journal_entry(call: Call, reply: Reply) -> Entry:

@@ -12,6 +12,7 @@ from ...graphs.base import Graph
 from ...graphs.judge_graph import heard_by
 from ...state.aspects import Aspect
 from ...state.errors import StoppedError
+from ...state.tasks import rubric_of_user
 from ...state.transcript import Turn, usage_of_turns
 from ...state.verdict import Verdict
 from ..datasets.items import CompareItem, Item, ScoreItem
@@ -73,7 +74,7 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
 
     # The first repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
     config: Any = {"metadata": {"repeat": repeat}} if repeat else None
-    with judgement_scope(key), heard_by(hear):
+    with judgement_scope(key), heard_by(hear), rubric_of_user(aspect):
         try:
             task = item.task(aspect) if isinstance(item, ScoreItem) and aspect else _comparison(item)
             states: Any = graph.astream({"task": task.model_dump(mode="json")}, config, stream_mode="values")

@@ -113,7 +113,14 @@ class _TracedCalls(CallMiddleware):
                 try:
                     return await send(call)
                 except BaseException as error:  # also a time-out, which is a cancellation here
-                    span.add_event("attempt failed", _failed_attempt(attempts, error))
+                    about: dict[str, AttributeValue] = {
+                        "jurygraph.attempt": attempts,
+                        "error.type": type(error).__name__,
+                        "error.message": log_text(str(error)),
+                    }
+                    if isinstance(error, ModelCallError):
+                        about["jurygraph.retryable"] = error.retryable
+                    span.add_event("attempt failed", about)
                     raise
 
             reply = await self._around(call, attempt)
@@ -131,17 +138,6 @@ class _TracedCalls(CallMiddleware):
 
     def invalidate(self, calls: Sequence[Call]) -> None:
         self._around.invalidate(calls)
-
-
-def _failed_attempt(number: int, error: BaseException) -> dict[str, AttributeValue]:
-    about: dict[str, AttributeValue] = {
-        "jurygraph.attempt": number,
-        "error.type": type(error).__name__,
-        "error.message": log_text(str(error)),
-    }
-    if isinstance(error, ModelCallError):
-        about["jurygraph.retryable"] = error.retryable
-    return about
 
 
 def _set(span: Span, about: Mapping[str, Any]) -> None:
@@ -186,7 +182,7 @@ def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]
         "gen_ai.provider.name": provider,
         "gen_ai.request.model": model,
         "gen_ai.agent.name": str(call.metadata.get("agent", "")),
-        "gen_ai.output.type": "json" if call.schema is not None and call.model.takes_structure() else "text",
+        "gen_ai.output.type": "json" if call.schema is not None and call.model.form != "text" else "text",
     }
     for name in _PARAMETERS:
         if isinstance(value := given.get(name), int | float):
@@ -219,7 +215,10 @@ def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
         for message in messages
         if message.type != "system"
     ]
-    return {"gen_ai.system_instructions": _json(system), "gen_ai.input.messages": _json(others)}
+    return {
+        "gen_ai.system_instructions": orjson.dumps(system).decode(),
+        "gen_ai.input.messages": orjson.dumps(others).decode(),
+    }
 
 
 def _words_out(reply: Reply) -> dict[str, AttributeValue]:
@@ -227,13 +226,9 @@ def _words_out(reply: Reply) -> dict[str, AttributeValue]:
         {"role": "assistant", "parts": [_part(choice.text)], "finish_reason": _finish(choice)}
         for choice in (reply, *reply.others)
     ]
-    return {"gen_ai.output.messages": _json(choices)}
+    return {"gen_ai.output.messages": orjson.dumps(choices).decode()}
 
 
 def _part(text: str) -> dict[str, str]:
     # A model may write half of a surrogate pair, which cannot be encoded as UTF-8.
     return {"type": "text", "content": str(text).encode(errors="replace").decode()}
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()

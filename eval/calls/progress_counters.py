@@ -23,6 +23,7 @@ class ProgressCounters:
         served: calls since the start that were answered without a request: by the journal, or by a like one in flight.
         made: requests since the start.
         given_up: of these, requests that were sent and have no reply; the provider may bill them.
+        refused: further requests since the start, which the provider answered with an error.
         phase: what a run over the provider's batches is doing; empty otherwise.
         waits: what is being waited for now.
     """
@@ -36,6 +37,7 @@ class ProgressCounters:
     served: int = 0
     made: int = 0
     given_up: int = 0
+    refused: int = 0
     phase: str = ""
     waits: Waits = field(default_factory=Waits)
 
@@ -65,6 +67,7 @@ class ProgressCounters:
             "calls": self.usage.calls,
             "made": self.made,
             "given_up": self.given_up,
+            "refused": self.refused,
             "served": self.served,
             "tokens": self.usage.tokens,
             "cost_usd": self.usage.cost_usd,

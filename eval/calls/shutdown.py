@@ -40,6 +40,11 @@ class StopSignal:
         """Ask the run to end since something could not be written."""
         self.ask("disk", f"{error.filename or where}: {error.strerror or error}")
 
+    def take_back(self) -> None:
+        """Take back that the run is to end: what it was for has ended, and what follows has a budget of its own."""
+        self.reason, self.explanation = None, ""
+        self._asked.clear()
+
     def at_once(self) -> None:
         """Ask the run to end without waiting for calls in flight."""
         self._at_once.set()

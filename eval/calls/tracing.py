@@ -105,37 +105,18 @@ def traces_sent() -> Iterator[None]:
     Raises:
         UsageError: the packages for it are not there, or the protocol is another one than HTTP.
     """
-    with _to_a_collector(), _to_langsmith():
-        yield
+    with ExitStack() as stack:
+        if _is_wanted() and not (exporting.get() or process_provider()):
+            provider = _provider()
+            stack.callback(_in_time, provider.shutdown)
+            stack.callback(exporting.reset, exporting.set(provider))
+        if langsmith_listens():
+            from langchain_core.tracers.langchain import wait_for_all_tracers
 
-
-@contextmanager
-def _to_a_collector() -> Iterator[None]:
-    if not _is_wanted() or exporting.get() or process_provider():
+            # Else the process would not end before all of the client's attempts have failed.
+            os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
+            stack.callback(_in_time, wait_for_all_tracers)
         yield
-        return
-    provider = _provider()
-    token = exporting.set(provider)
-    try:
-        yield
-    finally:
-        exporting.reset(token)
-        _in_time(provider.shutdown)
-
-
-@contextmanager
-def _to_langsmith() -> Iterator[None]:
-    if not langsmith_listens():
-        yield
-        return
-    # Else the process would not end before all of the client's attempts have failed.
-    os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
-    try:
-        yield
-    finally:
-        from langchain_core.tracers.langchain import wait_for_all_tracers
-
-        _in_time(wait_for_all_tracers)
 
 
 def _is_wanted() -> bool:
@@ -168,19 +149,15 @@ def _provider() -> SdkTracerProvider:
             "an OpenTelemetry endpoint is set, but the packages for it are not there: "
             'pip install "jurygraph[otel]", or set OTEL_TRACES_EXPORTER=none'
         ) from error
-    # `_to_a_collector` shuts it down within a limit of time; at exit it would be done without that limit.
-    provider = SdkTracerProvider(resource=Resource.create(_about_us()), shutdown_on_exit=False)
+    attributes = os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in attributes
+    about_us = {"service.version": version("jurygraph"), **({} if named else {"service.name": "jurygraph"})}
+    # `traces_sent` shuts it down within a limit of time; at exit it would be done without that limit.
+    provider = SdkTracerProvider(resource=Resource.create(about_us), shutdown_on_exit=False)
     # With None the SDK reads that variable itself.
     room = None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else ROOM
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), max_queue_size=room))
     return provider
-
-
-def _about_us() -> dict[str, str]:
-    named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
-        "OTEL_RESOURCE_ATTRIBUTES", ""
-    )
-    return {"service.version": version("jurygraph"), **({} if named else {"service.name": "jurygraph"})}
 
 
 def _in_time(send: Callable[[], None]) -> None:

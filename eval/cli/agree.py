@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,28 +82,26 @@ def agree(
     for grid in grids(results, repeats, f"{file.name}, {protocol}" if protocol else file.name):
         out.print(to_lines(grid, out.width))
     if flagged:
-        out.print(printable(str(flagged.note())), soft_wrap=True, markup=False)
+        out.print_line(printable(str(flagged.note())))
 
 
 def _gathered(file: Path, protocol: str | None, flagged: FlaggedItems | None) -> dict[str, RowsByAspect]:
     """Gather the rows of each protocol, in the order in which the protocols first appear."""
-    found: dict[str, RowsByAspect] = {}
-    called, rows = _rows(file)
-    for place, row in rows:
-        # Rows of a judge from elsewhere name no protocol: together they are the one without a name.
-        name = str(row.get("protocol") or "")
-        if name not in found:
-            found[name] = RowsByAspect(called)
+    called, numbered = _rows(file)
+    gathered: defaultdict[str, RowsByAspect] = defaultdict(lambda: RowsByAspect(called))
+    for place, row in numbered:
         left_out = flagged is not None and flagged.leaves_out(_item(row, place))
-        found[name].add(row, place, left_out=FLAGGED if left_out else None)
-    if not found:
+        # Rows of a judge from elsewhere name no protocol: together they are the one without a name.
+        rows = gathered[str(row.get("protocol") or "")]
+        rows.add(row, place, left_out=FLAGGED if left_out else None)
+    if not gathered:
         raise DataError(f"{file}: no rows")
     if protocol is None:
-        return found
-    if protocol not in found:
-        there = ", ".join(repr(name) for name in found if name) or "none"
-        raise UsageError(f"{file}: no rows of protocol {protocol!r}; it has {there}")
-    return {protocol: found[protocol]}
+        return gathered
+    if protocol not in gathered:
+        others = ", ".join(repr(name) for name in gathered if name) or "none"
+        raise UsageError(f"{file}: no rows of protocol {protocol!r}; it has {others}")
+    return {protocol: gathered[protocol]}
 
 
 def _flagged_items(file: Path) -> FlaggedItems:
@@ -112,12 +110,12 @@ def _flagged_items(file: Path) -> FlaggedItems:
     Raises:
         UsageError: rows without warnings, or a stream, which cannot be read a second time for its values.
     """
-    found = FlaggedItems(left_out=True)
+    flagged = FlaggedItems(left_out=True)
     if file.is_dir():
         _rows(file)  # refuses a folder without results
         for result in ResultsFile(file).read():
-            found.add(result.item, result.warnings)
-        return found
+            flagged.add(result.item, result.warnings)
+        return flagged
     if file.exists() and not file.is_file():
         raise UsageError(
             f"{file}: --without-flagged reads the rows twice: give a file, or the folder of a run"
@@ -129,8 +127,8 @@ def _flagged_items(file: Path) -> FlaggedItems:
                 f"{called} {place}: has no list of warnings, so --without-flagged cannot tell whether a text of its "
                 f"item states a verdict: give the folder of a run, or its {FILE}"
             )
-        found.add(_item(row, place), map(str, warnings))
-    return found
+        flagged.add(_item(row, place), map(str, warnings))
+    return flagged
 
 
 def _item(row: Mapping[str, Any], place: int) -> Hashable:
@@ -151,23 +149,19 @@ def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
 
 def _runs_below(folder: Path) -> str:
     """Write a hint that names the runs below a folder, such as those of a sweep's cells; empty if there are none."""
-    found = sorted({str(path.parent) for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE}")})
-    more = ", ..." if len(found) > 3 else ""
-    return f"; there are runs below it: {', '.join(found[:3])}{more}" if found else ""
+    runs = sorted({str(path.parent) for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE}")})
+    more = ", ..." if len(runs) > 3 else ""
+    return f"; there are runs below it: {', '.join(runs[:3])}{more}" if runs else ""
 
 
-def _check(file: Path, found: list[Agreement]) -> None:
-    if nothing_counts(found):
+def _check(file: Path, results: list[Agreement]) -> None:
+    if nothing_counts(results):
         # Every row was left out: the reasons usually show a field that is missing or misspelt.
         reasons: Counter[str] = Counter()
-        for one in found:
-            reasons.update(one.left_out)
+        for result in results:
+            reasons.update(result.left_out)
+        fields = "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"
         raise DataError(
             f"{file}: none of its {reasons.total():,} rows can be used: {listed(reasons)}; "
-            f"a row needs human, and score or winner (1, 2 or tie){_fields(file)}"
+            f"a row needs human, and score or winner (1, 2 or tie){fields}"
         )
-
-
-def _fields(file: Path) -> str:
-    """Name the fields of the first row, in case one is misspelt."""
-    return "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"

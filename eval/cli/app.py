@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
@@ -51,6 +52,21 @@ COMMANDS = {
         "Judge a dataset with every combination of some settings.",
         "debate --axis n=1,2 --data demo --limit 5 --out runs/sweep",
     ),
+    "versus": _Command(
+        _JUDGE,
+        "See whether a debate beats one judge on the same budget.",
+        "debate --data demo --aspect consistency --limit 12 --out runs/versus",
+    ),
+    "whatif": _Command(
+        _JUDGE,
+        "Judge a run's debates again without a turn.",
+        "runs/demo --drop critic:1",
+    ),
+    "redteam": _Command(
+        _JUDGE,
+        "See how a judge holds out against texts that judge themselves.",
+        "single --data demo --aspect consistency --limit 5 --out runs/redteam",
+    ),
     "merge": _Command(_JUDGE, "Put the shards of a run together.", "runs/demo --out runs/merged"),
     "measure": _Command(
         _JUDGE,
@@ -66,7 +82,7 @@ COMMANDS = {
     "show": _Command(_READ, "Print the debates on one item.", "runs/demo lighthouse-good"),
     "gate": _Command(
         _READ,
-        "Check a run's scores against limits and an earlier run, for CI.",
+        "Check a run against limits and an earlier run, for CI.",
         "runs/demo --fail-under coherence=2 --baseline runs/demo",
     ),
     "agree": _Command(_READ, "Compute agreement with humans from a file of scores.", "runs/demo"),
@@ -77,6 +93,9 @@ COMMANDS = {
     ),
     "protocols": _Command(_CATALOG, "List the protocols with their settings.", "", "listing"),
     "datasets": _Command(_CATALOG, "List the datasets that have a name, or describe one.", "demo", "listing"),
+    "new-protocol": _Command(
+        _CATALOG, "Write a protocol of your own to begin with.", "two_scorers --in mine", "new_protocol"
+    ),
     "graph": _Command(_CATALOG, "Draw a protocol's graph.", "debate", "listing"),
     "studio": _Command(_CATALOG, "Serve all protocols to LangGraph Studio.", "--config langgraph.json"),
     "journal": _Command(_ADMIN, "Show what a run's journal of calls holds, or delete from it.", "runs/demo"),
@@ -171,7 +190,7 @@ def main() -> NoReturn:
     """Run the program; an error that the user can fix is printed in one line, without a traceback."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _warning_printer()
             app(prog_name="jurygraph")
     except JurygraphError as error:
         _fail(str(error))
@@ -192,9 +211,16 @@ def _fail(message: str) -> NoReturn:
     sys.exit(BAD_USAGE)
 
 
-def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
-    """Print a warning in one line, without the place in the code that gave it."""
-    _tell("Warning: ", "yellow", str(message))
+def _warning_printer() -> Callable[..., None]:
+    """Print a warning in one line, without the place in the code that gave it, and once in a command."""
+    printed: set[str] = set()
+
+    def show(message: Warning | str, *_where: Any, **_more: Any) -> None:
+        if (text := str(message)) not in printed:
+            printed.add(text)
+            _tell("Warning: ", "yellow", text)
+
+    return show
 
 
 def _tell(what: str, style: str, message: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -17,8 +17,8 @@ from ...nodes.models import prices, resolver
 from ...nodes.models.call import Call, Reply, UnsupportedParameterError
 from ...nodes.models.capabilities import FORM_WORDS, LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
-from ...nodes.models.retry import RetryPolicy, call_with_retry, with_timeout
-from ...nodes.models.send import attempt
+from ...nodes.models.retry import RetryPolicy
+from ...nodes.models.send import attempt, call_with_retry, with_timeout
 from ...nodes.output_schemas import OutputSchema, ScoreSchema
 from ...state.errors import ModelCallError, ReplyError
 from ...state.settings import ModelSpec
@@ -35,24 +35,25 @@ ASK = (
     "The ferry leaves the harbour at noon.\n\n"
 )
 IN_JSON = "Answer in JSON: first `reasoning`, one short reason, then `score`, a number from 1 to 5."
-IN_WORDS = "Close with one line of this form, with your number from 1 to 5 in it:\nScore: <number>"
+IN_WORDS = "End with one line of this form, with your number from 1 to 5 in it:\nScore: <number>"
 COUNT = "Write the numbers from 1 to 500 as words, one a line, and nothing else."
 SHORT, PADDING = 16, 300
 """The limit in tokens at which a long reply must be cut off; lines of text that fill more than the shortest prompt that
 providers cache (1,024 tokens, with some models 2,048)."""
 
 
+class _Outcome(NamedTuple):
+    works: bool
+    words: str
+
+
 @dataclass
 class _Trial:
-    """Holds a model with what came of the calls to it."""
+    """Holds a model with what came of each check of it, and what the calls took."""
 
     model: LoadedModel
-    found: list[tuple[str, bool, str]] = field(default_factory=list)
+    outcomes: dict[str, _Outcome] = field(default_factory=dict)
     usage: Usage = NO_USAGE
-
-    def note(self, what: str, works: bool, words: str) -> None:
-        """Keep what was found out about one thing."""
-        self.found.append((what, works, words))
 
     async def ask(
         self,
@@ -74,7 +75,7 @@ class _Trial:
     @property
     def is_usable(self) -> bool:
         """Whether a score was read from a reply, in JSON or in words."""
-        return any(works for what, works, _ in self.found if what in ("JSON", "words"))
+        return any(self.outcomes[name].works for name in ("JSON", "words") if name in self.outcomes)
 
 
 def check_model(
@@ -101,109 +102,109 @@ async def _tried(spec: ModelSpec) -> _Trial:
     """Make all calls; a failure of the plainest one ends the trial, since all others would fail as well."""
     model = await asyncio.to_thread(resolver.load, spec, asyncio.get_running_loop())
     trial = _Trial(model.tuned(0.0 if spec.temperature is None else None, None))
-    for check in (_words, _json, _logprobs, _several, _length, _cache):
+    for name, check in CHECKS.items():
         try:
-            await check(trial)
+            trial.outcomes[name] = await check(trial)
         except UnsupportedParameterError as error:
-            trial.note(*_WITHOUT[error.parameter])
+            trial.outcomes[name] = _Outcome(False, _WITHOUT[error.parameter])
         except (ModelCallError, ReplyError) as error:
-            trial.note(check.__name__.strip("_"), False, str(error))
-            if check is _words and isinstance(error, ModelCallError):
+            trial.outcomes[name] = _Outcome(False, str(error))
+            if name == "words" and isinstance(error, ModelCallError):
                 break
-    _price(trial)
+    trial.outcomes["price"] = _price(trial)
     return trial
 
 
-async def _words(trial: _Trial) -> None:
+async def _words(trial: _Trial) -> _Outcome:
     _, score = read(FORM, await trial.ask(ASK + IN_WORDS))
-    trial.note("words", True, f"a score was read ({score:g})")
+    return _Outcome(True, f"a score was read ({score:g})")
 
 
-async def _json(trial: _Trial) -> None:
-    if not trial.model.takes_structure():
-        trial.note("JSON", False, "its client cannot ask for it: replies are asked for in words")
-        return
+async def _json(trial: _Trial) -> _Outcome:
+    if trial.model.form == "text":
+        return _Outcome(False, "its client cannot ask for it: replies are asked for in words")
     _, score = read(FORM, await trial.ask(ASK + IN_JSON, FORM))
-    form = trial.model.form
-    trial.note("JSON", form != "text", f"asked for as {FORM_WORDS[form]}; a score was read ({score:g})")
+    # The provider may have refused the form that was asked for first.
+    form = FORM_WORDS[trial.model.form]
+    return _Outcome(form != FORM_WORDS["text"], f"asked for as {form}; a score was read ({score:g})")
 
 
 _WITHOUT = {
-    LOGPROBS: ("log-probabilities", False, "not given: geval takes samples instead"),
-    SEVERAL: ("n", False, "not taken: each sample is a request of its own"),
+    LOGPROBS: "not given: geval takes samples instead",
+    SEVERAL: "not taken: each sample is a request of its own",
 }
 
 
-async def _logprobs(trial: _Trial) -> None:
+async def _logprobs(trial: _Trial) -> _Outcome:
     if not trial.model.gives(LOGPROBS):
-        trial.note(*_WITHOUT[LOGPROBS])
-        return
+        return _Outcome(False, _WITHOUT[LOGPROBS])
     reply = await trial.ask(ASK + IN_WORDS, parameters={LOGPROBS: True, "top_logprobs": 5})
-    told = (
-        "given: geval weights scores by them"
-        if reply.tokens
-        else "asked for and not given: geval takes samples"
-    )
-    trial.note("log-probabilities", bool(reply.tokens), told)
+    if reply.tokens:
+        return _Outcome(True, "given: geval weights scores by them")
+    return _Outcome(False, "asked for and not given: geval takes samples")
 
 
-async def _several(trial: _Trial) -> None:
+async def _several(trial: _Trial) -> _Outcome:
     if not trial.model.gives(SEVERAL):
-        trial.note(*_WITHOUT[SEVERAL])
-        return
+        return _Outcome(False, _WITHOUT[SEVERAL])
     reply = await trial.ask(ASK + IN_WORDS, parameters={SEVERAL: 2, "temperature": 1.0})
-    taken = len(reply.others) == 1
-    told = "several replies to one request" if taken else "ignored: each sample is a request of its own"
-    trial.note("n", taken, told)
+    if len(reply.others) == 1:
+        return _Outcome(True, "several replies to one request")
+    return _Outcome(False, "ignored: each sample is a request of its own")
 
 
-async def _length(trial: _Trial) -> None:
-    limited = trial.model.tuned(None, SHORT)
-    reply = await trial.ask(COUNT, model=limited)
+async def _length(trial: _Trial) -> _Outcome:
+    reply = await trial.ask(COUNT, model=trial.model.tuned(None, SHORT))
     if reply.cut_off:
-        trial.note("length limit", True, "a reply that is cut off is known as such")
-    else:
-        told = f"max_tokens={SHORT} was not kept, or not told: set a limit at the server"
-        trial.note("length limit", False, told)
+        return _Outcome(True, "a reply that is cut off is known as such")
+    return _Outcome(False, f"max_tokens={SHORT} was not kept, or not told: set a limit at the server")
 
 
-async def _cache(trial: _Trial) -> None:
+async def _cache(trial: _Trial) -> _Outcome:
     prefix = "\n".join(f"{line}. The ferry leaves the harbour at noon." for line in range(PADDING))
-    for _ in range(2):
-        form = FORM if trial.model.takes_structure() else None
+    form = FORM if trial.model.form != "text" else None
+    for _ in range(2):  # the first call fills the cache
         reply = await trial.ask(f"{prefix}\n\n{IN_WORDS}", form, repeated=(len(prefix),))
     cached, sent = reply.usage.cached_input_tokens, reply.usage.input_tokens
-    told = (
-        f"{cached:,} of {sent:,} tokens of a repeated prompt"
-        if cached
-        else "a repeated prompt was paid in full"
-    )
-    trial.note("prompt cache", cached > 0, told)
+    if cached:
+        return _Outcome(True, f"{cached:,} of {sent:,} tokens of a repeated prompt")
+    return _Outcome(False, "a repeated prompt was paid in full")
 
 
-def _price(trial: _Trial) -> None:
-    known = prices.is_priced(trial.model.label)
+CHECKS: Mapping[str, Callable[[_Trial], Awaitable[_Outcome]]] = {
+    "words": _words,
+    "JSON": _json,
+    "log-probabilities": _logprobs,
+    "n": _several,
+    "length limit": _length,
+    "prompt cache": _cache,
+}
+"""What is tried, by the name that the table has for it."""
+
+
+def _price(trial: _Trial) -> _Outcome:
+    if not prices.is_priced(trial.model.label):
+        return _Outcome(
+            False, "not known: give it with ?price_in=...&price_out=..., or --max-cost cannot be used"
+        )
     cost = trial.usage.cost_usd
-    if not known:
-        told = "not known: give it with ?price_in=...&price_out=..., or --max-cost cannot be used"
-    elif cost is None:
-        told = "known, but the replies do not say what they took: --max-cost counts estimates"
-    else:
-        told = f"known; this check took {trial.usage.calls} calls and ${cost:.4f}"
-    trial.note("price", known and cost is not None, told)
+    if cost is None:
+        return _Outcome(
+            False, "known, but the replies do not say what they took: --max-cost counts estimates"
+        )
+    return _Outcome(True, f"known; this check took {trial.usage.calls} calls and ${cost:.4f}")
 
 
 def _print(trial: _Trial) -> None:
+    out = console()
     table = Table("", "checked", "what was found", title=trial.model.label, title_justify="left")
-    for what, works, words in trial.found:
-        table.add_row("yes" if works else "no", what, Text(words, overflow="fold"))
-    console().print(table)
+    for name, outcome in trial.outcomes.items():
+        table.add_row("yes" if outcome.works else "no", name, Text(outcome.words, overflow="fold"))
+    out.print(table)
     for warning in trial.model.warnings:
-        console().print(Text(f"warning: {warning}"), soft_wrap=True)
+        out.print_line(f"warning: {warning}")
     if not trial.is_usable:
-        console().print(
-            Text("No judge can use this model: no score was read from its replies."), soft_wrap=True
-        )
+        out.print_line("No judge can use this model: no score was read from its replies.")
         return
-    form = FORM_WORDS[trial.model.form] if trial.model.takes_structure() else "words"
-    console().print(Text(f"Judges will ask this model for {form}."), soft_wrap=True)
+    form = FORM_WORDS[trial.model.form] if trial.model.form != "text" else "words"
+    out.print_line(f"Judges will ask this model for {form}.")

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from ...state.errors import UsageError
 from ..gates.gates import Gates, read_run
@@ -17,7 +15,7 @@ from ..gates.junit import write_junit
 from ..results.evaluation import Evaluation
 from ..tables.grid import printable
 from .option_sets import option, takes_options
-from .runtime import ALL_JUDGED, GATE_NOT_MET, GATES, console, exit_code, key_and_value, program
+from .runtime import ALL_JUDGED, GATE_NOT_MET, GATES, Output, console, exit_code, key_and_value, program
 
 gate_option = partial(option, panel=GATES)
 
@@ -79,16 +77,16 @@ def gate(
     end_with_gates(console(), gates, read_run(folder), chosen.junit)
 
 
-def end_with_gates(out: Console, gates: Gates, run: Evaluation, junit: Path | None) -> NoReturn:
+def end_with_gates(out: Output, gates: Gates, run: Evaluation, junit: Path | None) -> NoReturn:
     """Print a line for each gate, write the JUnit file, and exit; a stopped run is not held to its gates."""
     results = [] if run.stopped else gates.results(run)
     for result in results:
         style = {"met": "green", "not met": "bold red", "undecided": "yellow"}[result.status]
-        out.print(Text(printable(str(result)), style=style), soft_wrap=True)
+        out.print_line(printable(str(result)), style)
     if run.stopped and gates:
         out.print("gates are not checked: the run is not complete")
     if junit is not None:
         write_junit(junit, run, results, program())
-        out.print(f"JUnit: {junit}", soft_wrap=True)
+        out.print_line(f"JUnit: {junit}")
     met = all(result.passed for result in results)
     raise typer.Exit(exit_code(run.stopped, len(run.failed)) or (ALL_JUDGED if met else GATE_NOT_MET))

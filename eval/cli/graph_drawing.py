@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 from xml.etree import ElementTree
 
-from ...graphs.registry import find_protocol
+from ...graphs.given_graphs import compiled, name_of
+from ...graphs.registry import find_protocol, judge_of
 from ...state.errors import UsageError
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -77,7 +78,9 @@ def _in_lines(label: re.Match[str]) -> str:
 
 def _mermaid(protocol: str, config: dict[str, Any] | None) -> str:
     # With ``xray``, graphs inside the graph are drawn with their own nodes, not as one box each.
-    graph = find_protocol(protocol).graph.get_graph(xray=True)
+    judge = judge_of(protocol)
+    drawn_graph = find_protocol(judge).graph if isinstance(judge, str) else compiled(name_of(judge), judge)
+    graph = drawn_graph.get_graph(xray=True)
     drawn: str = graph.draw_mermaid(frontmatter_config=config)
     return drawn
 

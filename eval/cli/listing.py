@@ -21,7 +21,12 @@ from .runtime import console
 
 
 def graph(
-    protocol: Annotated[str, typer.Argument(metavar="PROTOCOL", help="A protocol's name (see `protocols`).")],
+    protocol: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROTOCOL", help="A protocol's name (see `protocols`), or a file: mine.py, mine.py:graph."
+        ),
+    ],
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write an SVG picture to this file.")
     ] = None,

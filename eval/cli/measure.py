@@ -46,7 +46,6 @@ def measure(
     """
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     sys.path.append(str(Path.cwd()))  # where the user's own module may be
-    out_console = console()
     dataset = chosen.dataset()
     assert dataset is not None  # data were named
     # Without a folder given, its name is made of the metrics', without their parameters after "?" and without colons.
@@ -59,8 +58,9 @@ def measure(
         or default_out([name.partition("?")[0].replace(":", ".") for name in names], chosen.data),
         replace=chosen.overwrite,
     )
-    print_evaluation(out_console, evaluation)
+    out = console()
+    print_evaluation(out, evaluation)
     for name, reasons in evaluation.manifest["left_out"].items():
         left_out = ", ".join(f"{count:,} items with {reason}" for reason, count in reasons.items())
-        out_console.print(f"{name}: left out {left_out}", soft_wrap=True)
+        out.print_line(f"{name}: left out {left_out}")
     raise typer.Exit(SOME_FAILED if evaluation.failed else ALL_JUDGED)

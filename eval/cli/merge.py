@@ -24,16 +24,12 @@ def merge(
     Exit codes: 0 all judged, 2 bad input, 3 something failed or is missing.
     """
     merged = merge_folders(folders, out)
-    out_console = console()
-    out_console.print(
-        f"{out}: {merged.judged:,} verdicts, {merged.failed:,} failed", soft_wrap=True, markup=False
-    )
+    output = console()
+    output.print_line(f"{out}: {merged.judged:,} verdicts, {merged.failed:,} failed")
     if merged.missing:
         which = ", ".join(map(str, merged.missing))
-        out_console.print(
-            f"missing: shard {which}; the run's command without --shard, with --out {out}, judges the rest",
-            soft_wrap=True,
-            markup=False,
+        output.print_line(
+            f"missing: shard {which}; the run's command without --shard, with --out {out}, judges the rest"
         )
     if merged.missing or merged.failed:
         raise typer.Exit(SOME_FAILED)

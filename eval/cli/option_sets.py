@@ -49,7 +49,7 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters
-        sets = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
+        sets = {name: its.annotation for name, its in own.items() if is_dataclass(its.annotation)}
         options = {name: list(_options(kind, without)) for name, kind in sets.items()}
         # Typer reads the signature, so the options must stand there as if they had been written out.
         parameters = [
@@ -61,14 +61,16 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
         @wraps(command)
         def with_options(**given: Any) -> None:
             values = {
-                name: {one.name: given.pop(one.name) for one in options[name] if one.name in given}
+                name: {
+                    option.name: given.pop(option.name) for option in options[name] if option.name in given
+                }
                 for name in sets
             }
             command(**given, **{name: _made(kind, values[name]) for name, kind in sets.items()})
 
         # Typer takes parameters from the signature and their types from the annotations: both have to agree.
         with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+        with_options.__annotations__ = {option.name: option.annotation for option in parameters}
         return with_options
 
     return decorate
@@ -77,19 +79,20 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
 def _options(kind: Any, without: Collection[str]) -> Iterator[inspect.Parameter]:
     """Yield the options of a set in the order of its fields, each followed by its old name."""
     hints = get_type_hints(kind)
-    for one in fields(kind):
-        if one.name not in without:
-            for name in filter(None, (one.name, one.metadata.get("old_name"))):
+    for declared in fields(kind):
+        if declared.name not in without:
+            of_field = hints[declared.name]
+            for name in filter(None, (declared.name, declared.metadata.get("old_name"))):
                 yield inspect.Parameter(
                     name,
                     inspect.Parameter.KEYWORD_ONLY,
-                    default=inspect.Parameter.empty if one.default is MISSING else one.default,
-                    annotation=Annotated[_kind(hints[one.name]), _declared(name, one, hints[one.name])],
+                    default=inspect.Parameter.empty if declared.default is MISSING else declared.default,
+                    annotation=Annotated[_kind(of_field), _typer_option(name, declared, of_field)],
                 )
 
 
-def _declared(name: str, one: Field[Any], kind: Any) -> Any:
-    about, takes_value, is_old = one.metadata, kind is not bool, name != one.name
+def _typer_option(name: str, declared: Field[Any], kind: Any) -> Any:
+    about, takes_value, is_old = declared.metadata, kind is not bool, name != declared.name
     lowest = about.get("min")
     # Numbers of ``RunConfig`` are above 0, where they may not be 0; "above 0" can be said of whole numbers alone.
     if "may_be_zero" in about:
@@ -120,7 +123,9 @@ def _kind(kind: Any) -> Any:
 def _made(kind: Any, values: Mapping[str, Any]) -> Any:
     """Make the set of the values; one that was given by its option's old name counts."""
     given = dict(values)
-    for one in fields(kind):
-        if (old := one.metadata.get("old_name")) in given and (value := given.pop(old)) != one.default:
-            given[one.name] = value
+    for declared in fields(kind):
+        if (old := declared.metadata.get("old_name")) in given and (
+            value := given.pop(old)
+        ) != declared.default:
+            given[declared.name] = value
     return kind(**given)

@@ -126,7 +126,7 @@ def _figures(counts: ProgressCounters, rate: float) -> Text:
         f"{rate:,.1f} calls/s",
         "cost unknown" if counts.usage.cost_usd is None else money(counts.usage.cost_usd),
         f"{_short(counts.usage.calls)} calls",
-        f"{_short(counts.usage.tokens)} tokens",
+        f"{counts.usage.shown_tokens(_short)} tokens",
         f"{_short(counts.served)} cached" if counts.served else None,
         f"{_short(counts.rounds)} rounds",
     )
@@ -177,12 +177,12 @@ class _LogEveryMinute:
     def _tell(self) -> None:
         rate = Rate(self._every)
         rate.of(self._counts.made)  # where the first minute begins: a rate needs two observations
-        told = ""
+        shown = ""
         while not self._over.wait(self._every):
             waiting = self._counts.waits.summary()
-            if self._console and waiting not in ("", told):
+            if self._console and waiting not in ("", shown):
                 self._console.print(Text(waiting), soft_wrap=True)
-            told = waiting
+            shown = waiting
             log.info(
                 "so far",
                 extra={

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
-from rich.text import Text
 
 from ...state.errors import UsageError
 from ..tables import Grid, to_lines
 from .option_sets import flag, option, takes_options
-from .runtime import check_confidence, console
+from .runtime import Output, check_confidence, console
 
 if TYPE_CHECKING:
     from ..analysis import Study
@@ -153,18 +151,18 @@ class _Writing:
         self._study, self._metric, self._names = study, metric, names
         self._written: list[str] = []
 
-    def show(self, out: Console, everything: bool) -> None:
+    def show(self, out: Output, everything: bool) -> None:
         """Print the answer and what makes it doubtful, the tables, then once the notes that hold for all tables."""
         from ..report.headline import answers, headline
         from ..report.labels import config_line, interval_note
         from ..report.summary_tables import summary, without_config
         from ..tables.grid import printable
 
-        out.print(Text(headline(self._study, self._metric), style="bold"), soft_wrap=True)
-        for answer in answers(self._study, self._metric):
-            out.print(Text(answer), soft_wrap=True)
+        out.print_line(headline(self._study, self._metric), "bold")
+        for answer in (*answers(self._study, self._metric, everything), *self._findings()):
+            out.print_line(answer)
         for note in self._study.notes:
-            out.print(Text(f"Warning: {printable(note)}", style="yellow"), soft_wrap=True)
+            out.print_line(f"Warning: {printable(note)}", "yellow")
         out.print()
         everything = everything or bool(self._names)
         tables = self._grids() if everything else summary(self._study, self._metric)
@@ -172,20 +170,26 @@ class _Writing:
             out.print(to_lines(without_config(grid), out.width))
             out.print()
         if not everything:
-            more = (
-                "--all or --html FILE adds intervals, pairwise differences, all correlations and diagnostics"
+            out.print_line(
+                "--all or --html FILE adds intervals, pairwise differences, all correlations and diagnostics",
+                "dim",
             )
-            out.print(Text(more, style="dim"), soft_wrap=True)
         for note in (
             interval_note(self._study),
             *self._study.leaderboard.notes,
             *self._study.comparison.notes,
             *self._study.matching.notes,
-            *map(config_line, self._study.judges),
+            *(config_line(self._study, judge) for judge in self._study.judges),
         ):
-            out.print(Text(note, style="dim"), soft_wrap=True)
+            out.print_line(note, "dim")
         for line in self._written:
-            out.print(line, soft_wrap=True, markup=False)
+            out.print_line(line)
+
+    def _findings(self) -> list[str]:
+        """Say whether debates pay, where the runs hold as dear judges who do not talk."""
+        from ..equal_budget.finding import findings_of
+
+        return [finding.sentence for finding in findings_of(self._study)]
 
     def _grids(self, full: bool = False) -> Iterator[Grid]:
         from ..report.sections import grids
@@ -228,9 +232,10 @@ class _Writing:
         for name, folder, suffix in (("--csv", csv, ".csv"), ("--figures", figures, ".svg")):
             if folder is not None:
                 _check_folder(name, folder, suffix)
-        there = {path.name for path in csv.glob("*.csv")} if csv else set()
-        known = {name for name in there if name.startswith(tuple(TABLES))}
-        if others := sorted(known - self._csv_files().keys()):
+        tables = (
+            {path.name for path in csv.glob("*.csv") if path.name.startswith(tuple(TABLES))} if csv else set()
+        )
+        if others := sorted(tables - self._csv_files().keys()):
             raise UsageError(
                 f"--csv {csv}: there are tables of another report, such as {others[0]}, which nobody could tell "
                 "from the new ones; choose another folder, or delete them"
@@ -265,7 +270,8 @@ class _Writing:
 
         debates = Debates(run_folders((folder, read_manifest(folder)) for folder in folders), most)
         title = f"jurygraph: {', '.join(folder.resolve().name for folder in folders)}"
-        size = write_page(compose(self._study, self._metric, title), debates, path)
+        page = compose(self._study, self._metric, title)
+        size = write_page(replace(page, answers=(*page.answers, *self._findings())), debates, path)
         shown = f"{len(debates):,}" if debates.note is None else f"{len(debates):,} of {debates.total:,}"
         charts = "" if find_spec("matplotlib") else '; no charts, for which: pip install "jurygraph[report]"'
         self._written.append(f"wrote {path}: {shown} verdicts, {decimal(size)}{charts}")
@@ -284,7 +290,7 @@ def _check_file(option: str, path: Path | None) -> None:
         return
     if path.is_dir():
         raise UsageError(f"{option} {path} is a folder; give the name of a file")
-    if (inside := next((each for each in path.parents if each.exists()), None)) and not inside.is_dir():
+    if (inside := next((parent for parent in path.parents if parent.exists()), None)) and not inside.is_dir():
         raise UsageError(f"{option} {path}: {inside} is a file, so that nothing can be written in it")
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.prompt import Prompt
 from rich.text import Text
 
@@ -37,7 +36,7 @@ from ..review.review_queue import (
     write_queue,
 )
 from .option_sets import flag, option, takes_options
-from .runtime import ALL_JUDGED, INTERRUPTED, SOME_FAILED, console, interruptible, program
+from .runtime import ALL_JUDGED, INTERRUPTED, SOME_FAILED, Output, console, interruptible, program
 from .show import item_view, shown_value, speaker
 
 LAST_TURNS, LONGEST_TURN = 6, 1200
@@ -152,18 +151,17 @@ def export_or_ask(
     how: Decide = "mean",
 ) -> int:
     """Write the questions of a run to a file, or ask them in the terminal; return the exit code."""
-    out, found = console(), find_questions(folder, rules)
-    if not found:
+    out, questions = console(), find_questions(folder, rules)
+    if not questions:
         out.print("nothing to review: no rule holds of any verdict")
     elif queue is not None:
-        write_queue(queue, found, blind)
+        write_queue(queue, questions, blind)
         again = f"{program()} review {folder} --answers {queue}"
-        out.print(
-            f"{len(found):,} questions in {queue}: fill in answer, reason and name, then {again}",
-            soft_wrap=True,
+        out.print_line(
+            f"{len(questions):,} questions in {queue}: fill in answer, reason and name, then {again}"
         )
     else:
-        return _dialogue(out, folder, found, name, how)
+        return _dialogue(out, folder, questions, name, how)
     return ALL_JUDGED
 
 
@@ -173,19 +171,19 @@ def _import(folder: Path, files: Sequence[Path], name: str, how: Decide) -> int:
     known = f", {len(read.answers) - added:,} of them known" if len(read.answers) > added else ""
     out.print(f"{len(read.answers):,} answers read{known}; {read.empty:,} rows are not filled in")
     for problem in read.problems:
-        out.print(Text(f"not taken: {problem}", style="red"), soft_wrap=True)
+        out.print_line(f"not taken: {problem}", "red")
     _print_summary(out, folder, how)
     return SOME_FAILED if read.problems else ALL_JUDGED
 
 
-def _dialogue(out: Console, folder: Path, found: Sequence[Question], name: str, how: Decide) -> int:
+def _dialogue(out: Output, folder: Path, questions: Sequence[Question], name: str, how: Decide) -> int:
     """Ask about each question that this person has not answered; what is answered is kept at once."""
     left = "quit; what is answered is kept, and the same command goes on"
     with interruptible(left):
         try:
             who = name or Prompt.ask("Your name", default=getpass.getuser(), console=out)
             known = kept_answers(folder)
-            todo = [question for question in found if who not in known.get(question.key, {})]
+            todo = [question for question in questions if who not in known.get(question.key, {})]
             done = 0
             for number, question in enumerate(todo, start=1):
                 _show(out, folder, question, f"{number} of {len(todo)}")
@@ -199,13 +197,13 @@ def _dialogue(out: Console, folder: Path, found: Sequence[Question], name: str, 
             out.print(f"\n{left}")
             return INTERRUPTED
     out.print(
-        f"{done:,} answered, {len(todo) - done:,} left for later, {len(found) - len(todo):,} answered before"
+        f"{done:,} answered, {len(todo) - done:,} left for later, {len(questions) - len(todo):,} answered before"
     )
     _print_summary(out, folder, how)
     return ALL_JUDGED
 
 
-def _show(out: Console, folder: Path, question: Question, number: str) -> None:
+def _show(out: Output, folder: Path, question: Question, number: str) -> None:
     result = question.result
     out.rule(Text(" · ".join(filter(None, (number, result.item, result.aspect, result.protocol)))))
     for part in item_view(question.item):
@@ -224,14 +222,14 @@ def _show(out: Console, folder: Path, question: Question, number: str) -> None:
         out.print(Text(f"Asked since {why}", style="yellow"))
 
 
-def _answer(out: Console, question: Question, who: str) -> RecordedAnswer | str:
+def _answer(out: Output, question: Question, who: str) -> RecordedAnswer | str:
     """Ask until the answer can be read; return it, or ``skip`` or ``quit``."""
     while True:
-        said = Prompt.ask(f"Your verdict ({wanted(question.task)}; skip; quit)", console=out).strip()
-        if said.lower() in ("skip", "quit"):
-            return said.lower()
+        typed = Prompt.ask(f"Your verdict ({wanted(question.task)}; skip; quit)", console=out).strip()
+        if typed.lower() in ("skip", "quit"):
+            return typed.lower()
         try:
-            answer = read_answer(said, question.task)
+            answer = read_answer(typed, question.task)
         except ReplyError as error:
             out.print(Text(error.problem, style="red"))
             continue
@@ -241,29 +239,29 @@ def _answer(out: Console, question: Question, who: str) -> RecordedAnswer | str:
         return RecordedAnswer.of(question, answer._replace(reason=reason.strip()), who)
 
 
-def _print_summary(out: Console, folder: Path, how: Decide) -> None:
+def _print_summary(out: Output, folder: Path, how: Decide) -> None:
     """Print what people decided, how far they agree, and on what they do not."""
     summary = conclude_answers(folder, how)
     lines = summary.lines
     changed = sum(line["reviewed"] not in (None, *line["judge"].values()) for line in lines)
     still_open = sum(line["reviewed"] is None for line in lines)
     out.print(f"{len(lines):,} verdicts reviewed: {changed:,} changed, {still_open:,} left open ({REVIEWED})")
-    for aspect, found in summary.agreement.items():
-        if found.alpha.value is not None:
+    for aspect, reliability in summary.agreement.items():
+        alpha = reliability.alpha.value
+        if alpha is not None:
             of = f" on {aspect}" if aspect else ""
-            out.print(
-                f"people agree{of}: Krippendorff's alpha {found.alpha.value:.2f}, {found.units:,} verdicts"
+            out.print_line(
+                f"people agree{of}: Krippendorff's alpha {alpha:.2f}, {reliability.units:,} verdicts"
             )
     for line in summary.disputed:
-        said = ", ".join(f"{one['name']} {shown_value(one['outcome'])}" for one in line["answers"])
-        place = " · ".join(filter(None, (line["item"], line["aspect"], line["protocol"])))
-        out.print(Text(f"disagree: {place}: {said}; {line['decided_by']}"), soft_wrap=True)
-    if summary.labels:
-        seen = (
-            f"; {summary.saw_verdict:,} with answers of people who saw the verdict"
-            if summary.saw_verdict
-            else ""
+        answers = ", ".join(
+            f"{answer['name']} {shown_value(answer['outcome'])}" for answer in line["answers"]
         )
+        place = " · ".join(filter(None, (line["item"], line["aspect"], line["protocol"])))
+        out.print_line(f"disagree: {place}: {answers}; {line['decided_by']}")
+    if summary.labels:
+        saw = summary.saw_verdict
+        seen = f"; {saw:,} with answers of people who saw the verdict" if saw else ""
         where = folder / LABELS
-        out.print(f"labels: {summary.labels:,} in {where}{seen}: {program()} agree {where}", soft_wrap=True)
-    out.print(f"answers: {folder / REVIEWS}", soft_wrap=True)
+        out.print_line(f"labels: {summary.labels:,} in {where}{seen}: {program()} agree {where}")
+    out.print_line(f"answers: {folder / REVIEWS}")

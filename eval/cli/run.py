@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -12,13 +14,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..batch_api.request_file import BATCH_DISCOUNT
+from ...graphs.given_graphs import judges_of
+from ..batch_api.batch_files import BATCH_DISCOUNT
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal, signals_stop
 from ..calls.tracing import traces_sent
 from ..plan.estimator import estimate, estimate_table
 from ..plan.plan import Plan, count_judged, plan
-from ..report.result_tables import agreement_tables, money, overview_table
+from ..report.result_tables import money, overview_table
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.run_log import logging_to
@@ -41,7 +44,11 @@ T = TypeVar("T")
 @takes_options()
 def run(
     protocols: Annotated[
-        str, typer.Argument(metavar="PROTOCOL[,PROTOCOL...]", help="One protocol, or several.")
+        str,
+        typer.Argument(
+            metavar="PROTOCOL[,PROTOCOL...]",
+            help="One protocol, or several: names, or files of your own: mine.py, mine.py:graph, label=mine.py.",
+        ),
     ],
     chosen: PlanOptions,
     required: GateOptions,
@@ -74,7 +81,7 @@ def run(
         if gates:
             gates.check(prepared.manifest, {(item.group, item.id) for item in prepared.dataset})
         rules = reviewed.rules(prepared, dry_run)
-        _announce(out, prepared, config, dry_run)
+        announce(out, prepared, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
     counts, stop = ProgressCounters(), StopSignal()
@@ -104,7 +111,7 @@ def run(
         end_with_gates(out, gates, evaluation, required.junit)
 
 
-def _announce(out: Console, prepared: Plan, config: RunConfig, dry: bool) -> None:
+def announce(out: Console, prepared: Plan, config: RunConfig, dry: bool) -> None:
     """Print what will be judged and, if that costs money or is a dry run, an estimate of calls and cost.
 
     Raises:
@@ -120,6 +127,9 @@ def _announce(out: Console, prepared: Plan, config: RunConfig, dry: bool) -> Non
             out.print(f"{left:,} verdicts to judge, no model call")
         return
     if not dry and not (prepared.costs_money and left):
+        return
+    if unknown := [name for name, graph in prepared.graphs.items() if not judges_of(graph)]:
+        out.print(f"no estimate: what {', '.join(unknown)} asks of models is known when it is asked")
         return
     expected = estimate(prepared, judged)
     if config.batch:
@@ -144,7 +154,7 @@ def carry_out(
 
     errors = Console(stderr=True)
     with (
-        logging_to(folder, errors if verbose else None),
+        logging_to(folder, errors if verbose else None, errors),
         traces_sent(),  # after the log, so that a failing exporter is logged
         LiveProgress(errors, counts, stop),
     ):
@@ -176,17 +186,21 @@ def total_usage(counts: ProgressCounters) -> str:
     usage = counts.usage
     cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
+    requests = f" ({usage.calls + counts.refused:,} requests, with those refused)" if counts.refused else ""
     lost = ""
     if counts.given_up:
         were = "1 request was" if counts.given_up == 1 else f"{counts.given_up:,} requests were"
         lost = f"; {were} given up after being sent: the provider may bill them, and they are counted as expected"
-    return f"total usage: {usage.calls:,} calls, {usage.tokens:,} tokens, {cost}{cached}{lost}"
+    return (
+        f"total usage: {usage.calls:,} calls{requests}, {usage.shown_tokens()} tokens, {cost}{cached}{lost}"
+    )
 
 
 def default_out(protocols: list[str], data: str) -> Path:
     """Return the path of a new folder below ``runs/``, named by protocols, data and time."""
     stem = Path(data).name.split(".")[0]
-    return Path("runs") / f"{'-'.join(protocols)}-{stem}-{datetime.now():%Y%m%d-%H%M%S}"
+    names = "-".join(re.sub(r"[^\w.-]+", "-", name) for name in protocols)
+    return Path("runs") / f"{names}-{stem}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def print_evaluation(out: Console, evaluation: Evaluation) -> None:
@@ -194,17 +208,40 @@ def print_evaluation(out: Console, evaluation: Evaluation) -> None:
     if not len(evaluation.results):
         return
     out.print(overview_table(evaluation, out.width))
-    for table in agreement_tables(evaluation, out.width):
-        out.print(table)
-    for signature in evaluation.manifest["signatures"].values():
-        out.print(Text(f"configuration: {signature}", style="dim"), soft_wrap=True)
     _print_failures(out, evaluation)
-    out.print(f"results: {evaluation.folder}/results.jsonl, run.json", soft_wrap=True)
-    example = evaluation.most_worth_reading()
-    if example and example.status == "ok" and example.transcript:
+    if evaluation.folder:
+        print_answer(out, [evaluation.folder])
         out.print(
-            f"to read a transcript: {program()} show {evaluation.folder} {example.item}", soft_wrap=True
+            f"tables, charts and debates: {program()} report {evaluation.folder} --html report.html --open",
+            soft_wrap=True,
         )
+    out.print(f"results: {evaluation.folder}/results.jsonl, run.json", soft_wrap=True)
+    print_example(out, evaluation)
+
+
+def print_example(out: Console, evaluation: Evaluation) -> bool:
+    """Print how to read the debate that is most worth it; return whether there is one."""
+    example = evaluation.most_worth_reading()
+    if not (example and example.status == "ok" and example.transcript):
+        return False
+    where = shlex.join(("show", str(evaluation.folder), example.item))
+    out.print(Text(f"to read a transcript: {program()} {where}"), soft_wrap=True)
+    return True
+
+
+def print_answer(out: Console, folders: Sequence[Path], metric: str | None = None) -> dict[str, Any]:
+    """Print the sentences that head a report on these runs, and return all of them as JSON."""
+    from ..analysis import Study
+    from ..equal_budget.finding import findings_of
+    from ..report.headline import answers, headline
+
+    study = Study.of(folders, metric=metric)
+    claim = headline(study, metric)
+    paying = [finding.sentence for finding in findings_of(study)]
+    out.print(Text(claim, style="bold"), soft_wrap=True)
+    for answer in (*answers(study, metric), *paying):
+        out.print(Text(answer), soft_wrap=True)
+    return {"headline": claim, "answers": [*answers(study, metric, full=True), *paying]}
 
 
 def _print_failures(out: Console, evaluation: Evaluation) -> None:

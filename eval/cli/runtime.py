@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
@@ -23,11 +24,19 @@ ALL_JUDGED, BAD_USAGE, SOME_FAILED, BUDGET_REACHED, GATE_NOT_MET, INTERRUPTED = 
 PIPED_WIDTH = 120
 
 
-def console() -> Console:
+class Output(Console):
+    """The console of a command: tables and panels are printed to its width, lines in one piece."""
+
+    def print_line(self, text: str, style: str = "") -> None:
+        """Print a line as it is: a terminal breaks it, and brackets in a path or a name are no markup."""
+        self.print(Text(text, style), soft_wrap=True)
+
+
+def console() -> Output:
     """Make the console that results are printed on; outside a terminal it is wide enough for the tables."""
     # Redirected output has no width of its own: 80 columns would split most tables.
-    found = Console()
-    return found if found.is_terminal or "COLUMNS" in os.environ else Console(width=PIPED_WIDTH)
+    output = Output()
+    return output if output.is_terminal or "COLUMNS" in os.environ else Output(width=PIPED_WIDTH)
 
 
 def program() -> str:
@@ -45,16 +54,16 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
     whole: set[str] = set()
     for key, value in (key_and_value(pair, "--set KEY=VALUE") for pair in pairs):
         *outer, name = key.split(".")  # "wrapper.inner.n": the objects from outside to inside, then the field
-        held = settings
+        fields = settings
         for depth, part in enumerate(outer, start=1):
             if ".".join(outer[:depth]) in whole:
                 raise UsageError(
                     f"--set {key}={value}: {part} already has a value of its own; give one of the two"
                 )
-            held = held.setdefault(part, {})
-        if isinstance(held.get(name), dict) and key not in whole:
+            fields = fields.setdefault(part, {})
+        if isinstance(fields.get(name), dict) and key not in whole:
             raise UsageError(f"--set {key}={value}: parts of {name} are given already; give one of the two")
-        held[name] = _json_or_text(key, value)
+        fields[name] = _json_or_text(key, value)
         whole.add(key)
     return settings
 
@@ -105,12 +114,16 @@ RESUMES = {
 
 def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine to its end, on uvloop where it is installed."""
-    # What is loaded by now lives until the end: frozen, it is not walked in every later collection.
+    freeze_heap()
+    with asyncio.Runner(loop_factory=_new_loop) as runner:
+        return runner.run(work())
+
+
+def freeze_heap() -> None:
+    """Take what is loaded by now out of all later garbage collections: it lives until the process ends."""
     # Collected first, since garbage that is frozen is never freed.
     gc.collect()
     gc.freeze()
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
-        return runner.run(work())
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

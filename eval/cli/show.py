@@ -19,6 +19,7 @@ from ...state.errors import JurygraphError, UsageError
 from ...state.redaction import redact, spelled_out
 from ...state.role_kinds import RoleKind
 from ...state.transcript import Turn
+from ...state.usage import Usage
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
 from ..report.result_tables import money
@@ -49,10 +50,8 @@ def show(
             out.print(part)
     else:
         where = manifest["data"]["location"]
-        out.print(
-            f"The texts of this item are not shown, since the data can no longer be read ({where}).",
-            markup=False,
-            soft_wrap=True,
+        out.print_line(
+            f"The texts of this item are not shown, since the data can no longer be read ({where})."
         )
     out.print(debates_view(chosen, out.width))
 
@@ -64,8 +63,8 @@ def _chosen(results: ResultsFile, item: str, protocol: str | None, aspect: str |
         raise UsageError(f"no item {item!r} in this run; its items are {some}, ...")
     chosen = [r for r in of_item if protocol in (None, r.protocol) and aspect in (None, r.aspect)]
     if not chosen:
-        there = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
-        raise UsageError(f"no such verdict on item {item!r}; it has those of {there}")
+        has = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
+        raise UsageError(f"no such verdict on item {item!r}; it has those of {has}")
     return chosen
 
 
@@ -109,16 +108,13 @@ def debates_view(results: Sequence[Result], width: int) -> RenderableType:
 
 
 def _debate(result: Result) -> RenderableType:
+    repeat = f"repeat {result.repeat}" if result.repeat else ""
     return Panel(
         Group(*_turns(result.transcript, kind_of_turns(result)), Rule(style="dim"), _verdict(result)),
-        title=Text(" · ".join(filter(None, (result.protocol, result.aspect, _repeat(result)))), style="bold"),
+        title=Text(" · ".join(filter(None, (result.protocol, result.aspect, repeat))), style="bold"),
         border_style="red" if result.status == "failed" else "white",
         padding=(1, 2),
     )
-
-
-def _repeat(result: Result) -> str:
-    return f"repeat {result.repeat}" if result.repeat else ""
 
 
 def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableType]:
@@ -129,26 +125,19 @@ def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableTy
             yield Rule(Text(heading, style="dim"), style="dim", align="left")
         before = heading
         turns = list(group)
-        if sampled and _say_little(turns):
+        words = {turn["content"] for turn in turns}
+        # Samples that are short, or all the same, are printed in one line.
+        if sampled and (len(words) == 1 or max(map(len, words)) <= BRIEF):
             yield _samples(turns, kind_of(turns[0]))
         else:
             yield from (_turn(turn, kind_of(turn)) for turn in turns)
 
 
-def _say_little(samples: Sequence[Turn]) -> bool:
-    """Tell whether samples are short, or all the same: then they are printed in one line."""
-    said = {turn["content"] for turn in samples}
-    return len(said) == 1 or max(map(len, said)) <= BRIEF
-
-
 def _samples(turns: Sequence[Turn], kind: RoleKind) -> RenderableType:
     first = turns[0]
-    head = Text(speaker(first["agent"]), style=f"bold {COLORS.get(kind, 'blue')}")
-    head.append(f"  {len(turns)} samples", style="bold")
-    head.append(f"  {first['model']}", style="dim")
     values = ", ".join(shown_value(turn["value"]) or "unreadable" for turn in turns)
     words = "" if len(first["content"]) <= BRIEF else f"{spelled_out(first['content'])}\n"
-    return Group(head, Text(f"{words}{values}\n"))
+    return _spoken(first, kind, f"{len(turns)} samples", f"{words}{values}")
 
 
 def _heading(turn: Turn) -> str:
@@ -162,12 +151,17 @@ def _heading(turn: Turn) -> str:
 def _turn(turn: Turn, kind: RoleKind) -> RenderableType:
     if turn["model"] is None and kind == "assists":
         return Text(f"{spelled_out(turn['content'])}\n", style="dim italic")
+    return _spoken(turn, kind, shown_value(turn["value"]), spelled_out(turn["content"]))
+
+
+def _spoken(turn: Turn, kind: RoleKind, value: str | None, words: str) -> RenderableType:
+    """Print who spoke, with the value of the reply and the model, above the words."""
     head = Text(speaker(turn["agent"]), style=f"bold {COLORS.get(kind, 'blue')}")
-    if (value := shown_value(turn["value"])) is not None:
+    if value is not None:
         head.append(f"  {value}", style="bold")
     if turn["model"]:
         head.append(f"  {turn['model']}", style="dim")
-    return Group(head, Text(f"{spelled_out(turn['content'])}\n"))
+    return Group(head, Text(f"{words}\n"))
 
 
 def speaker(agent: str) -> str:
@@ -217,7 +211,7 @@ def _verdict(result: Result) -> RenderableType:
         )
     cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
     calls = "1 call" if result.calls == 1 else f"{result.calls:,} calls"
-    text.append(f"\n{calls}, {result.tokens:,} tokens, {cost}", style="dim")
+    text.append(f"\n{calls}, {Usage.of_fields(vars(result)).shown_tokens()} tokens, {cost}", style="dim")
     for warning in result.warnings:
         text.append(f"\nWarning: {redact(warning)}", style="yellow")
     return text

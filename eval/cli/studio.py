@@ -15,17 +15,23 @@ from typing import Annotated, Any
 
 import typer
 
+from ...graphs.given_graphs import named
+from ...graphs.references import is_reference
 from ...graphs.registry import protocols
 from ...state.errors import UsageError
 from .runtime import console
+
+KEPT_RUNS = Path(".langgraph_api", ".langgraph_ops.pckl")
+"""Where ``langgraph dev`` keeps runs and threads, in the folder that it is started in. It would take up the runs that
+the server before it has not finished, also the one that this was killed for."""
 
 
 def studio(
     graphs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME=FILE:OBJECT",
-            help="Graphs of your own beside the protocols, such as mine=agent.py:graph or mine=package.module:graph.",
+            metavar="[NAME=]FILE[:OBJECT]",
+            help="Graphs of your own beside the protocols: mine.py, mine=agent.py:graph, mine=package.module:graph.",
         ),
     ] = None,
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
@@ -47,18 +53,20 @@ def studio(
     """Start a server with every protocol, to look at in LangGraph Studio or to call over HTTP.
 
     Installed protocols of other packages are among them. The server is `langgraph dev`: it keeps threads in memory.
+    Those of an earlier server in the same folder are put aside, so that none of its runs goes on.
 
     It runs until Ctrl-C. Needs the extra studio: pip install "jurygraph[studio]".
     """
     written = json.dumps(configuration(graphs or [], env), indent=2) + "\n"
     if config is not None:
         config.write_text(written, encoding="utf-8")
-        console().print(
-            f"wrote {config}; langgraph dev --config {config} serves it", soft_wrap=True, markup=False
-        )
+        console().print_line(f"wrote {config}; langgraph dev --config {config} serves it")
         return
     if find_spec("langgraph_cli") is None or find_spec("langgraph_api") is None:
         raise UsageError('the server is not installed: pip install "jurygraph[studio]"')
+    if KEPT_RUNS.is_file():
+        aside = KEPT_RUNS.replace(KEPT_RUNS.with_suffix(".before"))
+        console().print_line(f"put aside the threads and runs of an earlier server in this folder: {aside}")
     with TemporaryDirectory(prefix="jurygraph-studio-") as folder:
         file = Path(folder) / "langgraph.json"
         file.write_text(written, encoding="utf-8")
@@ -80,8 +88,8 @@ def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]
         name: {"path": f"{module.__name__}:graph", "description": module.protocol.about}
         for name, module in protocols().items()
     }
-    for one in own:
-        name, path = _named(one, served)
+    for given in own:
+        name, path = _named(given, served)
         served[name] = {"path": path}
     if env is not None and not env.is_file():
         raise UsageError(f"--env {env}: there is no such file")
@@ -95,7 +103,12 @@ def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]
 
 
 def _named(given: str, taken: Mapping[str, Any]) -> tuple[str, str]:
-    name, _, path = given.partition("=")
+    if "=" not in given and is_reference(given):
+        # A file says itself what it is called; the server takes the graph that is there.
+        path = given if ":" in given else f"{given}:graph"
+        name = next(iter(named([given])))
+    else:
+        name, _, path = given.partition("=")
     source, _, attribute = path.rpartition(":")
     if not (name.isidentifier() and source and attribute.isidentifier()):
         raise UsageError(f"{given!r} names no graph: write name=file.py:object or name=package.module:object")

@@ -16,27 +16,29 @@ from rich.text import Text
 
 from ...graphs.registry import DEFAULT
 from ...nodes.sync_bridge import run_blocking
-from ...state.call_counts import CallRange
 from ...state.errors import UsageError
 from ..calls.shutdown import StopSignal
-from ..report.result_tables import money
+from ..plan.estimator import between
 from ..results.config import RunConfig
 from ..statistics.metrics import METRICS
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
-from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, plan_sweep
+from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, plan_sweep, write_answer
 from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
-from ..tables import to_lines
+from ..tables import CellValue, Column, Grid, text_column, to_lines
+from ..tables.grid import money
 from .option_sets import takes_options
 from .plan_options import PlanOptions
-from .run import carry_out, default_out, print_ending
+from .run import carry_out, default_out, print_answer, print_ending, print_example
 from .runtime import ALL_JUDGED, DryRun, Verbose, console, exit_code, interruptible, program
 
 variation = partial(typer.Option, rich_help_panel="What varies")
 SHOWN_CELLS = 30
 SHOWN_FAILURES = 10
+MOST_COMPARED = 100
+"""The most cells whose every pair is compared at the end; it takes a hundredth of a second a pair."""
 
 
 @takes_options(without=("shard", *SWEEP_WITHOUT))
@@ -137,7 +139,7 @@ def _announce(
     # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.
     known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
     if left:
-        out.print(plan_table(planned, known))
+        out.print(to_lines(plan_table(planned, known), out.width))
         for line in _in_words(known):
             out.print(line, soft_wrap=True)
         if (most := config.max_calls) is not None and known.bounds.least > most:
@@ -167,15 +169,21 @@ def _print_results(out: Console, done: Sweep, ablation: SweepPreset | None, fold
     # Without matplotlib there are no figures; the sweep and its tables are complete all the same.
     except UsageError as error:
         out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
+    judged = [cell.evaluation.folder for cell in done.cells if len(cell.evaluation.results)]
+    folders = list(filter(None, judged))
+    if len(folders) > MOST_COMPARED:
+        out.print(
+            f"which cell agrees best is not said of more than {MOST_COMPARED} cells; report some of them"
+        )
+    elif folders:
+        write_answer(folder, print_answer(out, folders, done.metric))
     out.print(
         f"to compare all cells on a page: {program()} report {folder}/cells/*{_as_here(done)} --html FILE",
         soft_wrap=True,
     )
+    # The last cell that has a debate to show: axes mostly end in the longest ones.
     for cell in reversed(done.cells):
-        reading = cell.evaluation.most_worth_reading()
-        if reading and reading.status == "ok":
-            where = f"show '{cell.evaluation.folder}' {reading.item}"
-            out.print(f"to read a transcript: {program()} {where}", soft_wrap=True)
+        if print_example(out, cell.evaluation):
             break
 
 
@@ -195,46 +203,42 @@ def plans_table() -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("plan", "protocol", "varies", "question", "source", "data"):
         table.add_column(column, no_wrap=column == "plan", overflow="fold")
-    for one in (*ablations().values(), fair(DEFAULT, "score")):
-        varies = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in one.axes)
-        name = "any" if one.name == FAIR else one.protocol
-        table.add_row(one.name, name, varies, one.question, one.source, ", ".join(one.data))
+    for plan in (*ablations().values(), fair(DEFAULT, "score")):
+        varies = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.axes)
+        name = "any" if plan.name == FAIR else plan.protocol
+        table.add_row(plan.name, name, varies, plan.question, plan.source, ", ".join(plan.data))
     return table
 
 
-def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Table:
-    """Make a table of the cells, with the calls that each would take alone."""
-    table = Table(
-        title=f"{len(planned.cells)} cells, {len(planned):,} verdicts",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
+def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Grid:
+    """Lay out the first cells, with the calls that each would take alone."""
+    cells = list(zip(planned.cells, known.verdicts, known.alone, strict=True))
+    rows: list[tuple[CellValue, ...]] = [
+        (*cell.cell.labels.values(), cell.protocol, left, between(calls))
+        for cell, left, calls in cells[:SHOWN_CELLS]
+    ]
+    named = (*(axis.name for axis in planned.axes), "protocol")
+    more = len(cells) - SHOWN_CELLS
+    return Grid(
+        f"{len(cells)} cells, {len(planned):,} verdicts",
+        (*map(text_column, named), Column("to judge"), Column("calls alone")),
+        tuple(rows),
+        (f"... {more} more",) if more > 0 else (),
     )
-    for axis in planned.axes:
-        table.add_column(Text(axis.name), overflow="fold")
-    for column in ("protocol", "to judge", "calls alone"):
-        table.add_column(column, justify="left" if column == "protocol" else "right", no_wrap=True)
-    for one, left, calls in list(zip(planned.cells, known.verdicts, known.alone, strict=True))[:SHOWN_CELLS]:
-        table.add_row(*map(Text, one.cell.labels.values()), one.protocol, f"{left:,}", _between(calls))
-    if len(planned.cells) > SHOWN_CELLS:
-        table.add_row(f"... {len(planned.cells) - SHOWN_CELLS} more", *[""] * (len(table.columns) - 1))
-    return table
 
 
 def _in_words(known: ExpectedCalls) -> list[str]:
     """Write sentences on the calls and the cost that are expected, and how they were estimated."""
     lines = [
-        f"one by one the cells take {_between(known.one_by_one)} calls, not counting repairs of unreadable replies; "
+        f"one by one the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable replies; "
         f"sharing calls, the sweep takes no more than that and at least {known.bounds.least:,}"
     ]
     if not known.sampled:
         return lines
-    saved = f"which saves {_between(known.saved)}" if known.saved.most else "since the cells share no calls"
+    saved = f"which saves {between(known.saved)}" if known.saved.most else "since the cells share no calls"
     items = "1 item" if known.sampled == 1 else f"{known.sampled} items"
     lines.append(
-        f"expected: about {_between(known.together)} calls, {saved}; estimated by a dry run of {items} per cell with "
+        f"expected: about {between(known.together)} calls, {saved}; estimated by a dry run of {items} per cell with "
         "the offline judge, once as it ends debates and once with Critics that never agree; "
         "a real model's debates may be shorter or longer"
     )
@@ -245,7 +249,3 @@ def _in_words(known: ExpectedCalls) -> list[str]:
             f"expected cost: about {money(known.cost.least)} to {money(known.cost.most)}, which may be off by half"
         )
     return lines
-
-
-def _between(calls: CallRange) -> str:
-    return f"{calls.least:,}" if calls.least == calls.most else f"{calls.least:,} to {calls.most:,}"

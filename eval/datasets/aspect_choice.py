@@ -9,10 +9,11 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
+from ...nodes.yaml_files import read_yaml
 from ...state.aspects import ASPECTS, Aspect, find_aspect, full_names
 from ...state.errors import DataError, UsageError
 from .dataset import Dataset
-from .files import read_bytes
+from .files import unreadable
 from .items import ScoreItem
 
 
@@ -94,7 +95,9 @@ def aspect_from_file(path: Path) -> Aspect:
         DataError: no such file, no YAML, or no aspect; names the file.
     """
     try:
-        return Aspect.model_validate(yaml.safe_load(read_bytes(path)))
+        return Aspect.model_validate(read_yaml(path))
+    except OSError as error:
+        raise unreadable(path, error) from error
     except yaml.YAMLError as error:
         raise DataError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:

@@ -227,6 +227,8 @@ def _parsed(rows: Iterable[Row], place: str, unit: str, columns: bool = False) -
             item = parse_item(row)
         except ValidationError as error:
             raise DataError(f"{place}, {unit} {number}: {explain(error, row, columns)}") from error
+        except UsageError as error:
+            raise DataError(f"{place}, {unit} {number}: field 'messages': {error}") from error
         yield number, item
 
 

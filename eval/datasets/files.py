@@ -30,18 +30,6 @@ Row = tuple[int, dict[str, Any]]
 _CHUNK = 1 << 18
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a small file.
-
-    Raises:
-        DataError: no such file, or one that cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
 class RowFile:
     """Reads a JSONL, JSON or CSV file (its name tells which), also ``.gz``, many times, never holding it in memory.
 
@@ -220,19 +208,31 @@ def _lines(path: Path, content: _Content, newline: str) -> Iterator[str]:
 def _json_rows(path: Path, content: _Content) -> Iterator[Row]:
     # Lines end with "\n" alone: texts may hold U+2028 and its kin, which JSON allows inside a string.
     for number, line in enumerate(_lines(path, content, newline="\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = read_json(line)
-        except DoubledKeyError as error:
-            raise DataError(f"{path}, line {number}: {error}") from error
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}, line {number}: not JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise DataError(
-                f"{path}, line {number}: expected an object with named fields, got {type(row).__name__}"
-            )
-        yield number, row
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield number, _named_fields(_parsed_json(line, where), where)
+
+
+def _array_rows(path: Path, content: _Content) -> Iterator[Row]:
+    rows = _parsed_json(_text(content, newline="\n").read(), str(path))
+    for number, row in enumerate(rows, start=1):
+        yield number, _named_fields(row, f"{path}, row {number}")
+
+
+def _parsed_json(text: str, where: str) -> Any:
+    """Read JSON with a fault in place of each object that has one: raised, it would not say which row that is."""
+    try:
+        return json.loads(text, object_pairs_hook=_object_or_fault)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not JSON: {error}") from error
+
+
+def _named_fields(row: Any, where: str) -> dict[str, Any]:
+    if isinstance(row, DoubledKeyError):
+        raise DataError(f"{where}: {row}")
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: expected an object with named fields, got {type(row).__name__}")
+    return row
 
 
 class DoubledKeyError(ValueError):
@@ -272,22 +272,6 @@ def _object_or_fault(pairs: list[tuple[str, Any]]) -> dict[str, Any] | DoubledKe
 def repeated(names: Iterable[str]) -> str | None:
     """Return the first name that comes more than once; ``None`` if none does."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
-
-
-def _array_rows(path: Path, content: _Content) -> Iterator[Row]:
-    text = _text(content, newline="\n").read()
-    try:
-        # With the fault in place of the row that has it, since a fault that is raised does not say which row that is.
-        rows = json.loads(text, object_pairs_hook=_object_or_fault)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON: {error}") from error
-    for number, row in enumerate(rows, start=1):
-        if isinstance(row, DoubledKeyError):
-            raise DataError(f"{path}, row {number}: {row}")
-        if not isinstance(row, dict):
-            kind = type(row).__name__
-            raise DataError(f"{path}, row {number}: expected an object with named fields, got {kind}")
-        yield number, row
 
 
 def _text_rows(path: Path, content: _Content) -> Iterator[Row]:
@@ -389,6 +373,12 @@ def checked(file: RowFile, *fields: str) -> Iterator[Row]:
                 f"{file.path}, {file.unit} {line}: field {missing[0]!r} is missing; there are {', '.join(row)}"
             )
         yield line, row
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest_of(text: str) -> str:

@@ -5,7 +5,6 @@ Neither pandas nor polars is imported: a frame is recognized by its methods.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ...state.errors import DataError, UsageError
-from .files import Row, RowFile, repeated, unflattened, unreadable
+from .files import Row, RowFile, repeated, sha256, unflattened, unreadable
 
 _BATCH = 256
 _CHUNK = 1 << 20
@@ -143,7 +142,8 @@ class ParquetFile(RowFile):
         except OSError as error:
             raise unreadable(self.path, error) from error
         except arrow.ArrowException as error:
-            raise DataError(f"{self.path}: cannot be read as Parquet: {_one_line(error)}") from error
+            reason = " ".join(str(error).split())  # pyarrow's own words may fill several lines
+            raise DataError(f"{self.path}: cannot be read as Parquet: {reason}") from error
 
     def _check_unchanged(self) -> None:
         """Record the content's digest, or raise an error if it differs from the recorded one."""
@@ -151,7 +151,7 @@ class ParquetFile(RowFile):
         version = status.st_size, status.st_mtime_ns
         if self._version == version:
             return  # of the same size and date: not hashed again
-        digest = _digest(self.path)
+        digest = sha256(self.path)[:12]
         if self.digest not in ("", digest):
             raise self._changed()
         self.digest, self._version = digest, version
@@ -194,12 +194,3 @@ def _arrow() -> Any:
             f'this table is read with pyarrow: pip install "jurygraph[frames]" ({error})'
         ) from error
     return pyarrow
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

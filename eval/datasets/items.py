@@ -17,8 +17,9 @@ from typing_extensions import TypedDict
 
 from ...state.aggregation import majority as winner_of_most
 from ...state.aspects import Aspect
+from ...state.conversations import asked_and_answered, read_conversation
 from ...state.errors import DataError
-from ...state.tasks import DEFAULT_CRITERIA, CompareTask, ScoreTask, TaskKind
+from ...state.tasks import DEFAULT_CRITERIA, AsText, CompareTask, ScoreTask, TaskKind
 from ...state.verdict import Winner
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -52,6 +53,14 @@ class About(TypedDict):
     annotations: tuple[float | Winner, ...]
 
 
+def _given(value: Any) -> Any:
+    """Leave out the annotators of a list who gave no label."""
+    return [label for label in value if label is not None] if isinstance(value, list) else value
+
+
+Numbers = Annotated[list[Number], BeforeValidator(_given)]
+
+
 class ScoreItem(_Item):
     """Holds a text to be rated, with people's scores by aspect where there are any.
 
@@ -59,12 +68,12 @@ class ScoreItem(_Item):
     """
 
     system: str | None = None
-    source: str
-    fact: str | None = None
-    candidate: str
+    source: Annotated[str, AsText]
+    fact: Annotated[str | None, AsText] = None
+    candidate: Annotated[str, AsText]
     references: tuple[str, ...] = ()
-    human: dict[str, Number | list[Number]] = {}
-    annotations: dict[str, list[Number]] = {}
+    human: dict[str, Number | Numbers] = {}
+    annotations: dict[str, Numbers] = {}
 
     def task(self, aspect: Aspect) -> ScoreTask:
         """Return the task that a protocol is given."""
@@ -102,7 +111,7 @@ def _as_text(value: Any) -> Any:
     return f"{value:.0f}" if whole else value
 
 
-Joined = Annotated[str, BeforeValidator(_joined)]
+Joined = Annotated[str, AsText, BeforeValidator(_joined)]
 Preference = Annotated[Winner, BeforeValidator(_as_text)]
 
 
@@ -117,7 +126,7 @@ class CompareItem(_Item):
     model_2: str | None = None
     reference: Joined | None = None
     criteria: tuple[str, ...] = DEFAULT_CRITERIA
-    human: Preference | list[Preference] | None = None
+    human: Preference | Annotated[list[Preference], BeforeValidator(_given)] | None = None
 
     def task(self) -> CompareTask:
         """Return the task that a protocol is given."""
@@ -158,17 +167,30 @@ Item = ScoreItem | CompareItem
 
 
 def parse_item(row: Mapping[str, Any]) -> Item:
-    """Make an item of a row; a row with a question, or with turns, is a comparison.
+    """Make an item of a row; a row with a question, turns or two answers is a comparison.
+
+    ``messages`` are the question of a comparison, and the source of a candidate; of a row without a candidate the last
+    answer in them is rated, with the calls of tools that led to it.
 
     Raises:
         pydantic.ValidationError: names the field that is wrong.
+        UsageError: ``messages`` that cannot be read.
     """
-    if "turns" in row and "question" not in row:
-        row = {**row, "question": row["turns"]}
-    return (CompareItem if "question" in row else ScoreItem).model_validate(dict(row))
+    row = dict(row)
+    compares = "question" in row or "turns" in row or "answer_1" in row
+    material = "question" if compares else "source"
+    if "turns" in row:
+        row.setdefault("question", row["turns"])
+    if row.get("messages") is not None and material not in row:
+        if compares or "candidate" in row:
+            row[material] = row["messages"]
+        else:
+            entries = read_conversation(row["messages"], "messages")
+            row["source"], row["candidate"] = asked_and_answered(entries)
+    return (CompareItem if compares else ScoreItem).model_validate(row)
 
 
-FIELDS = {*ScoreItem.model_fields, *CompareItem.model_fields, "turns"}
+FIELDS = {*ScoreItem.model_fields, *CompareItem.model_fields, "turns", "messages"}
 """All fields that a row of data may have; other columns are left alone."""
 
 # Postgres, many models and terminals take no NUL; halves of surrogate pairs have no UTF-8, so that no file takes them.

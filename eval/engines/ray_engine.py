@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count, groupby, islice
 from typing import Any
 
-from ...graphs.given_graphs import Protocols, named
-from ...graphs.registry import find_protocol
+from ...graphs.given_graphs import Protocols, judges_of, named
 from ...nodes.models.retry import Wait
 from ...state.errors import UsageError
 from ..calls.call_pipeline import AT_ONCE
@@ -173,10 +172,9 @@ class _Driver:
         kind = self._run.plan.dataset.kind
         return any(
             calls.most
-            for protocol, settings in self._description.judges.values()
-            for calls in find_protocol(protocol)
-            .protocol.calls_once(settings, kind, lambda *_: False)
-            .values()
+            for graph in self._run.plan.graphs.values()
+            for judge in judges_of(graph).values()
+            for calls in judge.record.calls_once(judge.bound, kind, lambda *_: False).values()
         )
 
     def _shards(self, jobs: Iterator[Job], left: int) -> Iterator[list[Job]]:
@@ -290,6 +288,7 @@ class _Driver:
         counts.made = sum(calls.made for calls in made)
         counts.served = sum(calls.served for calls in made)
         counts.given_up = sum(calls.given_up for calls in made)
+        counts.refused = sum(calls.refused for calls in made)
 
     async def _end_when_stopped(self) -> None:
         """End all workers once the run is to end, at once where it is asked to a second time."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import judges_of
-from ...graphs.registry import find_protocol
+from ...graphs.registry import built, reference_of
 from ...nodes.evaluation_steps import PlannedSteps
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.retry import Wait, Waits
@@ -65,7 +65,7 @@ class RunDescription:
         versions: those of the driver.
     """
 
-    judges: Mapping[str, tuple[str, Settings]]
+    judges: Mapping[str, tuple[str, Settings | dict[str, Any]]]
     dataset: Dataset
     aspects: Sequence[Aspect]
     repeats: int
@@ -98,7 +98,7 @@ class RunDescription:
         with suppress(OSError):
             os.chdir(self.folder)
         graphs: dict[str, Graph] = {
-            name: find_protocol(protocol).build(settings).compile(name=name)
+            name: built(protocol, settings).compile(name=name)
             for name, (protocol, settings) in self.judges.items()
         }
         for graph in graphs.values():
@@ -110,7 +110,7 @@ class RunDescription:
         return _ShardPlan(graphs, self.dataset, self.aspects, self.repeats, self.manifest, chosen=jobs)
 
 
-def protocol_and_settings(name: str, graph: Graph) -> tuple[str, Settings]:
+def protocol_and_settings(name: str, graph: Graph) -> tuple[str, Settings | dict[str, Any]]:
     """Return the protocol and the settings that a named judge was built with.
 
     Raises:
@@ -123,7 +123,9 @@ def protocol_and_settings(name: str, graph: Graph) -> tuple[str, Settings]:
         raise UsageError(
             f"{name}: a chat model object cannot be sent to workers; give the model's name, such as openai:gpt-4o-mini"
         )
-    return own.protocol, own.bound
+    reference = reference_of(own.protocol)
+    # Workers have no class of a file that was not imported there yet.
+    return reference, own.bound if reference == own.protocol else own.bound.model_dump(mode="json")
 
 
 def _no_items() -> Iterator[Numbered]:
@@ -144,12 +146,13 @@ class _ShardPlan(Plan):
 
 
 class CallCounts(NamedTuple):
-    """Counts the calls for one shard so far; ``made``, ``served`` and ``given_up`` as in ``ProgressCounters``."""
+    """Counts the calls for one shard so far, each number as in ``ProgressCounters``."""
 
     usage: Usage
     made: int
     served: int
     given_up: int
+    refused: int
 
 
 @dataclass(frozen=True)
@@ -246,7 +249,7 @@ class _Worker:
             results,
             [self._records.get() for _ in range(self._records.qsize())],
             list(steps),
-            CallCounts(counts.usage, counts.made, counts.served, counts.given_up),
+            CallCounts(counts.usage, counts.made, counts.served, counts.given_up, counts.refused),
             counts.waits.current(),
             self._stop.reason,
             self._stop.explanation,

@@ -19,7 +19,7 @@ from ..results.evaluation import Evaluation, Mean
 from ..results.folder import read_manifest, signature_parts
 from ..results.results import ResultsFile, StoredResults
 from ..statistics.alignment import number_units, unit_count
-from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, is_few, mean_or_none, resampled_means
+from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, is_few
 
 _WINS = {"1": 1.0, "tie": 0.5, "2": 0.0}
 _ANSWERS = ("answer_1", "answer_2")
@@ -96,7 +96,7 @@ class Gates:
         Raises:
             UsageError: no such aspect, a limit off its scale, or a baseline of other data, aspects or judges.
         """
-        scales = {one["name"]: (one["low"], one["high"]) for one in manifest["aspects"]}
+        scales = {aspect["name"]: (aspect["low"], aspect["high"]) for aspect in manifest["aspects"]}
         if manifest["data"]["kind"] == "compare":
             scales = dict.fromkeys(_ANSWERS, (0.0, 1.0))
         for name, limit in self.fail_under.items():
@@ -127,18 +127,20 @@ class Gates:
             return []
         results = run.results
         figures = _figures(results.heads() if isinstance(results, StoredResults) else map(vars, results))
-        self.check(run.manifest, {key for of_one in figures.values() for key in of_one})
+        self.check(run.manifest, {key for of_aspect in figures.values() for key in of_aspect})
         before = _figures(ResultsFile(self.baseline).read().heads()) if self.baseline else {}
-        found = []
+        applied = []
         for (protocol, aspect), now in figures.items():
-            found += [
+            applied += [
                 _limit(protocol, aspect, name, limit, now)
                 for name, limit in self.fail_under.items()
                 if aspect in (None, name)
             ]
             if self.baseline:
-                found.append(_drop(protocol, aspect, self.max_drop, before.get((protocol, aspect), {}), now))
-        return found
+                applied.append(
+                    _drop(protocol, aspect, self.max_drop, before.get((protocol, aspect), {}), now)
+                )
+        return applied
 
 
 def check(
@@ -187,8 +189,7 @@ def _mean(figures: Figures) -> tuple[Statistic, int]:
     """
     values = np.array(list(figures.values()), dtype=float)
     units, resampling = number_units([group for group, _ in figures], len(values)), Resampling()
-    mean = resampling.interval(mean_or_none(values), resampled_means(values, units, resampling))
-    return Statistic(mean.value) if is_few(unit_count(units)) else mean, unit_count(units)
+    return resampling.mean_interval(values, units)[0], unit_count(units)
 
 
 def _limit(protocol: str, aspect: str | None, name: str, limit: float, now: Figures) -> GateResult:
@@ -214,7 +215,7 @@ def _drop(protocol: str, aspect: str | None, allowed: float, before: Figures, no
     status: Literal["met", "not met", "undecided"] = "undecided"
     reason = "no item has a verdict in both runs"
     if drops:
-        was, becomes = (sum(one[key] for key in drops) / len(drops) for one in (before, now))
+        was, becomes = (sum(run[key] for key in drops) / len(drops) for run in (before, now))
         reason = f"drop {_shown(drop)}, from {was:.3f} to {becomes:.3f}, on {len(drops):,} shared items"
     if drop.low is not None and drop.low > allowed + _SLACK:
         status = "not met"
@@ -234,7 +235,7 @@ def _mismatches(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     for name in ("name", "kind"):
         if (was := before["data"].get(name)) != (becomes := now["data"].get(name)):
             yield f"its data's {name} is {was}, and this run's is {becomes}"
-    aspects = {one["name"]: one for one in before.get("aspects", ())}
+    aspects = {aspect["name"]: aspect for aspect in before.get("aspects", ())}
     for aspect in now["aspects"]:
         if aspect["name"] not in aspects:
             yield f"it did not judge {aspect['name']}, but {', '.join(aspects)}"

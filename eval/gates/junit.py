@@ -44,25 +44,25 @@ def write_junit(
         text = f"{problem}\n{_explanation(result)}\n{_show(run, result, program)}"
         of = result.aspect or "preference"
         _case(root, result.protocol, of, name, kind, text).set("time", f"{result.seconds:.3f}")
-    for one in gates:
-        kind, items = "" if one.passed else "failure", ", ".join(one.below[:20])
-        _case(root, "gates", one.protocol, one.gate, kind, f"{one}\n{items}")
+    for applied in gates:
+        kind, items = "" if applied.passed else "failure", ", ".join(applied.below[:20])
+        _case(root, "gates", applied.protocol, applied.gate, kind, f"{applied}\n{items}")
     path.parent.mkdir(parents=True, exist_ok=True)
     ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
 def _case(root: Element, name: str, of: str, case_name: str, kind: str, text: str) -> Element:
     """Add a test case to the suite of this name; without a kind of problem it has passed."""
-    suite = next((one for one in root if one.get("name") == name), None)
+    suite = next((suite for suite in root if suite.get("name") == name), None)
     if suite is None:
         suite = SubElement(root, "testsuite", name=name, tests="0", errors="0", failures="0")
     for count in ("tests", *([f"{kind}s"] if kind else [])):
         suite.set(count, str(int(suite.attrib[count]) + 1))
     # Control characters, as in a model's words, may stand in no XML document.
-    case_name, text = (_NOT_IN_XML.sub("\ufffd", one) for one in (case_name, text))
+    case_name, text = (_NOT_IN_XML.sub("\ufffd", written) for written in (case_name, text))
     case = SubElement(suite, "testcase", classname=f"{name}.{of}", name=case_name)
-    said = SubElement(case, kind or "system-out", {"message": text.partition("\n")[0]} if kind else {})
-    said.text = text
+    message = {"message": text.partition("\n")[0]} if kind else {}
+    SubElement(case, kind or "system-out", message).text = text
     return case
 
 

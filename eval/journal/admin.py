@@ -72,8 +72,8 @@ def summarize(where: str | Path) -> JournalSummary:
     Raises:
         UsageError: there is no journal, or it cannot be read.
     """
-    there = journal_location(where)
-    return _inside(there, lambda connection: _summary(connection, there))
+    place = journal_location(where)
+    return _inside(place, lambda connection: _summary(connection, place))
 
 
 def prune(
@@ -101,24 +101,24 @@ def prune(
         raise UsageError(
             "nothing says which replies to delete: older than so many days, of a run, or invalidated"
         )
-    there = journal_location(where)
+    place = journal_location(where)
 
     def action(connection: Connection) -> int:
-        chosen = _chosen(connection, there, older_than_days, run, invalidated)
+        chosen = _chosen(connection, place, older_than_days, run, invalidated)
         # The row stays without its reply: sums over the calls still count what it took.
         return connection.execute(update(calls).where(*chosen).values(reply=None)).rowcount
 
-    pruned = _inside(there, action)
-    if there.file and pruned:
+    pruned = _inside(place, action)
+    if place.file and pruned:
         # SQLite keeps the pages of deleted replies in the file until it is rewritten.
         # VACUUM cannot run inside a transaction.
-        _inside(there, lambda connection: connection.execute(text("VACUUM")), one_statement=True)
+        _inside(place, lambda connection: connection.execute(text("VACUUM")), one_statement=True)
     return pruned
 
 
 def _chosen(
     connection: Connection,
-    there: JournalLocation,
+    place: JournalLocation,
     older_than_days: float | None,
     run: str | None,
     invalidated: bool,
@@ -129,7 +129,7 @@ def _chosen(
     if run is not None:
         numbers = select(openings.c.number).where(openings.c.run == run)
         if connection.execute(numbers).first() is None:
-            raise UsageError(f"{there.shown}: no run {run!r}; it has {', '.join(_runs(connection)[:5])}")
+            raise UsageError(f"{place.shown}: no run {run!r}; it has {', '.join(_runs(connection)[:5])}")
         chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
     if invalidated:
         chosen.append(calls.c.invalidated.is_(True))
@@ -140,7 +140,7 @@ def _runs(connection: Connection) -> list[str]:
     return list(connection.scalars(select(openings.c.run).distinct().order_by(openings.c.run)))
 
 
-def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
+def _summary(connection: Connection, place: JournalLocation) -> JournalSummary:
     by_run = (
         select(openings.c.run, *SUMS).select_from(openings.join(calls, WRITTEN_BY)).group_by(openings.c.run)
     )
@@ -148,9 +148,9 @@ def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
     count = func.count()
     oldest, newest = connection.execute(select(func.min(calls.c.created), func.max(calls.c.created))).one()
     return JournalSummary(
-        shown=there.shown,
-        version=version_of(connection, there) or 0,
-        bytes=_bytes(connection, there),
+        shown=place.shown,
+        version=version_of(connection, place) or 0,
+        bytes=_bytes(connection, place),
         spent=usage_from(connection.execute(select(*SUMS)).one()),
         by_model={
             row[0]: usage_from(row[1:]) for row in connection.execute(by_model.order_by(calls.c.model))
@@ -164,10 +164,10 @@ def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
     )
 
 
-def _bytes(connection: Connection, there: JournalLocation) -> int:
-    if there.file:
+def _bytes(connection: Connection, place: JournalLocation) -> int:
+    if place.file:
         # Until SQLite's next checkpoint, the latest calls are in the -wal file alone.
-        files = (there.file, there.file.with_name(f"{there.file.name}-wal"))
+        files = (place.file, place.file.with_name(f"{place.file.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
     # Journals of version 1 lack some of the tables.
     tables = map(func.to_regclass, (table.name for table in metadata.sorted_tables))
@@ -175,22 +175,22 @@ def _bytes(connection: Connection, there: JournalLocation) -> int:
     return sum(connection.execute(select(*sizes)).one())
 
 
-def _inside(there: JournalLocation, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
+def _inside(place: JournalLocation, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
     """Run an action on an existing journal; faults become usage errors."""
-    if there.file and not there.file.is_file():
-        raise UsageError(f"{there.shown}: no journal there")
-    engine = there.engine()
+    if place.file and not place.file.is_file():
+        raise UsageError(f"{place.shown}: no journal there")
+    engine = place.engine()
 
     def once() -> T:
         with engine.connect() as connection, connection.begin():
-            if there.file and not one_statement:
+            if place.file and not one_statement:
                 connection.exec_driver_sql("BEGIN")
             # A database may exist without the tables: counting or deleting must not create them.
-            if version_of(connection, there) is None:
-                raise UsageError(f"{there.shown}: no journal there")
+            if version_of(connection, place) is None:
+                raise UsageError(f"{place.shown}: no journal there")
             return action(connection)
 
     try:
-        return persevere(once, there, lambda: _PATIENCE)
+        return persevere(once, place, lambda: _PATIENCE)
     except JournalError as error:
         raise UsageError(str(error)) from error

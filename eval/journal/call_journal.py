@@ -100,13 +100,13 @@ class Journal:
             UsageError: an unknown kind of database, one that cannot be reached, a file that is no journal, or a
                 journal of another version.
         """
-        there = journal_location(where)
-        claiming = there.named_by_url if shared is None else shared
-        usual = Patience(retry_seconds=SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE)
+        place = journal_location(where)
+        claiming = place.named_by_url if shared is None else shared
+        usual = Patience(retry_seconds=SQLITE_PATIENCE if place.file else POSTGRES_PATIENCE)
         waiting = replace(usual, **patience)
 
         def opening() -> Store:
-            return Store(there, run, part=part, shared=claiming, fresh=fresh, patience=waiting)
+            return Store(place, run, part=part, shared=claiming, fresh=fresh, patience=waiting)
 
         worker = Worker(opening, shared=claiming, patience=waiting)
         try:

@@ -7,9 +7,8 @@ number is the number of the opening that wrote it, then a counter, so that rows 
 from __future__ import annotations
 
 import importlib.util
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,19 @@ _LOCK_PATIENCE = 2
 # Seconds after which Postgres ends a session that has begun a transaction and says no more: a process that was stopped
 # there, or a machine that vanished, would else hold its locks for ever. Whoever is only slow connects anew.
 IDLE_PATIENCE = 5
-_PAGE_BYTES = 8192
+_POSTGRES_SETTINGS = (
+    f"SET lock_timeout = '{_LOCK_PATIENCE}s'",
+    "SET idle_in_transaction_session_timeout = '{idle}s'",
+    # The planner takes the few calls that are to be counted for many, and would compile a second for them.
+    "SET jit = off",
+)
+_SQLITE_SETTINGS = (
+    # Before WAL mode, in which the page size of a file can no longer be set.
+    "PRAGMA page_size = 8192",
+    "PRAGMA journal_mode = WAL",
+    # NORMAL would let a power failure take back commits, and replies are used once they are committed.
+    "PRAGMA synchronous = FULL",
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,29 @@ class JournalLocation:
 
     def engine(self) -> Engine:
         """Return an engine for the database; nothing is connected yet."""
-        return _sqlite_engine(self.url) if self.file else _postgres_engine(self.url)
+        if self.file:
+            url, settings = self.url, _SQLITE_SETTINGS
+            options: dict[str, Any] = {"connect_args": {"timeout": _LOCK_PATIENCE}}
+        else:
+            unsaid = {name: value for name, value in _NOTICE_LOSS.items() if name not in self.url.query}
+            url, settings = self.url.update_query_dict(unsaid), _POSTGRES_SETTINGS
+            # Each statement sees what others have committed, such as a reply that came between a look and a claim.
+            options = {"isolation_level": "READ COMMITTED"}
+        # No pool, since the store holds its one connection and a faulty one must really be closed. No parameters in
+        # messages, since they are whole replies.
+        engine = create_engine(url, poolclass=NullPool, hide_parameters=True, **options)
+
+        @event.listens_for(engine, "connect")
+        def _prepare(connection: Any, _record: object) -> None:
+            if self.file:
+                # The driver's own transactions would begin too late: the store begins them.
+                connection.isolation_level = None
+            for setting in settings:
+                connection.execute(setting.format(idle=IDLE_PATIENCE))
+            # Postgres' driver began a transaction for the SET, and to roll it back would undo the setting.
+            connection.commit()
+
+        return engine
 
 
 def journal_location(where: str | Path) -> JournalLocation:
@@ -124,48 +157,6 @@ def _postgres(url: URL) -> JournalLocation:
         raise UsageError("a journal in Postgres needs psycopg: pip install 'jurygraph[postgres]'")
     shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
     return JournalLocation(url.set(drivername="postgresql+psycopg"), str(shown), None, named_by_url=True)
-
-
-def _postgres_engine(url: URL) -> Engine:
-    unsaid = {name: value for name, value in _NOTICE_LOSS.items() if name not in url.query}
-    # No pool, since the store holds its one connection and a faulty one must really be closed. No parameters in
-    # messages, since they are whole replies.
-    engine = create_engine(
-        url.update_query_dict(unsaid),
-        poolclass=NullPool,
-        hide_parameters=True,
-        # Each statement sees what others have committed, such as a reply that came between a look and a claim.
-        isolation_level="READ COMMITTED",
-    )
-
-    @event.listens_for(engine, "connect")
-    def _prepare(connection: Any, _record: object) -> None:
-        connection.execute(f"SET lock_timeout = '{_LOCK_PATIENCE}s'")
-        connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_PATIENCE}s'")
-        # The planner takes the few calls that are to be counted for many, and would compile a second for them.
-        connection.execute("SET jit = off")
-        # The driver began a transaction for the SET, and to roll it back would undo the setting.
-        connection.commit()
-
-    return engine
-
-
-def _sqlite_engine(url: URL) -> Engine:
-    engine = create_engine(
-        url, poolclass=NullPool, hide_parameters=True, connect_args={"timeout": _LOCK_PATIENCE}
-    )
-
-    @event.listens_for(engine, "connect")
-    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
-        # The driver's own transactions would begin too late: the store begins them.
-        connection.isolation_level = None
-        # Before WAL mode, in which the page size of a file can no longer be set.
-        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-        connection.execute("PRAGMA journal_mode = WAL")
-        # NORMAL would let a power failure take back commits, and replies are used once they are committed.
-        connection.execute("PRAGMA synchronous = FULL")
-
-    return engine
 
 
 VERSION = 2
@@ -297,9 +288,9 @@ def create(connection: Connection, place: JournalLocation) -> None:
 def _migrate(connection: Connection) -> None:
     """Add what version 2 has; processes of an earlier version that have the journal open can go on."""
     for table in (openings, batches):
-        there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+        names = {column["name"] for column in inspect(connection).get_columns(table.name)}
         for column in table.columns:
-            if column.name not in there:
+            if column.name not in names:
                 added = CreateColumn(column).compile(dialect=connection.dialect)
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {added}")
     metadata.create_all(connection)
@@ -389,9 +380,9 @@ def counted(which: ColumnElement[bool]) -> Select[Any]:
 
 def spent_by(rows: Iterable[Row[Any]]) -> Spent:
     """Add up the sums of openings, as :func:`counted` selects them."""
-    held = [[getattr(row, name) for name in COUNTED] for row in rows]
-    unpriced, *sums, uncounted = [sum(column) for column in zip([0] * len(COUNTED), *held, strict=True)]
-    usage = usage_from((unpriced, *sums))
+    of_each = [[getattr(row, name) for name in COUNTED] for row in rows]
+    unpriced, *sums, uncounted = [sum(column) for column in zip([0] * len(COUNTED), *of_each, strict=True)]
+    usage = replace(usage_from((unpriced, *sums)), uncounted=int(uncounted))
     return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced), int(uncounted))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import random
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from ...nodes.models.retry import Waits
 from .database import JournalLocation
@@ -49,65 +50,53 @@ def persevere(
     retry_seconds: Callable[[], float],
     waits: Waits | None = None,
 ) -> T:
-    """Run an action, and retry it while the fault may pass; ``retry_seconds`` is asked anew before each attempt.
+    """Run an action, and retry it while the fault may pass; ``retry_seconds`` is asked anew after each attempt.
 
     Raises:
         JournalError: the fault lasts or cannot pass; says which database, what is wrong and what to do.
     """
+    began, attempts = time.monotonic(), 0
+    # A wait is shown until the next attempt has ended, which may itself wait for a lock.
     with ExitStack() as notes:
-
-        def before_sleep(state: RetryCallState) -> None:
-            notes.close()
+        while True:
+            try:
+                return action()
+            except DBAPIError as error:
+                notes.close()
+                attempts += 1
+                problem = explain(error)
+                if not passes(error):
+                    raise JournalError(f"journal {place.shown}: {problem}") from error
+                most, taken = retry_seconds(), time.monotonic() - began
+                if attempts >= _ATTEMPTS_AT_LEAST and taken >= most:
+                    raise JournalError(f"journal {place.shown}: {problem} (for {most:g} s)") from error
+            # At random, so that several processes which met the same fault do not all come back at once.
+            pause = random.uniform(0, min(_WAIT_AT_MOST, 0.05 * 2 ** min(attempts - 1, 10)))
+            again = f"trying again in {pause:.1f} s, for {most:g} s at most"
+            logger.warning("journal %s: %s; %s", place.shown, problem, again)
             if waits:
-                left = retry_seconds() - (state.seconds_since_start or 0.0)
-                why = explain(fault) if isinstance(fault := _fault(state), DBAPIError) else ""
-                notes.enter_context(waits.noted(f"journal {place.shown}", why, left))
-            _warn(state, place, retry_seconds())
-
-        return _retried(action, place, retry_seconds, before_sleep)
+                notes.enter_context(waits.noted(f"journal {place.shown}", problem, most - taken))
+            time.sleep(pause)
 
 
-def _retried(
-    action: Callable[[], T],
-    place: JournalLocation,
-    retry_seconds: Callable[[], float],
-    before_sleep: Callable[[RetryCallState], None],
-) -> T:
-    retrying = Retrying(
-        retry=retry_if_exception(passes),
-        wait=wait_random_exponential(multiplier=0.05, max=_WAIT_AT_MOST),
-        stop=lambda state: (
-            state.attempt_number >= _ATTEMPTS_AT_LEAST
-            and (state.seconds_since_start or 0.0) >= retry_seconds()
-        ),
-        before_sleep=before_sleep,
-        reraise=True,
-    )
-    try:
-        return retrying(action)
-    except DBAPIError as error:
-        waited = f" (for {retry_seconds():g} s)" if passes(error) else ""
-        raise JournalError(f"journal {place.shown}: {explain(error)}{waited}") from error
-
-
-def passes(error: BaseException) -> bool:
+def passes(error: DBAPIError) -> bool:
     """Tell whether a retry may help, which is so for faults that pass: locks, a full disk, a lost server."""
-    if not isinstance(error, DBAPIError):
-        return False
     code = _sqlite_code(error)
     if code is not None:
         return code in _PASSING_SQLITE
     state = getattr(error.orig, "sqlstate", None)
+    # By name, since psycopg is optional and its classes may not be there to compare with.
+    is_operational = type(error.orig).__name__ in ("OperationalError", "InterfaceError")
     # A server that cannot be reached gives no SQLSTATE.
-    lost = error.connection_invalidated or (state is None and _is_operational(error))
+    lost = error.connection_invalidated or (state is None and is_operational)
     return lost or str(state).startswith(_PASSING_POSTGRES)
 
 
 def explain(error: DBAPIError) -> str:
     """Return the database's message and a remedy, without the statement and its values."""
-    said = " ".join(str(error.orig).split())
+    message = " ".join(str(error.orig).split())
     remedy = _REMEDIES.get(_sqlite_code(error) or 0)
-    return f"{said}; {remedy}" if remedy else said
+    return f"{message}; {remedy}" if remedy else message
 
 
 def _sqlite_code(error: DBAPIError) -> int | None:
@@ -115,21 +104,3 @@ def _sqlite_code(error: DBAPIError) -> int | None:
     code = getattr(error.orig, "sqlite_errorcode", None)
     # SQLITE_BUSY_SNAPSHOT (517) becomes SQLITE_BUSY (5), SQLITE_IOERR_FSYNC (1034) becomes SQLITE_IOERR (10).
     return None if code is None else code & 0xFF
-
-
-def _is_operational(error: DBAPIError) -> bool:
-    # By name, since psycopg is optional and its classes may not be there to compare with.
-    return type(error.orig).__name__ in ("OperationalError", "InterfaceError")
-
-
-def _fault(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
-
-
-def _warn(state: RetryCallState, place: JournalLocation, retry_seconds: float) -> None:
-    fault = _fault(state)
-    if isinstance(fault, DBAPIError) and state.next_action:
-        logger.warning(
-            "journal %s: %s; trying again in %.1f s, for %g s at most",
-            place.shown, explain(fault), state.next_action.sleep, retry_seconds,
-        )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from operator import attrgetter
+from operator import add, attrgetter, sub
 from typing import Any, NamedTuple
 
 import orjson
@@ -75,6 +75,14 @@ class Amounts(NamedTuple):
     tokens: float = 0.0
     cost: float = 0.0
 
+    def plus(self, other: Amounts) -> Amounts:
+        """Add other amounts."""
+        return Amounts(*map(add, self, other))
+
+    def minus(self, other: Amounts) -> Amounts:
+        """Take other amounts off."""
+        return Amounts(*map(sub, self, other))
+
 
 @dataclass(frozen=True, slots=True)
 class GrantRequest:
@@ -85,14 +93,14 @@ class GrantRequest:
         spent: what this opening has used, as far as it knows.
         in_flight: what its calls in flight are estimated to take.
         waiting: what its waiting calls are estimated to take.
-        one: what the first of these is estimated to take.
+        next_call: what the first of these is estimated to take.
     """
 
     limits: Amounts
     spent: Amounts
     in_flight: Amounts
     waiting: Amounts
-    one: Amounts
+    next_call: Amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +193,9 @@ _DEFAULTS = {
 
 def _plain(reply: Reply) -> dict[str, Any]:
     # Journals written before replies had a usage of their own hold its fields beside the others, and so do these.
-    held = {**vars(reply), **dict(zip(USAGE_NAMES, usage_values(reply.usage), strict=True))}
-    del held["usage"]
-    plain = {name: value for name, value in held.items() if _DEFAULTS.get(name, MISSING) != value}
+    values = {**vars(reply), **dict(zip(USAGE_NAMES, usage_values(reply.usage), strict=True))}
+    del values["usage"]
+    plain = {name: value for name, value in values.items() if _DEFAULTS.get(name, MISSING) != value}
     if reply.tokens is not None:
         plain["tokens"] = [_token(token) for token in reply.tokens]
     if reply.others:
@@ -197,7 +205,7 @@ def _plain(reply: Reply) -> dict[str, Any]:
 
 def _reply(plain: dict[str, Any]) -> Reply:
     given = {**_DEFAULTS, **plain}
-    given["usage"] = Usage(*map(given.pop, USAGE_NAMES))
+    given["usage"] = Usage(*map(given.pop, USAGE_NAMES)).told()
     given["dropped"] = tuple(given["dropped"])
     given["others"] = tuple(_reply(other) for other in given["others"])
     if given["tokens"] is not None:
@@ -209,10 +217,10 @@ def _token(token: Mapping[str, Any]) -> tuple[str, float, list[tuple[str, float]
     """Return a token with its log-probability and alternatives, without what can be told from the rest."""
     # Providers send each alternative as text and as a list of bytes, which would be most of a stored reply.
     likely: Sequence[Mapping[str, Any]] = token.get("top_logprobs") or ()
-    return token["token"], token["logprob"], [(one["token"], one["logprob"]) for one in likely]
+    return token["token"], token["logprob"], [(other["token"], other["logprob"]) for other in likely]
 
 
 def _whole_token(kept: Sequence[Any]) -> dict[str, Any]:
     token, logprob, likely = kept
-    top = [{"token": one, "logprob": value} for one, value in likely]
+    top = [{"token": text, "logprob": value} for text, value in likely]
     return {"token": token, "logprob": logprob, "top_logprobs": top}

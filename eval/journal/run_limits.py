@@ -55,18 +55,20 @@ def grant(store: Store, request: GrantRequest) -> Grant:
 
 def _granted(request: GrantRequest, others: Sequence[Row[Any]], share: float) -> tuple[Grant, bool]:
     """Divide what the limits leave; return the grant, and whether all waiting calls have room."""
-    spent = [_spent(row, request.one) for row in others]
-    held = [_most(_granted_to(row), one) for row, one in zip(others, spent, strict=True)]
-    left = Amounts(*(limit - sum(all_) for limit, *all_ in zip(request.limits, *held, strict=True)))
-    left_at_best = (limit - sum(all_) for limit, *all_ in zip(request.limits, *spent, strict=True))
-    used = _sum(request.spent, request.in_flight)
-    at_least = _sum(request.spent, request.one)
-    best = zip(Amounts._fields, left_at_best, at_least, strict=True)
+    left = left_at_best = request.limits
+    for row in others:
+        spent = _spent(row, request.next_call)
+        left_at_best = left_at_best.minus(spent)
+        left = left.minus(
+            Amounts(*map(max, (row.granted_calls, row.granted_tokens, row.granted_cost), spent))
+        )
+    used = request.spent.plus(request.in_flight)
+    best = zip(Amounts._fields, left_at_best, request.spent.plus(request.next_call), strict=True)
     reached = next((name for name, room, need in best if need > room), "")
-    if any(need > room for need, room in zip(_sum(used, request.one), left, strict=True)):
+    if any(need > room for need, room in zip(used.plus(request.next_call), left, strict=True)):
         # Nothing rather than a part: two that hold what the other lacks would wait for each other.
         return Grant(_unlimited(used, request.limits), reached), False
-    needed = _sum(used, request.waiting)
+    needed = used.plus(request.waiting)
     among = share / (1 + sum(row.alive_until != 0 for row in others))
     rest = (max(0.0, room - need) if among else 0.0 for need, room in zip(needed, left, strict=True))
     wished = (need + among * more for need, more in zip(needed, rest, strict=True))
@@ -83,22 +85,10 @@ def _unlimited(allowed: Amounts, limits: Amounts) -> Amounts:
     )
 
 
-def _spent(row: Row[Any], one: Amounts) -> Amounts:
+def _spent(row: Row[Any], next_call: Amounts) -> Amounts:
     """Return what an opening has spent; calls that do not say what they took count as much as the next one."""
-    tokens = row.input_tokens + row.output_tokens + row.uncounted * one.tokens
-    return Amounts(row.requests, tokens, row.cost_usd + row.unpriced * one.cost)
-
-
-def _granted_to(row: Row[Any]) -> Amounts:
-    return Amounts(row.granted_calls, row.granted_tokens, row.granted_cost)
-
-
-def _sum(one: Amounts, other: Amounts) -> Amounts:
-    return Amounts(*map(sum, zip(one, other, strict=True)))
-
-
-def _most(one: Amounts, other: Amounts) -> Amounts:
-    return Amounts(*map(max, zip(one, other, strict=True)))
+    tokens = row.input_tokens + row.output_tokens + row.uncounted * next_call.tokens
+    return Amounts(row.requests, tokens, row.cost_usd + row.unpriced * next_call.cost)
 
 
 def _floor(amount: float) -> float:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Dialect, Select, case, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Dialect,
+    Executable,
+    Select,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from ...nodes.models.retry import Waits
 from ...state.errors import UsageError
@@ -129,6 +141,12 @@ class Store:
             lambda: self._once(action, begin), self._place, lambda: self._retry_seconds, self._waits
         )
 
+    def _execute(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> None:
+        def action(connection: Connection) -> None:
+            connection.execute(statement, parameters)
+
+        self.transact(action)
+
     def _once(self, action: Callable[[Connection], T], begin: bool) -> T:
         try:
             if self._connection is None:
@@ -151,12 +169,12 @@ class Store:
         if self._place.file is None:
             return
         try:
-            there = self._place.file.stat().st_ino
+            inode = self._place.file.stat().st_ino
         except FileNotFoundError:
-            there = None
+            inode = None
         if self._inode is None:
-            self._inode = there
-        if there is None or there != self._inode:
+            self._inode = inode
+        if inode is None or inode != self._inode:
             raise JournalError(
                 f"journal {self._place.shown}: the file was removed or replaced while it was in use; put it back, "
                 "or start again (what was judged stays judged)"
@@ -286,28 +304,28 @@ class Store:
 
     def reserve(self, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], set[bytes]]:
         """Return the stored replies, and which of the other keys this opening has claimed and is to call."""
-        found = self.look_up(keys)
+        replies = self.look_up(keys)
         # Everybody claims in the same order, so that two who want the same do not lock each other out.
-        wanted = sorted(set(keys) - found.keys())
+        wanted = sorted(set(keys) - replies.keys())
         if not wanted:
-            return found, set()
-        ours = self.transact(lambda connection: self._claim(connection, wanted))
+            return replies, set()
+
+        def claim(connection: Connection) -> set[bytes]:
+            rows = [{"key": key, "opening": self.opening} for key in wanted]
+            connection.execute(self._statements.claim, rows)
+            return set(connection.scalars(self._statements.claimed, {"keys": wanted}))
+
+        ours = self.transact(claim)
         # Between the first look and the claim, another process may have kept a reply and freed its claim. Looked up
         # after the commit: a process that is stopped while it is sent long replies must hold no locks.
         late = self.look_up(list(ours)) if ours else {}
         self.free(late)
-        return found | late, ours - late.keys()
-
-    def _claim(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
-        rows = [{"key": key, "opening": self.opening} for key in keys]
-        connection.execute(self._statements.claim, rows)
-        return set(connection.scalars(self._statements.claimed, {"keys": keys}))
+        return replies | late, ours - late.keys()
 
     def free(self, keys: Iterable[bytes]) -> None:
         """Free claims of this opening."""
-        given = {"keys": list(keys)}
-        if given["keys"]:
-            self.transact(lambda connection: connection.execute(self._statements.free, given) and None)
+        if given := list(keys):
+            self._execute(self._statements.free, {"keys": given})
 
     def free_lapsed(self, keys: Sequence[bytes]) -> None:
         """Free claims whose process has let its lease lapse."""
@@ -351,13 +369,11 @@ class Store:
         """Note that all processes which have the run open now are to stop; one that opens it later is not."""
         newest = select(func.max(openings.c.number)).where(self.of_run).scalar_subquery()
         noted = {"stopped_to": newest, "stop_reason": reason, "explanation": explanation}
-        statement = update(runs).where(runs.c.run == self.run).values(noted)
-        self.transact(lambda connection: connection.execute(statement) and None)
+        self._execute(update(runs).where(runs.c.run == self.run).values(noted))
 
     def invalidate(self, keys: Sequence[bytes]) -> None:
         """Mark the replies of these keys so that they are not served again."""
-        statement = update(calls).where(calls.c.key.in_(keys)).values(invalidated=True)
-        self.transact(lambda connection: connection.execute(statement) and None)
+        self._execute(update(calls).where(calls.c.key.in_(keys)).values(invalidated=True))
 
     def note_batch(self, name: str, about: str) -> None:
         """Store a batch that was sent, or replace what is stored about it."""
@@ -381,5 +397,4 @@ class Store:
 
     def settle_batch(self, name: str) -> None:
         """Mark a batch as settled."""
-        statement = update(batches).where(batches.c.id == name).values(settled=True)
-        self.transact(lambda connection: connection.execute(statement) and None)
+        self._execute(update(batches).where(batches.c.id == name).values(settled=True))

@@ -189,8 +189,8 @@ class Worker:
         if self._shared:
             self._claim(store, asking)
         elif asking:
-            found = store.look_up([request.key for request in asking])
-            self._deliver([(request, found.get(request.key)) for request in asking])
+            replies = store.look_up([request.key for request in asking])
+            self._deliver([(request, replies.get(request.key)) for request in asking])
         # Reads alone need no pause before the next round: only a commit waits for the disk.
         if keeps or self._shared:
             self._served = time.monotonic()
@@ -204,8 +204,8 @@ class Worker:
             return
         # In `_blocked` they are told of any fault from here on.
         self._blocked += asking
-        found, ours = store.reserve([request.key for request in asking])
-        outcomes = [(r, found.get(r.key)) for r in asking if r.key in found or r.key in ours]
+        replies, ours = store.reserve([request.key for request in asking])
+        outcomes = [(r, replies.get(r.key)) for r in asking if r.key in replies or r.key in ours]
         served = {request for request, _ in outcomes}
         self._blocked = [request for request in self._blocked if request not in served]
         self._polling = time.monotonic() + POLL_SECONDS

@@ -16,12 +16,14 @@ from langgraph.pregel.protocol import PregelProtocol
 from pydantic import ValidationError
 
 from ...graphs.given_graphs import compiled, name_of
-from ...graphs.nested import AnyGraph, Compiled, kinds_of
-from ...graphs.registry import find_protocol
+from ...graphs.nested import Compiled
+from ...graphs.references import Given
+from ...graphs.registry import built, judge_of
+from ...graphs.wrapper import kinds_of
 from ...state.aspects import Aspect
 from ...state.checked import shortened
 from ...state.errors import ReplyError, UsageError
-from ...state.tasks import CompareTask, ScoreTask, parse_task
+from ...state.tasks import CompareTask, ScoreTask, parse_task, rubric_of_user
 from ...state.verdict import Verdict
 from ..datasets.aspect_choice import aspect_from_file
 from .judge_inputs import TaskMaker, is_absent
@@ -85,7 +87,7 @@ class Judge:
             ModelCallError: the provider refused the call, or it failed for good.
         """
         given = {**others, "inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
-        with _noted():
+        with _noted(), rubric_of_user(self._tasks.rubric):
             return self.feedback(self._without_threads.invoke(self._input(given, runs)), runs)
 
     async def acall(
@@ -99,7 +101,7 @@ class Judge:
     ) -> Feedback:
         """Judge from async code, with the arguments and errors of a plain call."""
         given = {**others, "inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
-        with _noted():
+        with _noted(), rubric_of_user(self._tasks.rubric):
             return self.feedback(await self._without_threads.ainvoke(self._input(given, runs)), runs)
 
     def as_tool(self, name: str | None = None, description: str | None = None) -> BaseTool:
@@ -185,12 +187,12 @@ class Judge:
     def _input(self, given: dict[str, Any], runs: Sequence[Any] | None) -> dict[str, Any]:
         """Make the graph's input; what is left out of the arguments is taken from LangSmith's run and example."""
         run, example = given.get("run"), given.get("example")
-        found = {
+        of_langsmith = {
             "inputs": getattr(example, "inputs", None) or getattr(run, "inputs", None),
-            "outputs": [one.outputs for one in runs] if runs else getattr(run, "outputs", None),
+            "outputs": [compared.outputs for compared in runs] if runs else getattr(run, "outputs", None),
             "reference_outputs": getattr(example, "outputs", None),
         }
-        given |= {name: value for name, value in found.items() if is_absent(given[name])}
+        given |= {name: value for name, value in of_langsmith.items() if is_absent(given[name])}
         return {"task": self._tasks.task(given).model_dump(mode="json")}
 
     def _verdict(self, outcome: Any) -> Verdict:
@@ -228,7 +230,7 @@ class AsyncJudge(partial[Coroutine[Any, Any, Feedback]]):
 
 
 def create_judge(
-    judge: str | AnyGraph,
+    judge: Given,
     *,
     aspect: str | Aspect | Mapping[str, Any] | None = None,
     criteria: Sequence[str] | None = None,
@@ -240,7 +242,8 @@ def create_judge(
     """Make a judge: with an aspect one that rates an output, without one that compares two.
 
     Args:
-        judge: the name of a protocol, or a graph with the same input and output, compiled or not.
+        judge: a protocol's name, file (``mine.py``) or module; or a graph with the same input and output, compiled or
+            not, or the file that has it (``mine.py:graph``).
         aspect: what to rate: the name of a known aspect or of a YAML file with one, or an aspect of your own.
         criteria: what to compare two outputs on; default: helpfulness, relevance, accuracy, level of detail.
         variable_mapping: from a field of the task (``source``, ``candidate``, ``fact``; ``question``, ``answer_1``,
@@ -275,7 +278,7 @@ def create_judge(
     return Judge(graph, tasks, key or (rated.name if rated else "preference"), normalize)
 
 
-def create_async_judge(judge: str | AnyGraph, **options: Any) -> AsyncJudge:
+def create_async_judge(judge: Given, **options: Any) -> AsyncJudge:
     """Make a judge for async code, with the arguments and errors of ``create_judge``.
 
     >>> import asyncio
@@ -299,9 +302,10 @@ def _noted() -> Iterator[None]:
         raise
 
 
-def _compiled(judge: str | AnyGraph, settings: Mapping[str, Any]) -> PregelProtocol[Any, Any, Any, Any]:
+def _compiled(judge: Given, settings: Mapping[str, Any]) -> PregelProtocol[Any, Any, Any, Any]:
+    judge = judge_of(judge)
     if isinstance(judge, str):
-        graph: PregelProtocol[Any, Any, Any, Any] = find_protocol(judge).build(**settings).compile(name=judge)
+        graph: PregelProtocol[Any, Any, Any, Any] = built(judge, **settings).compile(name=judge)
         return graph
     if settings:
         name = next(iter(settings))

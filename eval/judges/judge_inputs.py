@@ -6,20 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    convert_to_messages,
-    get_buffer_string,
-)
-
-from ...graphs.message_text import is_answer, refuse_unseen
 from ...state.aspects import Aspect
 from ...state.checked import shortened
+from ...state.conversations import (
+    Entry,
+    as_text,
+    asked_and_answered,
+    is_conversation,
+    is_message,
+    read_conversation,
+)
 from ...state.errors import UsageError
-from ...state.tasks import CompareTask, ScoreTask, parse_task
+from ...state.tasks import CompareTask, Rubric, ScoreTask, parse_task
 
 _ASKED = "input question query prompt request article document context text messages"
 _ANSWERED = "output answer response completion generation prediction result summary text content messages"
@@ -55,6 +53,11 @@ class TaskMaker:
         self._made(dict.fromkeys(self.fields, "-"))  # tells criteria that cannot be so before the first call
 
     @property
+    def rubric(self) -> Rubric | None:
+        """What this judge was told to judge by, where it was told."""
+        return self.aspect or (None if self.criteria is None else tuple(self.criteria))
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """The fields of the task that come from the call, those that it cannot do without first."""
         if self.aspect is not None:
@@ -68,6 +71,9 @@ class TaskMaker:
             UsageError: something is missing, empty, ambiguous, no text or not text alone; names the argument.
         """
         return self._made({name: self._text(name, given) for name in self.fields})
+
+    def _is_given(self, name: str, given: Mapping[str, Any]) -> bool:
+        return name in self.mapping or given.get(name) is not None
 
     def _made(self, texts: Mapping[str, str | None]) -> ScoreTask | CompareTask:
         kind = "score" if self.aspect is not None else "compare"
@@ -84,54 +90,28 @@ class TaskMaker:
         inputs, outputs = given.get("inputs"), given.get("outputs")
         if name == "fact" or (name == "reference" and not given.get("reference_outputs")):
             return _as_text(inputs[name], f"inputs.{name}", name) if _has(inputs, name) else None
-        if name == "source" and is_absent(inputs):
-            place = "outputs.messages" if _has(outputs, "messages") else "outputs"
-            if conversation := _conversation(_messages(outputs), place, name):
-                return asked_and_answered(conversation)[0]
+        if name in ("source", "candidate") and is_absent(inputs) and not self._is_given("source", given):
+            # The state of an agent has its messages beside other keys.
+            messages, place = outputs, "outputs"
+            if _has(outputs, "messages"):
+                messages, place = outputs["messages"], "outputs.messages"
+            if conversation := _conversation(messages, place, name):
+                return asked_and_answered(conversation)[name == "candidate"]
         argument, _ = _KEYS[name]
         return _as_text(given.get(argument), argument, name)
-
-
-def asked_and_answered(
-    messages: Sequence[BaseMessage], answers: int = 1, judge: str | None = None
-) -> tuple[str, list[str]]:
-    """Split a conversation into what came before its last answers, and these.
-
-    Words to and from tools are left out, and what the judge of that name has said.
-
-    Raises:
-        UsageError: it has too few answers, or none of them answers anything, or what was asked or answered holds what
-            a judge would not see.
-    """
-    words = {
-        f"messages[{place}]": message
-        for place, message in enumerate(messages)
-        if (isinstance(message, HumanMessage | SystemMessage) or is_answer(message))
-        and (judge is None or message.name != judge)
-    }
-    refuse_unseen(words.items(), "have it put in words, or hand over without it", answers=True)
-    said = [*words.values()]
-    last = [place for place, message in enumerate(said) if isinstance(message, AIMessage)][-answers:]
-    if len(last) < answers:
-        wanted = "no answer" if answers == 1 else f"fewer than {answers} answers"
-        raise UsageError(f"the conversation has {wanted} to judge: a model's message with text must be in it")
-    before = said[: last[0]]
-    if all(isinstance(message, SystemMessage) for message in before):
-        raise UsageError("nothing is asked in the conversation: a user's message must come before the answer")
-    return _told(before), [str(said[place].text) for place in last]
-
-
-def _told(messages: Sequence[BaseMessage]) -> str:
-    """Return a conversation as text: one message alone without the name of who speaks."""
-    return str(messages[0].text) if len(messages) == 1 else get_buffer_string(messages)
 
 
 def _as_text(value: Any, where: str, name: str) -> str:
     """Return a value as the text that a field of the task needs."""
     if conversation := _conversation(value, where, name):
-        if name not in ("source", "question", "fact") and len(conversation) > 1:
-            return asked_and_answered(conversation)[1][-1]
-        value = _told(conversation)
+        # Of a conversation the last answer is judged; where tools were called, the way to it is a part of it.
+        last = [entry for entry in conversation if entry.answers][-1:]
+        whole = len(conversation) == 1 or any(entry.kind != "words" for entry in conversation)
+        if not (whole or last or name in ("source", "question", "fact")):
+            raise UsageError(
+                "the conversation has no answer to judge: a model's message with text must be in it"
+            )
+        value = as_text(conversation if whole or name in ("source", "question", "fact") else last)
     if isinstance(value, Mapping) and value:
         key = _key(value, where, name)
         return _as_text(value[key], f"{where}.{key}", name)
@@ -166,13 +146,13 @@ def _key(value: Mapping[str, Any], where: str, name: str) -> str:
     if name in value or len(value) == 1:
         return name if name in value else next(iter(value))
     usual = _KEYS.get({"answer_1": "candidate", "answer_2": "candidate"}.get(name, name), ("", []))[1]
-    found = [key for key in usual if key in value]
-    if len(found) == 1:
-        return found[0]
-    has = ", ".join(map(str, found or value))
+    fitting = [key for key in usual if key in value]
+    if len(fitting) == 1:
+        return fitting[0]
+    has = ", ".join(map(str, fitting or value))
     raise UsageError(
-        f"{where} has {'several keys that may be' if found else 'no key that is known for'} the {name}: {has}; say "
-        f'which, such as variable_mapping={{"{name}": "{where}.{(found or list(value))[0]}"}}'
+        f"{where} has {'several keys that may be' if fitting else 'no key that is known for'} the {name}: {has}; say "
+        f'which, such as variable_mapping={{"{name}": "{where}.{(fitting or list(value))[0]}"}}'
     )
 
 
@@ -203,56 +183,30 @@ def _look_up(path: str, given: Mapping[str, Any]) -> Any:
     for step, key in enumerate(parts := path.split(".")):
         places = isinstance(value, Sequence) and not isinstance(value, str) and key.lstrip("-").isdigit()
         try:
-            found = value[int(key) if places else key]
+            inner = value[int(key) if places else key]
         except (KeyError, IndexError, TypeError):
-            found = None
-        if found is None:
-            there = (
-                [str(name) for name in value if value[name] is not None] if isinstance(value, Mapping) else []
-            )
-            has = f"; there {'is' if len(there) == 1 else 'are'} {', '.join(there)}" if there else ""
+            inner = None
+        if inner is None:
+            known = [str(k) for k in value if value[k] is not None] if isinstance(value, Mapping) else []
+            has = f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else ""
             raise UsageError(
                 f"{'.'.join(parts[: step + 1])} is missing, and variable_mapping names {path}{has}"
             )
-        value = found
+        value = inner
     return value
 
 
-def _conversation(value: Any, where: str, name: str) -> list[BaseMessage]:
-    """Return a value that is a message or a list of messages as such; else nothing.
+def _conversation(value: Any, where: str, name: str) -> list[Entry]:
+    """Return what happens in a message or a list of messages; nothing if a value is neither.
 
     Raises:
-        UsageError: messages that cannot be read, or that hold more than text.
+        UsageError: messages that cannot be read, or that hold what is no text.
     """
-    alone = _is_message(value)
-    given = [value] if alone or not isinstance(value, list | tuple) else value
-    if not given or not all(_is_message(message) for message in given):
+    if not is_conversation(value):
         return []
-    # OpenAI's messages that call a tool may have no content.
-    whole = [{"content": "", **message} if isinstance(message, Mapping) else message for message in given]
-    try:
-        messages = convert_to_messages(whole)
-    except (ValueError, KeyError, TypeError, NotImplementedError) as error:
-        raise UsageError(f"messages that cannot be read: {error}") from error
-    path = _EXAMPLES.get(name, where if alone else f"{where}.-1")
-    refuse_unseen(
-        ((where if alone else f"{where}[{place}]", message) for place, message in enumerate(messages)),
+    path = _EXAMPLES.get(name, where if is_message(value) else f"{where}.-1")
+    return read_conversation(
+        value,
+        where,
         f'pass the text that is to be judged, or name where it is, such as variable_mapping={{"{name}": "{path}"}}',
     )
-    return messages
-
-
-def _messages(value: Any) -> Any:
-    """Return the messages in the state of an agent; anything else as it is."""
-    return value["messages"] if _has(value, "messages") else value
-
-
-def _is_message(value: Any) -> bool:
-    if isinstance(value, BaseMessage):
-        return True
-    if isinstance(value, list | tuple):
-        return len(value) == 2 and value[0] in ("user", "human", "assistant", "ai", "system")
-    if not isinstance(value, Mapping):
-        return False
-    calls_tools = "role" in value and ("tool_calls" in value or "function_call" in value)
-    return calls_tools or ("content" in value and ("role" in value or "type" in value))

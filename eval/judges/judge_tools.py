@@ -13,12 +13,14 @@ from langgraph.types import Command
 from pydantic import create_model
 
 from ...graphs.given_graphs import compiled
-from ...graphs.nested import AnyGraph, Compiled, JudgeSlot, nested_judge_node
+from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
+from ...graphs.references import AnyGraph
 from ...state.checked import Checked
+from ...state.conversations import before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeOutput
 from ...state.tasks import CompareTask, ScoreTask
-from .judge_inputs import TaskMaker, asked_and_answered
+from .judge_inputs import TaskMaker
 
 LONGEST_EXPLANATION = 1000
 """How many characters of an explanation an agent is told; the verdict has the whole."""
@@ -47,7 +49,7 @@ def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: 
 
     task = CompareTask if tasks.aspect is None else ScoreTask
     fields: dict[str, Any] = {
-        one: (task.model_fields[one].annotation, task.model_fields[one]) for one in tasks.fields
+        name: (task.model_fields[name].annotation, task.model_fields[name]) for name in tasks.fields
     }
     schema = create_model(name, __base__=Checked, **fields)
     schema.called = "a call of this tool"
@@ -102,7 +104,8 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
 
     def read(state: JudgeAgentState) -> dict[str, Any]:
         try:
-            asked, answers = asked_and_answered(state["messages"], 2 if compares else 1, judge=name)
+            said = [entry for entry in read_conversation(state["messages"], "messages") if entry.name != name]
+            asked, answers = before_last_answers(said, 2 if compares else 1)
             task = tasks.task(dict(zip(tasks.fields, [asked, *answers], strict=False)))
         except UsageError as error:
             return {
@@ -124,7 +127,7 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
 
     builder = StateGraph(JudgeAgentState, output_schema=JudgeAgentOutput)
     builder.add_node("read", read)
-    slot = JudgeSlot.of(compiled("judge", graph))
+    slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
     builder.add_node("judge", nested_judge_node(slot, lambda state: {"task": state["task"]}, judged))
     builder.add_edge(START, "read")
     last = "hand_back" if then else END

@@ -81,12 +81,12 @@ def pytest_runtest_makereport(
     """
     session = item.config.stash.get(_SESSION, None)
     if session and session.spent and call.excinfo and str(call.excinfo.value) == session.spent:
-        told = f"{session.spent}; --jurygraph-max-calls raises it, and what was paid for is kept"
-        failed = pytest.fail.Exception(told, pytrace=False).with_traceback(call.excinfo.tb)
+        why = f"{session.spent}; --jurygraph-max-calls raises it, and what was paid for is kept"
+        failed = pytest.fail.Exception(why, pytrace=False).with_traceback(call.excinfo.tb)
         call.excinfo = pytest.ExceptionInfo.from_exception(failed)
     report = yield
-    if session is not None and report.failed and (said := session.report(item.nodeid)):
-        report.sections.append(("judged by jurygraph", said))
+    if session is not None and report.failed and (debates := session.report(item.nodeid)):
+        report.sections.append(("judged by jurygraph", debates))
     return report
 
 
@@ -103,7 +103,7 @@ def pytest_testnodedown(node: Any) -> None:
     """Add the calls of a worker that has ended."""
     if more := getattr(node, "workeroutput", {}).get("jurygraph_calls"):
         before = node.config.stash.get(_CALLS, [0, 0])
-        node.config.stash[_CALLS] = [one + other for one, other in zip(before, more, strict=True)]
+        node.config.stash[_CALLS] = [sum(counts) for counts in zip(before, more, strict=True)]
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

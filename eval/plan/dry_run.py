@@ -14,15 +14,14 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from statistics import fmean, linear_regression
 from typing import Any, NamedTuple
 
 from ...graphs.base import Graph
-from ...graphs.nested import NestedJudges, bound_judge_of
-from ...graphs.registry import find_protocol
+from ...graphs.wrapper import NestedJudges, bound_judge_of
 from ...nodes.bound_judge import BoundJudge
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send
@@ -32,7 +31,7 @@ from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, call_middleware
 from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.errors import UsageError
-from ...state.tasks import TaskKind
+from ...state.tasks import TaskKind, parse_task, rubric_of_user
 
 
 def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[float]:
@@ -76,25 +75,23 @@ class CallSampler(CallMiddleware):
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         """Return the offline judge's reply in the shape that the real model was asked for."""
-        samples = self._noted(call)
-        reply = await send(replace(call, model=self._stand_in, parameters={}))
-        samples.reply_tokens = tokens_in(reply.text)
-        return with_reply_shape(call, objecting(reply) if call.metadata["form"] == "critique" else reply)
-
-    def _noted(self, call: Call) -> CallSample:
         role = str(call.metadata["role"])
         self._numbers[role] += 1
-        samples = CallSample(
+        # The schema of the reply is sent with the messages where there is one.
+        schema = json.dumps(call.schema, ensure_ascii=False) if call.schema else ""
+        sample = CallSample(
             role=role,
             number=self._numbers[role],
             model=call.model,
             form=str(call.metadata["form"]),
-            input_tokens=_prompt_tokens(call),
+            input_tokens=sum(tokens_in(str(message.text)) for message in call.messages) + tokens_in(schema),
             several=int(call.parameters.get(SEVERAL, 1)),
         )
         if not call.metadata.get("repair"):
-            self.samples.append(samples)
-        return samples
+            self.samples.append(sample)
+        reply = await ask_instead(call, send, self._stand_in)
+        sample.reply_tokens = tokens_in(reply.text)
+        return with_reply_shape(call, reply)
 
 
 async def sample_calls(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[CallSample]:
@@ -105,50 +102,74 @@ async def sample_calls(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[C
     Raises:
         UsageError: what the run itself would fail with at once.
     """
-    listener, problem = CallSampler(load(OFFLINE, asyncio.get_running_loop())), None
-    token = call_middleware.set(listener)
+    sampler = CallSampler(load(OFFLINE, asyncio.get_running_loop()))
+    problem = await rehearse(graph, tasks, sampler, sampler.begin)
+    if problem is not None and not sampler.samples:
+        raise problem
+    return sampler.samples
+
+
+async def rehearse(
+    graph: Any,
+    tasks: Iterable[Mapping[str, Any]],
+    answering: CallMiddleware,
+    begin: Callable[[], None] = lambda: None,
+) -> Exception | None:
+    """Run tasks with all calls answered by a middleware, and return the last failure of a task.
+
+    Args:
+        graph: a compiled protocol.
+        tasks: what it judges.
+        answering: answers the calls.
+        begin: is called before each task.
+
+    Raises:
+        UsageError: what the run itself would fail with at once.
+    """
+    token, problem = call_middleware.set(answering), None
     try:
+        # Evaluation steps are made once a run, so once for all tasks here too.
         with keep_steps_in():
             for task in tasks:
-                listener.begin()
+                begin()
                 try:
-                    await graph.ainvoke({"task": task})
+                    # Texts are rated on the run's own aspects; criteria of a comparison come with the data.
+                    with rubric_of_user(getattr(parse_task(task), "aspect", None)):
+                        await graph.ainvoke({"task": task})
                 except UsageError:
                     raise
-                except (
-                    Exception
-                ) as error:  # A failure of the offline judge says nothing about the run itself.
+                # A failure of the offline judge says nothing about the run itself.
+                except Exception as error:
                     problem = error
     finally:
         call_middleware.reset(token)
-    if problem is not None and not listener.samples:
-        raise problem
-    return listener.samples
+    return problem
 
 
-def _prompt_tokens(call: Call) -> float:
-    """Return the tokens of the messages, and of the schema of the reply where one is sent with them."""
-    schema = json.dumps(call.schema, ensure_ascii=False) if call.schema else ""
-    return sum(tokens_in(str(message.text)) for message in call.messages) + tokens_in(schema)
+async def ask_instead(call: Call, send: Send, stand_in: LoadedModel) -> Reply:
+    """Ask another model than the call's own, without the parameters, which are made for that one."""
+    return await send(replace(call, model=stand_in, parameters={}))
 
 
-def with_reply_shape(call: Call, reply: Reply) -> Reply:
+def with_reply_shape(call: Call, reply: Reply, *, objects: bool = True) -> Reply:
     """Return the reply with the log-probabilities and further replies that the call asks for.
 
     Without them the protocols would ask again, or take the model for one that cannot give them.
+
+    Args:
+        call: what was asked.
+        reply: the offline judge's.
+        objects: whether a Critic's "NO ISSUE" becomes an objection.
     """
+    if objects and call.metadata["form"] == "critique":
+        text = reply.text.replace("NO ISSUE", "An objection")
+        fields = {"feedback": text, "no_issue": False} if reply.fields is not None else None
+        reply = replace(reply, text=text, fields=fields)
     if call.parameters.get(LOGPROBS):
         lowest = f"{call.metadata['low']:g}"
         reply = replace(reply, text=lowest, tokens=[{"token": lowest, "logprob": 0.0}])
     further = int(call.parameters.get(SEVERAL, 1)) - 1
     return replace(reply, others=(reply.without_usage(),) * further)
-
-
-def objecting(reply: Reply) -> Reply:
-    """Return a Critic's reply with an objection in place of its "NO ISSUE"."""
-    said = reply.text.replace("NO ISSUE", "An objection")
-    fields = {"feedback": said, "no_issue": False} if reply.fields is not None else None
-    return replace(reply, text=said, fields=fields)
 
 
 # For English: OpenAI's rule of thumb is 75 words to 100 tokens.
@@ -194,50 +215,58 @@ class RoleProfile:
 
 
 class RoleEstimate(NamedTuple):
-    """Holds a role's model, the lengths of its prompts and replies, and its calls in one verdict."""
+    """Holds a role's model, the lengths of its prompts and replies, and its calls in one verdict.
+
+    ``longest`` is the prompt of the last call on the longest item, with verbose models.
+    """
 
     model: LoadedModel
     profile: RoleProfile
     calls: CallRange
+    longest: float = 0.0
 
 
 async def role_estimates(
-    graph: Graph, kind: TaskKind, tasks: Sequence[Mapping[str, Any]]
+    graph: Graph,
+    kind: TaskKind,
+    tasks: Sequence[Mapping[str, Any]],
+    longest: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, RoleEstimate]:
     """Estimate every role of a protocol, by the name that ``Protocol.calls`` has for it.
 
     The protocols inside a wrapper are run one by one, so that the expensive one of a cascade is measured as well.
+    ``longest`` is the task with the longest texts, if there is one.
     """
-    found = {}
+    estimates = {}
     for stage in _stages(bound_judge_of(graph), graph):
-        samples = role_profiles(await sample_calls(stage.graph, tasks), _number_only_roles(stage.bound_judge))
+        bare = stage.bound_judge.record.number_only_roles
+        profiles = role_profiles(await sample_calls(stage.graph, tasks), bare)
+        of_longest = role_profiles(await sample_calls(stage.graph, longest), bare)
         models = await _models(stage.bound_judge)
-        for role, calls in _calls(stage.bound_judge, kind, models).items():
-            profile = samples.get(role) or unsampled_role(models[role], samples.values())
-            found[f"{stage.prefix}{role}"] = RoleEstimate(models[role], profile, calls)
-    return found
+        calls = calls_of_roles(stage.bound_judge, kind, models)
+        for role, of_role in {**calls.once, **calls.per_verdict}.items():
+            profile = profiles.get(role) or unsampled_role(models[role], profiles.values())
+            far = of_longest.get(role, profile)
+            most = far.first + far.growth.most * max(of_role.most - 1, 0)
+            estimates[f"{stage.prefix}{role}"] = RoleEstimate(models[role], profile, of_role, most)
+    return estimates
 
 
 async def models_of(graph: Graph) -> dict[str, LoadedModel]:
     """Load the model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
-    found = {}
-    for stage in _stages(bound_judge_of(graph), graph):
-        models = await _models(stage.bound_judge)
-        found.update({f"{stage.prefix}{role}": model for role, model in models.items()})
-    return found
-
-
-def _number_only_roles(bound_judge: BoundJudge[Any]) -> tuple[str, ...]:
-    found: tuple[str, ...] = find_protocol(bound_judge.protocol).protocol.number_only_roles
-    return found
+    return {
+        f"{stage.prefix}{role}": model
+        for stage in _stages(bound_judge_of(graph), graph)
+        for role, model in (await _models(stage.bound_judge)).items()
+    }
 
 
 def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> dict[str, RoleProfile]:
     """Summarize samples role by role; ``bare`` are roles whose reply is a number alone."""
     wordy = _wordiness(samples)
     by_role: dict[str, list[CallSample]] = {}
-    for one in samples:
-        by_role.setdefault(one.role, []).append(one)
+    for sample in samples:
+        by_role.setdefault(sample.role, []).append(sample)
     return {role: _profile(calls, wordy, role in bare) for role, calls in by_role.items()}
 
 
@@ -251,20 +280,22 @@ _LIMITS = ("max_tokens", "max_output_tokens")
 
 
 def _profile(calls: Sequence[CallSample], wordy: float, bare: bool) -> RoleProfile:
-    labels = Counter(one.model.label for one in calls)
+    labels = Counter(call.model.label for call in calls)
     first, growth = _line(calls)
-    # The last call stands for all: where forms differ, as in a last turn with scores, they hardly differ in length.
-    reply = {one.model.label: reply_tokens(one.model, one.form, bare) for one in calls}
-    shares = {label: count / len(calls) for label, count in labels.items()}
     return RoleProfile(
-        shares, first, Range(SHORTER, LONGER) * (growth * wordy), reply, max(one.several for one in calls)
+        labels={label: count / len(calls) for label, count in labels.items()},
+        first=first,
+        growth=Range(SHORTER, LONGER) * (growth * wordy),
+        # The last call stands for all: where forms differ, as in a last turn with scores, they hardly differ in length.
+        reply={call.model.label: reply_tokens(call.model, call.form, bare) for call in calls},
+        several=max(call.several for call in calls),
     )
 
 
 def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
     """Fit a straight line to the lengths of prompts: return that of a first call and the growth with each call."""
-    numbers = [one.number - 1 for one in calls]
-    tokens = [one.input_tokens for one in calls]
+    numbers = [call.number - 1 for call in calls]
+    tokens = [call.input_tokens for call in calls]
     if len(set(numbers)) == 1:
         return fmean(tokens), 0.0
     growth, first = linear_regression(numbers, tokens)
@@ -274,10 +305,11 @@ def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
 
 def _wordiness(samples: Sequence[CallSample]) -> float:
     """Return how many times as much a language model says as the offline judge did in these samples."""
-    said = [(one.reply_tokens, WORDS.get(one.form, WORDS["text"])) for one in samples if one.reply_tokens]
-    if not said:
+    replies = [sample for sample in samples if sample.reply_tokens]
+    if not replies:
         return 1.0
-    return TOKENS_A_WORD * sum(words for _, words in said) / sum(tokens for tokens, _ in said)
+    words = sum(WORDS.get(sample.form, WORDS["text"]) for sample in replies)
+    return TOKENS_A_WORD * words / sum(sample.reply_tokens or 0.0 for sample in replies)
 
 
 class _Stage(NamedTuple):
@@ -303,17 +335,25 @@ async def _models(bound_judge: BoundJudge[Any]) -> dict[str, LoadedModel]:
     return {role: runtime.model_of(role) for role in bound_judge.roles}
 
 
-def _calls(bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel]) -> CallsByRole:
-    """Return the calls of each role in a verdict, those made once for all verdicts included."""
-    protocol = find_protocol(bound_judge.protocol).protocol
+class CallsOfRoles(NamedTuple):
+    """Counts the calls of each role: in each verdict, and those made once for all verdicts."""
+
+    per_verdict: CallsByRole
+    once: CallsByRole
+
+
+def calls_of_roles(
+    bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel]
+) -> CallsOfRoles:
+    """Return the calls of each role by what its model can do."""
+    record = bound_judge.record
 
     def can(role: str, what: str) -> bool:
         return models[role].gives(what)
 
-    return {
-        **protocol.calls_once(bound_judge.bound, kind, can),
-        **protocol.calls(bound_judge.bound, kind, can),
-    }
+    return CallsOfRoles(
+        record.calls(bound_judge.bound, kind, can), record.calls_once(bound_judge.bound, kind, can)
+    )
 
 
 LATIN, WIDE, OTHER = 4.0, 1.3, 2.5

@@ -10,28 +10,28 @@ identical calls of different protocols or items, which a run makes once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rich import box
 from rich.table import Table
 
-from ...graphs.nested import bound_judge_of
-from ...graphs.registry import find_protocol
+from ...graphs.wrapper import bound_judge_of
 from ...nodes.bound_judge import BoundJudge
 from ...nodes.models import prices
 from ...nodes.models.capabilities import default_limits
+from ...nodes.models.context_windows import context_window
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
-from ...state.aspects import Aspect
 from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.errors import InputError
 from ...state.tasks import TaskKind
 from ...state.usage import Usage, total_usage
 from ..datasets.items import Item, ScoreItem
-from ..report.result_tables import money
-from .dry_run import RoleEstimate, models_of, role_estimates
+from ..tables.grid import money
+from .dry_run import RoleEstimate, calls_of_roles, models_of, role_estimates
 from .plan import Plan
 
 SAMPLED_VERDICTS = 8
@@ -64,24 +64,40 @@ async def aestimate(
     if plan.recording is not None:  # A replay makes no calls.
         return Estimate({name: left.verdicts for name, left in runs.items()}, (), 0)
     tasks = await asyncio.to_thread(lambda: list(some_tasks(plan, most)))
+    longest = await asyncio.to_thread(lambda: list(_longest_task(plan)))
     parts: list[Part] = []
-    limited = False
+    limited, overflows = False, list[str]()
     for name, graph in plan.graphs.items():
-        cast = await role_estimates(graph, plan.dataset.kind, tasks)
+        cast = await role_estimates(graph, plan.dataset.kind, tasks, longest)
         models = {role: role_estimate.model for role, role_estimate in cast.items()}
         limited = limited or any(model.is_limited_by_default for model in models.values())
+        overflows += [told async for told in _overflows(name, cast)]
         parts += _parts(name, _wanted(bound_judge_of(graph), plan.dataset.kind, models, runs[name]), cast)
-    return Estimate({name: left.verdicts for name, left in runs.items()}, tuple(parts), len(tasks), limited)
+    verdicts = {name: left.verdicts for name, left in runs.items()}
+    return Estimate(verdicts, tuple(parts), len(tasks), limited, tuple(overflows))
+
+
+async def _overflows(protocol: str, cast: Mapping[str, RoleEstimate]) -> AsyncIterator[str]:
+    """Yield a sentence for each model whose context may be too small for the longest prompt of one of its roles."""
+    longest: dict[str, tuple[float, str]] = {}
+    for role, of_role in cast.items():
+        longest[of_role.model.label] = max((of_role.longest, role), longest.get(of_role.model.label, (0, "")))
+    for model in {of_role.model.label: of_role.model for of_role in cast.values()}.values():
+        (tokens, role), window = longest[model.label], await context_window(model)
+        if window is not None and tokens > window:
+            prompt = f"the longest prompt of {role} may have about {rough(round(tokens))} tokens"
+            context = f"the context of {model.label} has {window:,}"
+            yield f"{protocol}: {prompt}, and {context}: take shorter texts, fewer rounds or a larger context"
 
 
 async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRange:
     """Return how many calls a plan takes, as ``aestimate`` does, without a dry run."""
-    found = exactly(0)
+    calls = exactly(0)
     for name, graph in plan.graphs.items():
         models = await models_of(graph)
-        calls = _wanted(bound_judge_of(graph), plan.dataset.kind, models, _runs(plan, name, done))
-        found += total(each for _, each in calls)
-    return found
+        wanted = _wanted(bound_judge_of(graph), plan.dataset.kind, models, _runs(plan, name, done))
+        calls += total(of_role for _, of_role in wanted)
+    return calls
 
 
 def _runs(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> _Runs:
@@ -110,34 +126,35 @@ def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, A
     chosen = (item for place, item in enumerate(plan.dataset) if place in places)
     # The range comes first in `zip`, so that the dataset is not read beyond the last place.
     for number, item in zip(range(len(places)), chosen, strict=False):
-        aspect = plan.aspects[number % len(plan.aspects)] if plan.aspects else None
-        try:
-            task = _task(item, aspect)
-        except InputError:
-            # An item with a blank text fails by itself when its turn comes, and makes no call.
-            continue
-        yield task
+        yield from _task(plan, item, number)
 
 
-def _task(item: Item, aspect: Aspect | None) -> dict[str, Any]:
-    if isinstance(item, ScoreItem):
-        assert aspect is not None
-        return item.task(aspect).model_dump(mode="json")
-    return item.task().model_dump(mode="json")
+def _longest_task(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Yield the task with the longest texts, if its texts can be judged."""
+    yield from _task(
+        plan, max(plan.dataset, key=lambda item: sum(map(len, map(str, vars(item).values())))), 0
+    )
+
+
+def _task(plan: Plan, item: Item, number: int) -> Iterator[dict[str, Any]]:
+    aspect = plan.aspects[number % len(plan.aspects)] if plan.aspects else None
+    # An item with a blank text fails by itself when its turn comes, and makes no call.
+    with suppress(InputError):
+        if isinstance(item, ScoreItem):
+            assert aspect is not None  # texts are rated on aspects alone
+            yield item.task(aspect).model_dump(mode="json")
+        else:
+            yield item.task().model_dump(mode="json")
 
 
 def _wanted(
     bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel], runs: _Runs
 ) -> Iterator[tuple[str, CallRange]]:
     """Yield each role with its calls for all verdicts."""
-    protocol = find_protocol(bound_judge.protocol).protocol
-
-    def can(role: str, what: str) -> bool:
-        return models[role].gives(what)
-
-    for role, calls in protocol.calls(bound_judge.bound, kind, can).items():
-        yield role, calls * runs.verdicts
-    for role, once in protocol.calls_once(bound_judge.bound, kind, can).items():
+    calls = calls_of_roles(bound_judge, kind, models)
+    for role, in_verdict in calls.per_verdict.items():
+        yield role, in_verdict * runs.verdicts
+    for role, once in calls.once.items():
         yield role, CallRange(once.least * runs.sets.least, once.most * runs.sets.most)
 
 
@@ -227,6 +244,7 @@ class Estimate:
         verdicts: verdicts that are still to be made, by protocol.
         parts: estimated usage by protocol and model.
         sampled: how many verdicts of each protocol the tokens were measured on.
+        overflows: a sentence for each model whose context may be too small for the longest prompt.
         limited: whether replies have the default limit (``REPLY_LIMITS``), at least those of some model.
     """
 
@@ -234,6 +252,7 @@ class Estimate:
     parts: tuple[Part, ...]
     sampled: int
     limited: bool = False
+    overflows: tuple[str, ...] = ()
 
     @property
     def total(self) -> Part:
@@ -242,7 +261,11 @@ class Estimate:
 
     def discounted(self, share: float) -> Estimate:
         """Return the estimate where calls cost a share of the usual price."""
-        return replace(self, parts=tuple(_discounted(part, share) for part in self.parts))
+        parts = (
+            replace(part, least=part.least.discounted(share), most=part.most.discounted(share))
+            for part in self.parts
+        )
+        return replace(self, parts=tuple(parts))
 
     def of(self, protocol: str) -> Part:
         """Add up the parts of all models of one protocol."""
@@ -258,18 +281,16 @@ class Estimate:
         total = self.total
         tokens = total.least.tokens
         dollars = sum(part.cost_usd.least for part in self.parts if part.cost_usd is not None)
-        found = []
+        sentences = []
         if max_calls is not None and total.calls.least > max_calls:
-            found.append(f"at least {total.calls.least:,} calls are needed, and {max_calls:,} are allowed")
+            sentences.append(
+                f"at least {total.calls.least:,} calls are needed, and {max_calls:,} are allowed"
+            )
         if max_tokens is not None and tokens > max_tokens:
-            found.append(f"about {tokens:,} tokens are needed at least, and {max_tokens:,} are allowed")
+            sentences.append(f"about {tokens:,} tokens are needed at least, and {max_tokens:,} are allowed")
         if max_cost is not None and dollars > max_cost:
-            found.append(f"about ${dollars:.2f} are needed at least, and ${max_cost:.2f} are allowed")
-        return tuple(found)
-
-
-def _discounted(part: Part, share: float) -> Part:
-    return replace(part, least=part.least.discounted(share), most=part.most.discounted(share))
+            sentences.append(f"about ${dollars:.2f} are needed at least, and ${max_cost:.2f} are allowed")
+        return tuple(sentences)
 
 
 def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
@@ -281,6 +302,7 @@ def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
 
 def estimate_table(estimate: Estimate) -> Table:
     """Lay out an estimate as a table: a line for each protocol and model, and the total."""
+    limit = f" A reply has at most {default_limits()}; max_tokens sets another limit."
     table = Table(
         title="Estimate: from the least to the most expected",
         title_justify="left",
@@ -288,52 +310,39 @@ def estimate_table(estimate: Estimate) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=0,
-        caption=_caption(estimate),
+        caption="Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of "
+        f"{estimate.sampled} verdicts per protocol and replies of usual length; they may be off by half."
+        f"{limit if estimate.limited else ''}" + "".join(f"\nWarning: {told}" for told in estimate.overflows),
         caption_justify="left",
     )
     table.add_column("protocol", no_wrap=True)
     table.add_column("model", overflow="fold")
     for column in ("verdicts", "calls", "tokens in", "tokens out", "cost"):
         table.add_column(column, justify="right", no_wrap=True)
+
+    def add_row(protocol: str, part: Part, verdicts: int) -> None:
+        tokens = (between(count, rough) for count in (part.input_tokens, part.output_tokens))
+        cost = "unknown" if part.cost_usd is None else between(part.cost_usd, _dollars)
+        table.add_row(protocol, part.model, f"{verdicts:,}", between(part.calls), *tokens, cost)
+
     for part in estimate.parts:
-        table.add_row(part.protocol, part.model, f"{estimate.verdicts[part.protocol]:,}", *_cells(part))
+        add_row(part.protocol, part, estimate.verdicts[part.protocol])
     if len(estimate.parts) != 1:
         table.add_section()
-        table.add_row("all", "", f"{sum(estimate.verdicts.values()):,}", *_cells(estimate.total))
+        add_row("all", estimate.total, sum(estimate.verdicts.values()))
     return table
 
 
-def _caption(estimate: Estimate) -> str:
-    limit = f" A reply has at most {default_limits()}; max_tokens sets another limit."
-    return (
-        "Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of "
-        f"{estimate.sampled} verdicts per protocol and replies of usual length; they may be off by half."
-        f"{limit if estimate.limited else ''}"
-    )
+Number = TypeVar("Number", int, float)
 
 
-def _cells(part: Part) -> tuple[str, str, str, str]:
-    calls = _counts(part.calls)
-    return calls, _tokens(part.input_tokens), _tokens(part.output_tokens), _dollars(part.cost_usd)
-
-
-def _counts(calls: CallRange) -> str:
-    return _between(f"{calls.least:,}", f"{calls.most:,}")
-
-
-def _tokens(tokens: CallRange) -> str:
-    return _between(rough(tokens.least), rough(tokens.most))
-
-
-def _dollars(cost: Range[float] | None) -> str:
-    return "unknown" if cost is None else _between(_cost_text(cost.least), _cost_text(cost.most))
-
-
-def _between(least: str, most: str) -> str:
+def between(numbers: Range[Number], form: Callable[[Number], str] = "{:,}".format) -> str:
+    """Write the least and the most; once where both read alike."""
+    least, most = form(numbers.least), form(numbers.most)
     return least if least == most else f"{least} to {most}"
 
 
-def _cost_text(dollars: float) -> str:
+def _dollars(dollars: float) -> str:
     return f"${dollars:,.2f}" if dollars >= 0.1 else money(dollars)
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypedDict, Unpack
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import Protocols, compiled, judges_of, named
-from ...graphs.nested import all_judges, kinds_of
-from ...graphs.registry import find_protocol, protocol_names
+from ...graphs.registry import built, find_protocol, protocol_names
+from ...graphs.wrapper import all_judges, kinds_of
 from ...nodes.bound_judge import BoundJudge, Models
 from ...state.aspects import Aspect
 from ...state.errors import DataError, InputError, UsageError
@@ -70,6 +70,7 @@ class Plan:
         folder: where results go; ``None`` keeps them in memory.
         recording: where replies come from, if no model is called.
         as_recorded: whether only those items and aspects are judged that the recording holds.
+        only: the items and aspects that are judged; ``None`` for all of them.
     """
 
     graphs: Mapping[str, Graph]
@@ -80,11 +81,12 @@ class Plan:
     folder: Path | None = None
     recording: Recording | None = None
     as_recorded: bool = False
+    only: Collection[tuple[str, str | None]] | None = None
 
     def __len__(self) -> int:
         """The number of verdicts to make."""
-        if self.as_recorded:
-            # A recording may lack some aspects of some items, so that nothing can be multiplied.
+        if self.as_recorded or self.only is not None:
+            # Some aspects of some items may be missing, so that nothing can be multiplied.
             return sum(1 for _ in self.jobs())
         return len(self.dataset) * max(len(self.aspects), 1) * len(self.graphs) * self.repeats
 
@@ -112,9 +114,10 @@ class Plan:
                         yield Key(item.id, aspect.name if aspect else None, name, repeat), item, aspect
 
     def _is_planned(self, item: Item, aspect: Aspect | None) -> bool:
-        if not self.as_recorded or self.recording is None:
-            return True
-        return self.recording.has(item.id, aspect.name if aspect else None)
+        key = item.id, aspect.name if aspect else None
+        if self.only is not None and key not in self.only:
+            return False
+        return not self.as_recorded or self.recording is None or self.recording.has(*key)
 
 
 def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Options]) -> Plan:
@@ -127,8 +130,8 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
         UsageError: bad input; says what and where.
     """
     limit, repeats = _counts(options)
-    recording = _recording(options)
-    dataset = _dataset(data, recording)
+    recording = recording_of(options)
+    dataset = dataset_of(data, recording)
     names = options.get("aspects", ())
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
     if recording is None:
@@ -184,7 +187,8 @@ def _folder(options: Options, recording: Recording | None) -> Path | None:
     return folder
 
 
-def _recording(options: Options) -> Recording | None:
+def recording_of(options: Options) -> Recording | None:
+    """Open the recorded replies that the options name, if they name some."""
     replies = options.get("replies")
     if replies is None:
         return None
@@ -193,7 +197,8 @@ def _recording(options: Options) -> Recording | None:
     return replies if isinstance(replies, Recording) else read_recording(replies)
 
 
-def _dataset(data: Data | None, recording: Recording | None) -> Dataset:
+def dataset_of(data: Data | None, recording: Recording | None) -> Dataset:
+    """Load what is judged: the data, else what was recorded."""
     if data is not None:
         dataset = data if isinstance(data, Dataset) else load_dataset(data)
         if recording is not None:
@@ -228,9 +233,8 @@ def _settings_and_models(
 
 
 def _built(name: str, protocol: str, settings: Mapping[str, Any], models: Models | None) -> Graph:
-    module = find_protocol(protocol)
     try:
-        graph: Graph = module.build(settings, models).compile(name=name)
+        graph: Graph = built(protocol, settings, models).compile(name=name)
     except InputError as error:
         raise UsageError(f"{name}: {error}") from error
     return graph
@@ -251,7 +255,7 @@ def _check_judge(name: str, graph: Graph, dataset: Dataset) -> None:
 
 def _pauses_for_person(bound_judge: BoundJudge[Any]) -> str:
     """Name the setting by which a judge waits for a person; empty where it never does."""
-    pause: str = find_protocol(bound_judge.protocol).protocol.pauses_for_person(bound_judge.bound)
+    pause: str = bound_judge.record.pauses_for_person(bound_judge.bound)
     return pause
 
 
@@ -294,7 +298,7 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
     if not (folder / RESULTS).exists():
         return {}
     try:
-        judged = ResultsFile(folder).ok_keys()
+        judged = ResultsFile(folder, prepared.manifest.get("aspects") or ()).ok_keys()
     except DataError as error:
         raise DataError(
             f"{error}. Take that line out: its calls are kept, and make it again for nothing"

@@ -12,8 +12,7 @@ from uuid import uuid4
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import described, judges_of
-from ...graphs.nested import all_judges
-from ...graphs.registry import find_protocol
+from ...graphs.wrapper import all_judges
 from ...nodes.bound_judge import BoundJudge
 from ...nodes.models import local_model
 from ...nodes.models.capabilities import is_limited_by_default
@@ -23,7 +22,7 @@ from ...nodes.offline import DISCLOSURE
 from ...nodes.prompt_context import Prompts
 from ...state.aspects import ASPECTS, Aspect
 from ...state.redaction import redact_all
-from ...state.settings import REPLY_LIMITS, ModelSpec
+from ...state.settings import PAPERS, REPLY_LIMITS, ModelSpec
 from ..datasets.dataset import Dataset, describe_data
 from ..replay.recording import Recording
 
@@ -75,6 +74,7 @@ def signature(
     settings = own.bound.model_dump(mode="json", **without) if own else {"graph": described(graph)["graph"]}
     parts = {
         "protocol": own.protocol if own else name,
+        **({"file": digests} if own and (digests := _source_digests(own)) else {}),
         "data": f"{dataset.name}@{dataset.digest}",
         **({"rule": rule} if (rule := dataset.rule.signature) else {}),
         **_choice(dataset),
@@ -87,6 +87,11 @@ def signature(
         "version": package_versions()["jurygraph"],
     }
     return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def _source_digests(own: BoundJudge[Any]) -> str:
+    """Return the digests of the files that define a judge and those inside it, which no version of a package tells."""
+    return "+".join(dict.fromkeys(judge.source_digest for judge in all_judges(own) if judge.source_digest))
 
 
 def _written(value: Any) -> str:
@@ -169,7 +174,8 @@ def _prompts_digest(graph: Graph) -> str:
 
 def _digest(bound_judge: BoundJudge[Any]) -> str:
     prompts = Prompts.load(bound_judge.bound.prompts, bound_judge.templates)
-    return prompts.digest(*find_protocol(bound_judge.protocol).protocol.prompts)
+    named = f"{PAPERS}@" if bound_judge.bound.prompts == PAPERS else ""
+    return f"{named}{prompts.digest(*bound_judge.record.prompts)}"
 
 
 def package_versions() -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,16 +15,16 @@ from ...state.settings import Settings
 from ...state.verdict import Winner
 from ..datasets.dataset import Dataset, explain
 from ..datasets.files import Row, RowFile
-from ..datasets.items import Item, Number
+from ..datasets.items import Number
 from ..results.results import Key
 from .recording import (
     Recorded,
-    RecordedAnswers,
     RecordedReply,
-    RecordedText,
+    RecordedUnit,
     Recording,
     TurnKey,
     chosen,
+    recorded_items,
     unasked,
 )
 
@@ -89,20 +89,17 @@ class Line(BaseModel):
         """The item and the aspect that were judged."""
         return self.item, self.aspect and self.aspect.rpartition("/")[2]
 
-    def said(self) -> Iterator[tuple[TurnKey, RecordedReply]]:
+    def turns(self) -> Iterator[tuple[TurnKey, RecordedReply]]:
         """Yield each reply with its turn; a null sample becomes an empty reply, later left out as unreadable."""
-        if self.replies is None:
-            several = [] if self.reply is None else [(self.sample, self.reply)]
+        replies: Iterable[tuple[int, str]] = ()
+        if self.reply is not None:
+            replies = [(self.sample, self.reply)]
         # Where every sample is null or empty, nothing is recorded of the turn.
-        elif any(self.replies):
-            several = [(number, text or "") for number, text in enumerate(self.replies, start=1)]
-        else:
-            several = []
-        for sample, text in several:
-            yield (
-                TurnKey(self.agent, self.round, sample, self.order, self.repeat),
-                RecordedReply(text, self.model),
-            )
+        elif self.replies is not None and any(self.replies):
+            replies = enumerate((text or "" for text in self.replies), start=1)
+        for sample, text in replies:
+            turn_key = TurnKey(self.agent, self.round, sample, self.order, self.repeat)
+            yield turn_key, RecordedReply(text, self.model)
 
 
 class RecordedFile(Recording):
@@ -119,163 +116,121 @@ class RecordedFile(Recording):
 
     def __init__(self, path: Path, only: Filter) -> None:
         file = RowFile(path)
-        self._said: dict[Unit, dict[TurnKey, RecordedReply]] = {}
+        self._replies: dict[Unit, dict[TurnKey, RecordedReply]] = {}
         self._names: dict[str, str] = {}
-        self._gathered = _Gathered(str(path))
+        self._aspects: dict[str, str] = {}
+        family, models = "", dict[str, None]()
+        units: dict[Unit, RecordedUnit] = {}
         places: dict[tuple[Unit, TurnKey], Row] = {}
         for number, row, line in _lines(file, only):
-            self._gathered.add(line, number)
-            turn_keys = self._said.setdefault(line.unit, {})
-            for turn_key, said in line.said():
-                if turn_key in turn_keys:
+            place = f"{path}, line {number}"
+            unit = RecordedUnit(*line.unit, line.group, line.human, line.systems, line.category)
+            unit = units.setdefault(line.unit, unit)
+            if line.human is not None:
+                unit.human = line.human
+            if (line.aspect is None) != (next(iter(units))[1] is None):
+                raise DataError(f"{place}: lines with an aspect and lines without one in one file")
+            if line.aspect is not None:
+                family = _same_family(family, line.aspect.rpartition("/")[0], place)
+                self._aspects.setdefault(unit.aspect or "", line.aspect)
+            if line.model is not None:
+                models.setdefault(line.model)
+            turns = self._replies.setdefault(line.unit, {})
+            for turn_key, reply in line.turns():
+                if turn_key in turns:
                     raise _same(path, (number, row), places[line.unit, turn_key], turn_key)
-                turn_keys[turn_key] = said
+                turns[turn_key] = reply
                 places[line.unit, turn_key] = number, row
+        if not units:
+            raise DataError(f"{path}: holds no recorded replies")
         query = "&".join(f"{name}={value}" for name, value in only.items())
         self.name = f"{path.name}?{query}" if query else path.name
-        self.location, self.digest = str(path), file.digest
-        self.models = tuple(self._gathered.models)
-        self.dataset = self._gathered.dataset(self.name, self.digest)
+        self.location, self.digest, self.models = str(path), file.digest, tuple(models)
+        dataset = Dataset.of(self.name, recorded_items(units.values(), path), family=family or None)
+        self.dataset = replace(dataset, digest=self.digest, location=self.location)
 
     def match(self, dataset: Dataset) -> None:
         """Check as ``Recording.match`` does; items of a published dataset may be recorded under earlier names."""
         self._names = names_of(dataset)
-        if not {name for name, _ in self._said} & set(self._names.values()):
+        if not {name for name, _ in self._replies} & set(self._names.values()):
             self._names = {}
             super().match(dataset)
 
     def of(self, key: Key) -> Recorded:
         """Return the replies of a verdict; repeats of the run and inside a repeated protocol are counted together."""
-        turn_keys = self._said.get((self._names.get(key.item, key.item), key.aspect), {})
+        turns = self._replies.get((self._names.get(key.item, key.item), key.aspect), {})
         later = (
-            (turn_key._replace(repeat=turn_key.repeat - key.repeat), said)
-            for turn_key, said in turn_keys.items()
+            (turn_key._replace(repeat=turn_key.repeat - key.repeat), reply)
+            for turn_key, reply in turns.items()
         )
-        return {turn_key: (said,) for turn_key, said in later if turn_key.repeat >= 0}
+        return {turn_key: (reply,) for turn_key, reply in later if turn_key.repeat >= 0}
 
     def has(self, item: str, aspect: str | None) -> bool:
         """Tell whether any line is about the item and the aspect."""
-        return (item, aspect) in self._said
+        return (item, aspect) in self._replies
 
     def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects named, else those of the lines."""
-        return chosen(dataset, names, self._gathered.aspects)
+        return chosen(dataset, names, self._aspects)
 
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings for as many samples and orders as there are; lines hold no others, which stay the default."""
-        heard = [turn_key for turn_keys in self._said.values() for turn_key in turn_keys]
-        settings = unasked(protocol, max([1, *(turn_key.sample for turn_key in heard)]))
-        one_order = self._gathered.kind == "compare" and all(turn_key.order == 1 for turn_key in heard)
+        turn_keys = [turn_key for turns in self._replies.values() for turn_key in turns]
+        settings = unasked(protocol, max([1, *(turn_key.sample for turn_key in turn_keys)]))
+        one_order = self.dataset.kind == "compare" and all(turn_key.order == 1 for turn_key in turn_keys)
         if one_order and "position_calibration" in known.model_fields:
             settings["position_calibration"] = False
         return settings
 
 
-class _Gathered:
-    """Collects items, aspects and models from the lines of a file."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._items: dict[str, dict[str, Any]] = {}
-        self._human: dict[str, dict[str, Any]] = {}
-        self._family: str | None = None
-        self.aspects: dict[str, str] = {}
-        self.models: dict[str, None] = {}
-        self.kind: str | None = None
-
-    def add(self, line: Line, number: int) -> None:
-        """Add one more line.
-
-        Raises:
-            DataError: texts that were rated and answers that were compared in one file, or two families of aspects.
-        """
-        kind = "compare" if line.aspect is None else "score"
-        if self.kind not in (None, kind):
-            raise DataError(
-                f"{self._path}, line {number}: lines with an aspect and lines without one in one file"
-            )
-        self.kind = kind
-        if line.aspect is not None:
-            self._add_aspect(line.aspect, number)
-        if line.model is not None:
-            self.models.setdefault(line.model)
-        about = {"id": line.item, "group": line.group, "systems": line.systems, "category": line.category}
-        self._items.setdefault(line.item, about)
-        if line.human is not None:
-            self._human.setdefault(line.item, {})[line.unit[1] or ""] = line.human
-
-    def dataset(self, name: str, digest: str) -> Dataset:
-        """Return the items.
-
-        Raises:
-            DataError: there are none, or people's label is not of the kind that the item needs.
-        """
-        try:
-            items = [self._item(about) for about in self._items.values()]
-        except ValidationError as error:
-            raise DataError(f"{self._path}: {explain(error)}") from error
-        if not items:
-            raise DataError(f"{self._path}: holds no recorded replies")
-        dataset = Dataset.of(name, items, family=self._family)
-        return replace(dataset, digest=digest, location=self._path)
-
-    def _item(self, about: dict[str, Any]) -> Item:
-        systems = dict(zip(("model_1", "model_2"), about["systems"], strict=False))
-        human = self._human.get(about["id"], {})
-        if self.kind == "compare":
-            return RecordedAnswers.model_validate({**about, **systems, "human": human.get("")})
-        system = about["systems"][0] if about["systems"] else None
-        return RecordedText.model_validate({**about, "system": system, "human": human})
-
-    def _add_aspect(self, name: str, number: int) -> None:
-        family, _, bare = name.rpartition("/")
-        if family and self._family not in (None, family):
-            raise DataError(
-                f"{self._path}, line {number}: aspects of {family} after those of {self._family} in one file"
-            )
-        self._family = family or self._family
-        self.aspects.setdefault(bare, name)
+def _same_family(earlier: str, family: str, place: str) -> str:
+    """Return the family of the aspects so far; one that differs from an earlier one is an error."""
+    if family and earlier not in ("", family):
+        raise DataError(f"{place}: aspects of {family} after those of {earlier} in one file")
+    return family or earlier
 
 
 def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], Line]]:
     """Yield the chosen lines, each with the row that it was made of."""
-    shape, seen, met = None, set[str](), False
+    shape, names = None, set[str]()
     for number, row in file.rows():
-        seen.update(row)
+        names.update(row)
         if any(str(row.get(name)) != value for name, value in only.items()):
             continue
-        met = True
         # The first line that is chosen decides for the whole file.
         shape = shape or shape_of(row)
         if shape is None:
-            fields = ", ".join(row)
             raise DataError(
                 f"{file.path}, line {number}: no recorded reply; a line has `item` and `reply` or `replies` "
-                f"(see docs/replay.md), there are {fields}"
+                f"(see docs/replay.md), there are {', '.join(row)}"
             )
         try:
             yield number, row, Line.model_validate(shape(row))
         except (ValidationError, LookupError) as error:
-            told = explain(error, row) if isinstance(error, ValidationError) else f"field {error} is missing"
-            raise DataError(f"{file.path}, line {number}: {told}") from error
-    if only and not met:
-        unknown = [name for name in only if name not in seen]
-        what = f"no field {unknown[0]!r}; there are {', '.join(sorted(seen))}" if unknown else "no such line"
+            problem = (
+                explain(error, row) if isinstance(error, ValidationError) else f"field {error} is missing"
+            )
+            raise DataError(f"{file.path}, line {number}: {problem}") from error
+    if only and shape is None:
+        unknown = [name for name in only if name not in names]
+        what = f"no field {unknown[0]!r}; there are {', '.join(sorted(names))}" if unknown else "no such line"
         raise UsageError(f"{file.path}: {what} ({' and '.join(f'{k}={v}' for k, v in only.items())})")
 
 
-def _same(path: Path, one: Row, other: Row, turn_key: TurnKey) -> DataError:
+# These differ between any two lines, and say nothing of which judge a line is from.
+_OF_A_REPLY = {"reply", "replies", "human", "author_score", "author_scores"}
+
+
+def _same(path: Path, late: Row, early: Row, turn_key: TurnKey) -> DataError:
     """Make the error for two lines with the same turn; it names the fields that tell them apart, to choose by."""
-    # These differ between any two lines, and say nothing of which judge a line is from.
-    told = {"reply", "replies", "human", "author_score", "author_scores"}
-    both = ((name, one[1].get(name), other[1].get(name)) for name in one[1] if name not in told)
-    apart = [(name, new, old) for name, new, old in both if new != old and isinstance(new, str | int)]
-    how = (
-        "; choose with " + " or ".join(f"{path.name}?{name}={old} (or {new})" for name, new, old in apart[:2])
-        if apart
-        else ""
-    )
-    return DataError(f"{path}, line {one[0]}: a reply of {turn_key} stands already in line {other[0]}{how}")
+    (number, new), (earlier, old) = late, early
+    apart = [
+        f"{path.name}?{name}={old.get(name)} (or {value})"
+        for name, value in new.items()
+        if name not in _OF_A_REPLY and value != old.get(name) and isinstance(value, str | int)
+    ]
+    how = f"; choose with {' or '.join(apart[:2])}" if apart else ""
+    return DataError(f"{path}, line {number}: a reply of {turn_key} stands already in line {earlier}{how}")
 
 
 Fields = Mapping[str, Any]
@@ -312,14 +267,10 @@ def _summary(row: Fields) -> str:
     return f"{row['doc_id']}-{row['system_id']}"
 
 
-def _as_it_is(row: Fields) -> dict[str, Any]:
-    return dict(row)
-
-
 def _topical_chat(row: Fields) -> dict[str, Any]:
     """Read twenty replies for each response and dimension (Chiang and Lee 2023, *A Closer Look ...*)."""
-    about = {"item": row["item_id"], "aspect": f"topical-chat/{row['dimension']}", "group": row["context_id"]}
-    return {**about, **_replies(row), "system": row.get("system_id")}
+    about = {"item": row["item_id"], "group": row["context_id"], "system": row.get("system_id")}
+    return {**about, "aspect": f"topical-chat/{row['dimension']}", **_replies(row)}
 
 
 def _summeval(row: Fields) -> dict[str, Any]:
@@ -342,7 +293,7 @@ def _replies(row: Fields) -> dict[str, Any]:
 
 # The first set of fields that a row has decides how it is read.
 _SHAPES: dict[frozenset[str], Shape] = {
-    frozenset({"item"}): _as_it_is,
+    frozenset({"item"}): dict,
     frozenset({"item_id", "context_id", "dimension"}): _topical_chat,
     frozenset({"doc_id", "system_id", "dimension"}): _summeval,
     frozenset({"question_id", "model_1", "model_2"}): _reviews,

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 from langchain_core.language_models import BaseChatModel, LangSmithParams
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from ...graphs.registry import find_protocol
 from ...nodes.models.call import Call
 from ...nodes.offline import DISCLOSURE
 from ...state.aspects import Aspect
-from ...state.errors import UsageError
+from ...state.errors import DataError, UsageError
 from ...state.settings import Settings
 from ..datasets.aspect_choice import choose_aspects
-from ..datasets.dataset import Dataset
-from ..datasets.items import About, CompareItem, ScoreItem
+from ..datasets.dataset import Dataset, explain
+from ..datasets.items import About, CompareItem, Item, ScoreItem
 from ..results.results import Key
 
 
@@ -72,10 +73,10 @@ class Recording(ABC):
         """
         recorded = {item.id for item in self.dataset}
         if not any(item.id in recorded for item in dataset):
-            one, other = next(iter(dataset)).id, next(iter(self.dataset)).id
+            given, known = next(iter(dataset)).id, next(iter(self.dataset)).id
             raise UsageError(
-                f"{self.name}: no reply to any item of {dataset.name} is recorded; an item there is {one!r}, "
-                f"one that is recorded is {other!r}. Without --data, what was recorded is judged"
+                f"{self.name}: no reply to any item of {dataset.name} is recorded; an item there is {given!r}, "
+                f"one that is recorded is {known!r}. Without --data, what was recorded is judged"
             )
 
     @property
@@ -193,10 +194,10 @@ def find_reply(recorded: Recorded, turn_key: TurnKey, nth: int) -> RecordedReply
 
     One reply that was asked for alone and the first of several samples stand for each other.
 
-    >>> said = RecordedReply("Score: 4", None)
-    >>> find_reply({TurnKey("scorer", 1): [said]}, TurnKey("scorer", 1, sample=1), 0) == said
+    >>> reply = RecordedReply("Score: 4", None)
+    >>> find_reply({TurnKey("scorer", 1): [reply]}, TurnKey("scorer", 1, sample=1), 0) == reply
     True
-    >>> find_reply({TurnKey("scorer", 1): [said]}, TurnKey("scorer", 1, sample=2), 0) is None
+    >>> find_reply({TurnKey("scorer", 1): [reply]}, TurnKey("scorer", 1, sample=2), 0) is None
     True
     """
     for sample in _ALIKE.get(turn_key.sample, (turn_key.sample,)):
@@ -254,3 +255,50 @@ class RecordedAnswers(CompareItem):
     def about(self) -> About:
         """Return what is known of the item; it has no lengths, since the texts are not there."""
         return self.known or {**super().about(), "lengths": ()}
+
+
+@dataclass
+class RecordedUnit:
+    """Says what a recording knows of an item, as far as one aspect goes (``None`` for a comparison).
+
+    Attributes:
+        human: people's label.
+        systems: who wrote the text, or both answers.
+        known: what a run has noted of the item, which stands for all that would be derived from its texts.
+    """
+
+    item: str
+    aspect: str | None
+    group: str | None
+    human: Any = None
+    systems: tuple[str, ...] = ()
+    category: str | None = None
+    known: About | None = None
+
+
+def recorded_items(units: Iterable[RecordedUnit], where: object) -> list[Item]:
+    """Make an item of all units with its name, in the order in which the items first occur.
+
+    Raises:
+        DataError: people's label is not of the kind that the item needs; names the recording ``where`` it is.
+    """
+    by_item: dict[str, list[RecordedUnit]] = {}
+    for unit in units:
+        by_item.setdefault(unit.item, []).append(unit)
+    try:
+        return [_item(of_item) for of_item in by_item.values()]
+    except ValidationError as error:
+        raise DataError(f"{where}: {explain(error)}") from error
+
+
+def _item(units: Sequence[RecordedUnit]) -> Item:
+    first = units[0]
+    fields: dict[str, Any] = {"id": first.item, "group": first.group}
+    if first.aspect is None:
+        systems = zip(("model_1", "model_2"), first.systems, strict=False)
+        fields |= {"category": first.category, "human": first.human, "known": first.known, **dict(systems)}
+        return RecordedAnswers.model_validate(fields)
+    human = {unit.aspect: unit.human for unit in units if unit.human is not None}
+    known = {unit.aspect: unit.known for unit in units if unit.known is not None}
+    system = first.systems[0] if first.systems else None
+    return RecordedText.model_validate({**fields, "system": system, "human": human, "known": known})

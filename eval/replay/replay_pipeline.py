@@ -11,7 +11,7 @@ from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..results.config import RunConfig
 from ..results.results import Key
-from .recording import Recorded, RecordedReply, Recording, RequestedTurn, find_reply, requested_turn
+from .recording import Recorded, Recording, RequestedTurn, find_reply, requested_turn
 
 
 class NotRecordedError(JurygraphError, LookupError):
@@ -70,29 +70,19 @@ class ReplayPipeline(CallPipeline):
             )
         # Calls of one agent in one round come in the order in which their turns stand in a transcript.
         earlier = judgement.notes[asked] = judgement.notes.get(asked, -1) + 1
-        found = find_reply(recorded, asked.turn_key, asked.nth + earlier)
-        if found is None:
-            raise NotRecordedError(f"no reply is recorded of {asked.turn_key}; {_there(recorded, asked)}")
-        return _free_reply(found)
+        reply = find_reply(recorded, asked.turn_key, asked.nth + earlier)
+        if reply is None:
+            raise NotRecordedError(f"no reply is recorded of {asked.turn_key}; {_instead(recorded, asked)}")
+        # It took no request, no token and no time.
+        text, model = reply
+        return Reply(text, fields=None, cut_off=False, refused=False, usage=NO_USAGE, model=model)
 
 
 _RECORDED = "recorded"
 """The key under which the notes of a judgement hold the replies of its verdict, so that they are read once."""
 
 
-def _free_reply(found: RecordedReply) -> Reply:
-    """Make a reply of recorded words; it took no request, no token and no time."""
-    return Reply(
-        text=found.text,
-        fields=None,
-        cut_off=False,
-        refused=False,
-        usage=NO_USAGE,
-        model=found.model,
-    )
-
-
-def _there(recorded: Recorded, asked: RequestedTurn) -> str:
+def _instead(recorded: Recorded, asked: RequestedTurn) -> str:
     """Say what is recorded instead: other rounds or samples of the same agent, or other agents."""
     same = [turn_key for turn_key in recorded if turn_key.agent == asked.turn_key.agent]
     if not same:

@@ -81,8 +81,8 @@ def new_figure(
     # Not through pyplot, which keeps every figure in memory and may want a window.
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(1, columns, **subplots)
-    for each in [axes] if columns == 1 else axes.flat:
-        _frame(each)
+    for panel in [axes] if columns == 1 else axes.flat:
+        _frame(panel)
     return figure, axes
 
 

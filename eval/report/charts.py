@@ -9,7 +9,7 @@ from ..analysis import Frontier, Round, Study
 from ..statistics.resampling import Statistic
 from .labels import reference_of
 from .leaderboard_tables import best_first
-from .ranking_tables import people_of, shares_of
+from .ranking_tables import of_subject, people_of, shares_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,9 +79,13 @@ def rounds(study: Study) -> Iterator[Picture]:
     """Make a chart of agreement by round for each subject with debates of several rounds."""
     # A debate of a single round has no course to draw.
     for subject in study.subjects:
-        debated = [each for each in study.diagnoses if each.subject == subject.label and len(each.rounds) > 1]
+        debated = [
+            diagnosis
+            for diagnosis in study.diagnoses
+            if diagnosis.subject == subject.label and len(diagnosis.rounds) > 1
+        ]
         if debated:
-            paths, numbers = {each.judge: each.rounds for each in debated}, numbers_of(study)
+            paths, numbers = {diagnosis.judge: diagnosis.rounds for diagnosis in debated}, numbers_of(study)
             in_order = {name: paths[name] for name in sorted(paths, key=lambda name: numbers[name])}
             yield _rounds(subject.label, in_order, debated[0].measure, numbers)
 
@@ -92,7 +96,7 @@ def _rounds(
     from .frontier_charts import rounds_figure
 
     title = f"Agreement by round, {subject}"
-    values = "; ".join(f"{name}: {_path(held)}" for name, held in debates.items())
+    values = "; ".join(f"{name}: {_path(of_judge)}" for name, of_judge in debates.items())
     return Picture(
         rounds_figure(debates, measure, subject, numbers),
         title,
@@ -102,7 +106,7 @@ def _rounds(
 
 
 def _path(rounds: Sequence[Round]) -> str:
-    values = (one.agreement.value for one in rounds)
+    values = (stage.agreement.value for stage in rounds)
     return ", ".join("none" if value is None else f"{value:.3f}" for value in values)
 
 
@@ -113,26 +117,19 @@ MOST_BARS = 4
 def distributions(study: Study) -> Iterator[Picture]:
     """Make a chart for each subject of how often each score was given, by humans and by the best judges."""
     for subject in study.subjects:
+        entries = {entry.judge: entry for entry in of_subject(study, subject.label)}
         judges = {
-            each.label: shares
-            for each in best_first(study, [subject], None)
-            if (standing := study.leaderboard.standing(each.label, subject.label)) is not None
-            and (shares := _values(shares_of(standing)))
+            judge.label: shares
+            for judge in best_first(study, [subject], None)
+            if judge.label in entries and (shares := _values(shares_of(entries[judge.label])))
         }
-        numbers = {label: number for label, number in numbers_of(study).items() if label in judges}
-        chosen = {
-            label: judges[label] for label in sorted([*judges][:MOST_BARS], key=lambda each: numbers[each])
-        }
-        if chosen:
-            points = list(shares_of_first(study, subject.label))
-            people = _values(people_of(study, subject.label)) or []
-            yield _bars(subject.label, reference_of(subject), points, people, chosen, numbers)
-
-
-def shares_of_first(study: Study, subject: str) -> list[str]:
-    """Return the names of the points of a subject's scale, or of the winners."""
-    standings = (each for each in study.leaderboard.standings if each.subject == subject)
-    return next((list(shares) for each in standings if (shares := shares_of(each))), [])
+        if judges:
+            numbers = {label: number for label, number in numbers_of(study).items() if label in judges}
+            best = sorted([*judges][:MOST_BARS], key=lambda label: numbers[label])
+            points = list(next(filter(None, map(shares_of, entries.values()))))
+            human = _values(people_of(study, subject.label))
+            chosen = {label: judges[label] for label in best}
+            yield _bars(subject.label, reference_of(subject), points, human, chosen, numbers)
 
 
 def _values(shares: Mapping[str, Statistic]) -> list[float]:
@@ -152,7 +149,7 @@ def _bars(
     from .series_charts import bars_figure
 
     title = f"Score distribution, {subject}"
-    said = "; ".join(
+    shares_in_words = "; ".join(
         f"{name}: " + ", ".join(f"{point} {share:.0%}" for point, share in zip(points, shares, strict=True))
         for name, shares in {**({reference: people} if people else {}), **judges}.items()
     )
@@ -162,5 +159,8 @@ def _bars(
         else ""
     )
     return Picture(
-        bars_figure(points, people, judges, subject, numbers, reference), title, f"{said}.", f"{title}.{some}"
+        bars_figure(points, people, judges, subject, numbers, reference),
+        title,
+        f"{shares_in_words}.",
+        f"{title}.{some}",
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
-from ..analysis import EvaluationTarget, PairwiseComparison, Study
-from ..tables import CellValue, Column, Grid, text_column
-from .labels import HUMANS, MEASURES, config_notes, interval_note, main_measure
+from ..analysis import CostRow, Difference, EvaluationTarget, PairwiseComparison, Study
+from ..tables import CellValue, Column, Grid, columns_of, text_column
+from .labels import HUMANS, MEASURES, main_measure, with_notes
 
-_P = Column("p", form="p", about="two-sided p-value of the difference")
-_HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
+_DIFFERENCE = ("first", "second", "difference", "p")
 _TESTS = {
     "williams": "Williams",
     "steiger": "Steiger",
@@ -33,9 +34,7 @@ def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> I
 
 def all_pairs(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate the differences of all pairs of judges, for subjects that have more than one pair."""
-    for grid in comparisons(study, metric, all_judges=True):
-        if len(grid.rows) > 1:
-            yield grid
+    return (grid for grid in comparisons(study, metric, all_judges=True) if len(grid.rows) > 1)
 
 
 def _comparison(
@@ -45,68 +44,53 @@ def _comparison(
     metric: str | None,
     all_judges: bool,
 ) -> Grid:
-    measure = main_measure(subject, metric)
-    # Tests of correlations are named with the correlation, such as "williams_spearman"; the others by themselves.
-    tests = {
-        name: heading
-        for test, heading in _TESTS.items()
-        for name in (test, f"{test}_{measure}")
-        if any(name in pair.tests for pair in pairwise)
-    }
-    base = study.bases.get(subject.label)
+    measure, base = main_measure(subject, metric), study.bases.get(subject.label)
     to_base = not all_judges and all(pair.second == base for pair in pairwise)
     versus = f"difference vs. {base} (Δ)" if to_base else "pairwise differences (Δ)"
-    return Grid(
-        title=f"{subject.label}: {MEASURES[measure]}, {versus}, same rows",
-        columns=(
-            text_column("judge"),
-            *([] if to_base else [text_column("compared with")]),
-            Column("rows", about="rows with a label and a verdict of both judges"),
-            *(
-                Column("value", about="of the judge"),
-                Column(f"{base}'s value" if to_base else "other's value"),
-            ),
-            Column("Δ", best="high", about="difference of the two values"),
-            *(_P, _HOLM),
-            *(
-                Column(f"p {heading}", form="p", about=_about(pairwise, name))
-                for name, heading in tests.items()
-            ),
-        ),
-        rows=tuple(
+    return with_notes(
+        study,
+        Grid.from_records(
+            f"{subject.label}: {MEASURES[measure]}, {versus}, same rows",
             (
-                pair.first,
-                *([] if to_base else [pair.second]),
-                *_pair_cells(pair, measure, tests, to_base),
-            )
-            for pair in pairwise
+                text_column("judge", of=lambda pair: pair.first),
+                *([] if to_base else [text_column("compared with", of=lambda pair: pair.second)]),
+                Column(
+                    "rows",
+                    about="rows with a label and a verdict of both judges",
+                    of=lambda pair: pair.shared,
+                ),
+                *columns_of(
+                    Difference,
+                    lambda pair: pair.differences.get(measure),
+                    # Adjusted over the comparisons that the table shows: with the base alone there are fewer.
+                    only=(*_DIFFERENCE, "adjusted_to_base" if to_base else "adjusted"),
+                    names={"second": f"{base}'s value"} if to_base else {},
+                ),
+                *_tests(pairwise, measure),
+            ),
+            pairwise,
+            notes=(
+                study.comparison.family,
+                *study.comparison.caution,
+                *([str(subject.rule)] if subject.kind == "compare" else []),
+            ),
         ),
-        notes=(
-            interval_note(study),
-            study.comparison.family,
-            *study.comparison.caution,
-            *([str(subject.rule)] if subject.kind == "compare" else []),
-            *config_notes(study, [label for pair in pairwise for label in (pair.first, pair.second)]),
-        ),
+        *([str(base)] if to_base else []),
     )
 
 
-def _about(pairwise: Iterable[PairwiseComparison], name: str) -> str:
-    return next((pair.tests[name].about for pair in pairwise if name in pair.tests), "")
+def _tests(pairwise: list[PairwiseComparison], measure: str) -> Iterator[Column]:
+    """Yield a column for the p-value of each test that some pair has."""
+    for test, heading in _TESTS.items():
+        # Tests of correlations are named with the correlation, such as "williams_spearman"; the others by themselves.
+        for name in (test, f"{test}_{measure}"):
+            about = next((pair.tests[name].about for pair in pairwise if name in pair.tests), None)
+            if about is not None:
+                yield Column(f"p {heading}", form="p", about=about, of=partial(_p_value, name))
 
 
-def _pair_cells(
-    pair: PairwiseComparison, measure: str, tests: Iterable[str], to_base: bool
-) -> Iterator[CellValue]:
-    found = pair.differences.get(measure)
-    yield pair.shared
-    if found is None:
-        yield from (None,) * 5
-    else:
-        yield from (found.first, found.second, found.difference, found.p)
-        # Over the comparisons that the table shows: with the base alone there are fewer to adjust for.
-        yield found.adjusted_to_base if to_base else found.adjusted
-    yield from (pair.tests[name].p if name in pair.tests else None for name in tests)
+def _p_value(test: str, pair: PairwiseComparison) -> CellValue:
+    return pair.tests[test].p if test in pair.tests else None
 
 
 def matchings(study: Study) -> Iterator[Grid]:
@@ -115,61 +99,51 @@ def matchings(study: Study) -> Iterator[Grid]:
         matches = [match for match in study.matching.matches if match.subject == subject.label]
         if not matches:
             continue
-        unit = matches[0].unit
-        spent = Column(unit, digits=2, form="money" if unit == "cost" else "plain", about="per judgement")
-        rows = []
-        for match in matches:
-            found = match.pairwise.differences.get(match.ensemble.measure)
-            figures: tuple[CellValue, ...] = (None,) * 4
-            if found is not None:
-                figures = (found.first, found.second, found.difference, found.p)
-            rows.append(
+        currency, measure = matches[0].unit, MEASURES[matches[0].ensemble.measure]
+        spent = Column(
+            currency,
+            digits=2,
+            form="money" if currency == "cost" else "plain",
+            about="per judgement",
+            of=lambda match: match.spent,
+        )
+        yield with_notes(
+            study,
+            Grid.from_records(
+                f"{subject.label}: equal-cost baseline (compute-matched ensemble of single judges)",
                 (
-                    match.judge,
-                    match.spent,
-                    match.ensemble.label,
-                    match.ensemble_spent,
-                    match.pairwise.shared,
-                    *figures,
-                )
-            )
-        yield Grid(
-            title=f"{subject.label}: equal-cost baseline (compute-matched ensemble of single judges)",
-            columns=(
-                *(text_column("judge"), spent, text_column("ensemble")),
-                Column(f"ensemble's {unit}", digits=2, form=spent.form, about="per judgement"),
-                *(Column("rows"), Column(MEASURES[matches[0].ensemble.measure]), Column("ensemble's value")),
-                *(Column("Δ", best="high", about="difference of the two values"), _P),
-            ),
-            rows=tuple(rows),
-            notes=(
-                interval_note(study),
-                *study.comparison.caution,
-                *config_notes(study, (match.judge for match in matches)),
+                    text_column("judge", of=lambda match: match.judge),
+                    spent,
+                    text_column("ensemble", of=lambda match: match.ensemble.label),
+                    replace(spent, name=f"ensemble's {currency}", of=lambda match: match.ensemble_spent),
+                    Column("rows", of=lambda match: match.pairwise.shared),
+                    *columns_of(
+                        Difference,
+                        lambda match: match.pairwise.differences.get(match.ensemble.measure),
+                        only=_DIFFERENCE,
+                        names={"first": measure, "second": "ensemble's value"},
+                    ),
+                ),
+                matches,
+                notes=study.comparison.caution,
             ),
         )
 
 
 def costs(study: Study) -> Grid:
     """Tabulate calls, tokens, cost and time of each judge, with a row for humans if their price or time was given."""
-    several = len({row.data for row in study.costs.rows}) > 1
-    return Grid(
-        title="Cost per judgement and in total",
-        columns=(
-            text_column("judge"),
-            *([text_column("data")] if several else []),
-            *(Column("judgements"), Column("calls", digits=1), Column("tokens", form="short")),
-            *(Column("cost", form="money"), Column("seconds", digits=2)),
-            *(Column("total cost", form="money"), Column("total minutes", digits=1)),
-        ),
-        rows=tuple(
+    rows = study.costs.rows
+    several = len({row.data for row in rows}) > 1
+    return with_notes(
+        study,
+        Grid.from_records(
+            "Cost per judgement and in total",
             (
-                HUMANS if row.is_people else row.label,
-                *([row.data] if several else []),
-                *(row.judgements, row.calls_each, row.tokens_each, row.cost_each, row.seconds_each),
-                *(row.cost_usd, None if row.seconds is None else row.seconds / 60),
-            )
-            for row in study.costs.rows
+                text_column("judge", of=lambda row: HUMANS if row.is_people else row.label),
+                *([text_column("data", of=lambda row: row.data)] if several else []),
+                *columns_of(CostRow),
+            ),
+            rows,
+            notes=study.costs.notes,
         ),
-        notes=(*study.costs.notes, *config_notes(study, (row.label for row in study.costs.rows))),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..analysis import (
     Changes,
@@ -18,21 +18,20 @@ from ..analysis import (
     Spending,
     Study,
 )
-from ..tables import Column, Grid, text_column
-from ..tables.record_columns import cells_of, columns_of, used_columns
-from .labels import MEASURES, config_notes, interval_note
+from ..tables import CellValue, Column, Grid, columns_of, text_column
+from ..tables.grid import counts
+from .labels import MEASURES, left_out_note, with_notes
 
 if TYPE_CHECKING:
-    from ..statistics.score_differentiation import IterationComplexity, ScoreDifferentiation
+    from ..statistics.score_differentiation import IterationComplexity, RoundsNeeded, ScoreDifferentiation
 
 
 class _Table(NamedTuple):
-    """A table of diagnostics: its title, its records, which of them a diagnosis has, and whether it has intervals."""
+    """A table of diagnostics: its title, its records, and which of them a diagnosis has."""
 
     title: str
     record: type
     records: Callable[[Diagnosis], Iterable[object]]
-    intervals: bool = False
 
 
 _DIAGNOSTICS = (
@@ -40,9 +39,8 @@ _DIAGNOSTICS = (
         "Verdict changes from the first to the last verdict",
         Changes,
         lambda diagnosis: [diagnosis.changes] if diagnosis.changes else [],
-        intervals=True,
     ),
-    _Table("Agreement by round", Round, lambda diagnosis: diagnosis.rounds, intervals=True),
+    _Table("Agreement by round", Round, lambda diagnosis: diagnosis.rounds),
     _Table("Score changes by agent", ScoreChanges, lambda diagnosis: diagnosis.score_changes),
     _Table(
         "Conformity among referees",
@@ -54,13 +52,11 @@ _DIAGNOSTICS = (
         "Position bias",
         Positions,
         lambda diagnosis: [diagnosis.positions] if diagnosis.positions and diagnosis.positions.n else [],
-        intervals=True,
     ),
     _Table(
         "Length bias",
         LengthBias,
         lambda diagnosis: [diagnosis.length] if diagnosis.length and diagnosis.length.n else [],
-        intervals=True,
     ),
     # Only of judges that have some.
     _Table("Malformed replies", Replies, lambda diagnosis: [diagnosis.replies] if diagnosis.replies else []),
@@ -69,23 +65,34 @@ _DIAGNOSTICS = (
 
 def diagnoses(study: Study) -> Iterator[Grid]:
     """Make all tables of diagnostics that are not empty."""
-    several = len({diagnosis.subject for diagnosis in study.diagnoses}) > 1
     for table in _DIAGNOSTICS:
-        held = [(diagnosis, record) for diagnosis in study.diagnoses for record in table.records(diagnosis)]
-        if not held:
-            continue
-        columns, rows = used_columns(columns_of(table.record), (cells_of(record) for _, record in held))
-        names = [(diagnosis.judge, *([diagnosis.subject] if several else [])) for diagnosis, _ in held]
-        yield Grid(
-            title=table.title,
-            columns=(text_column("judge"), *([text_column("aspect")] if several else []), *columns),
-            rows=tuple((*name, *row) for name, row in zip(names, rows, strict=True)),
-            notes=(
-                *([_rounds_note(study)] if table.record is Round else []),
-                *([interval_note(study)] if table.intervals else []),
-                *config_notes(study, (diagnosis.judge for diagnosis, _ in held)),
-            ),
-        )
+        records = [
+            (diagnosis, record) for diagnosis in study.diagnoses for record in table.records(diagnosis)
+        ]
+        if records:
+            yield with_notes(
+                study,
+                Grid.from_records(
+                    table.title,
+                    (
+                        *whose(study.diagnoses, lambda pair: pair[0]),
+                        *columns_of(table.record, lambda pair: pair[1]),
+                    ),
+                    records,
+                    notes=[_rounds_note(study)] if table.record is Round else (),
+                    # Scores and comparisons do not have the same figures.
+                    drop_empty=True,
+                ),
+            )
+
+
+def whose(
+    diagnoses: Sequence[Diagnosis], of: Callable[[Any], Diagnosis] = lambda diagnosis: diagnosis
+) -> Iterator[Column]:
+    """Yield the columns that name a diagnosis: its judge, and its aspect where there are several."""
+    yield text_column("judge", of=lambda record: of(record).judge)
+    if len({diagnosis.subject for diagnosis in diagnoses}) > 1:
+        yield text_column("aspect", of=lambda record: of(record).subject)
 
 
 def _rounds_note(study: Study) -> str:
@@ -97,11 +104,11 @@ def _rounds_note(study: Study) -> str:
 
 def notes(study: Study) -> tuple[str, ...]:
     """Collect the notes on the diagnostics, each once, with the judges and aspects that it holds for."""
-    found: dict[str, list[str]] = {}
-    for each in study.diagnoses:
-        for note in each.notes:
-            found.setdefault(note, []).append(f"{each.judge} on {each.subject}")
-    return tuple(f"{', '.join(whose)}: {note}" for note, whose in found.items())
+    holders: dict[str, list[str]] = {}
+    for diagnosis in study.diagnoses:
+        for note in diagnosis.notes:
+            holders.setdefault(note, []).append(f"{diagnosis.judge} on {diagnosis.subject}")
+    return tuple(f"{', '.join(those)}: {note}" for note, those in holders.items())
 
 
 _BOUND = (
@@ -112,147 +119,129 @@ _BOUND = (
 
 def gaps(study: Study) -> Iterator[Grid]:
     """Make all tables of the score gap: by round, compared between protocols, and rounds until it is reached."""
-    for found in study.courtrooms:
-        name = _name(study, found)
-        yield _by_round(study, found, name)
-        if found.differentiation is not None:
-            yield _compared(study, found.differentiation, name)
-        if found.complexity is not None:
-            yield _rounds_taken(study, found.complexity, name)
+    for courtroom in study.courtrooms:
+        data = next(
+            (subject.data for subject in study.subjects if subject.label == courtroom.subject),
+            courtroom.subject,
+        )
+        yield with_notes(study, _by_round(courtroom, data))
+        if courtroom.differentiation is not None:
+            yield with_notes(study, _compared(courtroom.differentiation, data))
+        if courtroom.complexity is not None:
+            yield with_notes(study, _rounds_taken(courtroom.complexity, data))
 
 
-def _name(study: Study, found: Courtroom) -> str:
-    return next((one.data for one in study.subjects if one.label == found.subject), found.subject)
-
-
-def _by_round(study: Study, found: Courtroom, name: str) -> Grid:
-    return Grid(
-        title=f"{name}: score gap by round",
-        columns=(
-            *(text_column("judge"), Column("round"), Column("cases", about="that lasted this long")),
+def _by_round(courtroom: Courtroom, data: str) -> Grid:
+    return Grid.from_records(
+        f"{data}: score gap by round",
+        (
+            text_column("judge", of=lambda row: row[0]),
+            Column("round", of=lambda row: row[1].round),
+            Column("cases", about="that lasted this long", of=lambda row: row[1].n),
             # Totals of six criteria, 1 to 20 each, lie between 6 and 120: 114 points apart at most.
             Column(
                 "gap",
                 about="mean difference of the two answers' scores, as a share of the largest possible one (114 points)",
+                of=lambda row: row[1].gap,
             ),
-            Column("growths", digits=2, about="mean number of rounds in which the gap grew"),
+            Column(
+                "growths",
+                digits=2,
+                about="mean number of rounds in which the gap grew",
+                of=lambda row: row[1].growths,
+            ),
             Column(
                 "probability",
-                about=f"exact probability of a gap of {1 - found.eps:g} or more under the paper's model",
+                about=f"exact probability of a gap of {1 - courtroom.eps:g} or more under the paper's model",
+                of=lambda row: row[1].tail,
             ),
-            *(Column("bound holds", about=_BOUND), Column("vacuous"), Column("does not apply")),
+            Column("bound holds", about=_BOUND, of=lambda row: row[1].holds),
+            Column("vacuous", of=lambda row: row[1].vacuous),
+            Column("does not apply", of=lambda row: row[1].not_applying),
         ),
-        rows=tuple(
-            (
-                judge,
-                one.round,
-                one.n,
-                one.gap,
-                one.growths,
-                one.tail,
-                one.holds,
-                one.vacuous,
-                one.not_applying,
-            )
-            for judge, held in found.gaps.items()
-            for one in held.rounds
-        ),
+        [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rounds],
         notes=(
-            *_models(found),
+            *_model(courtroom),
             f"the last three columns count cases by the outcome of {_BOUND}",
-            *_left_out({judge: held.left_out for judge, held in found.gaps.items()}),
-            interval_note(study),
-            *config_notes(study, found.gaps),
+            *(note for judge, gaps in courtroom.gaps.items() for note in left_out_note(gaps.left_out, judge)),
         ),
     )
 
 
-def _models(found: Courtroom) -> Iterator[str]:
-    held = next(iter(found.gaps.values()), None)
-    if held is not None:
+def _model(courtroom: Courtroom) -> Iterator[str]:
+    for gaps in list(courtroom.gaps.values())[:1]:
         yield (
-            f"probability: of a gap of {1 - found.eps:g} or more (eps {found.eps:g}), if after i rounds, in w of which "
-            f"it grew, it is distributed as Beta({held.prior[0]:g} + w, {held.prior[1]:g} + i - w)"
+            f"probability: of a gap of {1 - courtroom.eps:g} or more (eps {courtroom.eps:g}), if after i rounds, in w "
+            f"of which it grew, it is distributed as Beta({gaps.prior[0]:g} + w, {gaps.prior[1]:g} + i - w)"
         )
 
 
-def _compared(study: Study, held: ScoreDifferentiation, name: str) -> Grid:
+def _compared(differentiation: ScoreDifferentiation, data: str) -> Grid:
     # The first protocol is the one that the others are tested against: it has no test of its own.
-    first = next(iter(held.gaps))
-    return Grid(
-        title=f"{name}: final score gap (Theorem 1)",
-        columns=(
-            *(text_column("judge"), Column("items", about="that all protocols judged")),
-            Column("gap", best="high", about="mean, as a share of the largest possible one"),
+    first, tests = next(iter(differentiation.gaps)), differentiation.tests
+    return Grid.from_records(
+        f"{data}: final score gap (Theorem 1)",
+        (
+            text_column("judge", of=str),
+            Column("items", about="that all protocols judged", of=lambda _: differentiation.n),
+            Column(
+                "gap",
+                best="high",
+                about="mean, as a share of the largest possible one",
+                of=differentiation.gaps.get,
+            ),
             Column(
                 f"Δ vs. {first}",
                 about=f"{first}'s gap minus this one, mean over the items, with the t-test's interval",
+                of=lambda judge: tests[judge].difference if judge in tests else None,
             ),
-            *(Column("p t", form="p", about="paired t-test"), Column("p (Holm)", form="p")),
+            Column(
+                "p t",
+                form="p",
+                about="paired t-test",
+                of=lambda judge: tests[judge].p if judge in tests else None,
+            ),
+            Column("p (Holm)", form="p", of=differentiation.adjusted.get),
         ),
-        rows=tuple(
-            (
-                *(judge, held.n, gap),
-                *(
-                    (held.tests[judge].difference, held.tests[judge].p, held.adjusted[judge])
-                    if judge in held.tests
-                    else (None, None, None)
-                ),
-            )
-            for judge, gap in held.gaps.items()
-        ),
-        notes=(
-            *_reasons("left out", held.left_out),
-            interval_note(study),
-            *config_notes(study, held.gaps),
-        ),
+        differentiation.gaps,
+        notes=left_out_note(differentiation.left_out),
     )
 
 
-def _rounds_taken(study: Study, held: IterationComplexity, name: str) -> Grid:
-    first = next(iter(held.protocols))
-    return Grid(
-        title=f"{name}: rounds until the score gap reaches {held.eps:g} (Theorem 2)",
-        columns=(
-            *(text_column("judge"), Column("items"), Column("reached", form="percent", digits=0)),
-            *(Column("never"), Column("mean round", digits=2, about="over the items that reached it")),
-            text_column("items by round"),
-            *(
-                Column(
-                    f"{first} sooner",
-                    about=f"items on which {first} reached it sooner; never counts as latest",
-                ),
-                *(Column("later"), Column("same"), Column("p", form="p", about="sign test")),
-                Column("p (Holm)", form="p"),
+def _rounds_taken(complexity: IterationComplexity, data: str) -> Grid:
+    first = next(iter(complexity.protocols))
+
+    def against(name: str) -> Callable[[tuple[str, RoundsNeeded]], CellValue]:
+        # The first protocol, which the others are tested against, has no test of its own.
+        return lambda row: getattr(complexity.against.get(row[0]), name, None)
+
+    return Grid.from_records(
+        f"{data}: rounds until the score gap reaches {complexity.eps:g} (Theorem 2)",
+        (
+            text_column("judge", of=lambda row: row[0]),
+            Column("items", of=lambda _: complexity.n),
+            Column("reached", form="percent", digits=0, of=lambda row: row[1].share),
+            Column("never", of=lambda row: row[1].never),
+            Column(
+                "mean round",
+                digits=2,
+                about="over the items that reached it",
+                of=lambda row: row[1].rounds,
             ),
+            text_column("items by round", of=lambda row: counts(row[1].after)),
+            Column(
+                f"{first} sooner",
+                about=f"items on which {first} reached it sooner; never counts as latest",
+                of=against("sooner"),
+            ),
+            Column("later", of=against("later")),
+            Column("same", of=against("same")),
+            Column("p", form="p", about="sign test", of=against("p")),
+            Column("p (Holm)", form="p", of=against("adjusted")),
         ),
-        rows=tuple(
-            (
-                *(judge, held.n, one.share, one.never, one.rounds),
-                ", ".join(f"{number}: {items}" for number, items in one.after.items()),
-                *(
-                    (sign.sooner, sign.later, sign.same, sign.p, sign.adjusted)
-                    if (sign := held.against.get(judge)) is not None
-                    else (None,) * 5  # the first protocol, which the others are tested against
-                ),
-            )
-            for judge, one in held.protocols.items()
-        ),
+        complexity.protocols.items(),
         notes=(
             "mean round: only over the items that reached the gap; the others would have taken longer",
-            *_reasons("left out", held.left_out),
-            interval_note(study),
-            *config_notes(study, held.protocols),
+            *left_out_note(complexity.left_out),
         ),
     )
-
-
-def _left_out(reasons: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    for judge, found in reasons.items():
-        yield from _reasons(f"{judge}: left out", found)
-
-
-def _reasons(lead: str, found: Mapping[str, int]) -> Iterator[str]:
-    reasons = [f"{count:,} {reason}" for reason, count in found.items() if count]
-    if reasons:
-        yield f"{lead} {', '.join(reasons)}"

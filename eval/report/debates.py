@@ -213,7 +213,7 @@ class Debates:
             "rounds": result.rounds,
             "reason": self._reasons.code(result.stop_reason),
             "calls": result.calls,
-            "tokens": result.tokens,
+            "tokens": result.tokens if result.tokens or not result.calls else None,
             "cost": result.cost_usd,
             "block": place.block,
             "place": place.place,
@@ -227,11 +227,11 @@ class Debates:
         for number, run in enumerate(self._runs):
             digest = _digest(run.manifest)
             if digest not in read:
-                read[digest] = found = dataset_of(run.manifest)
-                if isinstance(found, Dataset):
-                    yield from self._texts_of(found, digest)
-            found = read[digest]
-            self._without[number] = found if isinstance(found, str) else _NO_TEXT
+                read[digest] = dataset = dataset_of(run.manifest)
+                if isinstance(dataset, Dataset):
+                    yield from self._texts_of(dataset, digest)
+            dataset = read[digest]
+            self._without[number] = dataset if isinstance(dataset, str) else _NO_TEXT
 
     def _texts_of(self, dataset: Dataset, digest: str) -> Iterator[Block]:
         numbers = {id: number for number, (of, id) in enumerate(self._items.names()) if of == digest}
@@ -266,10 +266,10 @@ def _debate(result: Result) -> dict[str, Any]:
 
 
 def _turn(turn: Turn, kind: str) -> dict[str, Any]:
-    held: Mapping[str, Any] = turn
-    said = {name: held[name] for name in ("round", "agent", "role", "content", "value", "model")}
-    said["kind"] = kind
-    return said | {name: held[name] for name in _LEFT_OUT_WHERE_EMPTY if name in held}
+    fields: Mapping[str, Any] = turn
+    shown = {name: fields[name] for name in ("round", "agent", "role", "content", "value", "model")}
+    shown["kind"] = kind
+    return shown | {name: fields[name] for name in _LEFT_OUT_WHERE_EMPTY if name in fields}
 
 
 def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[ReportedRun]:
@@ -278,11 +278,11 @@ def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[Repor
     >>> [run.name for run in run_folders([(Path("a/tc"), {}), (Path("b/tc"), {}), (Path("fe"), {})])]
     ['a/tc', 'b/tc', 'fe']
     """
-    held = list(folders)
-    last = [folder.resolve().name for folder, _ in held]
+    runs = list(folders)
+    last = [folder.resolve().name for folder, _ in runs]
     return [
         ReportedRun(name if last.count(name) == 1 else str(folder), folder, manifest)
-        for name, (folder, manifest) in zip(last, held, strict=True)
+        for name, (folder, manifest) in zip(last, runs, strict=True)
     ]
 
 
@@ -297,12 +297,12 @@ def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
     if name not in ("demo", "demo-pairs") and not where.exists():
         return f"The texts are not shown: {where.name} is no longer where the run read it."
     try:
-        found = load_again(name, location, data.get("columns"))
+        dataset = load_again(name, location, data.get("columns"))
     except (JurygraphError, OSError):
         return f"The texts are not shown: {where.name} can no longer be read."
-    if found.digest != data.get("digest"):
+    if dataset.digest != data.get("digest"):
         return f"The texts are not shown: {where.name} has changed since the run."
-    return found
+    return dataset
 
 
 def fields_of(item: Item) -> Iterator[tuple[str, str]]:
@@ -347,8 +347,8 @@ class TextPacker:
         """Return the current block and begin a new one; an empty list if it holds nothing."""
         if not self._items:
             return []
-        held = {"items": self._items, "strings": list(self._strings)}
-        block = Block(f"i{self.count}", packed(as_json(held)))
+        content = {"items": self._items, "strings": list(self._strings)}
+        block = Block(f"i{self.count}", packed(as_json(content)))
         self.count += 1
         self._items, self._strings, self._size = [], {}, 0
         return [block]

@@ -39,9 +39,11 @@ def frontier_figure(
     figure, axes = new_figure(6.6, 4.3)
     best = frontier.frontier
     if len(best) > 1:
-        _pareto(axes, best)
+        # Level up to the next point: for any cost in between, the cheaper judge is the best there is.
+        _line(axes, best, color=MUTED, linewidth=1.6, alpha=0.55, drawstyle="steps-post")
     for number, curve in enumerate(frontier.curves):
-        _curve(axes, curve.points, (MUTED, INK)[number % 2])
+        dashed: Any = {"linestyle": (0, (4, 2)), "marker": ".", "markersize": 5}
+        _line(axes, curve.points, color=(MUTED, INK)[number % 2], linewidth=1.2, **dashed)
     numbers = numbers or {point.label: number for number, point in enumerate(frontier.points)}
     for point in frontier.points:
         _point(axes, point, numbers[point.label])
@@ -82,54 +84,32 @@ def distinguishing_names(labels: Sequence[str]) -> list[str]:
     ):
         return list(labels)
     # If some name would be empty or two names the same without what is shared, all are kept whole.
-    shared = set.intersection(*(set(said) for _, said in parts))
-    short = [", ".join(word for word in said if word not in shared) for _, said in parts]
+    shared = set.intersection(*(set(settings) for _, settings in parts))
+    short = [", ".join(word for word in settings if word not in shared) for _, settings in parts]
     return short if all(short) and len(set(short)) == len(set(labels)) else list(labels)
 
 
-def _same(one: Point, other: Point) -> bool:
+def _same(point: Point, other: Point) -> bool:
     """Tell whether an ensemble is the same point as a judge: an ensemble of all its judges is that judge."""
-    return (one.spent, one.agreement.value) == (other.spent, other.agreement.value)
+    return (point.spent, point.agreement.value) == (other.spent, other.agreement.value)
 
 
-def _pareto(axes: Axes, points: Sequence[Point]) -> None:
-    axes.plot(
-        [point.spent for point in points],
-        [_value(point) for point in points],
-        color=MUTED,
-        linewidth=1.6,
-        # Level up to the next point: for any cost in between, the cheaper judge is the best there is.
-        drawstyle="steps-post",
-        alpha=0.55,
-        zorder=2,
-    )
-
-
-def _curve(axes: Axes, points: Sequence[Point], color: str) -> None:
-    axes.plot(
-        [point.spent for point in points],
-        [_value(point) for point in points],
-        color=color,
-        linewidth=1.2,
-        linestyle=(0, (4, 2)),
-        marker=".",
-        markersize=5,
-        zorder=2,
-    )
+def _line(axes: Axes, points: Sequence[Point], **style: Any) -> None:
+    axes.plot([point.spent for point in points], [_value(point) for point in points], zorder=2, **style)
 
 
 def _point(axes: Axes, point: Point, number: int) -> None:
-    found = point.agreement
-    if found.value is None:
+    agreement = point.agreement
+    if agreement.value is None:
         return
     color, mark = look(number)
     bars: Any = None
-    if found.low is not None and found.high is not None:
+    if agreement.low is not None and agreement.high is not None:
         # A resampled interval need not contain its value, and matplotlib refuses bars of negative length.
-        bars = [[max(0.0, found.value - found.low)], [max(0.0, found.high - found.value)]]
+        bars = [[max(0.0, agreement.value - agreement.low)], [max(0.0, agreement.high - agreement.value)]]
     axes.errorbar(
         [point.spent],
-        [found.value],
+        [agreement.value],
         yerr=bars,
         color=color,
         marker=mark,
@@ -167,22 +147,15 @@ MANY = 10
 """Up to this many points, each gets a label even if it overlaps another."""
 # Where a label may stand, as an offset in points with its alignment, the best place first: at the corners, beside the
 # point, then further and further above and below.
-_AROUND = (
-    *((7, 5, "left", "bottom"), (-7, 5, "right", "bottom"), (7, -5, "left", "top"), (-7, -5, "right", "top")),
-    *((9, 0, "left", "center"), (-9, 0, "right", "center")),
-    *(
-        (7, 17, "left", "bottom"),
-        (-7, 17, "right", "bottom"),
-        (7, -17, "left", "top"),
-        (-7, -17, "right", "top"),
-    ),
-    *(
-        (7, 30, "left", "bottom"),
-        (-7, 30, "right", "bottom"),
-        (7, -30, "left", "top"),
-        (-7, -30, "right", "top"),
-    ),
+_CORNERS = tuple(
+    tuple(
+        (x, y * up, "left" if x > 0 else "right", "bottom" if up > 0 else "top")
+        for up in (1, -1)
+        for x in (7, -7)
+    )
+    for y in (5, 17, 30)
 )
+_AROUND = (*_CORNERS[0], (9, 0, "left", "center"), (-9, 0, "right", "center"), *_CORNERS[1], *_CORNERS[2])
 
 
 def place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[float, float | None, str, bool]]) -> None:
@@ -206,22 +179,15 @@ def place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[float, float 
     points = [axes.transData.transform((x, y)) for x, y, _, _ in named if y is not None]
     taken: list[Any] = []
     # The frontier's labels choose first.
-    for x, y, name, counts in sorted(named, key=lambda each: not each[3]):
+    for x, y, name, counts in sorted(named, key=lambda label: not label[3]):
         # A generator: each label is drawn when it is tried, and taken away again before the next.
         tried = _tries(axes, (x, y), name, counts)
         fitting = None
         for label in tried:
             box = label.get_window_extent(renderer).padded(1.5)
-            free = not any(box.overlaps(other) for other in taken) and not any(
-                box.contains(*at) for at in points
-            )
-            if (
-                free
-                and frame.x0 <= box.x0
-                and box.x1 <= frame.x1
-                and frame.y0 <= box.y0
-                and box.y1 <= frame.y1
-            ):
+            inside = all(frame.contains(*corner) for corner in (box.min, box.max))
+            hidden = any(map(box.overlaps, taken)) or any(box.contains(*at) for at in points)
+            if inside and not hidden:
                 fitting = label
                 break
             label.remove()
@@ -270,20 +236,22 @@ def rounds_figure(
     for number, (name, rounds) in enumerate(debates.items()):
         color, mark = look(numbers[name])
         shift = aside * (number - (len(debates) - 1) / 2)
-        held = [(one.round + shift, one.agreement) for one in rounds if one.agreement.value is not None]
+        points = [
+            (stage.round + shift, stage.agreement) for stage in rounds if stage.agreement.value is not None
+        ]
         axes.plot(
-            [place for place, _ in held],
-            [found.value for _, found in held],
+            [place for place, _ in points],
+            [agreement.value for _, agreement in points],
             color=color,
             marker=mark,
             markersize=5.5,
             linewidth=1.6,
             label=plain(name, 30),
         )
-        for place, found in held:
-            if found.low is not None and found.high is not None:
-                axes.vlines(place, found.low, found.high, color=color, linewidth=1.1, alpha=0.5)
-    last = max((one.round for rounds in debates.values() for one in rounds), default=0)
+        for place, agreement in points:
+            if agreement.low is not None and agreement.high is not None:
+                axes.vlines(place, agreement.low, agreement.high, color=color, linewidth=1.1, alpha=0.5)
+    last = max((stage.round for rounds in debates.values() for stage in rounds), default=0)
     axes.set_xticks(range(last + 1))
     axes.set_xlabel("rounds of debate (0: the first verdict)")
     axes.set_ylabel(AXES.get(measure, measure))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from ..tables import Grid
 
 if TYPE_CHECKING:
     from ..analysis import EvaluationTarget, Judge, LeaderboardEntry, Study
+    from ..statistics.resampling import Resampling
 
 MEASURES = {name: metric.title for name, metric in METRICS.items()}
 SHORT = {name: metric.short for name, metric in METRICS.items()}
@@ -21,7 +22,9 @@ CONFIG = "config hash: "
 INTERVAL = "[ ] "
 _MANY = 12
 """The largest number of config hashes that a note below a table lists."""
-HUMANS = "humans"
+LABELS = {"people": "humans", "construction": "synthetic labels", "none": "no labels"}
+"""The names of labels by their origin, for titles such as ``Agreement with humans``."""
+HUMANS = LABELS["people"]
 """The name of the row, or of the series in a chart, that holds human labels."""
 
 
@@ -35,29 +38,46 @@ def config_hash(signature: str) -> str:
     return sha256(signature.encode(errors="replace")).hexdigest()[:6]
 
 
-def config_line(judge: Judge) -> str:
-    """Write a judge's config hash with the configuration that it stands for."""
-    return f"#{config_hash(judge.signature)} {judge.label}: {judge.signature}"
+def config_line(study: Study, judge: Judge) -> str:
+    """Write a judge's config hash with the configuration that it stands for, and the metric that leads on its data."""
+    return f"#{config_hash(judge.signature)} {judge.label}: {judge.signature}{_ranked_by(study, [judge])}"
 
 
-def config_notes(study: Study, labels: Iterable[str], full: bool = False) -> tuple[str, ...]:
-    """Write the notes on what was run: the judges' config hashes in a line, or their whole configurations."""
-    named = {judge.label: judge for judge in study.judges}
-    chosen = [named[label] for label in dict.fromkeys(labels) if label in named]
+def _ranked_by(study: Study, judges: Sequence[Judge]) -> str:
+    """Name the metrics that judges are ranked by, after what was run; their hashes are of that alone."""
+    leading = {subject.label: MEASURES[subject.metric] for subject in study.subjects}
+    named = dict.fromkeys(leading[label] for judge in judges for label in judge.subjects if label in leading)
+    return f"; ranked by {', '.join(named)}" if named else ""
+
+
+def config_notes(study: Study, grid: Grid, *others: str, full: bool = False) -> tuple[str, ...]:
+    """Write the notes on what was run: the config hashes of a table's judges in a line, or their configurations.
+
+    Args:
+        study: whose table it is.
+        grid: the table; any text in it may be a judge's name.
+        others: names of judges that only the title has.
+        full: whether to write whole configurations.
+    """
+    texts = {column.name for column in grid.columns} | {
+        cell for row in grid.rows for cell in row if isinstance(cell, str)
+    }
+    judges = [judge for judge in study.judges if judge.label in texts or judge.label in others]
     if full:
-        return tuple(config_line(judge) for judge in chosen)
-    if len(chosen) > _MANY:
-        return (f"{CONFIG}all {len(chosen)} are listed at the end",)
-    return (
-        (CONFIG + ", ".join(f"{each.label} #{config_hash(each.signature)}" for each in chosen),)
-        if chosen
-        else ()
-    )
+        return tuple(config_line(study, judge) for judge in judges)
+    if len(judges) > _MANY:
+        return (f"{CONFIG}all {len(judges)} are listed at the end{_ranked_by(study, judges)}",)
+    hashes = (f"{judge.label} #{config_hash(judge.signature)}" for judge in judges)
+    return (CONFIG + ", ".join(hashes) + _ranked_by(study, judges),) if judges else ()
 
 
 def interval_note(study: Study) -> str:
-    """Write the note on how intervals were computed."""
-    how = study.resampling
+    """Write the note on how a study's intervals were computed."""
+    return interval_text(study.resampling)
+
+
+def interval_text(how: Resampling) -> str:
+    """Write the note on intervals that were made in this way."""
     # Shares and means within groups have a formula, and are not resampled.
     resampled = f"what is resampled: {how.resamples:,} times, seed {how.seed}"
     return f"{INTERVAL}{how.confidence:.0%} confidence interval; {resampled}"
@@ -65,11 +85,33 @@ def interval_note(study: Study) -> str:
 
 def without_idle_notes(grid: Grid) -> Grid:
     """Return a table without the note on intervals, if it has no interval; else as it is."""
-    has_intervals = any(
-        isinstance(cell, Statistic) and cell.low is not None for row in grid.rows for cell in row
-    )
-    notes = tuple(note for note in grid.notes if has_intervals or not note.startswith(INTERVAL))
-    return replace(grid, notes=notes)
+    notes = (note for note in grid.notes if not note.startswith(INTERVAL))
+    return grid if grid.has_intervals else replace(grid, notes=tuple(notes))
+
+
+def with_notes(study: Study, grid: Grid, *others: str) -> Grid:
+    """Add to a table of a study the notes on intervals, if any of its values has one, and on configurations."""
+    on_intervals = [interval_note(study)] if grid.has_intervals else []
+    return replace(grid, notes=(*on_intervals, *grid.notes, *config_notes(study, grid, *others)))
+
+
+def listed(reasons: Mapping[str, int]) -> str:
+    """Write reasons with their counts.
+
+    >>> listed({"failed": 1200, "no label": 2})
+    '1,200 failed, 2 no label'
+    """
+    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+
+
+def left_out_note(reasons: Mapping[str, int], whose: str = "") -> tuple[str, ...]:
+    """Write how many rows were left out and why, after whose they are; nothing if none were.
+
+    >>> left_out_note({"failed": 1200}, "debate")
+    ('debate: left out 1,200 failed',)
+    """
+    note = f"left out {listed(reasons)}"
+    return (f"{whose}: {note}" if whose else note,) if any(reasons.values()) else ()
 
 
 def labels_of(subject: EvaluationTarget) -> str:
@@ -97,12 +139,12 @@ def measure_of(standing: LeaderboardEntry | None, name: str) -> Statistic | None
 
 def by_data(study: Study) -> dict[tuple[str, str], list[EvaluationTarget]]:
     """Group the subjects (aspects, or the preference) by their dataset's name and digest."""
-    found: dict[tuple[str, str], list[EvaluationTarget]] = {}
+    datasets: dict[tuple[str, str], list[EvaluationTarget]] = {}
     for subject in study.subjects:
-        found.setdefault((subject.data, subject.digest), []).append(subject)
-    return found
+        datasets.setdefault((subject.data, subject.digest), []).append(subject)
+    return datasets
 
 
 def judges_on(study: Study, data: tuple[str, str]) -> list[Judge]:
     """Return the judges of a dataset, given its name and digest."""
-    return [each for each in study.judges if (each.data, each.digest) == data]
+    return [judge for judge in study.judges if (judge.data, judge.digest) == data]

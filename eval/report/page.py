@@ -61,11 +61,11 @@ class Whiskers:
 
     def svg(self, row: int) -> Markup:
         """Draw a row's interval as SVG. It is safe as markup, since only numbers are put into it."""
-        found = self.drawn[row]
-        if found is None:
+        interval = self.drawn[row]
+        if interval is None:
             return Markup()
         # The picture is 136 wide: a margin of 4 on either side keeps a dot of radius 4 at the ends whole.
-        value, low, high = (4 + 128 * part for part in found)
+        value, low, high = (4 + 128 * part for part in interval)
         zero = "" if self.zero is None else _ZERO.format(4 + 128 * self.zero)
         return Markup(_WHISKER.format(zero=zero, value=value, low=low, high=high))
 

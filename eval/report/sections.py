@@ -6,27 +6,23 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 
 from ...state.errors import UsageError
 from ..analysis import Study
 from ..statistics.resampling import Statistic
-from ..tables import Grid
-from . import (
-    charts,
-    comparison_tables,
-    debate_tables,
-    headline,
-    leaderboard_tables,
-    ranking_tables,
-    summary_tables,
-)
+from ..tables import CellValue, Grid
+from . import charts, debate_tables, headline, summary_tables
 from .charts import Picture
 from .comparison_tables import all_pairs, comparisons, costs, matchings
 from .debate_tables import diagnoses, gaps
-from .labels import CONFIG, config_line, config_notes, interval_note, without_idle_notes
+from .labels import CONFIG, config_line, config_notes, interval_note
 from .leaderboard_tables import agreements, gains, leaderboards, repeats
 from .page import Drawing, Page, Section, Table, Whiskers
 from .ranking_tables import alphas, distributions, systems
+
+Interval = tuple[float, float, float]
+"""A value, and the low and the high end of its interval."""
 
 
 def compose(study: Study, metric: str | None, title: str) -> Page:
@@ -38,7 +34,7 @@ def compose(study: Study, metric: str | None, title: str) -> Page:
         answers=(*headline.answers(study, metric), *headline.caveats(study)),
         disclosures=study.notes,
         sections=tuple(section for section in _sections(study, metric) if section.parts),
-        configs=tuple(map(config_line, study.judges)),
+        configs=tuple(config_line(study, judge) for judge in study.judges),
         made=f"{interval_note(study)}. Made with jurygraph {_version()}.",
         version=_version(),
     )
@@ -52,7 +48,8 @@ def _version() -> str:
 
 
 def _sections(study: Study, metric: str | None) -> Iterator[Section]:
-    boards = [_table(grid) for grid in leaderboard_tables.leaderboards(study, metric)]
+    several = len(study.subjects) > 1
+    boards = _tables(leaderboards(study, metric))
     drawn = list(_drawn(study, charts.frontiers))  # drawn once, and divided between two sections
     first = _first_of_each(study, drawn)
     yield Section(
@@ -70,13 +67,10 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
         "Differences between judges on the same rows",
         "Intervals come from paired resamples. A difference is significant if its Holm-adjusted p is small.",
         (
-            *(_table(grid) for grid in summary_tables.against_base(study, metric) if len(study.subjects) > 1),
-            *(
-                _table(grid, folded=len(study.subjects) > 1)
-                for grid in comparison_tables.comparisons(study, metric)
-            ),
-            *(_table(grid, folded=True) for grid in comparison_tables.all_pairs(study, metric)),
-            *(_table(grid, folded=True) for grid in leaderboard_tables.gains(study, metric)),
+            *(_tables(summary_tables.against_base(study, metric)) if several else ()),
+            *_tables(comparisons(study, metric), folded=several),
+            *_tables(all_pairs(study, metric), folded=True),
+            *_tables(gains(study, metric), folded=True),
         ),
         study.comparison.notes,
     )
@@ -87,10 +81,10 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
         "Each judge against the largest ensemble of single judges that costs no more (compute-matched); then all "
         "costs.",
         (
-            *(_table(grid) for grid in summary_tables.equal_cost(study) if len(study.subjects) > 1),
-            *(_table(grid, folded=len(study.subjects) > 1) for grid in comparison_tables.matchings(study)),
+            *(_tables(summary_tables.equal_cost(study)) if several else ()),
+            *_tables(matchings(study), folded=several),
             *(drawing for drawing in drawn if drawing not in first),
-            _table(comparison_tables.costs(study)),
+            *_tables([costs(study)]),
         ),
         study.matching.notes,
     )
@@ -99,40 +93,28 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
         "Aspects",
         "All correlations by aspect",
         "Over all rows, and as the mean within groups (the candidates of one source).",
-        (
-            *(_table(grid) for grid in leaderboard_tables.agreements(study)),
-            *(_table(grid) for grid in leaderboard_tables.repeats(study)),
-        ),
+        (*_tables(agreements(study)), *_tables(repeats(study))),
     )
     yield Section(
         "distribution",
         "Distribution",
         "Score distribution",
         "How often each score was given or each answer won. A judge can be right on average and still use few scores.",
-        (
-            *_drawn(study, charts.distributions),
-            *(_table(grid) for grid in ranking_tables.distributions(study)),
-        ),
+        (*_drawn(study, charts.distributions), *_tables(distributions(study))),
     )
     yield Section(
         "systems",
         "Systems",
         "Ranking of systems",
         "Systems in the order of their labels if there are some, with each judge's values.",
-        (
-            *(_table(grid) for grid in ranking_tables.systems(study)),
-            *(_table(grid) for grid in ranking_tables.alphas(study)),
-        ),
+        (*_tables(systems(study)), *_tables(alphas(study))),
     )
     yield Section(
         "diagnostics",
         "Diagnostics",
         "Debate diagnostics",
         "How verdicts changed in the debate, for better or worse, after which agent's turn; and biases of the judges.",
-        (
-            *_drawn(study, charts.rounds),
-            *(_table(grid) for grid in debate_tables.diagnoses(study)),
-        ),
+        (*_drawn(study, charts.rounds), *_tables(diagnoses(study))),
         debate_tables.notes(study),
     )
     yield Section(
@@ -141,7 +123,7 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
         "Score gap between two answers",
         "Whether advocates and more rounds widen the difference of the answers' scores, as the courtroom protocols "
         "claim; a wide gap can still favour the wrong answer: the comparison says how often the winner is right.",
-        tuple(_table(grid) for grid in debate_tables.gaps(study) if grid.rows),
+        tuple(_tables(grid for grid in gaps(study) if grid.rows)),
     )
 
 
@@ -158,42 +140,36 @@ def _first_of_each(study: Study, drawn: Sequence[Drawing]) -> list[Drawing]:
     return list(first.values())
 
 
-def _table(grid: Grid, folded: bool = False) -> Table:
-    return Table(without_idle_notes(grid), whiskers(grid), folded)
+def _tables(grids: Iterable[Grid], folded: bool = False) -> list[Table]:
+    return [Table(grid, whiskers(grid), folded) for grid in grids]
 
 
 def whiskers(grid: Grid) -> Whiskers | None:
     """Take the intervals of the first column that has some, to be drawn beside it; ``None`` if there are none."""
     for place, column in enumerate(grid.columns):
-        cells = [row[place] for row in grid.rows]
-        found = [cell for cell in cells if isinstance(cell, Statistic) and _has_interval(cell)]
-        if found and column.interval:
-            return _whiskers(place, cells)
+        intervals = [_interval(row[place]) for row in grid.rows]
+        if column.interval and any(intervals):
+            # Zero is always on the scale, since it is drawn as a line; a scale from 0 to 0 must not divide by 0.
+            ends = [0.0, *chain.from_iterable(filter(None, intervals))]
+            low, width = min(ends), (max(ends) - min(ends)) or 1.0
+            return Whiskers(
+                place,
+                tuple(interval and _on_scale(interval, low, width) for interval in intervals),
+                zero=-low / width,
+            )
     return None
 
 
-def _has_interval(cell: Statistic) -> bool:
-    return cell.value is not None and cell.low is not None and cell.high is not None
+def _on_scale(interval: Interval, low: float, width: float) -> Interval:
+    value, *ends = ((number - low) / width for number in interval)
+    return value, ends[0], ends[1]
 
 
-def _whiskers(place: int, cells: Iterable[object]) -> Whiskers:
-    held = [
-        (cell.value, cell.low, cell.high) if isinstance(cell, Statistic) and _has_interval(cell) else None
-        for cell in cells
-    ]
-    ends = [end for each in held if each is not None for end in each if end is not None]
-    # Zero is always on the scale, since it is drawn as a line; a scale from 0 to 0 must not divide by 0.
-    low, high = min(*ends, 0.0), max(*ends, 0.0)
-    width = (high - low) or 1.0
-
-    def part(value: float | None) -> float:
-        return ((value or 0.0) - low) / width
-
-    return Whiskers(
-        place,
-        tuple(None if each is None else (part(each[0]), part(each[1]), part(each[2])) for each in held),
-        zero=part(0.0),
-    )
+def _interval(cell: CellValue) -> Interval | None:
+    """Return a value with the ends of its interval."""
+    if not isinstance(cell, Statistic) or cell.value is None or cell.low is None or cell.high is None:
+        return None
+    return cell.value, cell.low, cell.high
 
 
 def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[Drawing]:
@@ -251,27 +227,25 @@ def grids(study: Study, metric: str | None, full: bool = False, chosen: Sequence
         full: whether notes hold whole configurations, for tables that are used apart from the report; else hashes.
     """
     for name in chosen or TABLES:
-        found = [without_idle_notes(grid) for grid in TABLES[name](study, metric) if grid.rows]
-        for label, grid in zip(_labels(name, found), found, strict=True):
+        tables = [grid for grid in TABLES[name](study, metric) if grid.rows]
+        for label, grid in zip(_labels(name, tables), tables, strict=True):
             yield replace(_with_configs(study, grid) if full else grid, label=label)
 
 
-def _labels(name: str, found: Sequence[Grid]) -> list[str]:
+def _labels(name: str, tables: Sequence[Grid]) -> list[str]:
     """Return the labels of the tables of one name: the name, with what each is about where there are several."""
-    if len(found) == 1:
+    if len(tables) == 1:
         return [name]
-    subjects = [grid.title.partition(": ")[0] for grid in found]
-    texts = subjects if len(set(subjects)) == len(found) else [grid.title for grid in found]
+    subjects = [grid.title.partition(": ")[0] for grid in tables]
+    texts = subjects if len(set(subjects)) == len(tables) else [grid.title for grid in tables]
     labels = [f"{name}-{file_name(text)}" for text in texts]
     # Titles in other scripts may come to the same file name.
-    return labels if len(set(labels)) == len(found) else [f"{name}-{n}" for n in range(1, len(found) + 1)]
+    return labels if len(set(labels)) == len(tables) else [f"{name}-{n}" for n in range(1, len(tables) + 1)]
 
 
 def _with_configs(study: Study, grid: Grid) -> Grid:
-    # Any text in the table may be a judge's name: ``config_notes`` passes over what is none.
-    names = (cell for row in grid.rows for cell in row if isinstance(cell, str))
     notes = (note for note in grid.notes if not note.startswith(CONFIG))
-    return replace(grid, notes=(*notes, *config_notes(study, names, full=True)))
+    return replace(grid, notes=(*notes, *config_notes(study, grid, full=True)))
 
 
 def file_name(title: str) -> str:

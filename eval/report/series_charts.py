@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..statistics.resampling import Statistic
@@ -37,23 +37,20 @@ def lines(panels: Sequence[Panel], places: Sequence[float], axis: str) -> Figure
     shared = len({panel.measure for panel in panels}) == 1
     width = max(4.6, (3.0 if shared else 3.6) * len(panels))
     figure, axes = new_figure(width, 3.6, len(panels), sharey=shared)
-    each = each_of(axes)
+    panel_axes = each_of(axes)
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     asides = _asides(names, places)
     # The values come in any order, but a line through them has to go from left to right.
     order = sorted(range(len(places)), key=lambda at: places[at])
-    for panel, drawn in zip(panels, each, strict=True):
+    for panel, drawn in zip(panels, panel_axes, strict=True):
         _frame(drawn, panel, sorted(set(places)), axis)
-        if not shared or drawn is each[0]:
+        if not shared or drawn is panel_axes[0]:
             drawn.set_ylabel(plain(panel.measure))
         for name, figures in panel.lines.items():
             points = [(places[at], figures[at]) for at in order]
-            if len(names) == 1:
-                _line(drawn, 0, points, plain(name))
-            else:
-                _line_among_others(drawn, names.index(name), points, plain(name), asides[name])
+            _line(drawn, names.index(name), points, plain(name), asides[name] if len(names) > 1 else None)
     if len(names) > 1:
-        legend(figure, each[0])
+        legend(figure, panel_axes[0])
     return figure
 
 
@@ -92,39 +89,45 @@ def _frame(drawn: Axes, panel: Panel, places: Sequence[float], axis: str) -> Non
         drawn.set_xscale("log")
     drawn.set_xticks(list(places), [f"{place:g}" for place in places])
     drawn.set_xticks([], minor=True)  # a logarithmic axis has some of its own
-    if not any(
-        figure is not None and figure.value is not None for line in panel.lines.values() for figure in line
-    ):
+    _say_if_empty(drawn, panel)
+
+
+def _say_if_empty(drawn: Axes, panel: Panel) -> None:
+    statistics = chain.from_iterable(panel.lines.values())
+    if not any(statistic is not None and statistic.value is not None for statistic in statistics):
         drawn.text(0.5, 0.5, "no values", transform=drawn.transAxes, color=MUTED, ha="center", va="center")
 
 
-def _line(drawn: Axes, number: int, points: Sequence[tuple[float, Statistic | None]], name: str) -> None:
-    """Draw a single line, with its interval as a band."""
-    color, mark = look(number)
-    there = [(at, found.value) for at, found in points if found is not None and found.value is not None]
-    drawn.plot([at for at, _ in there], [value for _, value in there], color=color, marker=mark, label=name)
-    places, low, high = _bounds(points)
-    drawn.fill_between(places, low, high, color=color, alpha=0.13, linewidth=0)
-
-
-def _line_among_others(
-    drawn: Axes, number: int, points: Sequence[tuple[float, Statistic | None]], name: str, aside: float
+def _line(
+    drawn: Axes,
+    number: int,
+    points: Sequence[tuple[float, Statistic | None]],
+    name: str,
+    aside: float | None = None,
 ) -> None:
-    """Draw one of several lines with a vertical interval at each value, shifted a little: bands would overlap."""
+    """Draw a line with its interval as a band; one of several, shifted a little, with vertical lines in its place."""
     color, mark = look(number)
-    there = [
-        (at + aside, found.value) for at, found in points if found is not None and found.value is not None
-    ]
-    drawn.plot([at for at, _ in there], [value for _, value in there], color=color, marker=mark, label=name)
+    known = [(at, statistic.value) for at, statistic in points if statistic and statistic.value is not None]
+    drawn.plot(
+        [at + (aside or 0.0) for at, _ in known],
+        [value for _, value in known],
+        color=color,
+        marker=mark,
+        label=name,
+    )
     places, low, high = _bounds(points)
-    drawn.vlines([at + aside for at in places], low, high, color=color, alpha=0.55, linewidth=1.2)
+    if aside is None:
+        drawn.fill_between(places, low, high, color=color, alpha=0.13, linewidth=0)
+    else:
+        # Bands would overlap.
+        drawn.vlines([at + aside for at in places], low, high, color=color, alpha=0.55, linewidth=1.2)
 
 
 def _bounds(points: Sequence[tuple[float, Statistic | None]]) -> tuple[list[float], list[float], list[float]]:
     bounded = [
-        (at, found.low, found.high)
-        for at, found in points
-        if found is not None and found.low is not None and found.high is not None
+        (at, statistic.low, statistic.high)
+        for at, statistic in points
+        if statistic is not None and statistic.low is not None and statistic.high is not None
     ]
     return [at for at, _, _ in bounded], [low for _, low, _ in bounded], [high for _, _, high in bounded]
 
@@ -165,15 +168,15 @@ def columns(panels: Sequence[Panel], labels: Sequence[str], axis: str) -> Figure
     width = min(max(3.4, 1.2 + 0.32 * len(labels) * max(2, len(names))), 9.0)
     shared = len({panel.measure for panel in panels}) == 1
     figure, axes = new_figure(width * len(panels), 3.8, len(panels), sharey=shared)
-    each = each_of(axes)
-    for panel, drawn in zip(panels, each, strict=True):
+    panel_axes = each_of(axes)
+    for panel, drawn in zip(panels, panel_axes, strict=True):
         _columns_frame(drawn, panel, labels, axis)
-        if not shared or drawn is each[0]:
+        if not shared or drawn is panel_axes[0]:
             drawn.set_ylabel(plain(panel.measure))
         for name, figures in panel.lines.items():
             _series(drawn, names.index(name), len(names), figures, plain(name))
     if len(names) > 1:
-        legend(figure, each[0])
+        legend(figure, panel_axes[0])
     return figure
 
 
@@ -191,24 +194,23 @@ def _columns_frame(drawn: Axes, panel: Panel, labels: Sequence[str], axis: str) 
     drawn.set_xlim(-0.6, len(labels) - 0.4)
     drawn.grid(False, axis="x")
     drawn.axhline(0, color=INK, linewidth=0.8)
-    if not _any(panel.lines):
-        drawn.text(0.5, 0.5, "no values", transform=drawn.transAxes, color=MUTED, ha="center", va="center")
-
-
-def _any(series: Mapping[str, Sequence[Statistic | None]]) -> bool:
-    return any(one is not None and one.value is not None for figures in series.values() for one in figures)
+    _say_if_empty(drawn, panel)
 
 
 def _series(drawn: Axes, number: int, several: int, figures: Sequence[Statistic | None], name: str) -> None:
     color, _ = look(number)
-    each = WIDTH / several
-    left = -WIDTH / 2 + each * (number + 0.5)
-    there = [(at + left, one) for at, one in enumerate(figures) if one is not None and one.value is not None]
-    heights = [one.value or 0.0 for _, one in there]
-    drawn.bar([at for at, _ in there], heights, width=each * 0.92, color=color, label=name)
-    for at, one in there:
-        if one.low is not None and one.high is not None:
-            drawn.plot([at, at], [one.low, one.high], color=INK, linewidth=1.1)
+    width = WIDTH / several
+    left = -WIDTH / 2 + width * (number + 0.5)
+    known = [
+        (at + left, statistic)
+        for at, statistic in enumerate(figures)
+        if statistic is not None and statistic.value is not None
+    ]
+    heights = [statistic.value or 0.0 for _, statistic in known]
+    drawn.bar([at for at, _ in known], heights, width=width * 0.92, color=color, label=name)
+    for at, statistic in known:
+        if statistic.low is not None and statistic.high is not None:
+            drawn.plot([at, at], [statistic.low, statistic.high], color=INK, linewidth=1.1)
 
 
 def bars_figure(

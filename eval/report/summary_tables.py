@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from ..analysis import Difference, EqualCostMatch, EvaluationTarget, Study
-from ..tables import CellValue, Column, Grid, text_column
-from ..tables.grid import written
+from ..analysis import Changes, Difference, EqualCostMatch, EvaluationTarget, Judge, Spending, Study
+from ..statistics.significance import LEVEL
+from ..tables import CellValue, Column, Grid, columns_of
+from ..tables.grid import figure
 from .comparison_tables import costs
-from .headline import LEVEL
+from .debate_tables import whose
 from .labels import CONFIG, INTERVAL, MEASURES, by_data, judges_on, main_measure
-from .leaderboard_tables import leaderboards
+from .leaderboard_tables import JUDGE, leaderboards
 
 _DELTA = Column("difference")
 MARK = "*"
@@ -39,140 +41,137 @@ def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the base on the same rows, a column for each aspect."""
     for data, subjects in by_data(study).items():
         base = study.bases.get(subjects[0].label)
-        judges = [each for each in judges_on(study, data) if each.label != base]
+        judges = [judge for judge in judges_on(study, data) if judge.label != base]
         if base is None or not judges:
             continue
-        columns = list(_compared(study, subjects, base, metric))
-        rows = tuple(
-            (judge.label, *(_difference(found.get(judge.label)) for _, found in columns)) for judge in judges
-        )
-        yield Grid(
-            title=f"{subjects[0].data}: {_measured(subjects, metric)}, difference vs. {base} (Δ), same rows",
-            columns=(
-                text_column("judge"),
-                *(Column(name, about=f"difference vs. {base}; {MARK} {_SIGNIFICANT}") for name, _ in columns),
+        kind, measure = subjects[0].kind, main_measure(subjects[0], metric)
+        measured = "agreement" if kind == "compare" else MEASURES[measure]
+        yield _with_marks(
+            study,
+            Grid.from_records(
+                f"{subjects[0].data}: {measured}, difference vs. {base} (Δ), same rows",
+                (
+                    JUDGE,
+                    *(
+                        Column(
+                            name,
+                            about=f"difference vs. {base}; {MARK} {_SIGNIFICANT}",
+                            of=partial(_difference, differences),
+                        )
+                        for name, differences in _compared(study, subjects, base, measure)
+                    ),
+                ),
+                judges,
             ),
-            rows=rows,
-            notes=(_marks(rows), *study.comparison.caution),
         )
 
 
 _SIGNIFICANT = f"p < {LEVEL:g}, paired, Holm-adjusted over the judges in a column"
 
 
-def _marks(rows: Sequence[Sequence[CellValue]]) -> str:
-    """Write the note that says what the mark means, or that no difference has it."""
-    found = any(isinstance(cell, str) and MARK in cell for row in rows for cell in row[1:])
-    return f"{MARK} {_SIGNIFICANT}" if found else f"no difference is significant ({_SIGNIFICANT})"
-
-
-def _measured(subjects: Sequence[EvaluationTarget], metric: str | None) -> str:
-    return "agreement" if subjects[0].kind == "compare" else MEASURES[main_measure(subjects[0], metric)]
+def _with_marks(study: Study, grid: Grid) -> Grid:
+    """Add the notes that say what the mark means, or that no difference has it, and which data is too little."""
+    marked = any(isinstance(cell, str) and MARK in cell for row in grid.rows for cell in row[1:])
+    note = f"{MARK} {_SIGNIFICANT}" if marked else f"no difference is significant ({_SIGNIFICANT})"
+    return replace(grid, notes=(*grid.notes, note, *study.comparison.caution))
 
 
 def _compared(
-    study: Study, subjects: Sequence[EvaluationTarget], base: str, metric: str | None
+    study: Study, subjects: Sequence[EvaluationTarget], base: str, leading: str
 ) -> Iterator[tuple[str, Mapping[str, Difference]]]:
     """Yield the columns: the name of each, and the difference of each judge to the base."""
-    leading = main_measure(subjects[0], metric)
     if averages := {
-        one.first: one.differences[leading]
-        for one in study.comparison.averages
-        if one.digest == subjects[0].digest and one.second == base and leading in one.differences
+        pair.first: pair.differences[leading]
+        for pair in study.comparison.averages
+        if pair.digest == subjects[0].digest and pair.second == base and leading in pair.differences
     }:
         yield "average", averages
     for subject in subjects:
         for measure in ("accuracy", "kappa") if subject.kind == "compare" else (leading,):
-            found = {
+            differences = {
                 pair.first: pair.differences[measure]
                 for pair in study.comparison.pairwise
                 if pair.subject == subject.label and pair.second == base and measure in pair.differences
             }
-            yield (measure if subject.kind == "compare" else subject.aspect or subject.label), found
+            yield (measure if subject.kind == "compare" else subject.aspect or subject.label), differences
 
 
-def _difference(found: Difference | None) -> CellValue:
-    if found is None or found.difference.value is None:
+def _difference(differences: Mapping[str, Difference], judge: Judge) -> CellValue:
+    difference = differences.get(judge.label)
+    return None if difference is None else _marked(difference, difference.adjusted_to_base)
+
+
+def _marked(difference: Difference, p: float | None, more: str = "") -> CellValue:
+    if difference.difference.value is None:
         return None
-    return _marked(found.difference.value, found.adjusted_to_base)
-
-
-def _marked(value: float, p: float | None, more: str = "") -> str:
-    sure = p is not None and p < LEVEL
-    return f"{written(value, _DELTA).text}{MARK if sure else ''}{more}"
+    mark = MARK if p is not None and p < LEVEL else ""
+    return f"{figure(difference.difference.value, _DELTA)}{mark}{more}"
 
 
 def equal_cost(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the equal-cost baseline, a column for each aspect."""
     for data, subjects in by_data(study).items():
         labels = {subject.label for subject in subjects}
-        matches = {(one.judge, one.subject): one for one in study.matching.matches if one.subject in labels}
-        judges = [each for each in judges_on(study, data) if any(each.label == name for name, _ in matches)]
+        matches = {
+            (match.judge, match.subject): match for match in study.matching.matches if match.subject in labels
+        }
+        judges = [
+            judge for judge in judges_on(study, data) if any(judge.label == name for name, _ in matches)
+        ]
         if not judges:
             continue
         # Subjects of one dataset are of one kind, so all matches have the same measure.
-        one = next(iter(matches.values()))
-        rows = tuple(
-            (judge.label, *(_match(matches.get((judge.label, subject.label))) for subject in subjects))
-            for judge in judges
-        )
-        yield Grid(
-            title=f"{subjects[0].data}: {MEASURES[one.ensemble.measure]}, difference vs. equal-cost baseline (Δ)",
-            columns=(
-                text_column("judge"),
-                *(
-                    Column(
-                        subject.aspect or MEASURES[one.ensemble.measure],
-                        about=f"difference vs. an ensemble of k single judges; k: {_BASELINE}",
-                    )
-                    for subject in subjects
+        measure = MEASURES[next(iter(matches.values())).ensemble.measure]
+        yield _with_marks(
+            study,
+            Grid.from_records(
+                f"{subjects[0].data}: {measure}, difference vs. equal-cost baseline (Δ)",
+                (
+                    JUDGE,
+                    *(
+                        Column(
+                            subject.aspect or measure,
+                            about=f"difference vs. an ensemble of k single judges; k: {_BASELINE}",
+                            of=partial(_match, matches, subject.label),
+                        )
+                        for subject in subjects
+                    ),
                 ),
+                judges,
+                notes=[f"k: {_BASELINE}"],
             ),
-            rows=rows,
-            notes=(f"k: {_BASELINE}", _marks(rows), *study.comparison.caution),
         )
 
 
 _BASELINE = "size of the largest ensemble of single judges that costs no more (compute-matched)"
 
 
-def _match(found: EqualCostMatch | None) -> CellValue:
-    difference = found and found.pairwise.differences.get(found.ensemble.measure)
-    if not found or not difference or difference.difference.value is None:
+def _match(matches: Mapping[tuple[str, str], EqualCostMatch], subject: str, judge: Judge) -> CellValue:
+    match = matches.get((judge.label, subject))
+    difference = match and match.pairwise.differences.get(match.ensemble.measure)
+    if not match or not difference:
         return None
-    return _marked(difference.difference.value, difference.adjusted, f" (k={found.ensemble.k})")
+    return _marked(difference, difference.adjusted, f" (k={match.ensemble.k})")
 
 
 def debate_diagnostics(study: Study) -> Iterator[Grid]:
     """Tabulate changed verdicts, rounds and calls, a row for each judge and aspect with a debate."""
-    several = len({each.subject for each in study.diagnoses}) > 1
-    rows = []
-    for each in study.diagnoses:
-        if (found := each.changes) is not None:
-            spent = each.spending
-            rows.append(
-                (
-                    *(each.judge, *([each.subject] if several else [])),
-                    *(found.moved.value, found.helpful, found.harmful, found.p),
-                    *(spent.mean_rounds, spent.mean_calls, spent.unresolved),
-                )
-            )
-    yield Grid(
-        title="Debate diagnostics",
-        columns=(
-            *(text_column("judge"), *([text_column("aspect")] if several else [])),
-            Column(
-                "changed", form="percent", digits=0, about="final verdicts that differ from the first one"
+    yield Grid.from_records(
+        "Debate diagnostics",
+        (
+            *whose(study.diagnoses),
+            *columns_of(
+                Changes, lambda diagnosis: diagnosis.changes, only=("moved", "helpful", "harmful", "p")
             ),
-            Column("helpful", about="changes towards the label"),
-            Column("harmful", about="changes away from the label"),
-            Column("p", form="p", about="sign test of helpful against harmful"),
-            *(Column("rounds", digits=2), Column("calls", digits=2)),
-            Column("unresolved", form="percent", digits=0, about="stopped by the round limit"),
+            *columns_of(
+                Spending,
+                lambda diagnosis: diagnosis.spending,
+                only=("mean_rounds", "mean_calls", "unresolved"),
+            ),
         ),
-        rows=tuple(rows),
-        notes=(
+        [diagnosis for diagnosis in study.diagnoses if diagnosis.changes is not None],
+        notes=[
             "helpful: verdicts that the debate moved towards the label, harmful: away from it; "
-            "p: sign test, not adjusted",
-        ),
-    )
+            "p: sign test, not adjusted"
+        ],
+    ).without_intervals()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ..statistics.correlation import STATISTICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import GroupedCorrelation, Sample, correlate, correlate_within
 from ..statistics.tie_policy import TIE_CODE, Ties, Votes, counted_votes
+from ..tables import Column
 from .agreement_rows import HUMAN_TIE, AspectRows, PreferenceRows, RowTable, ScoreRows
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
 STANDARD = Resampling()
 """The default for intervals: 1000 resamples, 95 %, seed 0."""
 NO_INTERVALS = Resampling(resamples=0)
+ROWS = Column("rows", about="rows with a verdict and a label")
 
 
 class Range(NamedTuple):
@@ -77,7 +79,7 @@ class ScoreAgreement:
         resampling: how the intervals were made.
     """
 
-    n: int
+    n: Annotated[int, ROWS]
     left_out: Mapping[str, int]
     groups: int
     over_rows: Mapping[str, Statistic]
@@ -113,12 +115,12 @@ class PreferenceAgreement:
         resampling: how the intervals were made.
     """
 
-    n: int
+    n: Annotated[int, ROWS]
     left_out: Mapping[str, int]
-    accuracy: Statistic
-    kappa: Statistic
-    ties: int
-    human_ties: int = 0
+    accuracy: Annotated[Statistic, Column("accuracy", best="high")]
+    kappa: Annotated[Statistic, Column("kappa", best="high", about="Cohen's kappa")]
+    ties: Annotated[int, Column("ties", about="verdicts of a tie")]
+    human_ties: Annotated[int, Column("human ties")] = 0
     ties_as: Ties = "class"
     votes: Votes = "majority"
     groups: int = 0

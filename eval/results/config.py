@@ -17,17 +17,18 @@ Group = Literal["speed", "budget", "storage"]
 """Names the heading under which the command line's help lists an option."""
 
 
-def _help(
+def _option(
+    default: Any,
     group: Group,
     description: str,
     *,
     may_be_zero: bool = False,
     metavar: str | None = None,
     old_name: str | None = None,
-) -> dict[str, Any]:
-    """Make the metadata of a field: its place and words in the command line's help, and whether 0 is allowed."""
+) -> Any:
+    """Make a field with its place and words in the command line's help, and whether 0 is allowed."""
     about = {"group": group, "description": description, "may_be_zero": may_be_zero, "metavar": metavar}
-    return about if old_name is None else {**about, "old_name": old_name}
+    return field(default=default, metadata={**about, **({"old_name": old_name} if old_name else {})})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,82 +48,62 @@ class RunConfig:
     jurygraph.state.errors.UsageError: attempts must be above 0, got 0
     """
 
-    concurrency: int = field(default=16, metadata=_help("speed", "Model calls in flight, at most."))
-    requests_per_minute: float | None = field(
-        default=None, metadata=_help("speed", "Requests to one model, at most.")
-    )
-    tokens_per_minute: float | None = field(
-        default=None,
-        metadata=_help("speed", "Tokens to and from one model, at most, as far as they can be estimated."),
+    concurrency: int = _option(16, "speed", "Model calls in flight, at most.")
+    requests_per_minute: float | None = _option(None, "speed", "Requests to one model, at most.")
+    tokens_per_minute: float | None = _option(
+        None, "speed", "Tokens to and from one model, at most, as far as they can be estimated."
     )
     # Calls made outside of a run wait just as long, so these defaults are those of the retry policy.
-    timeout: float = field(
-        default=DEFAULT_RETRY_POLICY.timeout,
-        metadata=_help("speed", "Seconds for one attempt at a call.", metavar="SECONDS"),
+    timeout: float = _option(
+        DEFAULT_RETRY_POLICY.timeout, "speed", "Seconds for one attempt at a call.", metavar="SECONDS"
     )
-    attempts: int = field(
-        default=DEFAULT_RETRY_POLICY.attempts, metadata=_help("speed", "Attempts at one call, at most.")
+    attempts: int = _option(DEFAULT_RETRY_POLICY.attempts, "speed", "Attempts at one call, at most.")
+    max_wait: float = _option(
+        DEFAULT_RETRY_POLICY.max_wait,
+        "speed",
+        "Seconds that a call waits between its attempts, all in all, also where the provider asks for more.",
+        metavar="SECONDS",
     )
-    max_wait: float = field(
-        default=DEFAULT_RETRY_POLICY.max_wait,
-        metadata=_help(
-            "speed",
-            "Seconds that a call waits between its attempts, all in all, also where the provider asks for more.",
-            metavar="SECONDS",
-        ),
+    grace: float = _option(
+        30.0,
+        "speed",
+        "Seconds for calls in flight to finish after Ctrl-C.",
+        may_be_zero=True,
+        metavar="SECONDS",
     )
-    grace: float = field(
-        default=30.0,
-        metadata=_help(
-            "speed",
-            "Seconds for calls in flight to finish after Ctrl-C.",
-            may_be_zero=True,
-            metavar="SECONDS",
-        ),
+    batch: bool = _option(
+        False,
+        "budget",
+        "Send the calls in batches (OpenAI, Anthropic, Gemini): half the price, replies within a day.",
     )
-    batch: bool = field(
-        default=False,
-        metadata=_help(
-            "budget",
-            "Send the calls in batches (OpenAI, Anthropic, Gemini): half the price, replies within a day.",
-        ),
+    max_cost: float | None = _option(None, "budget", "Stop before the run costs more.", metavar="USD")
+    max_calls: int | None = _option(
+        None,
+        "budget",
+        "Stop before the run makes more requests; those that the provider answers with an error count as well.",
     )
-    max_cost: float | None = field(
-        default=None, metadata=_help("budget", "Stop before the run costs more.", metavar="USD")
+    max_tokens: int | None = _option(None, "budget", "Stop before the run takes more tokens, in and out.")
+    journal: str | Path | None = _option(  # noqa: RUF009 - a field like the others
+        None,
+        "storage",
+        "Cache of finished calls, so that none is paid twice: a file, or postgresql://... "
+        "Default: a file in the results folder.",
+        metavar="FILE|URL",
     )
-    max_calls: int | None = field(
-        default=None, metadata=_help("budget", "Stop before the run makes more calls.")
-    )
-    max_tokens: int | None = field(
-        default=None, metadata=_help("budget", "Stop before the run takes more tokens, in and out.")
-    )
-    journal: str | Path | None = field(
-        default=None,
-        metadata=_help(
-            "storage",
-            "Cache of finished calls, so that none is paid twice: a file, or postgresql://... "
-            "Default: a file in the results folder.",
-            metavar="FILE|URL",
-        ),
-    )
-    fresh: bool = field(
-        default=False, metadata=_help("storage", "Judge everything again and ignore the cache.")
-    )
-    overwrite: bool = field(
-        default=False,
-        metadata=_help(
-            "storage",
-            "Start a new run in a folder that holds another; the old results are renamed.",
-            old_name="replace",
-        ),
+    fresh: bool = _option(False, "storage", "Judge everything again and ignore the cache.")
+    overwrite: bool = _option(
+        False,
+        "storage",
+        "Start a new run in a folder that holds another; the old results are renamed.",
+        old_name="replace",
     )
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for option in fields(self):
+            value = getattr(self, option.name)
             # In Python a bool is an int; those fields have no bounds.
             if isinstance(value, int | float) and not isinstance(value, bool):
-                _check_number(one, value)
+                _check_number(option, value)
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], others: Iterable[str] = ()) -> Self:
@@ -135,7 +116,7 @@ class RunConfig:
         Raises:
             UsageError: a name that is neither; or a value that is out of bounds.
         """
-        known, others = [one.name for one in fields(cls)], tuple(others)
+        known, others = [option.name for option in fields(cls)], tuple(others)
         if unknown := [name for name in options if name not in (*known, *OLD_NAMES, *others)]:
             raise UsageError(f"no option {unknown[0]!r}; there are {', '.join((*others, *known))}")
         limits = {name: value for name, value in options.items() if name not in others and value is not None}
@@ -172,7 +153,7 @@ class RunConfig:
 
 
 OLD_NAMES: Mapping[str, str] = {
-    one.metadata["old_name"]: one.name for one in fields(RunConfig) if "old_name" in one.metadata
+    option.metadata["old_name"]: option.name for option in fields(RunConfig) if "old_name" in option.metadata
 }
 """Maps earlier names of fields to the present ones; ``from_options`` and the command line take both."""
 
@@ -200,11 +181,11 @@ class RunLimits(TypedDict, total=False):
     replace: bool
 
 
-def _check_number(one: Field[Any], value: float) -> None:
+def _check_number(option: Field[Any], value: float) -> None:
     if not math.isfinite(value):
-        raise UsageError(f"{one.name} must be a number, got {value:g}")
-    if one.metadata["may_be_zero"]:
+        raise UsageError(f"{option.name} must be a number, got {value:g}")
+    if option.metadata["may_be_zero"]:
         if value < 0:
-            raise UsageError(f"{one.name} must be 0 or more, got {value:g}")
+            raise UsageError(f"{option.name} must be 0 or more, got {value:g}")
     elif value <= 0:
-        raise UsageError(f"{one.name} must be above 0, got {value:g}")
+        raise UsageError(f"{option.name} must be above 0, got {value:g}")

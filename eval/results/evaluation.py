@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ...state.usage import NO_USAGE, Usage, total_usage
 from ..statistics.tie_policy import TiePolicy, Ties, Votes
+from ..tables import Column
 from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
 from .results import Result, StoredResults
 
@@ -49,8 +50,8 @@ class UsageTotals:
     @classmethod
     def of(cls, usages: Iterable[Usage]) -> UsageTotals:
         """Add up the usages of single judgements."""
-        each = list(usages)
-        return cls(len(each), total_usage(each))
+        of_all = list(usages)
+        return cls(len(of_all), total_usage(of_all))
 
     @property
     def calls_each(self) -> float | None:
@@ -59,8 +60,8 @@ class UsageTotals:
 
     @property
     def tokens_each(self) -> float | None:
-        """Tokens per judgement."""
-        return self._each(self.total.tokens)
+        """Tokens per judgement; the least there can be where those of some calls are not known."""
+        return self._each(self.total.tokens if self.total.tokens or not self.total.uncounted else None)
 
     @property
     def cost_each(self) -> float | None:
@@ -92,10 +93,12 @@ class Overview:
         stop_reasons: how many verdicts ended for each reason.
     """
 
-    judged: int = 0
-    failed: int = 0
-    score: Mean = field(default_factory=Mean)
-    rounds: Mean = field(default_factory=Mean)
+    judged: Annotated[int, Column("judged")] = 0
+    failed: Annotated[int, Column("failed")] = 0
+    score: Annotated[Mean, Column("mean", digits=2, of=lambda mean: mean.value)] = field(default_factory=Mean)
+    rounds: Annotated[Mean, Column("rounds", digits=2, of=lambda mean: mean.value)] = field(
+        default_factory=Mean
+    )
     usage: Usage = NO_USAGE
     stop_reasons: Counter[str | None] = field(default_factory=Counter)
 
@@ -198,9 +201,9 @@ class Evaluation:
         """
         rule = self.rule.override(ties, votes)
         return {
-            name: found
+            name: agreement
             for rows in self._gathered(protocol)
-            for name, found in rows.agreement(resampling, ties=rule.ties, votes=rule.votes).items()
+            for name, agreement in rows.agreement(resampling, ties=rule.ties, votes=rule.votes).items()
         }
 
     def agreement_over_repeats(
@@ -209,16 +212,16 @@ class Evaluation:
         """Measure how agreement varies between repeats, by aspect; empty where there was one. See ``agreement``."""
         rule = self.rule.override(ties, votes)
         return {
-            name: found
+            name: agreement
             for rows in self._gathered(protocol)
-            for name, found in rows.over_repeats(ties=rule.ties, votes=rule.votes).items()
+            for name, agreement in rows.over_repeats(ties=rule.ties, votes=rule.votes).items()
         }
 
     def _gathered(self, protocol: str | None) -> list[RowsByAspect]:
         rows = self.figures.rows
         if protocol is None and len(rows) > 1:
             raise ValueError(f"several protocols were run; name one of {', '.join(sorted(rows))}")
-        return [found for name, found in rows.items() if protocol in (None, name)]
+        return [by_aspect for name, by_aspect in rows.items() if protocol in (None, name)]
 
     def most_worth_reading(self) -> Result | None:
         """Return the longest debate that changed its score, else the longest; ``None`` without results."""

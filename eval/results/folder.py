@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
@@ -18,7 +17,7 @@ from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
 from ...nodes.models.retry import Waits
 from ...state.errors import DataError, UsageError
 from ..journal import Journal
-from ..storage.private_files import keep_permissions, make_private_folder, private, warn_of_readers
+from ..storage.private_files import make_private_folder, warn_of_readers, whole_file
 from .config import RunConfig
 from .results import FILE as RESULTS
 from .results import Result, ResultsFile
@@ -47,7 +46,7 @@ class RunFolder:
         self._manifest = manifest
         self._path = path
         self.new_steps: list[PlannedSteps] = []
-        self.results = ResultsFile(path) if path else None
+        self.results = ResultsFile(path, manifest.get("aspects") or ()) if path else None
         known = read_steps(path) if path else _STEPS.validate_python(manifest.get("steps", []))
         self.steps = EvaluationStepsCache(known, self.new_steps.append)
         self.journal = journal
@@ -75,7 +74,9 @@ class RunFolder:
         Other steps are asked for again in each pass, until the item that asks for them first has its verdict.
         """
         new = {planned.key for planned in self.new_steps}
-        return EvaluationStepsCache([one for one in self.steps.all if one.key not in new], self.steps.note)
+        return EvaluationStepsCache(
+            [planned for planned in self.steps.all if planned.key not in new], self.steps.note
+        )
 
     def keep_rest(self) -> None:
         """Add to the manifest the steps whose first item failed, but which other items were judged with.
@@ -198,7 +199,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """
     before = check_manifest(folder, manifest)
     now = {**manifest, **{name: before[name] for name in _OF_THE_FIRST_START if name in before}}
-    _write(folder / FILE, now)
+    write_whole(folder / FILE, now)
     return now
 
 
@@ -228,7 +229,7 @@ def run_of_shards(folder: Path, manifest: Mapping[str, Any], *, begin_anew: bool
         elif mine and not begin_anew:
             # Shards of earlier versions had an id each.
             whole["run"] = mine
-        _write(folder.parent / FILE, whole)
+        write_whole(folder.parent / FILE, whole)
         return str(whole["run"])
 
 
@@ -312,22 +313,13 @@ def keep_steps(folder: Path, planned: PlannedSteps) -> None:
     """Add evaluation steps to the manifest, so that a run that resumes uses the same."""
     manifest = read_manifest(folder)
     manifest["steps"] = [*manifest.get("steps", []), planned.model_dump(mode="json")]
-    _write(folder / FILE, manifest)
+    write_whole(folder / FILE, manifest)
 
 
-def _write(path: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the manifest whole or not at all: a run that is killed leaves the one before."""
-    fresh = path.with_suffix(".tmp")
-    try:
-        with open(fresh, "w", encoding="utf-8", opener=private) as file:
-            file.write(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
-    keep_permissions(path, fresh)
-    fresh.replace(path)
+def write_whole(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a manifest as JSON, whole or not at all: a run that is killed leaves the one before."""
+    with whole_file(path) as file:
+        file.write(json.dumps(manifest, ensure_ascii=False, indent=2).encode() + b"\n")
 
 
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from ...nodes.evaluation_steps import PlannedSteps
 from ...state.errors import DataError, UsageError
 from ..datasets.dataset import load_again
 from ..datasets.selection import Shard
-from ..storage.private_files import make_private_folder, private
+from ..storage.private_files import make_private_folder, whole_file
 from .folder import FILE, differences, read_manifest, read_steps, write_manifest
 from .results import FILE as RESULTS
 from .results import Key, ResultsFile
@@ -121,13 +121,12 @@ def _steps(parts: Mapping[Path, Mapping[str, Any]]) -> Iterator[PlannedSteps]:
 
 def _joined(parts: Mapping[Path, Mapping[str, Any]], out: Path) -> ResultsFile:
     """Write the results of all parts one behind the other."""
-    fresh, seen = out / f"{RESULTS}.tmp", 0
-    with open(fresh, "wb", opener=private) as file:
+    seen = 0
+    with whole_file(out / RESULTS) as file:
         for folder in parts:
             results = ResultsFile(folder)
             seen += len(results.read())
             results.copy_to(file)
-    fresh.replace(out / RESULTS)
     joined = ResultsFile(out)
     if twice := seen - len(joined.read()):
         (out / RESULTS).unlink()

@@ -8,6 +8,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
 from io import FileIO
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, cast, overload
 from weakref import finalize
@@ -23,7 +24,7 @@ from ...state.transcript import Turn
 from ...state.usage import USAGE_FIELDS, Usage
 from ...state.verdict import Winner
 from ..datasets.items import digest
-from ..storage.private_files import keep_permissions, private
+from ..storage.private_files import private, whole_file
 
 FILE = "results.jsonl"
 _BLOCK = 1 << 16
@@ -84,24 +85,26 @@ class Result(BaseModel, Usage):
         >>> Result(item="a", protocol="debate", status="failed", error="no words").line()[:26]
         b'{"item":"a","group":null,"'
         """
+        names = _ORDER if self.uncounted else _COUNTED
         try:
-            return orjson.dumps({name: getattr(self, name) for name in _ORDER}) + b"\n"
+            return orjson.dumps({name: getattr(self, name) for name in names}) + b"\n"
         except TypeError:
             # Details may hold objects that are no JSON yet, and models write halves of surrogate pairs.
             fields = self.model_dump(mode="json")
-            ordered = {name: fields[name] for name in _ORDER}
+            ordered = {name: fields[name] for name in names}
             return json.dumps(ordered, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
 # The long fields come last, so that `_head` can stop before them.
 _ORDER = (
     *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
-    *("stop_reason", "score_by_round", "repeat", *USAGE_FIELDS, "error", "position_consistent"),
+    *("stop_reason", "score_by_round", "repeat", *USAGE_FIELDS, "uncounted", "error", "position_consistent"),
     *("systems", "category", "lengths", "annotations", "explained_by"),
     *("details", "warnings", "transcript"),
 )
 _DETAILS = b',"details":'
-_HEAD_LENGTH = _ORDER.index("details")
+_COUNTED = tuple(name for name in _ORDER if name != "uncounted")
+_HEAD_LENGTH = _COUNTED.index("details")
 
 
 class StoredResults(Sequence[Result]):
@@ -110,21 +113,21 @@ class StoredResults(Sequence[Result]):
     Errors of reading: ``DataError`` for a line that is no result, or where the file has been rewritten since.
     """
 
-    def __init__(self, path: Path, offsets: Iterable[int], ok: Iterable[int]) -> None:
+    def __init__(self, path: Path, offsets: NDArray[np.int64], ok: NDArray[np.bool_]) -> None:
         self._path = path.absolute()
-        self._offsets = array("q", offsets)
-        self._ok = bytearray(ok)
-        self._file_number = path.stat().st_ino if self._offsets else None
+        self._offsets = offsets
+        self._ok = ok
+        self._file_number = path.stat().st_ino if len(offsets) else None
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Result]:
-        return (_parsed(line, self._path, offset) for offset, line in self._each())
+        return (_parsed(line, self._path, offset) for offset, line in self._lines())
 
     def heads(self) -> Iterator[Mapping[str, Any]]:
         """Iterate over the fields of each result without details, warnings and transcript, which are most of a line."""
-        return (_head(line, self._path, offset) for offset, line in self._each())
+        return (_head(line, self._path, offset) for offset, line in self._lines())
 
     @overload
     def __getitem__(self, index: int) -> Result: ...
@@ -132,8 +135,8 @@ class StoredResults(Sequence[Result]):
     def __getitem__(self, index: slice) -> StoredResults: ...
     def __getitem__(self, index: int | slice) -> Result | StoredResults:
         if isinstance(index, slice):
-            return StoredResults(self._path, self._offsets[index], self._ok[index])
-        offset = self._offsets[index]
+            return self.at(index)
+        offset = int(self._offsets[index])
         with self._opened() as file:
             file.seek(offset)
             return _parsed(file.readline(), self._path, offset)
@@ -144,18 +147,18 @@ class StoredResults(Sequence[Result]):
     @property
     def failed(self) -> StoredResults:
         """The results that have no verdict."""
-        return self.at(np.flatnonzero(np.frombuffer(bytes(self._ok), dtype=np.uint8) == 0))
+        return self.at(np.flatnonzero(~self._ok))
 
-    def at(self, places: Lines) -> StoredResults:
+    def at(self, places: Lines | slice) -> StoredResults:
         """Return the results at some places, in the order of the places."""
-        offsets = np.asarray(self._offsets)[places]
-        return StoredResults(self._path, offsets.tolist(), (self._ok[place] for place in places.tolist()))
+        return StoredResults(self._path, self._offsets[places], self._ok[places])
 
-    def _each(self) -> Iterator[tuple[int, bytes]]:
-        if not self._offsets:
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """Iterate over the lines, each with its offset."""
+        if not len(self):
             return
         with self._opened() as file:
-            for offset in self._offsets:
+            for offset in map(int, self._offsets):
                 file.seek(offset)
                 yield offset, file.readline()
 
@@ -174,6 +177,7 @@ class OkKeys(Container[Key], Sized):
     """Holds the keys that have a verdict, as sorted digests of 8 bytes each: there may be millions."""
 
     def __init__(self, digests: NDArray[np.uint64]) -> None:
+        # Not a numpy array, in which to look up a single number takes ten times as long.
         self._sorted = array("Q", np.sort(digests).tobytes())
 
     def __contains__(self, key: object) -> bool:
@@ -219,12 +223,6 @@ class LineIndex:
         _, from_the_end = np.unique(digests[::-1], return_index=True)
         return (len(digests) - 1 - from_the_end)[np.argsort(first)]
 
-    def latest_ok(self) -> OkKeys:
-        """Return the keys whose last line has a verdict."""
-        lines = self.latest()
-        ok = np.array(self.ok, dtype=bool)[lines]
-        return OkKeys(np.array(self.digests, dtype=np.uint64)[lines[ok]])
-
     def latest_of(self, keys: Iterable[Key]) -> Lines:
         """Return the last line of each of these keys, in their order; those without a line are left out."""
         latest = self.latest()
@@ -243,12 +241,14 @@ class ResultsFile:
     """Writes and reads the results of a run. The last line of a key counts, so that a retry replaces a failure.
 
     Half a last line, which a killed run may have left, is not read, and is cut off before the next one is added.
+    A score that is off the scale of its aspect is refused, where the aspects are given.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, aspects: Iterable[Mapping[str, Any]] = ()) -> None:
         self.path = folder / FILE
         self._file: FileIO | None = None
         self._lines: LineIndex | None = None
+        self._scales = {aspect["name"]: (aspect["low"], aspect["high"]) for aspect in aspects}
 
     def add(self, result: Result) -> None:
         """Append a result; when this returns, it survives the end of the process (after ``finish``: of the machine).
@@ -263,7 +263,13 @@ class ResultsFile:
             # Unbuffered: a line that is written outlives the process.
             self._file = FileIO(self.path, "a", opener=private)
             finalize(self, self._file.close)
-        _write_whole(self._file, line)
+        written = 0
+        try:  # A full disk takes only part of a line.
+            while written < len(line):
+                written += self._file.write(line[written:])
+        except OSError:
+            self._file.truncate(os.fstat(self._file.fileno()).st_size - written)
+            raise
         index.add(digest(*result.key), result.status == "ok", len(line))
 
     def close(self) -> None:
@@ -287,7 +293,7 @@ class ResultsFile:
         for offset, line in _whole_lines(self.path):
             if name not in line:
                 continue
-            key, _ = _about(line, self.path, offset)
+            key, _ = _about(line, self.path, offset, self._scales)
             if key.item == item:
                 results[key] = _parsed(line, self.path, offset)
         return list(results.values())
@@ -298,7 +304,7 @@ class ResultsFile:
         Raises:
             DataError: a line that is no result; names file and line.
         """
-        return [_about(line, self.path, offset)[0] for offset, line in self._latest_lines()]
+        return [_about(line, self.path, offset, self._scales)[0] for offset, line in self._latest_lines()]
 
     def copy_to(self, file: BinaryIO) -> None:
         """Write the lines of all results to another file, the last one of each key."""
@@ -319,7 +325,10 @@ class ResultsFile:
         Raises:
             DataError: a line that is no result; names file and line.
         """
-        return self._index().latest_ok()
+        index = self._index()
+        lines = index.latest()
+        ok = np.array(index.ok, dtype=bool)[lines]
+        return OkKeys(np.array(index.digests, dtype=np.uint64)[lines[ok]])
 
     def finish(self, keys: Iterable[Key]) -> StoredResults:
         """Rewrite the file with one line a key, in the order of the keys, and other results after them.
@@ -345,46 +354,25 @@ class ResultsFile:
 
     def _rewrite(self, lines: Lines) -> None:
         """Put a file with these lines, in this order, in the place of the present one."""
-        index, fresh, rewritten = self._index(), self.path.with_suffix(".tmp"), LineIndex()
-        try:
-            with self.path.open("rb") as old, open(fresh, "wb", opener=private) as new:
-                for line in lines:
-                    old.seek(index.offsets[line])
-                    length = new.write(old.readline())
-                    rewritten.add(index.digests[line], bool(index.ok[line]), length)
-                new.flush()
-                os.fsync(new.fileno())
-        except OSError:
-            fresh.unlink(missing_ok=True)
-            raise
-        keep_permissions(self.path, fresh)
-        fresh.replace(self.path)
+        index, rewritten = self._index(), LineIndex()
+        with self.path.open("rb") as old, whole_file(self.path) as new:
+            for line in lines:
+                old.seek(index.offsets[line])
+                length = new.write(old.readline())
+                rewritten.add(index.digests[line], bool(index.ok[line]), length)
         self._lines = rewritten
 
     def _index(self) -> LineIndex:
         if self._lines is None:
             self._lines = LineIndex()
             for offset, line in _whole_lines(self.path):
-                key, ok = _about(line, self.path, offset)
+                key, ok = _about(line, self.path, offset, self._scales)
                 self._lines.add(digest(*key), ok, len(line))
         return self._lines
 
     def _stored(self, lines: Lines) -> StoredResults:
         index = self._index()
-        return StoredResults(
-            self.path, (index.offsets[line] for line in lines), (index.ok[line] for line in lines)
-        )
-
-
-def _write_whole(file: FileIO, line: bytes) -> None:
-    """Write a line whole, or leave the file as it was: a full disk takes only part of a line."""
-    written = 0
-    try:
-        while written < len(line):
-            written += file.write(line[written:])
-    except OSError:
-        file.truncate(os.fstat(file.fileno()).st_size - written)
-        raise
+        return StoredResults(self.path, np.array(index.offsets)[lines], np.array(index.ok, dtype=bool)[lines])
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -415,16 +403,23 @@ def _cut_off_half_line(path: Path) -> None:
         file.truncate(0)
 
 
-def _about(line: bytes, path: Path, offset: int) -> tuple[Key, bool]:
-    """Return the key of a line, and whether it has a verdict, without the cost of validating the line."""
+def _about(line: bytes, path: Path, offset: int, scales: Mapping[str, Any]) -> tuple[Key, bool]:
+    """Return the key of a line, and whether it has a verdict, without the cost of validating the whole line."""
     try:
         row = orjson.loads(line)
         key = Key(row["item"], row["aspect"], row["protocol"], row["repeat"])
-        return key, row["status"] == "ok"
+        ok, scale = row["status"] == "ok", scales.get(key.aspect or "")
+        score = inf if row["score"] is None else row["score"]
+        # Means of scores may lie beyond the ends by rounding.
+        wrong = ok and scale and not scale[0] - 1e-6 <= score <= scale[1] + 1e-6
     except (ValueError, LookupError, TypeError):
         # A field with a default may be absent; a line that is no result at all gets its error message here.
         result = _parsed(line, path, offset)
         return result.key, result.status == "ok"
+    if wrong and scale:
+        fault = f"score: {row['score']} is off the scale of {key.aspect}, {scale[0]:g} to {scale[1]:g}"
+        raise DataError(f"{path}, line {_number(path, offset)}: {fault}: no judge gave it")
+    return key, ok
 
 
 def _head(line: bytes, path: Path, offset: int) -> Mapping[str, Any]:
@@ -435,7 +430,7 @@ def _head(line: bytes, path: Path, offset: int) -> Mapping[str, Any]:
         head = orjson.loads(line[:end] + b"}") if end > 0 else {}
     except ValueError:
         head = {}
-    return head if len(head) == _HEAD_LENGTH else vars(_parsed(line, path, offset))
+    return head if len(head) - ("uncounted" in head) == _HEAD_LENGTH else vars(_parsed(line, path, offset))
 
 
 def _parsed(line: bytes, path: Path, offset: int) -> Result:
@@ -444,7 +439,11 @@ def _parsed(line: bytes, path: Path, offset: int) -> Result:
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         where = ".".join(map(str, problem["loc"])) or "line"
-        with path.open("rb") as file:
-            blocks = iter(lambda: file.read(min(_BLOCK, offset - file.tell())), b"")
-            number = 1 + sum(block.count(b"\n") for block in blocks)
-        raise DataError(f"{path}, line {number}: {where}: {problem['msg']}") from error
+        raise DataError(f"{path}, line {_number(path, offset)}: {where}: {problem['msg']}") from error
+
+
+def _number(path: Path, offset: int) -> int:
+    """Return the number of the line that begins at an offset, counted from 1."""
+    with path.open("rb") as file:
+        blocks = iter(lambda: file.read(min(_BLOCK, offset - file.tell())), b"")
+        return 1 + sum(block.count(b"\n") for block in blocks)

@@ -26,19 +26,25 @@ OTHERS = ("asyncio", "langsmith", "opentelemetry")
 
 
 @contextmanager
-def logging_to(folder: Path | None, console: Console | None) -> Iterator[None]:
+def logging_to(
+    folder: Path | None, console: Console | None, notices: Console | None = None
+) -> Iterator[None]:
     """Log what happens inside.
 
     Args:
         folder: gets ``log.jsonl``: a line an event, ``time`` in UTC, ``level``, ``logger``, ``event`` and its figures.
             Several starts of a run append to it.
         console: gets the same, for people.
+        notices: gets, where ``console`` does not, what a person is to be told at once.
     """
     handlers: list[logging.Handler] = []
     if folder is not None:
         handlers.append(_LogFile(folder / FILE))
     if console is not None:
         handlers.append(_ConsoleHandler(console))
+    elif notices is not None:
+        handlers.append(_ConsoleHandler(notices))
+        handlers[-1].addFilter(logging.Filter("jurygraph.notices"))
     with ExitStack() as stack:
         for handler in handlers:
             stack.callback(handler.close)

@@ -84,14 +84,18 @@ class RecordedAnswer(BaseModel):
     @classmethod
     def of(cls, question: Question, answer: HumanAnswer, name: str, blind: bool = False) -> RecordedAnswer:
         """Make the record of an answer that was given now."""
-        said: Any = tuple(answer.value) if isinstance(answer.value, list) else answer.value
-        about = question.key._asdict() | {
-            "name": name,
-            "answer": said,
-            "reason": answer.reason,
-            "why": question.why,
-        }
-        return cls(**about, blind=blind, at=datetime.now(UTC).isoformat(timespec="seconds"))
+        value: Any = tuple(answer.value) if isinstance(answer.value, list) else answer.value
+        return cls(
+            item=question.key.item,
+            aspect=question.key.aspect,
+            protocol=question.key.protocol,
+            name=name,
+            answer=value,
+            reason=answer.reason,
+            why=question.why,
+            blind=blind,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
 
     @property
     def key(self) -> Key:
@@ -129,12 +133,10 @@ def find_questions(folder: Path, rules: Sequence[Rule], only: Set[str] | None = 
                 repeats = verdict.model_copy(update={"details": _as_repeated(values[key])})
                 by_repeats = [rule for rule in rules if rule.name in ("wide", "split")]
                 why[key].update(dict.fromkeys(reasons(by_repeats, repeats, (), kind_of)))
-    asked = {key: tuple(found) for key, found in why.items() if found}
+    asked = {key: tuple(reasons_of) for key, reasons_of in why.items() if reasons_of}
     manifest = read_manifest(folder)
-    items, aspects = (
-        _items(manifest, {key.item for key in asked}),
-        {a["name"]: a for a in manifest["aspects"] or ()},
-    )
+    items = _items(manifest, {key.item for key in asked})
+    aspects = {aspect["name"]: aspect for aspect in manifest["aspects"] or ()}
     questions: dict[Key, Question] = {}
     for result in _verdicts(folder) if asked else ():
         key = result.key._replace(repeat=0)
@@ -155,7 +157,8 @@ def verdict_of(result: Result) -> Verdict:
 
 def _verdicts(folder: Path) -> Iterator[Result]:
     # The results of a metric have no stop reason: nobody debated.
-    return (one for one in ResultsFile(folder).read() if one.status == "ok" and one.stop_reason)
+    results = ResultsFile(folder).read()
+    return (result for result in results if result.status == "ok" and result.stop_reason)
 
 
 def _as_repeated(values: list[Score]) -> dict[str, Any]:
@@ -170,10 +173,10 @@ def _items(manifest: Mapping[str, Any], wanted_ids: Collection[str]) -> dict[str
         raise UsageError(
             f"{data['location']}: has changed since the run, so the judged texts cannot be shown"
         )
-    found = {item.id: item for item in dataset if item.id in wanted_ids}
-    if missing := sorted(set(wanted_ids) - found.keys()):
+    items = {item.id: item for item in dataset if item.id in wanted_ids}
+    if missing := sorted(set(wanted_ids) - items.keys()):
         raise UsageError(f"{data['location']}: has no item {missing[0]!r} any more, which the run has judged")
-    return found
+    return items
 
 
 def _ids(key: Key) -> tuple[str, str]:
@@ -258,8 +261,8 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
         UsageError, DataError: a file that is no queue at all.
     """
     rows = [(f"{file}, row {number}", row) for file in files for number, row in _queue_rows(file)]
-    found = find_questions(folder, [Rule("always")], {str(row.get("id")) for _, row in rows})
-    by_id = {id: question for question in found for id in _ids(question.key)}
+    questions = find_questions(folder, [Rule("always")], {str(row.get("id")) for _, row in rows})
+    by_id = {id: question for question in questions for id in _ids(question.key)}
     if rows and not by_id:
         raise DataError(f"{files[0]}: no verdict in {folder} has one of its ids: the queue is of another run")
     given: dict[tuple[Key, str], RecordedAnswer] = {}
@@ -320,14 +323,15 @@ def _queue_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def add_answers(folder: Path, new: Iterable[RecordedAnswer]) -> int:
     """Append answers that are not there yet, and return how many; a person's later answer replaces the earlier one."""
     known = kept_answers(folder)
-    added = [one for one in new if _said(known.get(one.key, {}).get(one.name)) != _said(one)]
+    added = []
+    for review in new:
+        before = known.get(review.key, {}).get(review.name)
+        # The same answer at another time is no new one.
+        if before is None or before.model_copy(update={"at": review.at, "why": review.why}) != review:
+            added.append(review)
     with open(folder / REVIEWS, "a", encoding="utf-8", opener=private) as file:
-        file.writelines(one.model_dump_json() + "\n" for one in added)
+        file.writelines(review.model_dump_json() + "\n" for review in added)
     return len(added)
-
-
-def _said(review: RecordedAnswer | None) -> Any:
-    return review and (review.answer, review.reason, review.blind)
 
 
 def kept_answers(folder: Path) -> dict[Key, dict[str, RecordedAnswer]]:
@@ -336,7 +340,7 @@ def kept_answers(folder: Path) -> dict[Key, dict[str, RecordedAnswer]]:
     Raises:
         DataError: a line that is no answer; names file and line.
     """
-    found: dict[Key, dict[str, RecordedAnswer]] = {}
+    answers: dict[Key, dict[str, RecordedAnswer]] = {}
     path = folder / REVIEWS
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), start=1):
         try:
@@ -345,8 +349,8 @@ def kept_answers(folder: Path) -> dict[Key, dict[str, RecordedAnswer]]:
             raise DataError(
                 f"{path}, line {number}: {error.errors()[0]['msg']}; correct or delete it"
             ) from None
-        found.setdefault(review.key, {})[review.name] = review
-    return found
+        answers.setdefault(review.key, {})[review.name] = review
+    return answers
 
 
 @dataclass(frozen=True)
@@ -368,7 +372,7 @@ class Summary:
     @property
     def disputed(self) -> list[dict[str, Any]]:
         """The lines on which people do not all say the same."""
-        return [line for line in self.lines if len({str(one["outcome"]) for one in line["answers"]}) > 1]
+        return [line for line in self.lines if len({str(given["outcome"]) for given in line["answers"]}) > 1]
 
 
 def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
@@ -383,17 +387,18 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
     lines, labels = [], []
     ratings: dict[str | None, list[list[Outcome]]] = {}
     for result in _verdicts(folder):
-        if result.repeat or not (said := reviews.get(result.key)):
+        if result.repeat or not (answers := reviews.get(result.key)):
             continue
-        line = _line(result, said.values(), how)
-        lines.append(line)
+        about = {name: getattr(result, name) for name in ("item", "group", "aspect", "protocol")}
+        outcome = "score" if result.winner is None else "winner"
+        judged = {outcome: getattr(result, outcome)}
+        lines.append({**about, "judge": judged, **_reviewed(result, answers.values(), how)})
         # Who lets a verdict stand has not judged by themselves: that would count the judge's own score as a label.
-        if own := [one for one in said.values() if one.outcome is not None]:
-            human = [one.outcome for one in own if one.outcome is not None]
+        own = {name: review for name, review in answers.items() if review.outcome is not None}
+        if human := [review.outcome for review in own.values() if review.outcome is not None]:
             ratings.setdefault(result.aspect, []).append(human)
-            seen = not all(one.blind for one in own)
-            told = {"human": human, "names": [one.name for one in own], "saw_verdict": seen}
-            labels.append({**_about(result), **_judged(result), **told})
+            seen = not all(review.blind for review in own.values())
+            labels.append({**about, **judged, "human": human, "names": [*own], "saw_verdict": seen})
     for name, rows in ((REVIEWED, lines), (LABELS, labels)):
         with open(folder / name, "w", encoding="utf-8", opener=private) as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -406,45 +411,40 @@ def _level(units: list[list[Outcome]]) -> Literal["nominal", "interval"]:
     return "nominal" if isinstance(units[0][0], str) else "interval"
 
 
-def _line(result: Result, said: Collection[RecordedAnswer], how: Decide) -> dict[str, Any]:
+def _reviewed(result: Result, reviews: Collection[RecordedAnswer], how: Decide) -> dict[str, Any]:
+    """Return what people answered on a verdict, and what that comes to."""
     judged = result.winner or result.score
     answers = [
         {
-            "name": one.name,
-            "outcome": judged if one.answer is None else one.outcome,
-            "stands": one.answer is None,
+            "name": review.name,
+            "outcome": judged if review.answer is None else review.outcome,
+            "stands": review.answer is None,
+            "reason": review.reason,
+            "blind": review.blind,
         }
-        | {"reason": one.reason, "blind": one.blind}
-        for one in said
+        for review in reviews
     ]
-    decided, by = decide_outcome([one["outcome"] for one in answers], how)
-    why = list(dict.fromkeys(reason for one in said for reason in one.why))
-    return {**_about(result), "judge": _judged(result), "reviewed": decided, "decided_by": by, "why": why} | {
-        "answers": answers
-    }
+    decided, by = decide_outcome([answer["outcome"] for answer in answers], how)
+    why = list(dict.fromkeys(reason for review in reviews for reason in review.why))
+    return {"reviewed": decided, "decided_by": by, "why": why, "answers": answers}
 
 
-def _about(result: Result) -> dict[str, Any]:
-    return {"item": result.item, "group": result.group, "aspect": result.aspect, "protocol": result.protocol}
-
-
-def _judged(result: Result) -> dict[str, Any]:
-    return {"score": result.score} if result.winner is None else {"winner": result.winner}
-
-
-def decide_outcome(said: Sequence[Any], how: Decide) -> tuple[Outcome | None, str]:
+def decide_outcome(answers: Sequence[Any], how: Decide) -> tuple[Outcome | None, str]:
     """Return what several answers come to, and by which rule; None where it is left open.
 
     >>> decide_outcome([3, 4], "mean"), decide_outcome(["1", "tie"], "mean"), decide_outcome([4, 4], "open")
     ((3.5, 'mean of 2'), (None, 'open: no majority among 2'), (4, 'all of 2'))
     """
-    if len(set(said)) == 1:
-        return said[0], "one person" if len(said) == 1 else f"all of {len(said)}"
+    if len(set(answers)) == 1:
+        return answers[0], "one person" if len(answers) == 1 else f"all of {len(answers)}"
     if how == "open":
-        return None, f"open: {len(said)} people disagree"
-    if how == "majority" or isinstance(said[0], str):
-        most: Outcome | None = majority(said)
-        times = Counter(said)[most] if most is not None else 0
-        return most, f"majority, {times} of {len(said)}" if times else f"open: no majority among {len(said)}"
+        return None, f"open: {len(answers)} people disagree"
+    if how == "majority" or isinstance(answers[0], str):
+        most: Outcome | None = majority(answers)
+        times = Counter(answers)[most] if most is not None else 0
+        return (
+            most,
+            f"majority, {times} of {len(answers)}" if times else f"open: no majority among {len(answers)}",
+        )
     mean: Callable[[Sequence[float]], float] = fmean if how == "mean" else median
-    return mean(said), f"{how} of {len(said)}"
+    return mean(answers), f"{how} of {len(answers)}"

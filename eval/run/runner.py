@@ -162,10 +162,12 @@ class Run:
     async def judge(self, pipeline: CallPipeline) -> None:
         """Judge every open verdict in this process, or as many as can be until the run is to end."""
         self._has_several_passes = pipeline.needs_several_passes
+        most_calls = {name: self._most_calls(graph) for name, graph in self.plan.graphs.items()}
         ending = asyncio.create_task(self._drain_when_stopped(pipeline))
 
         async def judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-            return await judge_item(graph, key, item, aspect, pipeline.repeat_mark(key))
+            async with pipeline.room_for(most_calls[key.protocol]):
+                return await judge_item(graph, key, item, aspect, pipeline.repeat_mark(key))
 
         try:
             with (
@@ -179,6 +181,14 @@ class Run:
             # Calls are tasks of their own and may outlive the workers; they must end before the journal is closed.
             await pipeline.drain(0)
             await pipeline.finish()
+
+    def _most_calls(self, graph: Graph) -> int:
+        """Return the most calls that a verdict of a graph takes, as bound; 1 where nobody can tell."""
+        bound_judge = getattr(graph.builder, "bound_judge", None)
+        if bound_judge is None:
+            return 1
+        most: int = bound_judge.record.most_calls(bound_judge.bound, self.plan.dataset.kind)
+        return most
 
     async def _judge_open_items(self, judge: JudgeItem) -> None:
         """Judge with as many workers as calls may be in flight; all draw from one iterator."""

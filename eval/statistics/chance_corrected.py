@@ -128,7 +128,12 @@ def krippendorff_alpha(
     # The figure itself is that of a resample in which every cluster was drawn once.
     value = table.alpha(np.ones((1, table.clusters), dtype=np.int64))[0] if table.units else np.nan
     return Reliability(
-        alpha=resampling.interval(none_if_nan(value), resampling.figures(table.clusters, table.alpha)),
+        alpha=resampling.studentised(
+            none_if_nan(value),
+            resampling.figures(table.clusters, table.alpha),
+            table.clusters,
+            bounded=True,
+        )[0],
         level=level,
         units=table.units,
         ratings=len(table.unit),
@@ -204,8 +209,8 @@ class _Ratings:
             observed, expected = self._interval_disagreement, 2 * total * (frequency * apart**2).sum(axis=1)
         by_cluster = np.bincount(self.cluster, observed, self.clusters)
         known = np.count_nonzero(frequency, axis=1) > 1
-        found: Floats = 1 - (total - 1) * (weights @ by_cluster) / np.where(known, expected, np.nan)
-        return found
+        alphas: Floats = 1 - (total - 1) * (weights @ by_cluster) / np.where(known, expected, np.nan)
+        return alphas
 
     @cached_property
     def _values_by_cluster(self) -> Floats | None:

@@ -431,7 +431,7 @@ class FewValues:
             drawn_pairs: Floats = (self._table @ weights.T.astype(np.float32)).T.astype(float)
             return np.ascontiguousarray(drawn_pairs)
         width = len(self.units)
-        drawn = (np.bincount(self._pair, each[self._units], width) for each in weights)
+        drawn = (np.bincount(self._pair, resample[self._units], width) for resample in weights)
         return np.array(list(drawn)).reshape(-1, width)
 
 

@@ -78,8 +78,8 @@ def resampled_correlations(
     coefficients = {name: _RESAMPLED[name](x, y, units) for name in names if few is None or name == "pearson"}
     blocks: list[dict[str, Floats]] = []
     for weights in resampling.blocks(count):
-        found = {name: coefficient(weights) for name, coefficient in coefficients.items()}
-        blocks.append(found | (_of_few(few, of_ranks, weights) if few else {}))
+        of_block = {name: coefficient(weights) for name, coefficient in coefficients.items()}
+        blocks.append(of_block | (_of_few(few, of_ranks, weights) if few else {}))
     return {name: np.concatenate([block[name] for block in blocks]) for name in names}
 
 

@@ -1,4 +1,4 @@
-"""Draw bootstrap resamples; compute percentile intervals, means and ratios in each, and p-values of differences.
+"""Draw bootstrap resamples; make intervals and p-values: of resampled figures, of means and of shares.
 
 Units are what was drawn from the world independently of each other: groups (the candidates of one source text belong
 together), or single rows where there are no groups. A resample is described by how often it drew each unit, its
@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Units, unit_count
+from .alignment import Floats, Units
 
 Weights = NDArray[np.int64]
 """How often each resample drew each unit: (resamples, units)."""
@@ -32,24 +32,25 @@ _CACHED_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Resampling:
-    """Sets how intervals are made: by the percentile bootstrap (Efron 1979). Part of every result that has some.
+    """Sets how intervals are made. Part of every result that has some.
 
-    Two figures of the same units under the same resampling are taken from the same resamples, one by one: their
-    differences are paired.
+    Figures without a formula for their standard error have it from bootstrap resamples (Efron 1979). Two figures of the
+    same units under the same resampling are taken from the same resamples, one by one: their differences are paired.
 
     Attributes:
         resamples: how many are drawn; 0 for no intervals.
-        confidence: how much of the resampled figures the interval holds.
+        confidence: the level of intervals.
         seed: of the generator, which nobody else uses.
 
     Raises:
         ValueError: fewer than 0 resamples, a confidence that is not between 0 and 1, a negative seed.
 
-    >>> scores = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> scores = np.arange(20.0)
     >>> resampling = Resampling(resamples=500)
-    >>> means = resampling.figures(len(scores), lambda weights: weights @ scores / 4)
-    >>> resampling.interval(2.5, means)
-    Statistic(value=2.5, low=1.5, high=3.5)
+    >>> means = resampling.figures(len(scores), lambda weights: weights @ scores / 20)
+    >>> resampled, formula = resampling.studentised(9.5, means, 20)[0], resampling.mean_interval(scores)[0]
+    >>> round(resampled.low, 1), round(formula.low, 1)
+    (6.9, 6.7)
     """
 
     resamples: int = 1000
@@ -97,25 +98,8 @@ class Resampling:
             return np.full(self.resamples, np.nan)
         return np.concatenate([figure(weights) for weights in self.weights(units)])
 
-    def interval(self, value: float | None, resampled: Floats) -> Statistic:
-        """Add the percentile interval to a figure.
-
-        Resamples in which the figure does not exist (NaN) are left out. Where that is more than half of them, or
-        where the figure itself does not exist, there is no interval.
-
-        Args:
-            value: the figure over all units, as they are.
-            resampled: the figure in each resample.
-        """
-        known = without_nan(resampled)
-        if value is None or not len(known) or 2 * len(known) < len(resampled):
-            return Statistic(value)
-        tail = (1 - self.confidence) / 2
-        low, high = np.quantile(known, (tail, 1 - tail))
-        return Statistic(value, float(low), float(high))
-
     def studentised(
-        self, value: float, resampled: Floats, clusters: int, bounded: bool = False
+        self, value: float | None, resampled: Floats, clusters: int, bounded: bool = False
     ) -> tuple[Statistic, float | None]:
         """Add to a figure Student's interval with the standard error of its resamples; return it with its p-value.
 
@@ -123,17 +107,17 @@ class Resampling:
         small by (n - 1) / n, and few clusters do not say how well it is known (Efron and Tibshirani 1993, section 12).
 
         Args:
-            value: the figure over all clusters.
+            value: the figure over all clusters; ``None`` where it does not exist.
             resampled: the figure in each resample; NaN where it does not exist.
-            clusters: how many are drawn, two or more.
+            clusters: how many are drawn.
             bounded: whether the figure lies between -1 and 1: then the interval is made on Fisher's scale, atanh.
 
         Returns:
-            the figure with its interval, and the two-sided p-value that it is 0; both ``None`` where the figure exists
-            in less than half of the resamples.
+            the figure with its interval, and the two-sided p-value that it is 0; both ``None`` where there are fewer
+            than ``FEWEST_UNITS`` clusters, or the figure exists in less than half of the resamples.
         """
         known = without_nan(resampled)
-        if clusters < 2 or len(known) < 2 or 2 * len(known) < len(resampled):
+        if value is None or clusters < FEWEST_UNITS or len(known) < 2 or 2 * len(known) < len(resampled):
             return Statistic(value), None
         if bounded and 1 - abs(value) < 1e-9:
             # All resamples are perfect, too, so that their spread tells nothing: as of a share of which all are right.
@@ -147,16 +131,24 @@ class Resampling:
         low, high, p = student_interval(centre, error, clusters - 1, self.confidence)
         return Statistic(value, *((math.tanh(low), math.tanh(high)) if bounded else (low, high))), p
 
-    def mean_interval(self, values: Floats) -> tuple[Statistic, float | None]:
-        """Return the mean of independent values (a figure of each group) with Student's interval, and its p-value.
+    def mean_interval(self, values: Floats, units: Units | None = None) -> tuple[Statistic, float | None]:
+        """Return the mean over rows with Student's interval over units, and the two-sided p-value that it is 0.
 
-        Of fewer than ``FEWEST_UNITS`` values there is neither.
+        Of fewer than ``FEWEST_UNITS`` units there is neither. The standard error is that of a ratio of two sums over
+        units, their values and their rows (Cochran 1977, section 6.3); of single rows it is the usual one.
+
+        Args:
+            values: of each row.
+            units: the number of each row's unit; by default each row stands alone.
         """
-        mean = mean_or_none(values)
-        if mean is None or len(values) < FEWEST_UNITS or not self.resamples:
+        mean, n = mean_or_none(values), len(values)
+        sizes = np.ones(n) if units is None else np.bincount(units).astype(float)
+        count = len(sizes)
+        if mean is None or count < FEWEST_UNITS or not self.resamples:
             return Statistic(mean), None
-        error = float(values.std(ddof=1)) / math.sqrt(len(values))
-        low, high, p = student_interval(mean, error, len(values) - 1, self.confidence)
+        sums = values if units is None else np.bincount(units, values)
+        error = math.sqrt(count / (count - 1) * float(((sums - mean * sizes) ** 2).sum())) / n
+        low, high, p = student_interval(mean, error, count - 1, self.confidence)
         return Statistic(mean, low, high), p
 
 
@@ -207,58 +199,10 @@ def _kept_resamples(seed: int, resamples: int, units: int) -> ByteWeights:
         # The empty array stands for 0 resamples, of which there is no block to concatenate.
         weights = np.concatenate([np.empty((0, units), dtype=np.uint8), *_draw_blocks(*key)])
         weights.flags.writeable = False
-    while _kept and sum(each.nbytes for each in _kept.values()) + weights.nbytes > _CACHED_BYTES:
+    while _kept and sum(drawn.nbytes for drawn in _kept.values()) + weights.nbytes > _CACHED_BYTES:
         del _kept[next(iter(_kept))]
     _kept[key] = weights
     return weights
-
-
-def resampled_ratios(numerators: Floats, denominators: Floats, resampling: Resampling) -> Floats:
-    """Compute the ratio of two sums over units in each resample.
-
-    Args:
-        numerators: of shape (units, k).
-        denominators: of shape (units, k), or (units, 1) where all k share theirs.
-
-    Returns:
-        shape (resamples, k); NaN where the denominator is 0, and everywhere for fewer than two units.
-    """
-    units, width = numerators.shape
-    if units < 2 or not resampling.resamples:
-        return np.full((resampling.resamples, width), np.nan)
-    blocks = []
-    for weights in resampling.weights(units):
-        drawn = weights.astype(float)
-        # A resample may draw none of the units that have a denominator: no warning, but NaN below.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            blocks.append(drawn @ numerators / (drawn @ denominators))
-    ratios = np.concatenate(blocks)
-    ratios[~np.isfinite(ratios)] = np.nan
-    return ratios
-
-
-def resampled_means(values: Floats, units: Units, resampling: Resampling) -> Floats:
-    """Compute the mean over rows in each resample of their units.
-
-    Args:
-        values: of shape (rows,) or (rows, k).
-        units: of each row, counted from 0.
-
-    Returns:
-        shape (resamples,) or (resamples, k).
-
-    >>> drawn = resampled_means(np.array([1.0, 3.0]), np.array([0, 1]), Resampling(resamples=200))
-    >>> sorted(set(drawn.tolist()))
-    [1.0, 2.0, 3.0]
-    """
-    flat = values.ndim == 1
-    table = values[:, None] if flat else values
-    count = unit_count(units)
-    sums = np.zeros((count, table.shape[1]))
-    np.add.at(sums, units, table)
-    rows = np.bincount(units, minlength=count).astype(float)[:, None]
-    means = resampled_ratios(sums, rows, resampling)
-    return means[:, 0] if flat else means
 
 
 def student_interval(value: float, error: float, df: int, confidence: float) -> tuple[float, float, float]:
@@ -312,6 +256,12 @@ def share_interval(right: Floats, votes: Floats, resampling: Resampling) -> Stat
     # Rounding may leave the end of a perfect share beside it.
     low, high = min(share, max(0.0, centre - margin)), max(share, min(1.0, centre + margin))
     return Statistic(share, 0.0 if low < 1e-12 else low, 1.0 if high > 1 - 1e-12 else high)
+
+
+def share_of_rows(right: NDArray[np.bool_], units: Units, resampling: Resampling) -> Statistic:
+    """Return the share of rows of which something holds, with the score interval over units."""
+    sums, sizes = np.bincount(units, right), np.bincount(units)
+    return share_interval(sums.astype(float), sizes.astype(float), resampling)
 
 
 FEWEST_UNITS = 10

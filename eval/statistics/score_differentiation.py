@@ -20,13 +20,13 @@ from .alignment import (
     Reasons,
     Units,
     fields_of,
+    number_groups,
     number_units,
     resampling_unit,
-    unit_count,
     why_unjudged,
 )
 from .gap_analysis import HIGH, LOW, GapRound, gap_analysis, gaps_of, rounds_until
-from .resampling import Resampling, Statistic, mean_or_none, resampled_means, resampled_ratios
+from .resampling import Resampling, Statistic, share_of_rows
 from .significance import PairedTTest, binomial_test, holm, paired_t_test
 
 Scale = tuple[float, float]
@@ -340,17 +340,11 @@ def _round(debates: Sequence[tuple[Hashable, GapRound]], resampling: Resampling)
 
 def _needed(rounds: Floats, units: Units, resampling: Resampling) -> RoundsNeeded:
     reached = np.isfinite(rounds)
-    # Over all units, also those whose items never reached it: in a resample they are drawn with the others.
-    count = unit_count(units)
-    sums = np.bincount(units[reached], rounds[reached], count).astype(float)[:, None]
-    counts = np.bincount(units[reached], minlength=count).astype(float)[:, None]
-    mean = mean_or_none(rounds[reached])
     return RoundsNeeded(
         after=dict(sorted(Counter(rounds[reached].astype(int).tolist()).items())),
         never=int((~reached).sum()),
-        # A mean of 0 and 1 is a share.
-        share=_mean(reached.astype(float), units, resampling),
-        rounds=resampling.interval(mean, resampled_ratios(sums, counts, resampling)[:, 0]),
+        share=share_of_rows(reached, units, resampling),
+        rounds=_mean(rounds[reached], number_groups(units[reached], int(reached.sum())), resampling),
     )
 
 
@@ -359,4 +353,4 @@ def _sign_test(signs: NDArray[np.int_]) -> float | None:
 
 
 def _mean(values: Floats, units: Units, resampling: Resampling) -> Statistic:
-    return resampling.interval(mean_or_none(values), resampled_means(values, units, resampling))
+    return resampling.mean_interval(values, units)[0]

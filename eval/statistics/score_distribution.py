@@ -24,7 +24,7 @@ from .alignment import (
     unit_count,
     why_unjudged,
 )
-from .resampling import Resampling, Statistic, none_if_nan, resampled_ratios
+from .resampling import Resampling, Statistic, none_if_nan, share_interval
 
 _MOST_POINTS = 1000
 
@@ -187,23 +187,21 @@ class _Tally:
             reasons[UNLABELLED] = len(self.rows) - len(rows)
         points = self.scale.points()
         tables = self._tables(rows, len(points))
-        shares, resampled = zip(*(_shares(table, resampling) for table in tables), strict=True)
+        judge, human = (
+            [_percent(table[:, number], table.sum(axis=1), resampling) for number in range(len(points))]
+            for table in tables
+        )
         return ScoreDistribution(
             n=len(rows),
             groups=len(tables[0]),
             left_out=reasons,
             points=tuple(
-                ScalePoint(
-                    point,
-                    _percent(shares[0][number], resampled[0][:, number], resampling),
-                    _percent(shares[1][number], resampled[1][:, number], resampling),
-                )
-                for number, point in enumerate(points)
+                ScalePoint(point, *percents) for point, *percents in zip(points, judge, human, strict=True)
             ),
             annotations=sum(len(row.human) for row in rows if row.annotated),
             means=sum(len(row.human) for row in rows if not row.annotated),
             rounded=sum(row.rounded for row in rows),
-            distance=_distance(shares, resampled, resampling),
+            distance=Statistic(_distance(*tables)),
             resampling=resampling,
         )
 
@@ -224,18 +222,13 @@ class _Tally:
         return judge, human
 
 
-def _shares(table: Floats, resampling: Resampling) -> tuple[Floats, Floats]:
-    """Return the share of each point, as it is (NaN of an empty table) and in each resample."""
-    counts, total = table.sum(axis=0), table.sum()
-    shares = counts / total if total else np.full(len(counts), np.nan)
-    return shares, resampled_ratios(table, table.sum(axis=1, keepdims=True), resampling)
+def _percent(given: Floats, all_given: Floats, resampling: Resampling) -> Statistic:
+    share = share_interval(given, all_given, resampling)
+    return Statistic(*(None if end is None else 100 * end for end in (share.value, share.low, share.high)))
 
 
-def _percent(share: float, resampled: Floats, resampling: Resampling) -> Statistic:
-    return resampling.interval(none_if_nan(100 * share), 100 * resampled)
-
-
-def _distance(shares: tuple[Floats, ...], resampled: tuple[Floats, ...], resampling: Resampling) -> Statistic:
-    """Return the total variation between the judge's shares and people's."""
-    distance = none_if_nan(np.abs(shares[0] - shares[1]).sum() / 2)
-    return resampling.interval(distance, np.abs(resampled[0] - resampled[1]).sum(axis=1) / 2)
+def _distance(judge: Floats, human: Floats) -> float | None:
+    """Return the total variation between the judge's shares and people's; NaN of an empty table is no distance."""
+    with np.errstate(invalid="ignore"):
+        shares = [table.sum(axis=0) / table.sum() for table in (judge, human)]
+    return none_if_nan(np.abs(shares[0] - shares[1]).sum() / 2)

@@ -23,6 +23,9 @@ from .alignment import Column, Reasons, align_rows
 from .correlation import correlation
 from .resampling import Statistic, mean_or_none, student_interval
 
+LEVEL = 0.05
+"""The significance level: a difference with a Holm-adjusted p-value below it is significant."""
+
 
 @dataclass(frozen=True)
 class PairedTTest:

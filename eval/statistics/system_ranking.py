@@ -33,9 +33,9 @@ from .alignment import (
     unit_count,
     why_unjudged,
 )
-from .correlation import STATISTICS, correlation, correlations_within
+from .correlation import STATISTICS, correlation
 from .ratings import Games, reachable
-from .resampling import Resampling, Statistic, none_if_nan, resampled_ratios
+from .resampling import Resampling, Statistic, none_if_nan
 
 Method = Literal["bradley_terry", "elo"]
 METHODS: tuple[Method, ...] = ("bradley_terry", "elo")
@@ -87,7 +87,8 @@ class Rankings:
     Attributes:
         n: rows that count; ``groups``: units drawn; ``left_out``: rows that do not count, by reason.
         judge, people: the rankings; ``people`` is ``None`` where no row has a label.
-        correlations: Pearson, Spearman and Kendall between both sides' figures over the systems; none below 3 systems.
+        correlations: Pearson, Spearman and Kendall between both sides' figures over the systems, without an interval;
+            none below 3 systems.
         resampling: how intervals were made; drawn are groups, or items where there are none. Resamples in which a
             system has no figure do not count.
     """
@@ -125,8 +126,8 @@ class SystemAgreement:
     Attributes:
         n: rows that count; ``groups``: units drawn; ``left_out``: rows that do not count, by reason.
         systems: by the judge's mean, the highest first (equal ones by name).
-        correlations: Pearson, Spearman and Kendall over the systems' two means, without a value for fewer than three
-            systems, or where all means of a side are equal.
+        correlations: Pearson, Spearman and Kendall over the systems' two means, without an interval; without a value
+            for fewer than three systems, or where all means of a side are equal.
         resampling: how intervals were made; drawn are groups (the sources), each with all its systems.
     """
 
@@ -173,7 +174,7 @@ def rank_by_verdicts(
     if labelled is None:
         return Rankings(len(judged), judged.unit_count, left_out, judge, None, {}, resampling)
     people, of_people = _rank(method, names, labelled, resampling)
-    correlations = _correlate_systems(of_judge, of_people, resampling)
+    correlations = _correlate_systems(of_judge, of_people)
     return Rankings(len(judged), judged.unit_count, left_out, judge, people, correlations, resampling)
 
 
@@ -257,16 +258,16 @@ def _number_names(names: Sequence[str]) -> tuple[list[str], Units]:
 
 def _rank(
     method: Method, names: Sequence[str], games: Games, resampling: Resampling
-) -> tuple[Ranking, tuple[Floats, Floats]]:
-    """Return the ranking, and the figures it was made of: as they are, and in each resample."""
+) -> tuple[Ranking, Floats]:
+    """Return the ranking, and the figures it was made of."""
     values, resampled = games.figures(method, resampling)
     figures = {
-        name: resampling.interval(none_if_nan(values[index]), resampled[:, index])
+        name: resampling.studentised(none_if_nan(values[index]), resampled[:, index], games.unit_count)[0]
         for index, name in enumerate(names)
     }
     results = dict(zip(names, games.results().tolist(), strict=True))
     problem = _problem(names, games) if np.isnan(values).any() or not names else None
-    return _ranking(method, figures, results, problem), (values, resampled)
+    return _ranking(method, figures, results, problem), values
 
 
 def _ranking(
@@ -350,68 +351,47 @@ class _AspectScores:
         kept, left_out = _labelled_rows(self.human, self.left_out)
         names, systems = _number_names([self.systems[row] for row in kept])
         units = number_groups([self.units[row] for row in kept], len(kept))
-        counts = np.zeros((unit_count(units), len(names)))
-        np.add.at(counts, (units, systems), 1)
         # Without labels people's column is all NaN, and so are their means: no figure, no correlation.
-        judge, human = (
-            _system_means(
-                np.array([column[row] for row in kept], dtype=float), units, systems, counts, resampling
-            )
-            for column in (self.judge, self.human)
-        )
+        columns = [
+            np.array([column[row] for row in kept], dtype=float) for column in (self.judge, self.human)
+        ]
         scores = [
             SystemScores(
-                system=name,
-                n=int(counts[:, index].sum()),
-                judge=resampling.interval(none_if_nan(judge[0][index]), judge[1][:, index]),
-                human=resampling.interval(none_if_nan(human[0][index]), human[1][:, index]),
+                name,
+                int((systems == index).sum()),
+                *(
+                    _mean_of_system(column[systems == index], units[systems == index], resampling)
+                    for column in columns
+                ),
             )
             for index, name in enumerate(names)
         ]
+        # No mean is NaN where labels are given, since only rows count then that have one.
+        judge, human = (
+            np.array([np.mean(column[systems == index]) for index in range(len(names))]) for column in columns
+        )
         return SystemAgreement(
             n=len(kept),
-            groups=len(counts),
+            groups=unit_count(units),
             left_out=left_out,
             systems=tuple(sorted(scores, key=lambda scores: (-(scores.judge.value or 0), scores.system))),
-            correlations=_correlate_systems(judge, human, resampling),
+            correlations=_correlate_systems(judge, human),
             resampling=resampling,
         )
 
 
-def _system_means(
-    scores: Floats, units: Units, systems: Units, counts: Floats, resampling: Resampling
-) -> tuple[Floats, Floats]:
-    """Return the mean score of each system, and that in each resample, from rows counted as (units, systems)."""
-    sums = np.zeros(counts.shape)
-    np.add.at(sums, (units, systems), scores)
-    return sums.sum(axis=0) / counts.sum(axis=0), resampled_ratios(sums, counts, resampling)
+def _mean_of_system(scores: Floats, units: Units, resampling: Resampling) -> Statistic:
+    known = scores[~np.isnan(scores)]
+    return resampling.mean_interval(known, number_groups(units[: len(known)], len(known)))[0]
 
 
-def _correlate_systems(
-    judge: tuple[Floats, Floats], human: tuple[Floats, Floats], resampling: Resampling
-) -> dict[str, Statistic]:
-    """Correlate two figures that each system has, with intervals.
+def _correlate_systems(judge: Floats, human: Floats) -> dict[str, Statistic]:
+    """Correlate two figures that each system has.
 
-    Args:
-        judge, human: one figure a system, of shape (systems,), and the same in each resample, (resamples, systems).
-        resampling: how the resamples were made.
+    There is no interval: errors of the means make them differ more than the systems do, in resamples once more. Those
+    of resampled groups held the truth in 83 to 94 % of 300 simulated datasets, in place of 95 %, up to 100 groups.
     """
     # A sum is NaN where either side is.
-    if len(judge[0]) < MIN_SYSTEMS or np.isnan(judge[0] + human[0]).any():
+    if len(judge) < MIN_SYSTEMS or np.isnan(judge + human).any():
         return {name: Statistic(None) for name in STATISTICS}
-    return {
-        name: resampling.interval(
-            correlation(name, judge[0], human[0]), row_correlations(name, judge[1], human[1])
-        )
-        for name in STATISTICS
-    }
-
-
-def row_correlations(name: str, first: Floats, second: Floats) -> Floats:
-    """Correlate each line of two tables of shape (some, systems): shape (some,), NaN where there is no correlation."""
-    known = ~np.isnan(first + second).any(axis=1)
-    # A line is a group of its own, so that all lines are computed at once.
-    lines = np.repeat(np.arange(int(known.sum())), first.shape[1])
-    correlations = np.full(len(first), np.nan)
-    correlations[known] = correlations_within(name, first[known].ravel(), second[known].ravel(), lines)
-    return correlations
+    return {name: Statistic(correlation(name, judge, human)) for name in STATISTICS}

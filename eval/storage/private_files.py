@@ -9,7 +9,10 @@ import logging
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 log = logging.getLogger("jurygraph.run")
 
@@ -35,10 +38,26 @@ def make_private_folder(path: Path) -> None:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def keep_permissions(before: Path, fresh: Path) -> None:
-    """Give a file that is about to replace another one the permissions of that one, if it exists."""
-    if before.exists():
-        shutil.copymode(before, fresh)
+@contextmanager
+def whole_file(path: Path, ending: str = ".tmp") -> Iterator[BinaryIO]:
+    """Write a file whole or not at all: it is written aside, flushed, and put in the place of what is there.
+
+    Args:
+        path: the file; one that is there keeps its permissions.
+        ending: ends the name of the file while it is written.
+    """
+    fresh = path.with_name(f"{path.name}{ending}")
+    try:
+        with open(fresh, "wb", opener=private) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, fresh)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    fresh.replace(path)
 
 
 def warn_of_readers(folder: Path, names: tuple[str, ...]) -> None:

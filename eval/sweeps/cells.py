@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...state.errors import UsageError
-from ..results.evaluation import Evaluation, Overview, UsageTotals
+from ...state.usage import NO_USAGE
+from ..results.evaluation import Evaluation, UsageTotals
 
 PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
 # Names that become alike by this cut are numbered when the folders are named.
@@ -61,12 +62,11 @@ class Axis:
             UsageError: no values, or one of them twice.
         """
         if isinstance(values, Mapping):
-            found = tuple(Value(label, dict(change)) for label, change in values.items())
+            axis = cls(name, tuple(Value(label, dict(change)) for label, change in values.items()))
         else:
-            found = tuple(Value(_label(name, value), {name: value}) for value in values)
-        if not found:
+            axis = cls(name, tuple(Value(_label(name, value), {name: value}) for value in values))
+        if not axis.values:
             raise UsageError(f"the axis {name} has no values")
-        axis = cls(name, found)
         for label in axis.labels:
             if axis.labels.count(label) > 1:
                 raise UsageError(f"the axis {name} has the value {label} twice")
@@ -212,22 +212,18 @@ class CellResult:
     protocol: str
     evaluation: Evaluation
 
-    def overviews(self) -> Iterator[Overview]:
-        """Iterate over verdicts and usage by aspect."""
-        return iter(self.evaluation.figures.overviews.values())
-
     @property
     def judged(self) -> int:
         """The number of verdicts."""
-        return sum(one.judged for one in self.overviews())
+        return sum(overview.judged for overview in self.evaluation.figures.overviews.values())
 
     @property
     def failed(self) -> int:
         """The number of items without a verdict."""
-        return sum(one.failed for one in self.overviews())
+        return sum(overview.failed for overview in self.evaluation.figures.overviews.values())
 
     @property
     def usage(self) -> UsageTotals:
         """The usage of its judgements, also where another cell made and paid a call first."""
-        of_aspects = (UsageTotals(one.judged + one.failed, one.usage) for one in self.overviews())
-        return sum(of_aspects, UsageTotals())
+        usages = (overview.usage for overview in self.evaluation.figures.overviews.values())
+        return UsageTotals(self.judged + self.failed, sum(usages, NO_USAGE))

@@ -1,6 +1,6 @@
-"""Make ready-made plans of sweeps: those of the protocols (``Protocol.ablations``), and ``fair``, for any protocol.
+"""Make ready-made plans of sweeps: presets.yaml, those that protocols of other packages bring, and ``fair``.
 
-A plan says what varies, on which kind of data, and how its table and figure are laid out. To write one's own, make an
+A plan says what varies, on which kind of data, and how its table and figure are laid out. To write one's own, make a
 ``SweepPreset`` and pass it to ``plan_ablation``, or give its axes to ``sweep``.
 """
 
@@ -11,22 +11,25 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from math import ceil
-from typing import Any, Unpack, cast
+from pathlib import Path
+from typing import Any, Unpack
 
-from ...graphs.ablations import COMPARING, EQUAL_CALLS_SOURCE, RATING
-from ...graphs.protocol_record import Ablation as Told
-from ...graphs.protocol_record import Ensemble
+import yaml
+from pydantic import TypeAdapter
+
 from ...graphs.registry import DEFAULT, find_protocol, protocols
 from ...state.call_counts import total
 from ...state.errors import UsageError
+from ...state.protocols import Ablation, Ensemble
 from ...state.settings import make_settings
 from ...state.tasks import TaskKind
 from ..datasets.dataset import Data, Dataset
-from ..datasets.items import CompareItem, Item
-from ..plan.plan import Options
-from .cell_metrics import EXTRAS, Extra
+from ..plan.plan import Options, dataset_of, recording_of
+from .cell_metrics import EXTRAS
 from .cells import Axis
-from .sweep_plan import SweepPlan, dataset_of, plan_sweep
+from .sweep_plan import SweepPlan, plan_sweep
+
+FAIR = "fair"
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,28 @@ class SweepPreset:
     across: str | None = None
     along: str | None = None
     by_category: bool = False
-    extras: tuple[Extra, ...] = ()
+    extras: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, protocol: str, ablation: Ablation) -> SweepPreset:
+        """Make a plan of what a protocol's record says.
+
+        Raises:
+            UsageError: it wants a column that there is not.
+        """
+        if unknown := [extra for extra in ablation.extras if extra not in EXTRAS]:
+            raise UsageError(
+                f"the plan {ablation.name} of {protocol} has no column {unknown[0]!r}; there are {', '.join(EXTRAS)}"
+            )
+        axes = tuple(Axis.of(axis, values) for axis, values in ablation.axes.items())
+        return cls(**{**vars(ablation), "protocol": protocol, "axes": axes})
 
 
 @cache
 def ablations() -> Mapping[str, SweepPreset]:
-    """Collect the ready-made plans of all protocols, by name; ``fair`` comes on top, and depends on the protocol.
+    """Collect the ready-made plans by name: those of presets.yaml, then those that other packages' protocols bring.
+
+    ``fair`` comes on top, and depends on the protocol.
 
     Raises:
         UsageError: two protocols have a plan of the same name, or one wants a column that there is not.
@@ -70,38 +89,25 @@ def ablations() -> Mapping[str, SweepPreset]:
     >>> ablations()["tau"].protocol
     'more'
     """
-    found: dict[str, SweepPreset] = {}
-    # The default protocol's plans lead the list, as it leads the documentation.
-    for name, module in sorted(protocols().items(), key=lambda known: known[0] != DEFAULT):
-        for told in module.protocol.ablations:
-            if (other := found.get(told.name)) is not None:
-                raise UsageError(f"the protocols {other.protocol} and {name} both have a plan {told.name!r}")
-            found[told.name] = _of_protocol(name, told)
-    return found
+    bundled = {protocol: plans for protocol, plans in _bundled().items() if protocol != FAIR}
+    of_plugins = ((name, module.protocol.ablations) for name, module in protocols().items())
+    plans: dict[str, SweepPreset] = {}
+    for protocol, its_plans in (*bundled.items(), *of_plugins):
+        for ablation in its_plans:
+            if (other := plans.get(ablation.name)) is not None:
+                raise UsageError(
+                    f"the protocols {other.protocol} and {protocol} both have a plan {ablation.name!r}"
+                )
+            plans[ablation.name] = SweepPreset.of(protocol, ablation)
+    return plans
 
 
-def _of_protocol(name: str, told: Told) -> SweepPreset:
-    """Make a plan of what a protocol's record says."""
-    if unknown := [extra for extra in told.extras if extra not in EXTRAS]:
-        raise UsageError(
-            f"the plan {told.name} of {name} has no column {unknown[0]!r}; there are {', '.join(EXTRAS)}"
-        )
-    return SweepPreset(
-        name=told.name,
-        question=told.question,
-        source=told.source,
-        protocol=name,
-        axes=tuple(Axis.of(axis, values) for axis, values in told.axes.items()),
-        data=told.data,
-        kind=told.kind,
-        across=told.across,
-        along=told.along,
-        by_category=told.by_category,
-        extras=cast("tuple[Extra, ...]", told.extras),
-    )
-
-
-FAIR = "fair"
+@cache
+def _bundled() -> Mapping[str, tuple[Ablation, ...]]:
+    """Read presets.yaml."""
+    text = Path(__file__).with_name("presets.yaml").read_text(encoding="utf-8")
+    # Checked like any input: lists become tuples, and a misspelt field is refused.
+    return TypeAdapter(dict[str, tuple[Ablation, ...]]).validate_python(yaml.safe_load(text), extra="forbid")
 
 
 def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = None) -> SweepPreset:
@@ -126,14 +132,8 @@ def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = Non
         protocol: {"protocol": protocol, **(settings or {})},
         f"{name} of {size}": {"protocol": name, **ensemble.settings(size, True)},
     }
-    return SweepPreset(
-        FAIR,
-        "whether a debate is worth its calls: beside one judge, and beside as many calls without debate",
-        EQUAL_CALLS_SOURCE,
-        protocol,
-        (Axis.of("judge", judges),),
-        data=(*RATING, *COMPARING),
-    )
+    (ablation,) = _bundled()[FAIR]
+    return SweepPreset.of(protocol, replace(ablation, axes={"judge": judges}))
 
 
 def _ensemble(kind: TaskKind) -> tuple[str, Ensemble]:
@@ -145,10 +145,10 @@ def _ensemble(kind: TaskKind) -> tuple[str, Ensemble]:
 
 
 def _most_calls(protocol: str, kind: TaskKind, settings: Mapping[str, Any]) -> int:
-    found = find_protocol(protocol).protocol
-    bound = make_settings(found.settings, settings, {})
+    record = find_protocol(protocol).protocol
+    bound = make_settings(record.settings, settings, {})
     # As if models gave one reply a request and no log-probabilities: they are not known yet, and most is asked for.
-    return total(found.calls(bound, kind, lambda _role, _what: False).values()).most
+    return total(record.calls(bound, kind, lambda _role, _what: False).values()).most
 
 
 def find_ablation(name: str) -> SweepPreset:
@@ -182,20 +182,19 @@ def plan_ablation(
         UsageError: bad input; data that the plan is not for.
 
     >>> ablation, planned = plan_ablation("personas", "demo", limit=2)
-    >>> [one.cell.title for one in planned.cells][:2], ablation.source
+    >>> [planned_cell.cell.title for planned_cell in planned.cells][:2], ablation.source
     (['persona=plain', 'persona=weak'], 'DEBATE (Kim et al. 2024), Figure 2, middle')
     """
-    dataset = dataset_of(data, options)
+    dataset = dataset_of(data, recording_of(options))
     if ablation == FAIR:
         # Taken out of the options: the settings are the protocol's, and the judges beside it do not have them.
         ablation = fair(protocol or DEFAULT, dataset.kind, options.pop("settings", None))
     chosen = find_ablation(ablation) if isinstance(ablation, str) else ablation
     check_data(chosen, dataset)
-    own = {axis.name: axis for axis in axes}
-    varied = (
-        *(axis for axis in axes if axis.name not in {each.name for each in chosen.axes}),
-        *(own.get(axis.name, axis) for axis in chosen.axes),
-    )
+    given, planned_axes = ({axis.name: axis for axis in listed} for listed in (axes, chosen.axes))
+    new = {name: axis for name, axis in given.items() if name not in planned_axes}
+    # An axis that replaces one of the plan's keeps its place; new ones come first, and so vary slowest.
+    varied = tuple({**new, **planned_axes, **given}.values())
     chosen = replace(chosen, axes=varied)
     # Where only recorded replies were given, they and not their dataset are what the cells are planned from.
     planned = plan_sweep(protocol or chosen.protocol, varied, None if data is None else dataset, **options)
@@ -215,11 +214,7 @@ def check_data(ablation: SweepPreset, dataset: Dataset) -> None:
             f"the plan {ablation.name} is for {wanted}, which {dataset.name} does not hold; {fits} do"
         )
     # The first thousand items tell; a large dataset need not be read to its end.
-    if ablation.by_category and not any(_category(item) for item in islice(dataset, 1000)):
+    if ablation.by_category and not any(getattr(item, "category", None) for item in islice(dataset, 1000)):
         raise UsageError(
             f"the plan {ablation.name} tells categories of items apart, and {dataset.name} has none; {fits} have"
         )
-
-
-def _category(item: Item) -> str | None:
-    return item.category if isinstance(item, CompareItem) else None

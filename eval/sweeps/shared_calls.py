@@ -13,16 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...graphs.nested import bound_judge_of
 from ...graphs.registry import find_protocol
-from ...nodes.evaluation_steps import keep_steps_in
+from ...graphs.wrapper import bound_judge_of
 from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
-from ...nodes.models.send import CallMiddleware, call_middleware
+from ...nodes.models.send import CallMiddleware
 from ...state.call_counts import CallRange, Range, exactly
-from ...state.errors import UsageError
-from ..plan.dry_run import objecting, with_reply_shape
+from ..plan.dry_run import ask_instead, rehearse, with_reply_shape
 from ..plan.estimator import added, aestimate, calls_of, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 
@@ -92,12 +90,12 @@ class ExpectedCalls:
     @property
     def together(self) -> CallRange:
         """The calls of the sweep by the dry runs, with shared calls made once."""
-        return CallRange(*sorted(one.scaled(sum(self.verdicts))[1] for one in (self.played, self.drawn_out)))
+        return CallRange(*sorted(run.scaled(sum(self.verdicts))[1] for run in (self.played, self.drawn_out)))
 
     @property
     def saved(self) -> CallRange:
         """The calls of other cells that need not be made again, by the dry runs."""
-        both = (one.scaled(sum(self.verdicts)) for one in (self.played, self.drawn_out))
+        both = (run.scaled(sum(self.verdicts)) for run in (self.played, self.drawn_out))
         return CallRange(*sorted(alone - together for alone, together in both))
 
     @property
@@ -113,8 +111,8 @@ async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
     """Return the estimate that follows from protocols and settings alone; arguments as for ``expected_calls``."""
     pairs = list(zip(planned.cells, done, strict=True))
     return ExpectedCalls(
-        verdicts=tuple(len(one.plan) - there for one, there in pairs),
-        alone=tuple([await calls_of(one.plan, {one.protocol: there}) for one, there in pairs]),
+        verdicts=tuple(len(cell.plan) - judged for cell, judged in pairs),
+        alone=tuple([await calls_of(cell.plan, {cell.protocol: judged}) for cell, judged in pairs]),
         cost_alone=None if planned.costs_money else Range(0.0, 0.0),
     )
 
@@ -131,15 +129,20 @@ async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCal
     """
     known = await bounds(planned, done)
     # Cells that are done make no calls, and would only look as if they shared theirs.
-    todo = [one for one, left in zip(planned.cells, known.verdicts, strict=True) if left]
+    todo = [cell for cell, left in zip(planned.cells, known.verdicts, strict=True) if left]
     size = min(MOST, max(LEAST, ALTOGETHER // max(1, len(todo))))
     tasks = await asyncio.to_thread(lambda: list(some_tasks(planned.cells[0].plan, size)))
+    cost = known.cost_alone
+    if planned.costs_money:
+        pairs = zip(planned.cells, done, strict=True)
+        estimates = [await aestimate(cell.plan, {cell.protocol: judged}, size) for cell, judged in pairs]
+        cost = added(estimate.total for estimate in estimates).cost_usd
     return replace(
         known,
         sampled=len(tasks) if todo else 0,
         played=await sample_call_shares(todo, tasks),
         drawn_out=await sample_call_shares(todo, tasks, content=False),
-        cost_alone=await _cost(planned, done, size) if planned.costs_money else known.cost_alone,
+        cost_alone=cost,
     )
 
 
@@ -154,28 +157,12 @@ async def sample_call_shares(
         content: whether Critics may be satisfied.
     """
     journal, calls = _Journal(load(OFFLINE, asyncio.get_running_loop()), content), 0
-    token = call_middleware.set(journal)
-    try:
-        for one in cells:
-            journal.begin(one)
-            await _judge(one, tasks)
-            calls += len(journal.asked)
-    finally:
-        call_middleware.reset(token)
+    for cell in cells:
+        (graph,) = cell.plan.graphs.values()
+        journal.begin(cell)
+        await rehearse(graph, tasks, journal)
+        calls += len(journal.asked)
     return CallShares(len(cells) * len(tasks), calls, len(journal.replies))
-
-
-async def _judge(one: PlannedCell, tasks: Sequence[Mapping[str, Any]]) -> None:
-    (graph,) = one.plan.graphs.values()
-    # Evaluation steps are made once a run, so once for all items of a cell here too.
-    with keep_steps_in():
-        for task in tasks:
-            try:
-                await graph.ainvoke({"task": task})
-            except UsageError:
-                raise
-            except Exception:  # A failure of the offline judge says nothing about the sweep itself.
-                continue
 
 
 class _Journal(CallMiddleware):
@@ -194,12 +181,12 @@ class _Journal(CallMiddleware):
         self._stand_in = stand_in
         self._content = content
 
-    def begin(self, one: PlannedCell) -> None:
+    def begin(self, cell: PlannedCell) -> None:
         """Start the next cell."""
         self.asked = set()
-        (graph,) = one.plan.graphs.values()
-        protocol = find_protocol(one.protocol).protocol
-        once = protocol.calls_once(bound_judge_of(graph).bound, one.plan.dataset.kind, lambda *_: False)
+        (graph,) = cell.plan.graphs.values()
+        protocol = find_protocol(cell.protocol).protocol
+        once = protocol.calls_once(bound_judge_of(graph).bound, cell.plan.dataset.kind, lambda *_: False)
         self._roles_once = frozenset(role.rpartition(".")[2] for role in once)
 
     async def __call__(self, call: Call, send: Send) -> Reply:
@@ -211,11 +198,8 @@ class _Journal(CallMiddleware):
         if not serves_all:
             self.asked.add(key)
         if key not in replies:
-            # Without the parameters, which are made for the real model.
-            reply = await send(replace(call, model=self._stand_in, parameters={}))
-            if not self._content and call.metadata["form"] == "critique":
-                reply = objecting(reply)
-            reply = with_reply_shape(call, reply)
+            reply = await ask_instead(call, send, self._stand_in)
+            reply = with_reply_shape(call, reply, objects=not self._content)
             replies[key] = reply if call.model.plays_roles else _told_apart(reply, key)
         return replies[key]
 
@@ -235,9 +219,3 @@ def _told_apart(reply: Reply, key: bytes) -> Reply:
     if reply.fields is None:
         return replace(reply, text=marked(reply.text))
     return replace(reply, fields={name: marked(value) for name, value in reply.fields.items()})
-
-
-async def _cost(planned: SweepPlan, done: Sequence[int], size: int) -> Range[float] | None:
-    pairs = zip(planned.cells, done, strict=True)
-    estimates = [await aestimate(one.plan, {one.protocol: there}, size) for one, there in pairs]
-    return added(estimate.total for estimate in estimates).cost_usd

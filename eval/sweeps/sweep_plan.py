@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
@@ -16,12 +15,12 @@ from uuid import uuid4
 from ...nodes.bound_judge import by_role
 from ...state.errors import DataError, UsageError
 from ..datasets.aspect_choice import choose_aspects
-from ..datasets.dataset import Data, Dataset, load_dataset
-from ..plan.plan import Options, Plan, count_judged, plan, read_recording
-from ..replay.recording import Recording
+from ..datasets.dataset import Data, Dataset
+from ..plan.plan import Options, Plan, count_judged, dataset_of, plan, recording_of
 from ..results.config import RunConfig
 from ..results.folder import FILE as MANIFEST
-from ..storage.private_files import keep_permissions, make_private_folder, private
+from ..results.folder import write_whole
+from ..storage.private_files import make_private_folder
 from .cells import MODEL, PROMPTS, PROTOCOL, Axis, Cell, cells
 
 CELLS = "cells"
@@ -85,9 +84,9 @@ class SweepPlan:
     def models(self) -> dict[str, str]:
         """The name of each model without its parameters, by cell, protocol and role."""
         return {
-            f"{one.cell.title}: {role}": model
-            for one in self.cells
-            for role, model in one.plan.models().items()
+            f"{cell.cell.title}: {role}": model
+            for cell in self.cells
+            for role, model in cell.plan.models().items()
         }
 
     def config(self, config: RunConfig) -> RunConfig:
@@ -133,44 +132,34 @@ def plan_sweep(
     >>> len(wanted.cells), len(wanted)
     (4, 48)
     """
+    if options.get("shard"):
+        raise UsageError("a sweep has no shards, since its cells share their calls: leave out shard")
     listed = (
         tuple(Axis.of(name, values) for name, values in axes.items())
         if isinstance(axes, Mapping)
         else tuple(axes)
     )
     combinations = list(cells(listed))
-    if isinstance(replies := options.get("replies"), str | Path):
-        options["replies"] = read_recording(replies)
-    dataset = dataset_of(data, options)
-    if options.get("replies") is None:
+    # Read once for all cells.
+    options["replies"] = recording = recording_of(options)
+    dataset = dataset_of(data, recording)
+    if recording is None:
         # For its errors alone: an unknown aspect is not the fault of the first cell, which errors below would name.
         choose_aspects(dataset, options.get("aspects", ()))
+    # Without data, cells judge what was recorded and nothing else.
+    if data is not None:
         data = dataset
     out = options.get("out")
     folder = Path(out) if out is not None else None
     run = _run_of(folder, dataset)
     protocols = {cell.change.get(PROTOCOL, protocol) for cell in combinations}
     _check_common(listed, options.get("settings") or {}, protocols)
-    planned = [
-        PlannedCell(cell, _planned(protocol, cell, data, options, place, protocols))
-        for cell, place in zip(combinations, _folders(folder, combinations), strict=True)
-    ]
-    named = [
+    planned = []
+    for cell, place in zip(combinations, _folders(folder, combinations), strict=True):
+        own = _plan_cell(protocol, cell, data, {**options, "out": place}, protocols)
         # One id in all cells: the journal counts calls by run, and what the sweep made is asked for by it.
-        replace(one, plan=replace(one.plan, manifest={**one.plan.manifest, "run": run}))
-        for one in planned
-    ]
-    return SweepPlan(listed, tuple(named), folder, run)
-
-
-def dataset_of(data: Data | None, options: Options) -> Dataset:
-    """Load what is judged: the data, else what was recorded."""
-    if data is not None:
-        return data if isinstance(data, Dataset) else load_dataset(data)
-    replies = options.get("replies")
-    if replies is None:
-        raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
-    return (replies if isinstance(replies, Recording) else read_recording(replies)).dataset
+        planned.append(PlannedCell(cell, replace(own, manifest={**own.manifest, "run": run})))
+    return SweepPlan(listed, tuple(planned), folder, run)
 
 
 def _check_common(axes: Sequence[Axis], settings: Mapping[str, Any], protocols: Set[str]) -> None:
@@ -179,7 +168,7 @@ def _check_common(axes: Sequence[Axis], settings: Mapping[str, Any], protocols: 
     for axis in axes:
         # What some values leave open may be set for all cells: it holds for those.
         for key in set.intersection(*(set(value.change) for value in axis.values)):
-            if any(_holds(each, key.split(".")) for each in given):
+            if any(_holds(settings, key.split(".")) for settings in given):
                 raise UsageError(
                     f"{key} is varied by the axis {axis.name}, and set for all cells as well; give one of them"
                 )
@@ -196,15 +185,13 @@ def _run_of(folder: Path | None, dataset: Dataset) -> str:
     record = read_record(folder) if folder is not None else None
     if record is None:
         return uuid4().hex
-    before, now = (f"{name}@{digest}" for name, digest in (record.of_data, (dataset.name, dataset.digest)))
+    before, now = f"{record.data.get('name')}@{record.data.get('digest')}", f"{dataset.name}@{dataset.digest}"
     if before != now:
         raise UsageError(f"{folder} holds a sweep over {before}, not over {now}: choose another --out")
     return record.run
 
 
-def _planned(
-    protocol: str, cell: Cell, data: Data | None, options: Options, folder: Path | None, others: Set[str]
-) -> Plan:
+def _plan_cell(protocol: str, cell: Cell, data: Data | None, options: Options, others: Set[str]) -> Plan:
     """Plan the run of a cell: what is set for all, over it what is set for its protocol, over it what the cell changes.
 
     What is set for one of the ``others``, the sweep's protocols, alone is none of its concern.
@@ -212,49 +199,32 @@ def _planned(
     protocol = cell.change.get(PROTOCOL, protocol)
     common, models = dict(options.get("settings") or {}), dict(by_role(options.get("models")))
     settings = {key: value for key, value in common.items() if key not in others}
-    settings |= _own(protocol, common)
+    own = common.get(protocol, {})
+    # What is no mapping stays under its name, for ``plan`` to refuse.
+    settings |= own if isinstance(own, Mapping) else {protocol: own}
     for key, value in cell.change.items():
-        if key == PROTOCOL:
-            continue
-        if key == MODEL:
-            models["*"] = value
-        elif key.startswith(f"{MODEL}."):
-            models[key.removeprefix(f"{MODEL}.")] = value
+        if key == MODEL or key.startswith(f"{MODEL}."):
+            models[key.removeprefix(MODEL).removeprefix(".") or "*"] = value
         # The package's own prompts are those of no setting.
         elif key == PROMPTS and not value:
             settings.pop(key, None)
-        else:
+        elif key != PROTOCOL:
             _set(settings, key.split("."), value)
+    of_cell: Options = {**options, "settings": settings, "models": models or None}
     try:
-        return plan(
-            protocol,
-            data,
-            aspects=options.get("aspects", ()),
-            settings=settings,
-            models=models or None,
-            limit=options.get("limit"),
-            repeats=options.get("repeats", 1),
-            out=folder,
-            replies=options.get("replies"),
-        )
+        return plan(protocol, data, **of_cell)
     except UsageError as error:
         raise UsageError(f"{cell.title}: {error}") from error
-
-
-def _own(protocol: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what is set for a protocol alone; what is no mapping stays under its name, for ``plan`` to refuse."""
-    own = settings.get(protocol, {})
-    return own if isinstance(own, Mapping) else {protocol: own}
 
 
 def _set(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
     """Set a setting, nested ones by their path; nested mappings are copied, since other cells share them."""
     *outer, name = path
     for part in outer:
-        held = settings.get(part, {})
-        if not isinstance(held, Mapping):
+        inner = settings.get(part, {})
+        if not isinstance(inner, Mapping):
             raise UsageError(f"{'.'.join(path)}: {part} was given as a whole before; give one of them")
-        settings[part] = dict(held)
+        settings[part] = dict(inner)
         settings = settings[part]
     settings[name] = value
 
@@ -285,6 +255,7 @@ class Record:
         axes: name to labels, and to what is set under each.
         cells: in order: ``labels`` by axis, ``folder`` (inside the sweep's), ``signature``.
         data: name, digest, kind and labels of the dataset.
+        headline, answers: the sentences that it ended with, which head a report on its cells, too; at first none.
     """
 
     run: str
@@ -293,15 +264,12 @@ class Record:
     axes: Mapping[str, Mapping[str, Any]]
     cells: tuple[Mapping[str, Any], ...]
     data: Mapping[str, Any]
-
-    @property
-    def of_data(self) -> tuple[str, str]:
-        """The dataset's name, and the digest of its content."""
-        return str(self.data.get("name")), str(self.data.get("digest"))
+    headline: str | None = None
+    answers: Sequence[str] = ()
 
     @classmethod
-    def of(cls, planned: SweepPlan) -> Self:
-        """Make the record of a planned sweep."""
+    def of(cls, planned: SweepPlan, folder: Path) -> Self:
+        """Make the record of a planned sweep that is kept in a folder."""
         return cls(
             run=planned.run,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -312,27 +280,25 @@ class Record:
             },
             cells=tuple(
                 {
-                    "labels": dict(one.cell.labels),
-                    "folder": _inside(one.plan.folder, planned.folder),
-                    "signature": one.plan.manifest["signatures"][one.protocol],
+                    "labels": dict(cell.cell.labels),
+                    "folder": cell.plan.folder.relative_to(folder).as_posix() if cell.plan.folder else None,
+                    "signature": cell.plan.manifest["signatures"][cell.protocol],
                 }
-                for one in planned.cells
+                for cell in planned.cells
             ),
             data=planned.cells[0].plan.manifest["data"],
         )
 
     def write(self, folder: Path) -> None:
-        """Write the record to the sweep's folder, whole or not at all; a sweep that resumes keeps its date."""
+        """Write the record to the sweep's folder; a sweep that resumes keeps its date."""
         before = read_record(folder)
-        fields = {**asdict(self), "created": before.created if before else self.created}
-        # Written aside, flushed and renamed: a crash leaves the old record or the new one, never half of one.
-        fresh = folder / f"{FILE}.tmp"
-        with open(fresh, "w", encoding="utf-8", opener=private) as file:
-            file.write(json.dumps(fields, ensure_ascii=False, indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        keep_permissions(folder / FILE, fresh)
-        fresh.replace(folder / FILE)
+        write_whole(folder / FILE, {**asdict(self), "created": before.created if before else self.created})
+
+
+def write_answer(folder: Path, answer: Mapping[str, Any]) -> None:
+    """Write what a sweep ended with to its record: ``headline`` and ``answers``."""
+    if record := read_record(folder):
+        write_whole(folder / FILE, {**asdict(record), **answer})
 
 
 def make_folder(folder: Path) -> None:
@@ -366,13 +332,9 @@ def read_record(folder: Path) -> Record | None:
         raise DataError(f"{path}: no record of a sweep: {error}; choose another --out") from error
 
 
-def _inside(path: Path | None, folder: Path | None) -> str | None:
-    return None if path is None or folder is None else path.relative_to(folder).as_posix()
-
-
 def _plain(change: Mapping[str, Any]) -> dict[str, Any]:
     """Make plain JSON of what an axis sets; a chat model becomes the name of its class."""
     return {
-        key: json.loads(json.dumps(value, default=lambda one: type(one).__name__))
+        key: json.loads(json.dumps(value, default=lambda value: type(value).__name__))
         for key, value in change.items()
     }

@@ -1,14 +1,17 @@
-"""Hold the result of a sweep, lay out its tables and figures, and write them to files."""
+"""Hold the result of a sweep, lay out its tables, draw its figures, and write both to files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...state.errors import UsageError
 from ..report.chart_style import save
+from ..report.labels import interval_text, without_idle_notes
+from ..report.series_charts import Panel, columns, lines
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..tables import to_csv, to_latex, to_markdown
@@ -19,22 +22,19 @@ from .cell_metrics import (
     PREFERENCE,
     Measured,
     MetricKey,
-    agreement_on_category,
-    categories_of,
+    agreement_by_category,
     first_figure,
     leading,
     measure,
     metric_keys,
-    shown,
 )
 from .cells import Axis, CellResult
 from .presets import SweepPreset
-from .sweep_charts import category_figure, figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .cell_metrics import ExtraMetric
+    from ..results.agreement import PreferenceAgreement, ScoreAgreement
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,11 @@ class Sweep:
     cost_made: float | None
     stopped: str | None = None
     metric: str | None = None
-    # A cache by resampling: tables, notes and figures all ask for the same measures.
-    _measured: dict[Any, tuple[Measured, ...]] = field(default_factory=dict, repr=False, compare=False)
+    # A cache by resampling: tables, notes and figures all ask for the same measures. Not for ``replace`` to hand on,
+    # since another metric leads to others.
+    _measured: dict[Any, tuple[Measured, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def calls_alone(self) -> int:
@@ -94,6 +97,19 @@ class Sweep:
             self._measured[resampling] = measure(self.cells, resampling, self.metric)
         return self._measured[resampling]
 
+    @cached_property
+    def by_category(self) -> tuple[Mapping[str, ScoreAgreement | PreferenceAgreement], ...]:
+        """Each cell's agreement with people by category of items."""
+        return tuple(map(agreement_by_category, self.cells))
+
+    @property
+    def categories(self) -> list[str]:
+        """The items' categories, those that a cell is named after first."""
+        labels = {label for cell in self.cells for label in cell.cell.labels.values()}
+        categories = dict.fromkeys(category for of_cell in self.by_category for category in of_cell)
+        # False sorts before True, and sorting is stable: the order within both parts stays.
+        return sorted(categories, key=lambda category: category not in labels)
+
     def table(self) -> Grid:
         """Lay out all cells with agreement, its interval, cost per verdict, and the gain over the first cell."""
         return cell_grid(self)
@@ -107,71 +123,78 @@ class Sweep:
         Raises:
             UsageError: no such axis; matplotlib is not installed.
         """
-        return figures(self.axes, self.cells, self.measured(), along)
+        return figures(self, along)
 
 
 SHORT = {name: METRICS[metric.coefficient].short for name, metric in METRICS.items()}
 """Names of metrics for narrow columns; a note below says whether they are means within groups."""
 
 
-def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[ExtraMetric] = ()) -> Grid:
+def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[str] = ()) -> Grid:
     """Lay out a line a cell: its values, agreement over all aspects, gain over the first cell, calls and cost.
 
     Args:
         sweep: what is shown.
         title: of the table.
-        extras: further columns.
+        extras: names of further columns (``EXTRAS``).
     """
     measured = sweep.measured()
     lead = leading(metric_keys(measured))
-    columns = (
-        *(text_column(axis.name) for axis in sweep.axes),
-        *(Column(name_of(key), best="high") for key in lead),
-        *(
-            Column(f"gain in {SHORT[key.statistic]}", interval=not extras, about="over the first cell")
-            for key in lead[:1]
-        ),
-        *(Column(extra.name, digits=extra.digits, about=extra.about) for extra in extras),
-        Column("failed"),
-        Column("calls each", digits=1, about="model calls a verdict"),
-        Column("cost each", form="money", about="US dollars a verdict"),
+    headings = [Column(name_of(key), best="high") for key in lead]
+    rows: list[list[CellValue]] = [[metrics.figures.get(key) for key in lead] for metrics in measured]
+
+    def add(column: Column, cells: Sequence[CellValue]) -> None:
+        """Add a column, unless it says nothing: no gains of a single cell, no failures where there are none."""
+        if any(cell.value is not None if isinstance(cell, Statistic) else cell for cell in cells):
+            headings.append(column)
+            for row, cell in zip(rows, cells, strict=True):
+                row.append(cell)
+
+    for key in lead[:1]:
+        gained = Column(f"gain in {SHORT[key.statistic]}", interval=not extras, about="over the first cell")
+        add(gained, [metrics.gains.get(key) for metrics in measured])
+    for extra in map(EXTRAS.__getitem__, extras):
+        add(extra.column, [extra.compute(cell) for cell in sweep.cells])
+    add(Column("failed"), [cell.failed for cell in sweep.cells])
+    usage = [cell.usage for cell in sweep.cells]
+    add(
+        Column("calls each", digits=1, about="model calls a verdict"), [totals.calls_each for totals in usage]
     )
-    rows = [
-        (
-            *cell.cell.labels.values(),
-            *(metrics.figures.get(key) for key in lead),
-            *(metrics.gains.get(key) for key in lead[:1]),
-            *(extra.compute(cell) for extra in extras),
-            cell.failed,
-            cell.usage.calls_each,
-            cell.usage.cost_each,
-        )
-        for cell, metrics in zip(sweep.cells, measured, strict=True)
-    ]
-    grid = Grid(title, columns, tuple(rows), notes_of(sweep, measured))
-    return _without_empty(grid, kept=len(sweep.axes) + len(lead))
+    add(
+        Column("cost each", form="money", about="US dollars a verdict"),
+        [totals.cost_each for totals in usage],
+    )
+    return _by_cell(sweep, title, headings, zip(sweep.cells, rows, strict=True), notes_of(sweep))
 
 
 def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
     """Lay out two lines a cell, one for each statistic, with the aspects side by side."""
-    measured = sweep.measured()
-    keys = metric_keys(measured)
+    keys = metric_keys(sweep.measured())
     subjects = list(dict.fromkeys(key.subject for key in keys))
-    columns = (
-        *(text_column(axis.name) for axis in sweep.axes),
-        text_column("figure"),
-        *(Column(subject, interval=False) for subject in subjects),
-    )
+    headings = (text_column("figure"), *(Column(subject, interval=False) for subject in subjects))
     rows = [
-        (
-            *cell.cell.labels.values(),
-            SHORT[name],
-            *(metrics.figures.get(MetricKey(subject, name)) for subject in subjects),
-        )
+        (cell, (SHORT[name], *(metrics.figures.get(MetricKey(subject, name)) for subject in subjects)))
         for name in dict.fromkeys(key.statistic for key in keys)
-        for cell, metrics in zip(sweep.cells, measured, strict=True)
+        for cell, metrics in zip(sweep.cells, sweep.measured(), strict=True)
     ]
-    return Grid(title, columns, tuple(rows), notes_of(sweep, measured))
+    return _by_cell(sweep, title, headings, rows, notes_of(sweep))
+
+
+def category_grid(sweep: Sweep, title: str) -> Grid:
+    """Lay out a line a cell with the categories of items side by side; rows are counted in a note."""
+    by_category = sweep.by_category
+    most = {
+        category: max(of_cell[category].n for of_cell in by_category if category in of_cell)
+        for category in sweep.categories
+    }
+    counted = ", ".join(f"{category} {rows}" for category, rows in most.items())
+    headings = [Column(category, best="high", interval=False) for category in most]
+    rows = [
+        (cell, [first_figure(of_cell[name]) if name in of_cell else None for name in most])
+        for cell, of_cell in zip(sweep.cells, by_category, strict=True)
+    ]
+    note = f"Accuracy by category of items; rows: {counted}."
+    return _by_cell(sweep, title, headings, rows, (note, *notes_of(sweep)))
 
 
 def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
@@ -183,37 +206,27 @@ def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
     for cell, metrics in zip(sweep.cells, measured, strict=True):
         rest = tuple(cell.cell.labels[name] for name in others)
         by_others.setdefault(rest, {})[cell.cell.labels[across]] = metrics
-    across_columns = (Column(shown(across, label)) for label in axis.labels)
-    columns = (*map(text_column, others), text_column("figure"), *across_columns)
+    headings = (*map(text_column, (*others, "figure")), *(Column(shown(across, v)) for v in axis.labels))
+    # A sweep that was stopped has no cell yet at some labels.
     rows = [
-        (*rest, name_of(key), *(_figure(cells.get(label), key) for label in axis.labels))
+        (*rest, name_of(key), *(cells.get(label, Measured()).figures.get(key) for label in axis.labels))
         for rest, cells in by_others.items()
         for key in leading(metric_keys(measured))
     ]
-    return Grid(title, columns, tuple(rows), notes_of(sweep, measured))
+    return without_idle_notes(Grid(title, headings, tuple(rows), notes_of(sweep)))
 
 
-def category_grid(sweep: Sweep, title: str) -> Grid:
-    """Lay out a line a cell with the categories of items side by side; rows are counted in a note."""
-    categories = categories_of(sweep.cells)
-    measured = {
-        category: [agreement_on_category(cell, category) for cell in sweep.cells] for category in categories
-    }
-    rows = []
-    for number, cell in enumerate(sweep.cells):
-        results = [measured[category][number] for category in categories]
-        figures = (None if result is None else first_figure(result) for result in results)
-        rows.append((*cell.cell.labels.values(), *figures))
-    counted = ", ".join(
-        f"{category} {max((result.n for result in measured[category] if result), default=0)}"
-        for category in categories
-    )
-    columns = (
-        *(text_column(axis.name) for axis in sweep.axes),
-        *(Column(category, best="high", interval=False) for category in categories),
-    )
-    notes = notes_of(sweep, sweep.measured())
-    return Grid(title, columns, tuple(rows), (f"Accuracy by category of items; rows: {counted}.", *notes))
+def _by_cell(
+    sweep: Sweep,
+    title: str,
+    headings: Iterable[Column],
+    rows: Iterable[tuple[CellResult, Iterable[CellValue]]],
+    notes: tuple[str, ...],
+) -> Grid:
+    """Lay out a table whose rows begin with the labels of a cell."""
+    labels = (text_column(axis.name) for axis in sweep.axes)
+    whole = tuple((*cell.cell.labels.values(), *values) for cell, values in rows)
+    return without_idle_notes(Grid(title, (*labels, *headings), whole, notes))
 
 
 def name_of(key: MetricKey) -> str:
@@ -226,36 +239,35 @@ def name_of(key: MetricKey) -> str:
     return short if key.subject == PREFERENCE else f"{key.subject} {short}"
 
 
-def notes_of(sweep: Sweep, measured: Sequence[Measured]) -> tuple[str, ...]:
+def notes_of(sweep: Sweep) -> tuple[str, ...]:
     """Collect what a reader must know to read the figures."""
+    measured = sweep.measured()
     notes = [sweep.note] if sweep.note else []
     if sweep.stopped:
         judged = sum(cell.judged for cell in sweep.cells)
         notes.append(
             f"Unfinished ({sweep.stopped}): {len(sweep.cells)} of {sweep.wanted} cells begun, {judged:,} verdicts."
         )
-    if any(metrics.rows for metrics in measured):
-        subjects = {subject for metrics in measured for subject in metrics.rows}
-        if subjects - {PREFERENCE}:
-            how = "means within groups" if all(metrics.within for metrics in measured) else "over all rows"
-            names = dict.fromkeys(METRICS[key.statistic].coefficient for key in metric_keys(measured))
+    if keys := metric_keys(measured):
+        if METRICS[keys[0].statistic].kind == "compare":
+            notes.append(str(sweep.cells[0].evaluation.rule))
+        else:
+            how = "means within groups" if METRICS[keys[0].statistic].within else "over all rows"
+            names = dict.fromkeys(METRICS[key.statistic].coefficient for key in keys)
             titles = ", ".join(f"{METRICS[name].short} {METRICS[name].title}" for name in names)
             notes.append(f"{titles}: {how}.")
-        counts = {count for metrics in measured for count in metrics.rows.values()}
+        counts = [count for metrics in measured for count in metrics.rows.values()]
         least, most = min(counts), max(counts)
         notes.append(f"{least:,} rows each." if least == most else f"{least:,} to {most:,} rows each.")
-        notes.append(
-            "Intervals: 95 %, 1,000 bootstrap resamples of groups, seed 0; gains: over the first cell, paired."
-        )
+        notes.append(interval_text(Resampling()))
+        if len(sweep.cells) > 1:
+            notes.append("gains: over the first cell, on the rows that both judged")
         # Cells may have judged different rows: the fewest units of each subject count.
-        fewest: dict[str, int] = {}
-        for metrics in measured:
-            for subject, units in metrics.units.items():
-                fewest[subject] = min(units, fewest.get(subject, units))
-        if few := caution(fewest):
+        units = [metrics.units for metrics in measured]
+        subjects = dict.fromkeys(subject for of_cell in units for subject in of_cell)
+        if few := caution({name: min(of[name] for of in units if name in of) for name in subjects}):
             notes.append(f"Caution: {few}.")
-    notes.append(paid(sweep))
-    return tuple(notes)
+    return (*notes, paid(sweep))
 
 
 def paid(sweep: Sweep) -> str:
@@ -266,24 +278,76 @@ def paid(sweep: Sweep) -> str:
     return f"{made:,} calls made, where the cells one by one take {alone:,}: {1 - made / alone:.0%} saved."
 
 
-def _figure(metrics: Measured | None, key: MetricKey) -> CellValue:
-    return None if metrics is None else metrics.figures.get(key, Statistic(None))
+def figures(sweep: Sweep, along: str | None = None) -> dict[str, Figure]:
+    """Draw a sweep's figures by name: ``agreement``, and ``aspects`` of several aspects; nothing without labels.
+
+    Args:
+        sweep: what is drawn.
+        along: the axis that figures run along; default: the first one of numbers, else the first.
+
+    Raises:
+        UsageError: no such axis; matplotlib is not installed.
+    """
+    numeric = (axis for axis in sweep.axes if axis.numbers and len(axis.values) > 1)
+    axis = next(numeric, sweep.axes[0])
+    if along is not None:
+        named = {of_sweep.name: of_sweep for of_sweep in sweep.axes}
+        if along not in named:
+            raise UsageError(f"the sweep has no axis {along!r}; it has {', '.join(named)}")
+        axis = named[along]
+    keys = metric_keys(sweep.measured())
+    if not keys:
+        return {}
+    # At most four panels: with several aspects their averages lead, and each aspect has a figure of its own.
+    drawn = {"agreement": _figure(sweep, axis, leading(keys)[:4])}
+    # Of each aspect the leading metric, which is the first of all.
+    of_aspects = [key for key in keys if key.subject != AVERAGE and key.statistic == keys[0].statistic]
+    if len(of_aspects) > 1:
+        drawn["aspects"] = _figure(sweep, axis, of_aspects)
+    return drawn
 
 
-def _without_empty(grid: Grid, kept: int) -> Grid:
-    """Keep the first columns, and of the others those with a value: no gains of a single cell, no failures of none."""
-    wanted = [
-        index
-        for index in range(len(grid.columns))
-        if index < kept or any(_has_value(row[index]) for row in grid.rows)
-    ]
-    columns = tuple(grid.columns[index] for index in wanted)
-    rows = tuple(tuple(row[index] for index in wanted) for row in grid.rows)
-    return Grid(grid.title, columns, rows, grid.notes)
+def category_figure(sweep: Sweep) -> Figure:
+    """Draw accuracy by category of items: a row of bars for each cell."""
+    series: dict[str, Sequence[Statistic | None]] = {
+        ", ".join(shown(axis, label) for axis, label in cell.cell.labels.items()): [
+            first_figure(by_category[category]) if category in by_category else None
+            for category in sweep.categories
+        ]
+        for cell, by_category in zip(sweep.cells, sweep.by_category, strict=True)
+    }
+    return columns([Panel("", METRICS["accuracy"].title, series)], sweep.categories, "category of items")
 
 
-def _has_value(cell: CellValue) -> bool:
-    return (cell.value is not None) if isinstance(cell, Statistic) else bool(cell)
+def shown(axis: str, label: str) -> str:
+    """Return a value's label where its axis is not named: a number or a flag is shown with its axis.
+
+    >>> shown("n", "3"), shown("tie_breaker", "true"), shown("persona", "plain")
+    ('n=3', 'tie_breaker=true', 'plain')
+    """
+    speaks_for_itself = not label.replace(".", "").isdigit() and label not in ("true", "false")
+    return label if speaks_for_itself else f"{axis}={label}"
+
+
+def _figure(sweep: Sweep, axis: Axis, keys: Iterable[MetricKey]) -> Figure:
+    by_others: dict[str, dict[str, Measured]] = {}
+    for cell, metrics in zip(sweep.cells, sweep.measured(), strict=True):
+        labels = cell.cell.labels
+        others = ", ".join(shown(name, label) for name, label in labels.items() if name != axis.name)
+        by_others.setdefault(others, {})[labels[axis.name]] = metrics
+    panels = []
+    for key in keys:
+        title = "" if key.subject in (PREFERENCE, AVERAGE) else key.subject
+        mean = ", mean over aspects" if key.subject == AVERAGE else ""
+        # A sweep that was stopped has no value yet at some labels.
+        series = {
+            others: [by_label[label].figures.get(key) if label in by_label else None for label in axis.labels]
+            for others, by_label in by_others.items()
+        }
+        panels.append(Panel(title, f"{METRICS[key.statistic].title}{mean}", series))
+    # Labels have no distance from each other, so there is nothing for a line to rise or fall over.
+    numbers = axis.numbers
+    return columns(panels, axis.labels, axis.name) if numbers is None else lines(panels, numbers, axis.name)
 
 
 TABLES, FIGURES = "tables", "figures"
@@ -293,10 +357,9 @@ DRAWN = ("svg", "png", "pdf")
 
 def grids(sweep: Sweep, ablation: SweepPreset | None = None) -> dict[str, Grid]:
     """Lay out a sweep's tables by name: ``cells``, ``aspects`` if any, ``paper`` if the source has another shape."""
-    extras = [EXTRAS[name] for name in ablation.extras] if ablation else []
     title = f"{ablation.name}: {ablation.question}" if ablation else "Agreement by cell"
-    tables = {"cells": cell_grid(sweep, title, extras)}
-    if any(key.subject == AVERAGE for metrics in sweep.measured() for key in metrics.figures):
+    tables = {"cells": cell_grid(sweep, title, ablation.extras if ablation else ())}
+    if any(key.subject == AVERAGE for key in metric_keys(sweep.measured())):
         tables["aspects"] = aspect_grid(sweep)
     if ablation and ablation.by_category:
         tables["paper"] = category_grid(sweep, f"As in {ablation.source}")
@@ -325,7 +388,7 @@ def write_figures(sweep: Sweep, folder: Path, ablation: SweepPreset | None = Non
     """
     drawn = sweep.figures(ablation.along if ablation else None)
     if drawn and ablation and ablation.by_category:
-        drawn["categories"] = category_figure(sweep.cells)
+        drawn["categories"] = category_figure(sweep)
     return [
         save(figure, folder / FIGURES / f"{name}.{suffix}")
         for name, figure in drawn.items()

@@ -61,7 +61,7 @@ def sweep(
         UsageError: bad input, told before any call.
 
     >>> done = sweep("debate", {"n": [1, 2]}, "demo", aspects=["consistency"], limit=4)
-    >>> [len(one.evaluation.results) for one in done.cells], done.calls_made < done.calls_alone
+    >>> [len(cell.evaluation.results) for cell in done.cells], done.calls_made < done.calls_alone
     ([4, 4], True)
     """
     return run_blocking(asweep(protocol, axes, data, **options))
@@ -103,10 +103,10 @@ async def carry_out_sweep(
     counts.wanted = len(planned)
     done: list[CellResult] = []
     with _kept(planned, config) as config:
-        for one in planned.cells:
-            counts.phase = one.cell.title
-            evaluation = await execute(one.plan, config, counts, stop)
-            done.append(CellResult(one.cell, one.protocol, evaluation))
+        for cell in planned.cells:
+            counts.phase = cell.cell.title
+            evaluation = await execute(cell.plan, config, counts, stop)
+            done.append(CellResult(cell.cell, cell.protocol, evaluation))
             if stop.is_asked:
                 break
     return Sweep(
@@ -116,13 +116,9 @@ async def carry_out_sweep(
         folder=planned.folder,
         calls_made=counts.usage.calls,
         cost_made=counts.usage.cost_usd,
-        stopped=stop.reason if _unfinished(planned, done) else None,
+        # A signal may come when all is done.
+        stopped=stop.reason if sum(len(cell.evaluation.results) for cell in done) < len(planned) else None,
     )
-
-
-def _unfinished(planned: SweepPlan, done: Sequence[CellResult]) -> bool:
-    there = sum(len(one.evaluation.results) for one in done)
-    return there < len(planned)
 
 
 @contextmanager
@@ -138,5 +134,5 @@ def _kept(planned: SweepPlan, config: RunConfig) -> Iterator[RunConfig]:
         return
     make_folder(planned.folder)
     with exclusive(planned.folder / LOCK, "sweep"):
-        Record.of(planned).write(planned.folder)
+        Record.of(planned, planned.folder).write(planned.folder)
         yield config

@@ -1,14 +1,22 @@
 """Define a table independently of its format: values in rows and columns, which every format lays out alike.
 
 Values are computed elsewhere. This file says how they are written: digits, intervals, money, a dash for a missing one.
+A column knows its value in a record, so that a figure is described once. The fields of a record may be columns, too::
+
+    @dataclass(frozen=True)
+    class Changes:
+        n: Annotated[int, Column("verdicts")]
+        p: Annotated[float | None, Column("p", form="p", about="sign test of helpful against harmful")]
+        labelled: int                                                               # no column
+        ended: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]  # written by ``counts``
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 from ..statistics.resampling import Statistic
 
@@ -29,6 +37,7 @@ class Column:
         best: whether the highest or the lowest value is the best one, which is printed bold.
         interval: whether a terminal or a page prints a statistic's interval beside it.
         about: what the values are; the page shows it as a tooltip.
+        of: takes the value from a record; of a column that a field declares, makes it of the field's value.
     """
 
     name: str
@@ -38,6 +47,7 @@ class Column:
     best: Literal["high", "low"] | None = None
     interval: bool = True
     about: str = ""
+    of: Callable[[Any], CellValue] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,43 @@ class Grid:
                     f"{self.title}: row {number} has {len(row)} cells for {len(self.columns)} columns: {row!r}"
                 )
 
+    @classmethod
+    def from_records(
+        cls,
+        title: str,
+        columns: Iterable[Column],
+        records: Iterable[Any],
+        notes: Iterable[str] = (),
+        label: str = "",
+        drop_empty: bool = False,
+    ) -> Grid:
+        """Make a table with a row for each record; ``drop_empty`` leaves out columns without any value.
+
+        >>> Grid.from_records("Words", (text_column("word", of=str), Column("letters", of=len)), ["ab", "c"]).rows
+        (('ab', 2), ('c', 1))
+        """
+        columns, records = tuple(columns), tuple(records)
+        cells = [[column.of(record) if column.of else None for record in records] for column in columns]
+        used = [
+            (column, values)
+            for column, values in zip(columns, cells, strict=True)
+            if not drop_empty or any(value is not None for value in values)
+        ]
+        rows = tuple(zip(*(values for _, values in used), strict=True))
+        return cls(title, tuple(column for column, _ in used), rows, tuple(notes), label)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any value has an interval."""
+        return any(isinstance(cell, Statistic) and cell.low is not None for row in self.rows for cell in row)
+
+    def without_intervals(self) -> Grid:
+        """Return the table with the values alone."""
+        rows = (
+            tuple(cell.value if isinstance(cell, Statistic) else cell for cell in row) for row in self.rows
+        )
+        return replace(self, rows=tuple(rows))
+
     def written(self) -> Iterator[tuple[Written, ...]]:
         """Write the rows as text: each cell's text, its interval, and whether it is the best of its column."""
         best = [self._best(place) for place in range(len(self.columns))]
@@ -93,9 +140,49 @@ class Written(NamedTuple):
     best: bool = False
 
 
-def text_column(name: str, about: str = "") -> Column:
+def text_column(name: str, about: str = "", of: Callable[[Any], CellValue] | None = None) -> Column:
     """Make a column of text, aligned to the left."""
-    return Column(name, align="left", about=about)
+    return Column(name, align="left", about=about, of=of)
+
+
+def columns_of(
+    record: type,
+    of: Callable[[Any], Any] | None = None,
+    only: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+) -> tuple[Column, ...]:
+    """Return the columns that a type of record declares, in the order of its fields.
+
+    Args:
+        record: the type.
+        of: finds the record in another one, such as a part of it; ``None`` there leaves the cells empty.
+        only: the fields whose columns are wanted; default: all.
+        names: other headings, by the field.
+
+    >>> from dataclasses import make_dataclass
+    >>> from typing import Annotated
+    >>> Count = make_dataclass("Count", [("agent", str), ("turns", Annotated[int, Column("turns")])])
+    >>> Grid.from_records("Turns", columns_of(Count), [Count("critic", 3)]).rows
+    ((3,),)
+    """
+    hints = get_type_hints(record, include_extras=True)
+    return tuple(
+        replace(mark, name=(names or {}).get(name, mark.name), of=_reader(name, mark.of, of))
+        for name, hint in hints.items()
+        for mark in getattr(hint, "__metadata__", ())
+        if isinstance(mark, Column) and (not only or name in only)
+    )
+
+
+def _reader(
+    name: str, write: Callable[[Any], CellValue] | None, of: Callable[[Any], Any] | None
+) -> Callable[[Any], CellValue]:
+    def read(row: Any) -> CellValue:
+        record = row if of is None else of(row)
+        value: CellValue = None if record is None else getattr(record, name)
+        return value if write is None or value is None else write(value)
+
+    return read
 
 
 def written(cell: CellValue, column: Column) -> Written:
@@ -157,6 +244,15 @@ def short(count: float) -> str:
     if count < 1_000:
         return f"{count:.0f}"
     return f"{count / 1_000:.3g}k" if count < 999_500 else f"{count / 1_000_000:.3g}M"
+
+
+def counts(numbers: Mapping[Any, int]) -> str:
+    """Write counts by what is counted.
+
+    >>> counts({1: 4200, 2: 3})
+    '1: 4,200, 2: 3'
+    """
+    return ", ".join(f"{name}: {number:,}" for name, number in numbers.items())
 
 
 def printable(text: str) -> str:

@@ -29,7 +29,10 @@ CHOICES = "choices"
 """A parameter with the whole numbers one of which a reply in plain text is to be; for models that can be held to it."""
 
 LIMIT, REASONING = "max_tokens", "reasoning"
-"""The limit of a reply's length, and, as a reason to lift the default one, reasoning that counts into it."""
+"""The limit of a reply's length, and why it was raised, with how many times the default it became (``reasoning:2``)."""
+
+MOST_ROOM = 4
+"""So many times the default limit a reply may have where its model spends it on reasoning: it is doubled twice."""
 
 STRUCTURE, BOUNDS, SYSTEM, CACHE = "response_format", "bounds", "system", "cache_control"
 """The first stands for all that asks for JSON, under whatever name the provider knows it; the others for the bounds of
@@ -154,8 +157,9 @@ _CLIENTS = {
 """From a class's name to what is known of it; all that derive from it are like it."""
 
 
-def _client_of(chat: BaseChatModel) -> _Client:
-    return next((facts for name, facts in _CLIENTS.items() if is_a(chat, name)), _Client())
+@cache
+def _client_of(kind: type) -> _Client:
+    return next((facts for name, facts in _CLIENTS.items() if name in _base_names(kind)), _Client())
 
 
 # Forms
@@ -163,7 +167,7 @@ def _client_of(chat: BaseChatModel) -> _Client:
 
 def forms_of(chat: BaseChatModel) -> Iterator[Form]:
     """Yield the forms that a client has, strictest first; plain text is the last of all."""
-    kind, facts = type(chat), _client_of(chat)
+    kind, facts = type(chat), _client_of(type(chat))
     own = kind.with_structured_output is not BaseChatModel.with_structured_output
     if (own or facts.by_schema) and not _is_before_schemas(chat):
         yield "schema"
@@ -181,13 +185,15 @@ def _is_before_schemas(chat: BaseChatModel) -> bool:
     return name.startswith(("gpt-3", "gpt-4-")) or name == "gpt-4"
 
 
-def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form) -> Runnable[Any, BaseMessage]:
+def asked_in_form(
+    chat: BaseChatModel, schema: Schema, form: Form, bounds: Bounds = "all"
+) -> Runnable[Any, BaseMessage]:
     """Return the runnable that asks for a reply in a form; its reply is the whole message, however it ended.
 
     LangChain's ``with_structured_output`` loses a reply that was cut off with some clients, and one in words where a
     tool was wanted with others; it is used for clients alone that are not known here.
     """
-    facts = _client_of(chat)
+    facts, schema = _client_of(type(chat)), with_bounds(schema, bounds)
     if form == "tool":
         choice = facts.tool_choice(chat, schema["title"])
         tool = with_bounds(schema, facts.tool_bounds)
@@ -214,7 +220,7 @@ def choice_options(chat: BaseChatModel, numbers: Sequence[int]) -> Options:
     """
     # OpenAI and most other providers take schemas of objects alone.
     of_server = is_a(chat, "ChatOpenAI") and speaks_chat_completions(chat) and not _is_of_openai(chat)
-    by_schema = _client_of(chat).by_schema
+    by_schema = _client_of(type(chat)).by_schema
     if by_schema is None or not (of_server or is_a(chat, "ChatOllama")):
         return {}
     return by_schema(chat, {"type": "integer", "enum": [*numbers]})
@@ -265,7 +271,7 @@ _RANGES = {
 
 def bounds_of(chat: BaseChatModel) -> Bounds:
     """Return the bounds that a provider is known to take; where nothing is known, all are tried."""
-    return "lists" if _is_of_openai(chat) else _client_of(chat).bounds
+    return "lists" if _is_of_openai(chat) else _client_of(type(chat)).bounds
 
 
 def with_bounds(schema: Schema, bounds: Bounds) -> dict[str, Any]:

@@ -141,7 +141,8 @@ async def on_loop_end(close: Callable[[], Awaitable[None]]) -> None:
 _WAITING: set[AsyncGenerator[None, None]] = set()
 
 _TO_CLOSE: WeakKeyDictionary[Any, WeakSet[Any]] = WeakKeyDictionary()
-_HELD: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+HELD: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+"""The loops whose clients are closed when they end."""
 
 
 def close_with_loop(loop: object, *clients: Any) -> None:
@@ -153,8 +154,8 @@ def close_with_loop(loop: object, *clients: Any) -> None:
 async def hold_connections() -> None:
     """Have the clients of the running event loop closed when it ends, and not after it; repeated calls do nothing."""
     loop = asyncio.get_running_loop()
-    if loop not in _HELD:
-        _HELD.add(loop)
+    if loop not in HELD:
+        HELD.add(loop)
         await on_loop_end(_close_all)
 
 

@@ -23,6 +23,7 @@ from .capabilities import (
     FORMS,
     LIMIT,
     LOGPROBS,
+    MOST_ROOM,
     REASONING,
     SEVERAL,
     STRUCTURE,
@@ -46,15 +47,17 @@ from .scripted_model import ScriptedModel
 
 
 class Serving(NamedTuple):
-    """What is known beforehand about a model that this package serves itself.
+    """What is known beforehand about how a model is served: by this package itself, or as its user says.
 
     Attributes:
         warning: what every verdict is to carry.
         at_once: how many calls it answers at a time; further ones would wait in its queue.
+        context: how many tokens prompt and reply may have together.
     """
 
     warning: str | None = None
     at_once: int | None = None
+    context: int | None = None
 
 
 MOST_RUNNABLES = 64
@@ -64,7 +67,7 @@ _WARNINGS = {
     SYSTEM: "takes no system message: it was put at the head of the user's",
     CACHE: "takes no marks for a prompt cache: they were left out",
     LIMIT: "takes no default limit of its replies: they had none (set max_tokens)",
-    REASONING: "reasons before it answers: its replies had no limit (set max_tokens)",
+    REASONING: "reasons before it answers: its replies had {room} times the default limit (set max_tokens)",
     BOUNDS: "takes no bounds in a schema: they were left out",
     CHOICES: "takes no list of ratings to choose from: ratings were asked for in words",
     SEVERAL: "gives no several replies to one request: each had a request of its own",
@@ -83,9 +86,14 @@ class LoadedModel:
         identity: what identifies it in records of replies; it stays the same when a parameter is dropped.
         chat: the chat model that is asked, before any fallbacks.
         plays_roles: whether its replies depend on the agent that asks, not on the messages alone.
-        form: in which replies are asked for that are to be JSON.
+        form: in which replies are asked for that are to be JSON; ``text`` where it gives none.
         bounds: which bounds of a schema's fields are sent.
         serving: what is known of it beforehand.
+        cache_marks: how a repeated beginning of a prompt is marked; None where it is not, or where a fallback has no
+            marks.
+        folds_system: whether the system message is put at the head of the user's, since the provider takes none.
+        keeps_limit: whether calls are sent with the default limit of a reply's length, where they have it.
+        room: how many times the default limit its replies may have, since it did not come to its answer with less.
         misformed: how often in a row the provider failed to bring the model's words into the form that was asked for.
 
     A chat model that is ``shared`` may be in use on other event loops as well.
@@ -99,6 +107,7 @@ class LoadedModel:
         shared: bool = False,
         serving: Serving | None = None,
     ) -> None:
+        self._dropped: set[str] = set()
         self._take(chain)
         remember_secrets(self._chats)
         self.label = label
@@ -115,7 +124,9 @@ class LoadedModel:
         self._warnings: dict[str, str] = {}
         if self.serving.warning:
             self.warn(self.serving.warning)
-        self._dropped: set[str] = set()
+        self.keeps_limit = True
+        self.room = 1
+        self.folds_system = False
         self._runnables: dict[tuple[object, ...], Runnable[Any, BaseMessage]] = {}
         self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
         self._shared = shared
@@ -126,7 +137,8 @@ class LoadedModel:
         self._chats = [*chats_in(chain)]
         self.chat = self._chats[0]
         ways = {capabilities.marks_of(chat) for chat in self._chats}
-        self._marks = ways.pop() if len(ways) == 1 else None
+        marked = len(ways) == 1 and CACHE not in self._dropped
+        self.cache_marks: Marks | None = ways.pop() if marked else None
 
     def runnable(
         self,
@@ -162,7 +174,6 @@ class LoadedModel:
         numbers = bound.pop(CHOICES, ())
         chooses = bool(numbers) and self.gives(CHOICES)
         several = len(self._chats) > 1
-        wanted = schema if schema is None else capabilities.with_bounds(schema, self.bounds)
 
         def ready(chat: BaseChatModel) -> Chain:
             chat = self._adjusted(chat, own)
@@ -172,13 +183,14 @@ class LoadedModel:
             if not self.plays_roles:
                 chat = handled(for_running_loop(chat, made_for_it=not self._shared))
             asked: Chain = chat
-            if wanted is not None:
-                asked = capabilities.asked_in_form(chat, wanted, self.form)
+            if schema is not None:
+                asked = capabilities.asked_in_form(chat, schema, self.form, self.bounds)
             elif chooses:
                 asked = chat.bind(**capabilities.choice_options(chat, numbers))
             return naming_writer(asked, label_of(chat)) if several else asked
 
-        asked = with_each(self._chain, ready)
+        chain = self._chain
+        asked = ready(chain) if isinstance(chain, BaseChatModel) else with_each(chain, ready)
         # LangChain streams where a callback listens for tokens, and a streamed request gives one reply alone.
         return asked.bind(**bound, stream=False) if bound else asked
 
@@ -235,16 +247,6 @@ class LoadedModel:
         return name if isinstance(name, str) and name else None
 
     @property
-    def cache_marks(self) -> Marks | None:
-        """How a repeated beginning of a prompt is marked; None where it is not, or where a fallback has no marks."""
-        return None if CACHE in self._dropped else self._marks
-
-    @property
-    def folds_system(self) -> bool:
-        """Whether the system message is put at the head of the user's, since the provider takes none."""
-        return SYSTEM in self._dropped
-
-    @property
     def seed(self) -> int | None:
         """The seed that every call has, or None; samples that are to differ each add their number to it."""
         return getattr(self.chat, "seed", None)
@@ -260,14 +262,6 @@ class LoadedModel:
         """Return the parameter with the default limit of a reply of this form; empty where there is none."""
         # Also where it was lifted on the way: a call stays the same call however its run has come to it.
         return {LIMIT: capabilities.reply_limit(form)} if self.is_limited_by_default else {}
-
-    def limits(self, parameters: Mapping[str, Any]) -> bool:
-        """Tell whether a call with these parameters is sent with the default limit."""
-        return LIMIT in parameters and LIMIT not in self._dropped
-
-    def takes_structure(self) -> bool:
-        """Tell whether replies can be asked for as JSON."""
-        return self.form != "text"
 
     # What it turned out not to take
 
@@ -295,13 +289,14 @@ class LoadedModel:
             bounds = next(known for known in BOUNDS_KEPT if known == eased)
             self.bounds = max(bounds, self.bounds, key=BOUNDS_KEPT.index)
             self._warn_of(BOUNDS)
-        elif parameter == REASONING:
-            self._dropped.add(LIMIT)
-            self._warn_of(REASONING)
+        elif kind == REASONING:
+            # Journals of earlier versions do not say how much room there was.
+            self.room = max(self.room, int(eased or MOST_ROOM))
+            self._warn_of(REASONING, _WARNINGS[REASONING].format(room=self.room))
         elif parameter not in self._dropped:
             if not self._has(parameter, parameter in sent):
                 return False
-            self._dropped.add(parameter)
+            self._leave_out(parameter)
             if parameter in _WARNINGS and (parameter != LIMIT or parameter in sent):
                 self._warn_of(parameter)
             # G-Eval's scorer warns of missing log-probabilities itself, with what it did instead.
@@ -309,6 +304,13 @@ class LoadedModel:
                 self._take(with_each(self._chain, lambda chat: _with(chat, {parameter: None})))
                 self._warn_of(parameter, f"takes no {parameter}: it was left out")
         return True
+
+    def _leave_out(self, parameter: str) -> None:
+        self._dropped.add(parameter)
+        self.keeps_limit = LIMIT not in self._dropped
+        self.folds_system = SYSTEM in self._dropped
+        if CACHE in self._dropped:
+            self.cache_marks = None
 
     def _has(self, parameter: str, with_call: bool) -> bool:
         """Tell whether a parameter was sent: with this call, or with every one."""

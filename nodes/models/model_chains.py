@@ -201,7 +201,7 @@ def identity_of_name(spec: ModelSpec) -> Identity:
     >>> identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false&price_in=0&price_out=0"))
     {'name': 'ollama:llama3.2', 'num_ctx': 4096, 'reasoning': False}
     """
-    known = spec.model_dump(mode="json", exclude_none=True, exclude={"key_env", "price_in", "price_out"})
+    known = spec.model_dump(mode="json", exclude_none=True, exclude=_NO_IDENTITY)
     return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
 
 
@@ -235,6 +235,7 @@ def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
     return {"name": label, "class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
 
 
+_NO_IDENTITY = {"key_env", "price_in", "price_out", "context_window"}
 _LEFT_OUT = re.compile(
     r"key|secret|password|credential|auth|(?:^|_)token$|access_token"  # secrets; ``max_tokens`` does not match
     r"|url|uri|endpoint|api_base|host|proxy|header|query|project|location|organi[sz]ation|client|http|socket"

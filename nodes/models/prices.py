@@ -89,6 +89,15 @@ def _listed(label: str, **tokens: int) -> PriceCalculation:
     return calc_price(Usage(**tokens), model_ref=name, provider_id=_PROVIDERS.get(provider, provider))
 
 
+def listed_window(label: str) -> int | None:
+    """Return how many tokens a model takes by the price list, prompt and reply together; None where it does not say.
+
+    >>> listed_window("openai:gpt-4o-mini"), listed_window("somebody:their-own-model")
+    (128000, None)
+    """
+    return _listed(label).model.context_window if ":" in label and _is_listed(label) else None
+
+
 @lru_cache(maxsize=512)
 def _is_listed(label: str) -> bool:
     # A name of ours that has no colon would be looked for with all providers.

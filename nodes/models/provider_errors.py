@@ -90,6 +90,7 @@ class ProviderFault:
         misformed: whether the provider failed to bring the model's words into the form that was asked for.
         spent: whether the account's quota or credit is used up, so that waiting does not help.
         may_be_billed: whether the request was sent, and the connection lost or given up before the reply had come.
+        obstacle: what keeps every call from an answer until a person does something, and what to do; else empty.
     """
 
     status: int | None
@@ -101,6 +102,7 @@ class ProviderFault:
     spent: bool = False
     misformed: bool = False
     may_be_billed: bool = False
+    obstacle: str = ""
 
     @classmethod
     def of(cls, error: BaseException) -> ProviderFault:
@@ -126,6 +128,7 @@ class ProviderFault:
             spent=spent,
             misformed=misformed,
             may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
+            obstacle=_obstacle(causes) if status is None else _REFUSED_KEY if status == 401 else "",
         )
 
     @property
@@ -153,7 +156,7 @@ class ProviderFault:
 
     def summary(self) -> str:
         """Return the error in one line, with the remedy where there is one."""
-        advice = _SPENT_ADVICE if self.spent else _ADVICE.get(self.status or 0, "")
+        advice = _SPENT_ADVICE if self.spent else _ADVICE.get(self.status or 0, self.obstacle)
         if self.is_too_long:
             advice = _TOO_LONG_ADVICE
         line = " ".join(self.message.split())
@@ -183,10 +186,30 @@ def _causes(error: BaseException, printed: bool = False) -> Iterator[BaseExcepti
         cause = cause.__cause__ or context
 
 
+_REFUSED_KEY = "the key was refused: check it"
+_OBSTACLES = {
+    "the server's certificate was refused: correct base_url, or have this machine trust the certificate": re.compile(
+        r"CERTIFICATE_VERIFY_FAILED|CertVerification|CertificateError"
+    ),
+    "there is no such host: correct base_url, or look at the network": re.compile(
+        r"gaierror|DNSError|Name or service not known|nodename nor servname|name resolution|getaddrinfo"
+    ),
+    "nothing answers at the address (connection refused): start the server, or correct base_url": re.compile(
+        r"ConnectionRefused|Connection refused|Connect call failed|All connection attempts failed"
+    ),
+}
+"""What to say of a connection that cannot be made, by the class names and words of its errors; the first counts."""
+
+
+def _obstacle(causes: list[BaseException]) -> str:
+    shown = " ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
+    return next((words for words, sign in _OBSTACLES.items() if sign.search(shown)), "")
+
+
 _MOST_READ = 20_000
 _ADVICE = {
     **dict.fromkeys((301, 302, 303, 307, 308), "a redirect is not followed: set base_url to where it leads"),
-    401: "the key was refused: check it",
+    401: _REFUSED_KEY,
     402: "the account has no credit: look at your plan and billing",
     403: "the key has no access to this model",
     404: "no such model, or a wrong base URL",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import ensure_config
 from pydantic import SecretStr
 
 from ...state.errors import UsageError
@@ -24,7 +23,7 @@ from . import chat_classes, local_model, prices
 from .chat_classes import class_parameters, further_parameters
 from .connections import REDIRECT_HOOKS, close_with_loop, http_clients, stop_redirects
 from .loaded_model import LoadedModel, Serving
-from .model_chains import Chain, chats_in, check_chain, choices, identity_of_name, label_of, resolved
+from .model_chains import Chain, chats_in, identity_of_name, label_of
 from .provider_errors import shown_cause
 
 if TYPE_CHECKING:
@@ -61,7 +60,8 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
             made = _checked(spec)()
             close_with_loop(loop, *made.clients)
             identity = {**identity_of_name(made.spec or spec), **made.identity}
-            models[key] = LoadedModel(spec.name, made.chat, identity, serving=made.serving)
+            serving = made.serving or Serving(context=spec.context_window)
+            models[key] = LoadedModel(spec.name, made.chat, identity, serving=serving)
         return models[key]
 
 
@@ -73,36 +73,6 @@ def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
 def wrap(model: Chain) -> LoadedModel:
     """Make a loaded model of a model object of the caller's own, to be called on any event loop."""
     return LoadedModel(label_of(next(chats_in(model))), model, shared=True)
-
-
-class OwnModel:
-    """Hold a model object of the caller's own: a chat model, or a runnable made of chat models."""
-
-    def __init__(self, model: object) -> None:
-        """Take the object.
-
-        Raises:
-            UsageError: it is no model.
-        """
-        self.model = check_chain(model)
-        self._loaded: dict[str, LoadedModel] = {}
-
-    @property
-    def is_configurable(self) -> bool:
-        """Whether a config chooses among models, or parameters of one."""
-        return bool(choices(self.model, {}))
-
-    def loaded(self) -> LoadedModel:
-        """Return the model as the running config chooses it; the same choice is the same loaded model.
-
-        Raises:
-            UsageError: the config chooses no model that can be made.
-        """
-        config = ensure_config()
-        key = choices(self.model, config)
-        if key not in self._loaded:
-            self._loaded[key] = wrap(resolved(self.model, config))
-        return self._loaded[key]
 
 
 def check(spec: ModelSpec) -> None:
@@ -254,7 +224,7 @@ def _local(own: local_model.LocalParameters, others: ModelSpec) -> _Made:
     """Start the server of this process, if that has not been done, and make a client of it."""
     server = local_model.server(own)
     address = {"base_url": server.url, "api_key": SecretStr(server.key)}
-    serving = Serving(None if own.model_path else local_model.DISCLOSURE, own.slots)
+    serving = Serving(None if own.model_path else local_model.DISCLOSURE, own.slots, own.context)
     made = _openai(others, own.weights.stem, address)
     return made._replace(spec=others, identity={"weights": own.weights_identity}, serving=serving)
 

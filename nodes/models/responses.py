@@ -27,7 +27,11 @@ from .provider_errors import ResponseError
 
 
 def read_response(
-    messages: Sequence[BaseMessage], label: str, seconds: float, tool: str | None = None
+    messages: Sequence[BaseMessage],
+    label: str,
+    seconds: float,
+    tool: str | None = None,
+    asked_name: str | None = None,
 ) -> Reply:
     """Read the messages of one request; the first is returned with the usage, the others are attached to it.
 
@@ -36,6 +40,7 @@ def read_response(
         label: the name of the model that was asked; a fallback may have written the reply.
         seconds: how long the request took.
         tool: the tool that was offered to answer with; calls of any other one are no reply.
+        asked_name: the model's name as it was sent; None where it says nothing about the model.
 
     Raises:
         ResponseError: it holds no reply, by the provider's own word.
@@ -51,7 +56,9 @@ def read_response(
         raise UnreadResponseError(problem, messages, seconds, tool) from error
     if others:
         first = replace(first, others=tuple(reply.without_usage() for reply in others))
-    return first if writer == label else replace(first, model=writer)
+    known = {} if writer == label else {"model": writer}
+    known |= _answered_by(messages[0].response_metadata, asked_name)
+    return replace(first, **known) if known else first
 
 
 def is_empty(message: BaseMessage) -> bool:
@@ -176,7 +183,7 @@ def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
     from_cache = next((details[name] for name in details if name.endswith("cache_read")), None)
     cached = 0 if from_cache is None else token_count(from_cache)
     # Claude's clients tell apart how long a prompt is kept, and leave the plain count at zero then.
-    kept = sum(token_count(details.get(name)) or 0 for name in _WRITTEN_TO_CACHE)
+    kept = sum(token_count(details[name]) or 0 for name in _WRITTEN_TO_CACHE if name in details)
     sent, written = token_count(counts.get("input_tokens")), token_count(counts.get("output_tokens"))
     # No prompt is empty: clients make a zero of what the provider left out. The same goes for words that took no token.
     possible = sent and cached is not None and cached + kept <= sent
@@ -190,6 +197,7 @@ def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
         reasoning_tokens=token_count((counts.get("output_token_details") or {}).get("reasoning")) or 0,
         cost_usd=prices.cost_usd(label, *tokens, kept) if known or label in prices.FREE else None,
         seconds=seconds,
+        uncounted=int(not sent or written is None),
     )
 
 
@@ -364,7 +372,7 @@ def _stops_midway(text: str) -> bool:
 # Who answered
 
 
-def answered_by(metadata: Mapping[str, Any], asked: str | None) -> dict[str, Any]:
+def _answered_by(metadata: Mapping[str, Any], asked: str | None) -> dict[str, Any]:
     """Return what a response says about who answered, by field of the reply; ``asked``: the model's name as sent."""
     # As LangChain's clients keep it.
     served = metadata.get("model_name") or metadata.get("model") or metadata.get("model_id")

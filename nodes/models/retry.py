@@ -1,19 +1,11 @@
-"""Retry failed calls: decide which are worth another attempt, how long to wait before it, and note who waits."""
+"""Say how long calls are waited for and how often they are made again, and note what a run waits for."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from ...state.errors import ModelCallError, TransientCallError
-from .call import Call, Reply, Send
-
-log = logging.getLogger("jurygraph.calls")
 
 
 @dataclass(frozen=True)
@@ -47,78 +39,6 @@ class RetryPolicy:
 
 
 DEFAULT_RETRY_POLICY = RetryPolicy()
-
-
-async def call_with_retry(
-    call: Call, send: Send, retry_policy: RetryPolicy | None = None, waits: Waits | None = None
-) -> Reply:
-    """Send a call until it succeeds, fails for good, or has had all its attempts or waited for as long as it may.
-
-    Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured as far as ``max_wait`` allows.
-
-    Args:
-        call: what is sent.
-        send: makes one attempt; ``with_timeout`` limits how long it may take.
-        retry_policy: how many attempts, and how long to wait between them.
-        waits: gets a note of each wait.
-
-    Raises:
-        ModelCallError: the error of the last attempt.
-    """
-    policy = retry_policy or DEFAULT_RETRY_POLICY
-    attempts, late, waited = 0, 0, 0.0
-    while True:
-        attempts += 1
-        try:
-            return await send(call)
-        except ModelCallError as error:
-            if not error.retryable:
-                raise
-            late += isinstance(error, NoReplyInTimeError)
-            if attempts >= policy.attempts or late >= policy.timeouts or waited >= policy.max_wait:
-                spent = f" and {waited:,.0f} s of waiting" if waited >= 1 else ""
-                raise TransientCallError(
-                    f"{error} (given up after {attempts} attempts{spent})",
-                    rate_limited=error.rate_limited,
-                    may_be_billed=error.may_be_billed,
-                ) from error
-            pause = min(_pause(policy, attempts, error.retry_after), policy.max_wait - waited)
-            noted = {"model": call.model.label, "attempt": attempts, "wait_seconds": round(pause, 3)}
-            log.info("another attempt", extra={**noted, "reason": str(error)})
-        with (waits or Waits()).noted(call.model.label, "next attempt", pause):
-            await asyncio.sleep(pause)
-        waited += pause
-
-
-def _pause(policy: RetryPolicy, attempts: int, retry_after: float | None) -> float:
-    """Return how many seconds to wait when so many attempts have failed, of which the last named a time or none."""
-    # The exponent is bounded, since a policy may have thousands of attempts.
-    backoff = random.uniform(0.0, min(policy.first_wait * 2.0 ** min(attempts - 1, 60), policy.longest_wait))
-    if retry_after is None:
-        return backoff
-    # Some jitter on top of the time that the provider named, or all waiting calls would come back at once.
-    return max(0.0, min(retry_after, policy.longest_retry_after)) + 0.1 * backoff
-
-
-class NoReplyInTimeError(TransientCallError):
-    """Raised where an attempt took longer than it may; its reply may come to be billed all the same."""
-
-
-def with_timeout(send: Send, seconds: float) -> Send:
-    """Limit an attempt to so many seconds; when they are over it fails like a lost connection, which is retried."""
-
-    async def in_time(call: Call) -> Reply:
-        try:
-            async with asyncio.timeout(seconds):
-                return await send(call)
-        except TimeoutError as error:
-            problem = (
-                f"{call.model.label}: no reply within {seconds:g} seconds (if the model is slow, raise --timeout; "
-                "if it does not come to an end, lower max_tokens; the provider may bill what it wrote)"
-            )
-            raise NoReplyInTimeError(problem, may_be_billed=True) from error
-
-    return in_time
 
 
 # What a run waits for, and until when, so that a display can tell the person in front of it.
@@ -164,6 +84,7 @@ class Waits:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._waits: set[Wait] = set()
+        self._told: set[tuple[str, str]] = set()
 
     def add(self, subject: str, why: str, seconds: float | None) -> Wait:
         """Note a wait of so many seconds at most; ``None`` where nobody can know."""
@@ -171,6 +92,12 @@ class Waits:
         wait = Wait(subject, why, now, None if seconds is None else now + seconds)
         self._waits.add(wait)
         return wait
+
+    def is_news(self, subject: str, why: str) -> bool:
+        """Tell whether this was not said before, so that a person is told once of what thousands of calls meet."""
+        known = (subject, why) in self._told
+        self._told.add((subject, why))
+        return not known
 
     def remove(self, wait: Wait) -> None:
         """Forget a wait that is over."""

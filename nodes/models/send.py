@@ -1,9 +1,12 @@
-"""Send a call to its model: through the middleware of a run, if one is set, then to the provider."""
+"""Send a call to its model: through the middleware of a run, if one is set, then to the provider, until it succeeds."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,14 +19,16 @@ from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ...state.errors import ModelCallError, StoppedError, TransientCallError
+from ...state.errors import ContextOverflowError, ModelCallError, StoppedError, TransientCallError
 from ...state.usage import NO_USAGE
+from ..replies.reasoning import without_reasoning
 from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
 from .capabilities import (
     BOUNDS,
     CHOICES,
     LIMIT,
     LOGPROBS,
+    MOST_ROOM,
     REASONING,
     SEVERAL,
     STRUCTURE,
@@ -34,10 +39,17 @@ from .capabilities import (
     is_a,
     with_marks,
 )
-from .connections import hold_connections, request_handler
+from .connections import HELD, hold_connections, request_handler
 from .provider_errors import ProviderFault, ResponseError, shown_cause
-from .responses import answered_by, is_empty, read_response
-from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
+from .responses import is_empty, read_response
+from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Waits
+
+log = logging.getLogger("jurygraph.calls")
+notices = logging.getLogger("jurygraph.notices")
+"""What a person is to be told at once, on the terminal too."""
+
+_WAITS = Waits()
+"""The waits of calls outside of runs, which nobody displays."""
 
 
 class CallMiddleware:
@@ -76,6 +88,82 @@ def invalidate(calls: Sequence[Call]) -> None:
     (call_middleware.get() or _NO_RUN).invalidate(calls)
 
 
+async def call_with_retry(
+    call: Call, send: Send, retry_policy: RetryPolicy | None = None, waits: Waits | None = None
+) -> Reply:
+    """Send a call until it succeeds, fails for good, or has had all its attempts or waited for as long as it may.
+
+    Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured as far as ``max_wait`` allows.
+
+    Args:
+        call: what is sent.
+        send: makes one attempt; ``with_timeout`` limits how long it may take.
+        retry_policy: how many attempts, and how long to wait between them.
+        waits: gets a note of each wait.
+
+    Raises:
+        ModelCallError: the error of the last attempt.
+    """
+    policy = retry_policy or DEFAULT_RETRY_POLICY
+    attempts, late, waited = 0, 0, 0.0
+    while True:
+        attempts += 1
+        try:
+            return await send(call)
+        except ModelCallError as error:
+            obstacle = ProviderFault.of(error).obstacle
+            if obstacle and (waits or _WAITS).is_news(call.model.label, obstacle):
+                told = {"model": call.model.label, "advice": obstacle, "reason": str(error)}
+                notices.warning("calls cannot succeed", extra=told)
+            if not error.retryable:
+                raise
+            late += isinstance(error, NoReplyInTimeError)
+            if attempts >= policy.attempts or late >= policy.timeouts or waited >= policy.max_wait:
+                spent = f" and {waited:,.0f} s of waiting" if waited >= 1 else ""
+                raise TransientCallError(
+                    f"{error} (given up after {attempts} attempts{spent})",
+                    rate_limited=error.rate_limited,
+                    may_be_billed=error.may_be_billed,
+                ) from error
+            pause = min(_pause(policy, attempts, error.retry_after), policy.max_wait - waited)
+            noted = {"model": call.model.label, "attempt": attempts, "wait_seconds": round(pause, 3)}
+            log.info("another attempt", extra={**noted, "reason": str(error)})
+        with (waits or _WAITS).noted(call.model.label, "next attempt", pause):
+            await asyncio.sleep(pause)
+        waited += pause
+
+
+def _pause(policy: RetryPolicy, attempts: int, retry_after: float | None) -> float:
+    """Return how many seconds to wait when so many attempts have failed, of which the last named a time or none."""
+    # The exponent is bounded, since a policy may have thousands of attempts.
+    backoff = random.uniform(0.0, min(policy.first_wait * 2.0 ** min(attempts - 1, 60), policy.longest_wait))
+    if retry_after is None:
+        return backoff
+    # Some jitter on top of the time that the provider named, or all waiting calls would come back at once.
+    return max(0.0, min(retry_after, policy.longest_retry_after)) + 0.1 * backoff
+
+
+class NoReplyInTimeError(TransientCallError):
+    """Raised where an attempt took longer than it may; its reply may come to be billed all the same."""
+
+
+def with_timeout(send: Send, seconds: float) -> Send:
+    """Limit an attempt to so many seconds; when they are over it fails like a lost connection, which is retried."""
+
+    async def in_time(call: Call) -> Reply:
+        try:
+            async with asyncio.timeout(seconds):
+                return await send(call)
+        except TimeoutError as error:
+            problem = (
+                f"{call.model.label}: no reply within {seconds:g} seconds (if the model is slow, raise --timeout; "
+                "if it does not come to an end, lower max_tokens; the provider may bill what it wrote)"
+            )
+            raise NoReplyInTimeError(problem, may_be_billed=True) from error
+
+    return in_time
+
+
 async def attempt(call: Call) -> Reply:
     """Call the model once, without retries; a parameter that it refuses is left out at once.
 
@@ -84,29 +172,97 @@ async def attempt(call: Call) -> Reply:
         ModelCallError: the call failed; the error says whether trying again makes sense, and when.
         UnreadResponseError: the response could not be read.
     """
-    await hold_connections()
-    model, dropped, before = call.model, list[str](), NO_USAGE
+    if asyncio.get_running_loop() not in HELD:
+        await hold_connections()
+    model, dropped, before, room = call.model, list[str](), NO_USAGE, 1
     while True:
         choices = CHOICES in call.parameters and model.gives(CHOICES)
-        sent, limited = _Sent(model.form, model.bounds, choices), model.limits(call.parameters)
-        reply = await _reply_or_error(call, sent.form)
+        sent = _Sent(model.form, model.bounds, choices)
+        limit, room = call.parameters.get(LIMIT, 0) * model.keeps_limit, max(room, model.room)
+        roomy = (
+            replace(call, parameters={**call.parameters, LIMIT: limit * room}) if limit and room > 1 else call
+        )
+        reply = await _reply_or_error(roomy, sent.form)
         if isinstance(reply, Exception):
-            if limited and ProviderFault.of(reply).counts_reply_into_context:
-                # The prompt and the longest reply together are too much; the next prompt may be shorter.
-                call = replace(call, parameters={k: v for k, v in call.parameters.items() if k != LIMIT})
-            else:
-                dropped.append(_parameter_to_drop(call, reply, sent, dropped))
+            dropped.append(_parameter_to_drop(call, reply, sent, dropped))
             continue
         model.misformed = 0
-        if limited and reply.reasoned:
-            model.drop(REASONING)
-            dropped.append(REASONING)
-            if reply.cut_off:
+        if limit and reply.cut_off and (reply.reasoned or not without_reasoning(reply.text).strip()):
+            if room < MOST_ROOM:
+                room *= 2
+                log.info("more room for a reply", extra={"model": model.label, LIMIT: limit * room})
                 before += reply.usage
                 continue
+            problem = f"{reply.problem} It had {limit * room:,} tokens, the most that are tried."
+            reply = replace(reply, problem=problem)
+        # Learned where it has helped: a model that never comes to its end gets no more room in other calls.
+        elif limit and room > model.room:
+            dropped.append(f"{REASONING}:{room}")
+            model.drop(dropped[-1])
         if dropped or before.calls:
             return replace(reply, dropped=tuple(dropped), usage=before + reply.usage)
         return reply
+
+
+class SampledReply(NamedTuple):
+    """Pair a reply with the call that it answers."""
+
+    call: Call
+    reply: Reply
+
+
+async def draw_samples(call: Call, size: int) -> list[SampledReply]:
+    """Get ``size`` replies to one call, each with a sample number of its own, which is part of a call's identity.
+
+    Raises:
+        ModelCallError: as ``send``, the first in order, and only when all calls have ended.
+    """
+    sampled = await _sample_in_one_request(call, size) if size > 1 and call.model.gives(SEVERAL) else []
+    return [*sampled, *await _sample_in_parallel(call, range(len(sampled) + 1, size + 1))]
+
+
+async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
+    """Ask for all replies with the parameter ``n``, so that the prompt is paid once.
+
+    There may be fewer than asked for, or none where the provider refuses the parameter.
+    """
+    request = _with_sample_number(replace(call, parameters={**call.parameters, SEVERAL: size}), 1)
+    try:
+        first = await send(request)
+    except UnsupportedParameterError:
+        return []
+    if not first.others:
+        # Some servers ignore the parameter without a word.
+        call.model.drop(SEVERAL, request.parameters)
+    elif len(first.others) + 1 < size:
+        call.model.warn(
+            f"{call.model.label} gave fewer replies to one request than asked for; the rest was asked for"
+        )
+    return [SampledReply(request, reply) for reply in [first, *first.others][:size]]
+
+
+async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[SampledReply]:
+    calls = [_with_sample_number(_with_own_seed(call, number), number) for number in numbers]
+    # An exception is raised below, when all calls have ended: otherwise it would leave calls that are being paid for.
+    replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
+    for reply in replies:
+        if isinstance(reply, BaseException):
+            raise reply
+    return [
+        SampledReply(sent, reply)
+        for sent, reply in zip(calls, replies, strict=True)
+        if isinstance(reply, Reply)
+    ]
+
+
+def _with_sample_number(call: Call, number: int) -> Call:
+    return replace(call, metadata={**call.metadata, "sample": number})
+
+
+def _with_own_seed(call: Call, number: int) -> Call:
+    # With the same seed in every call, all samples would be the same reply.
+    seed = call.model.seed
+    return call if seed is None else replace(call, parameters={**call.parameters, "seed": seed + number - 1})
 
 
 MISFORMED_IN_A_ROW = 3
@@ -129,6 +285,10 @@ def _parameter_to_drop(call: Call, error: Exception, sent: _Sent, dropped: list[
     """
     fault, model = ProviderFault.of(error), call.model
     parameter = fault.rejected_parameter(call.parameters)
+    if LIMIT in call.parameters and fault.counts_reply_into_context:
+        # The prompt and the longest reply together are too much. The server's own limit holds from now on, since the
+        # next prompts are hardly shorter, and each refusal is a request.
+        parameter = LIMIT
     if fault.misformed:
         model.misformed += 1
         parameter = STRUCTURE if model.misformed >= MISFORMED_IN_A_ROW else None
@@ -150,7 +310,7 @@ def _parameter_to_drop(call: Call, error: Exception, sent: _Sent, dropped: list[
         if not fault.retryable:
             model.take_back(dropped)
         kind = TransientCallError if fault.retryable else ModelCallError
-        raise kind(
+        raise (ContextOverflowError if fault.is_too_long and not fault.retryable else kind)(
             problem,
             rate_limited=fault.rate_limited,
             retry_after=fault.retry_after,
@@ -169,9 +329,8 @@ async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:
     try:
         messages = await _messages(call, form)
         tool = None if call.schema is None or form == "text" else call.schema["title"]
-        reply = read_response(messages, call.model.label, time.perf_counter() - started, tool)
-        more = answered_by(messages[0].response_metadata, call.model.asked_name)
-        return replace(reply, **more) if more else reply
+        seconds = time.perf_counter() - started
+        return read_response(messages, call.model.label, seconds, tool, call.model.asked_name)
     # The first is of a batch's handler of requests, which ends the run: neither is a fault of the provider's.
     except (StoppedError, UnreadResponseError):
         raise
@@ -187,7 +346,7 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
     )
     messages = adapted(call.messages, call.schema, form, folded=model.folds_system)
     # The requests of a batch are answered in any order, and the next wave comes when a cache has been given up.
-    if call.repeated and request_handler() is None and (marks := model.cache_marks):
+    if call.repeated and (marks := model.cache_marks) and request_handler() is None:
         prompt = next(message.text for message in call.messages if isinstance(message, HumanMessage))
         messages = with_marks(messages, prompt, call.repeated, marks)
     # Bound parameters are passed as keywords below; a chain, as ``with_structured_output`` makes it, has none.

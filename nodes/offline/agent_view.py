@@ -243,7 +243,7 @@ def level_in_words(qualities: Qualities) -> str:
     if len(qualities) == 2:
         gap = round(qualities[0] - qualities[1], 6)
         ahead = "answer 1 is ahead of answer 2" if gap > 0 else "answer 2 is ahead of answer 1"
-        return ahead if gap else "both answers are level"
+        return ahead if gap else "both answers are equally good"
     places = ["near the bottom", "in the lower part", "in the middle", "in the upper part", "near the top"]
     return f"this is {places[min(4, int(qualities[0] * 5))]} of the scale"
 

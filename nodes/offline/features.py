@@ -95,7 +95,7 @@ def repetition(case: Case) -> Measured:
         seen.update(sentence.stems)
     quality = 1 - (ramp(again / len(groups), 0.0, 0.3) + ramp(stale / len(case.text.sentences), 0.0, 0.6)) / 2
     if quality == 1:
-        return quality, f"{case.name} says nothing twice"
+        return quality, f"{case.name} repeats nothing"
     clause = f"{case.name} repeats {again} of its {len(groups)} groups of three words"
     return quality, f"{clause} and has {many(stale, 'sentence')} with little that is new"
 
@@ -155,7 +155,7 @@ def grammar(case: Case) -> Measured:
     if not case.text.words:
         return None
     broken = sum(1 for _ in _BROKEN.finditer(case.text.text.lower()))
-    clause = f"words that cannot follow each other meet {many(broken, 'time')} in {case.name}"
+    clause = f"{case.name} has {many(broken, 'pair')} of words that cannot follow each other"
     return 1 - ramp(broken / len(case.text.words), 0.0, 0.06), clause
 
 
@@ -239,7 +239,7 @@ def use_of_fact(case: Case) -> Measured:
 
 # No name may be part of another one: agents refer to a feature by its name.
 FEATURES: dict[str, Callable[[Case], Measured]] = {
-    "support by the source": support,
+    "support from the source": support,
     "names and numbers": names_and_numbers,
     "coverage of the source": coverage,
     "new content": novelty,
@@ -259,21 +259,21 @@ FEATURES: dict[str, Callable[[Case], Measured]] = {
 # meanwhile. A star marks what a first impression is made of; a critic looks at everything.
 _TABLE = {
     "coherence": "order of the source 3*, flow between sentences 2*, reply to what was asked 3*, repeated wording 2,"
-    " support by the source 2, length of the text 1",
-    "consistency": "support by the source 3*, names and numbers 2, order of the source 1, repeated wording 1",
-    "fluency": "casing and punctuation 3*, grammar of the sentences 3*, repeated wording 2*, support by the source 1",
+    " support from the source 2, length of the text 1",
+    "consistency": "support from the source 3*, names and numbers 2, order of the source 1, repeated wording 1",
+    "fluency": "casing and punctuation 3*, grammar of the sentences 3*, repeated wording 2*, support from the source 1",
     "relevance": "coverage of the source 3*, length of the text 2*, reply to what was asked 2, repeated wording 2,"
-    " support by the source 1, level of detail 1",
+    " support from the source 1, level of detail 1",
     "naturalness": "grammar of the sentences 3*, repeated wording 2*, length of the text 1*, casing and punctuation 1,"
     " reply to what was asked 1",
     "engagingness": "level of detail 3*, new content 2*, use of the fact 3, reply to what was asked 2,"
     " length of the text 2, repeated wording 1",
-    "groundedness": "use of the fact 3*, support by the source 1, names and numbers 1",
-    "understandability": "grammar of the sentences 3*, reply to what was asked 2*, support by the source 2,"
+    "groundedness": "use of the fact 3*, support from the source 1, names and numbers 1",
+    "understandability": "grammar of the sentences 3*, reply to what was asked 2*, support from the source 2,"
     " repeated wording 2, casing and punctuation 1",
     "answers": "level of detail 3*, length of the text 2*, reply to what was asked 3, use of the fact 3,"
     " repeated wording 2, casing and punctuation 2, grammar of the sentences 1, new content 1",
-    "": "support by the source 2*, coverage of the source 2, length of the text 2*, grammar of the sentences 2*,"
+    "": "support from the source 2*, coverage of the source 2, length of the text 2*, grammar of the sentences 2*,"
     " casing and punctuation 1, repeated wording 2, flow between sentences 1, reply to what was asked 1,"
     " level of detail 1, use of the fact 1",
 }

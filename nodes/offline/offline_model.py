@@ -38,7 +38,7 @@ class OfflineJudge(BaseChatModel):
     >>> prompt = [("user", fence("source", "Ann met Bob in Paris.")), ("user", fence("candidate", "Ann met Bob."))]
     >>> about = {"role": "scorer", "kind": "score", "aspect": "consistency", "low": 1, "high": 5, "form": "score"}
     >>> print(OfflineJudge().invoke(prompt, config={"metadata": about}).text)
-    Support by the source: 3 of the 3 content words of the candidate and 2 of its 2 word pairs can be found in the \
+    Support from the source: 3 of the 3 content words of the candidate and 2 of its 2 word pairs can be found in the \
 source. Taken together, this is near the top of the scale.
     Score: 5
     """

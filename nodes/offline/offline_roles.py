@@ -62,7 +62,7 @@ def scorer(view: View) -> Response:
     values = view.values(revised) if follows else before
     point = f"I have looked at the Critic's point again. {sentence(points[0])}"
     if values == before:
-        stay = f"Beside the other evidence it weighs too little, and I stay with {spoken(before)}."
+        stay = f"Next to the other evidence it weighs too little to change the score, so I stay with {spoken(before)}."
         return Response(f"{point} {stay}", before)
     return Response(
         f"{point} That is a fair point, and I move from {spoken(before)} to {spoken(values)}.", values
@@ -112,7 +112,7 @@ def referee(view: View) -> Response:
     """Score by the first impression and all that the others brought up, with the referee's own emphasis."""
     names = topics(turn for turn in view.log if turn.agent != view.agent)
     heard = [piece for piece in view.evidence if piece.name in names]
-    opening = f"I speak as {shortened(view.persona, 8)}. " if view.persona else ""
+    opening = f"Speaking as {shortened(view.persona, 8)}, I note this. " if view.persona else ""
     opening += f"I have considered what was said on {listed([p.name for p in heard])}. " if heard else ""
     seen = view.emphasised(p for p in view.evidence if p in heard or p in view.first_impression)
     # What nobody has spoken of yet comes first, so that a discussion goes on.
@@ -145,7 +145,7 @@ def planner(view: View) -> Response:
     """List the steps of an evaluation: the features of the aspect, those of a first impression first."""
     # The table lists the features of an aspect in this order.
     steps = [f"Look at the {name}." for name in weights_of(view.aspect)]
-    steps.append("Weigh all of it, and settle on a number of the scale.")
+    steps.append("Weigh all of it, and settle on a number on the scale.")
     return Response("\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1)))
 
 

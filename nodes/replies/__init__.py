@@ -1,18 +1,22 @@
 """Read the value that a model's reply states: text in, value or ``ReplyError`` out; pure, and linear in its length.
 
-Every reader works in the same steps (``reading``): whose words the reply's reasoning tags and objects are is decided
-first, ``json_fields`` reads a reply that is JSON, and where it is text, ``own_words`` removes quotations and patterns
-find all statements of a value. Each statement has a strength, by how clearly its form says that it is the verdict; the
-last of the strongest counts.
+All readers share the same steps (``statements``): whose words the reply's reasoning tags, objects and passages are is
+decided first, and a reader's grammar then finds all statements of a value in what is left. Each statement has a
+strength, by how clearly its form says that it is the verdict; the last of the strongest counts.
 
-scores, score_statements   one score; the forms in which a text states it
-pairs                      a score for each of two answers
-votes                      a preference for one of two answers
-declarations               NO ISSUE
-reading                    the steps that all of them share, and what is wrong with a reply that states nothing usable
+scores, pairs              the grammars of one score, of a score for each of two answers,
+votes, declarations        of a preference for one of them (and of a multiple-choice grade), and of NO ISSUE
+statements                 the steps, the ladder of strengths, and what is wrong with a reply that states nothing usable
+vocabulary                 what scores and answers are called, and how numbers are written
+steps                      a list of evaluation steps
+
+Whose words are they:
+
+shown                      the texts that an agent was shown
 reasoning, json_fields     which tags cut reasoning away, and which objects state a value
-shown, reprints            the texts that an agent was shown, and what a reply reprints of them
-numbers, vocabulary        how numbers are written; what scores and answers are called, how others' words are announced
+own_words                  a reply without quotations and markup
+provenance                 which statements are the agent's own, and which it reprints or reports
+wording                    how agents give a verdict of their own, and disown another's
 """
 
 from __future__ import annotations

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar
 
-from .own_words import own_words, unmarked
-from .reading import opened, repeated
-from .reprints import RepeatedError, own_findings
+from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
+from .statements import Grammar, own_statements
+from .vocabulary import one_of
 
 # The three spellings of the paper, and their plural.
 _TOKEN = r"NO[ _-]ISSUES?"
@@ -66,20 +67,17 @@ _DECLARATION = re.compile(
     rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.IGNORECASE | re.ASCII
 )
 _ALONE = re.compile(rf"(?:{_LABEL} ?[:=—-] ?)?{_TOKEN}", re.IGNORECASE | re.ASCII)
+_AGAINST = one_of(
+    "but however except although though yet still nevertheless nonetheless that_said even_so on_second_thought wait"
+)
 # Words that take a declaration back: ``NO ISSUE, except ...``.
-_TAKEN_BACK = re.compile(
-    r"\b(?:but|however|except|although|though|yet|unless|until|despite|nevertheless|nonetheless|apart from"
-    r"|aside from|other than|save for|"
-    r"if|once|provided|assuming|otherwise|still|that said|even so|whereas|not so|far from|just kidding"
-    r"|on second thought|wait)\b",
-    re.IGNORECASE,
+_SUPPOSING = one_of(
+    "unless until despite apart_from aside_from other_than save_for if once provided assuming otherwise whereas "
+    "not_so far_from just_kidding"
 )
+_TAKEN_BACK = re.compile(rf"\b(?:{_AGAINST}|{_SUPPOSING})\b", re.IGNORECASE)
 # A next sentence that turns against the declaration.
-_TURN = re.compile(
-    r"\W*(?:but|however|except|although|though|yet|still|nevertheless|nonetheless|that said|even so"
-    r"|on second thought|wait|or (?:rather|is|would))\b",
-    re.IGNORECASE,
-)
+_TURN = re.compile(rf"\W*(?:{_AGAINST}|or (?:rather|is|would))\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\]]* |\n+")
 _LINE_END = re.compile(r"\n")
 _LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")
@@ -88,22 +86,30 @@ _AROUND = "\x00 .!,;:*_~#()[]{}|=+—-•✓✔✅☑👍"
 _LONGEST_SENTENCE = 600
 
 
-class _Declaration(NamedTuple):
-    """A declaration, and where it stands."""
+@dataclass(frozen=True)
+class _Declarations(Grammar[bool]):
+    what: ClassVar[str] = "declaration"
+    reads_objects: ClassVar[bool] = False
+    reads_quoted_answers: ClassVar[bool] = False
+    lone_line_is_own: ClassVar[bool] = False
 
-    at: int
-    end: int
-    strength: int = 1
+    def prepare(self, words: str) -> str:
+        return words.replace("’", "'")
 
-    @property
-    def stated(self) -> object:
-        """What it states."""
-        return True
-
-    @property
-    def spans(self) -> tuple[tuple[int, int], ...]:
-        """The part of the text that declares."""
-        return ((self.at, self.end),)
+    def find(self, words: str) -> list[Statement[bool]]:
+        """Return the last line that declares, or else the first or last sentence that does."""
+        if not _ANYWHERE.search(words):
+            return []
+        lines = [(at, line) for at, line in _pieces(words, _LINE_END) if line.strip(_AROUND)]
+        places = [line for at, line in enumerate(lines) if _stands_alone(lines, at)][-1:]
+        if not places:
+            parts = [(at, part) for at, part in _pieces(words, _SENTENCE_END) if part.strip(_AROUND)]
+            places = [parts[at] for at in {0, len(parts) - 1} if parts and _declares(parts, at)][:1]
+        return [
+            Statement(Strength.OWN_LINE, at + match.start(), at + match.end(), True)
+            for at, piece in places
+            if (match := _ANYWHERE.search(piece))
+        ]
 
 
 def declares_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
@@ -127,13 +133,7 @@ def declares_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
     >>> declares_no_issue("It ends so:\\nNO ISSUE\\nThat is too easy.", shown=Shown(("Fine. NO ISSUE",)))
     False
     """
-    words = unmarked(own_words(opened(text, shown), answers=False, keep=bool(shown))).replace("’", "'")
-    if not _ANYWHERE.search(words):
-        return False
-    try:
-        return bool(own_findings(words, shown, _declarations, lone=False))
-    except RepeatedError as error:
-        raise repeated(text, "declaration") from error
+    return bool(own_statements(text, shown, _Declarations())[0])
 
 
 def contains_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
@@ -145,22 +145,10 @@ def contains_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
     >>> contains_no_issue("I cannot say no_issues yet.")
     True
     """
-    found = _ANYWHERE.search(text)
-    if found is None or shown.place_of("NO ISSUE") is shown.place_of("NO ISSUES") is None:
-        return found is not None
+    named = _ANYWHERE.search(text) is not None
+    if not named or shown.place_of("NO ISSUE") is shown.place_of("NO ISSUES") is None:
+        return named
     return declares_no_issue(text, shown=shown)
-
-
-def _declarations(words: str) -> list[_Declaration]:
-    """Return the last declaration in ``words``, if there is one."""
-    if not _ANYWHERE.search(words):
-        return []
-    lines = [(at, line) for at, line in _pieces(words, _LINE_END) if line.strip(_AROUND)]
-    found = [at for at in range(len(lines)) if _stands_alone(lines, at)]
-    if found:
-        return [_token_in(*lines[found[-1]])]
-    parts = [(at, part) for at, part in _pieces(words, _SENTENCE_END) if part.strip(_AROUND)]
-    return [_token_in(*parts[at]) for at in {0, len(parts) - 1} if parts and _declares(parts, at)][:1]
 
 
 def _pieces(words: str, separator: re.Pattern[str]) -> Iterator[tuple[int, str]]:
@@ -170,11 +158,6 @@ def _pieces(words: str, separator: re.Pattern[str]) -> Iterator[tuple[int, str]]
         yield start, words[start : match.start()]
         start = match.end()
     yield start, words[start:]
-
-
-def _token_in(at: int, piece: str) -> _Declaration:
-    match = _ANYWHERE.search(piece)
-    return _Declaration(at + match.start(), at + match.end()) if match else _Declaration(at, at + len(piece))
 
 
 def _stands_alone(lines: list[tuple[int, str]], at: int) -> bool:

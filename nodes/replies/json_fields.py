@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .own_words import GAP, unwrapped
+from .own_words import GAP, replaced, unwrapped
 from .shown import Shown, fold
 
 Scalar = str | int | float | bool | None
@@ -39,6 +39,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_MARKS = frozenset("{}[]:,")
 _LEAD_IN = re.compile(
     r"\A[^\n{]{0,60}\b(?:here is|here's|here are|my|the|json|final)\b[^\n{]{0,60}"
     r"\b(?:evaluation|assessment|judge?ment|verdict|score|scores|rating|ratings|json|output|result|response"
@@ -72,31 +73,33 @@ def fields(reply: str) -> list[Field] | None:
     return decoded(text)
 
 
-class ClosingFields(NamedTuple):
-    """The values of an object on lines of its own that ends a reply, and where it stands there."""
+class StatedObject(NamedTuple):
+    """A JSON object of a reply: where it stands, its values, and itself where it is strict JSON."""
 
-    at: int
+    start: int
     end: int
     entries: list[Field]
+    fields: dict[str, Any] | None
 
 
-def closing_fields(words: str) -> ClosingFields | None:
+def closing_object(words: str) -> StatedObject | None:
     """Return the object on lines of its own that ends the reply; None where there is none."""
     text = words.rstrip("\x00\n ")
     if not text.endswith("}"):
         return None
     start = max(text.rfind("\n{"), text.rfind("\x00{")) + 1
-    found = decoded(text[start:]) if start > 0 else None
-    return ClosingFields(start, len(text), found) if found else None
+    entries = decoded(text[start:]) if start > 0 else None
+    return StatedObject(start, len(text), entries, None) if entries else None
 
 
 def decoded(text: str) -> list[Field] | None:
     """Return the values of a text that is an object, strict JSON or not; None if it is none."""
-    try:
-        tree: object = json.loads(text, object_pairs_hook=_Object, strict=False)
-    except (ValueError, RecursionError):
-        return _scanned(text)
-    return list(flat(tree))
+    for convert in (str, _as_json):
+        try:
+            return list(flat(json.loads(convert(text), object_pairs_hook=_Object, strict=False)))
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def flat(tree: object, path: tuple[str, ...] = ()) -> Iterator[Field]:
@@ -115,58 +118,21 @@ def flat(tree: object, path: tuple[str, ...] = ()) -> Iterator[Field]:
         yield Field(path, tree)
 
 
-def _scanned(text: str) -> list[Field] | None:
-    """Return the values of an object that is not strict JSON, token by token; None unless it is closed.
-
-    ``path`` holds the keys of the open objects and lists, ``counts`` the position in each list (-1 for an object).
-    """
-    path: list[str] = []
-    counts: list[int] = []
-    key: str | None = None
-    found: list[Field] = []
-    last: str | None = None
-    closed = False
+def _as_json(text: str) -> str:
+    """Return an object as Python or JavaScript writes it as JSON: quoted words, no comma before a closing bracket."""
+    parts: list[str] = []
+    depth = 0
     for token in _TOKEN.finditer(text):
+        if parts and depth == 0:
+            return ""  # more than one object, which is no answer
         mark = token["mark"]
-        word = next(
-            (part for part in (token["double"], token["single"], token["bare"]) if part is not None), None
-        )
-        if closed or len(path) > _DEEPEST:
-            return None
-        if mark is None:
-            last = word
-            continue
-        if mark == ":":
-            key, last = last or "", None
-            continue
-        if last is not None:
-            found.append(Field((*path[1:], *_step(key, counts)), last))
-        if mark in "{[":
-            path.append("".join(_step(key, counts)))
-            counts.append(0 if mark == "[" else -1)
-        elif mark == "," and counts and counts[-1] >= 0:
-            counts[-1] += 1
-        elif mark in "}]" and path:
-            path.pop()
-            counts.pop()
-            closed = not path
-        key = last = None
-    return found if closed else None
-
-
-def _step(key: str | None, counts: list[int]) -> tuple[str, ...]:
-    if key is not None:
-        return (key,)
-    return (str(counts[-1] + 1),) if counts and counts[-1] >= 0 else ()
-
-
-class StatedObject(NamedTuple):
-    """Hold a JSON object of a reply: where it stands, its values, and itself where it is strict JSON."""
-
-    start: int
-    end: int
-    entries: list[Field]
-    fields: dict[str, Any] | None
+        depth += 1 if mark in ("{", "[") else -1 if mark in ("}", "]") else 0
+        word = None if mark else json.dumps(next(part for part in token.group(1, 2, 4) if part is not None))
+        # Of several words in a row the last one is the value: ``{score: about 4}``.
+        if parts and ((word and parts[-1] not in _MARKS) or (mark in ("}", "]") and parts[-1] == ",")):
+            parts.pop()
+        parts.append(mark or word or "")
+    return "".join(parts)
 
 
 def whole_object(text: str) -> dict[str, Any] | None:
@@ -192,17 +158,16 @@ def stated_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, 
 
     It is the last one that does not stand in the texts ``shown``; it begins a line, and no number follows it.
     """
-    objects = _objects(text) if "{" in text else []
-    if not objects:
-        return None
-    own = [each for each in objects if not _stands_in(tuple(each.entries), shown)]
+    stated_objects = list(objects(text))
+    own = [stated for stated in stated_objects if not _stands_in(tuple(stated.entries), shown)]
     if not own or own[-1].fields is None or not set(names) <= own[-1].fields.keys():
         return None
     last = own[-1]
-    if not _BEGINS_LINE.search(text, max(0, last.start - 20), last.start):
-        return None
-    afterword = _blanked(text, [each for each in objects if each.start >= last.end], "")[last.end :]
-    return last.fields if _AFTERWORD.fullmatch(afterword) else None
+    behind = replaced(
+        text, [(quoted.start, quoted.end, "") for quoted in stated_objects if quoted.start >= last.end]
+    )
+    begins_line = _BEGINS_LINE.search(text, max(0, last.start - 20), last.start)
+    return last.fields if begins_line and _AFTERWORD.fullmatch(behind, last.end) else None
 
 
 def is_repeated(fields: Mapping[str, Any], shown: Shown) -> bool:
@@ -220,18 +185,14 @@ def is_repeated(fields: Mapping[str, Any], shown: Shown) -> bool:
 
 def without_repeats(text: str, shown: Shown) -> str:
     """Return a plain text with a gap in place of each object that stands with its reasons in ``shown``."""
-    repeats = [
-        each
-        for each in (_objects(text) if shown and "{" in text else ())
-        if _gives_reasons(each.entries) and _stands_in(tuple(each.entries), shown)
-    ]
-    return _blanked(text, repeats, GAP * 2)
-
-
-def _blanked(text: str, objects: list[StatedObject], blank: str) -> str:
-    for each in reversed(objects):
-        text = text[: each.start] + blank + text[each.end :]
-    return text
+    return replaced(
+        text,
+        [
+            (quoted.start, quoted.end, GAP * 2)
+            for quoted in (objects(text) if shown else ())
+            if _gives_reasons(quoted.entries) and _stands_in(tuple(quoted.entries), shown)
+        ],
+    )
 
 
 _FENCED = re.compile(r"```(?:json|JSON)?\s*(\{.*\})\s*```", re.DOTALL)
@@ -244,12 +205,8 @@ _FLAT = re.compile(r"\{[^{}]*+\}")
 _MOST_FAILURES = 64
 
 
-def _objects(text: str) -> list[StatedObject]:
-    """Return the objects of a text that stand in no other one, strict JSON or as Python prints a dict."""
-    return list(_found_objects(text))
-
-
-def _found_objects(text: str) -> Iterator[StatedObject]:
+def objects(text: str) -> Iterator[StatedObject]:
+    """Yield the objects of a text that stand in no other one, strict JSON or as Python prints a dict."""
     at, failures = text.find("{"), 0
     while at >= 0 and failures < _MOST_FAILURES:
         end = at + 1
@@ -275,20 +232,17 @@ _HAS_WORD = re.compile(r"[^\W\d_]{2}")
 @lru_cache(maxsize=256)
 def _stands_in(entries: tuple[Field, ...], shown: Shown) -> bool:
     """Tell whether each field stands in one text under judgement, in whatever order and spelling."""
-    return any(_holds_all(Shown((text,)), entries) for text in shown.judged)
-
-
-def _holds_all(text: Shown, entries: tuple[Field, ...]) -> bool:
-    telling = [entry for entry in entries if fold(_written(entry.value)[0]).flat.strip()]
-    variants = [text, *(Shown((_without_escapes(held),)) for held in text.judged if "\\" in held)]
-    return bool(telling) and all(
-        any(
-            variant.place_of(f"{entry.path[-1] if entry.path else ''} {written}")
-            for variant in variants
-            for written in _written(entry.value)
-        )
-        for entry in telling
-    )
+    fields = [
+        [f"{entry.path[-1] if entry.path else ''} {value}" for value in values]
+        for entry in entries
+        if fold((values := _written(entry.value))[0]).flat.strip()
+    ]
+    for text in shown.judged if fields else ():
+        # A model reprints what a text escapes as it looks: ``caf\\u00e9`` as ``café``.
+        spellings = [Shown((text,)), *([Shown((_without_escapes(text),))] if "\\" in text else [])]
+        if all(any(spelling.place_of(form) for spelling in spellings for form in field) for field in fields):
+            return True
+    return False
 
 
 def _written(value: object) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 
-from .vocabulary import introduces, reports
+from .wording import introduces
 
 # Characters whose plain form does not follow from their Unicode category.
 _SINGLE = {
@@ -70,10 +71,11 @@ _RUNS = re.compile(
     r"([*_=~#.!?<>`|+/\\:;,\"'()\[\]{}—\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d-])\1{3,}+"
 )
 # The lines that ``nodes/delimiters.py`` puts around texts.
-_OUR_FENCE = re.compile(r"^<<<(end )?([^<>\n]{1,120})>>>$", re.MULTILINE)
-_CODE_FENCE = re.compile(r"^(?:```[^`\n]*+|~~~[^\n]*+)$", re.MULTILINE)
+_OUR_FENCE = re.compile(r"^<<<(?P<end>end )?(?P<name>[^<>\n]{1,120})>>>$", re.MULTILINE)
+# A fence with a language behind it opens; a bare one opens or closes.
+_CODE_FENCE = re.compile(r"^(?P<name>```(?=[^`\n]*$)|~~~)(?:(?P<end>)|[^\n]++)$", re.MULTILINE)
 _BLOCK_QUOTE = re.compile(r"^>+(.*+)$", re.MULTILINE)
-_MARKUP_QUOTE = re.compile(r"<(/?)(blockquote|pre|code|q|quote)>", re.IGNORECASE)
+_MARKUP_QUOTE = re.compile(r"<(?P<end>/)?(?P<name>blockquote|pre|code|q|quote)>", re.IGNORECASE)
 _STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
 _WHOLE_FENCE = re.compile(r"\A(```|~~~)[^\n`~]{0,40}\n(.*)\n\1\Z", re.DOTALL)
 _CLOSING_OBJECT = re.compile(r"\n(?:```|~~~)(?:json|JSON)? ?\n(\{[^`~]*\})\n(?:```|~~~)\Z")
@@ -81,6 +83,15 @@ LONGEST_READ_WHOLE = 10_000
 """Of a longer reply, in characters and without quotations and reasoning in tags, only the ends are read."""
 _HEAD, _TAIL = 2_000, 6_000
 _ESCAPES = {r"\n": "\n", r"\t": " ", r"\"": '"', r"\'": "'", r"\\": "\\", r"\r": "\n"}
+
+
+def has_words(text: str) -> bool:
+    """Tell whether a text says anything: numbers, signs and single letters are no words.
+
+    >>> has_words("Too high."), has_words("1.1.1 (b)")
+    (True, False)
+    """
+    return re.search(r"[^\W\d_]{2}", text) is not None
 
 
 def plain(text: str) -> str:
@@ -110,15 +121,23 @@ def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
     """
     if answers:
         text = unwrapped(text)
-    text, closing_object = _split_closing_object(text, keep=keep)
+    text, closing_object = _split_closing_object(text)
     text = _BLOCK_QUOTE.sub(rf"{GAP}\1{GAP}" if keep else GAP, text)
-    text = _without_sections(text)
-    text = _both_ends(_without_code(text, answers=answers, keep=keep))
-    text = _without_markup_quotes(text, keep=keep)
+    # A section of the prompt that a reply repeats and never closes reaches to the end.
+    sections = (
+        (start, end or stop, _PAIR if end else "") for start, _, stop, end in _sections(text, _OUR_FENCE)
+    )
+    text = both_ends(_without_code(replaced(text, sections), answers=answers, keep=keep))
+    quotes = (
+        (start, end, GAP + text[inner:stop].replace(GAP, "") * keep + GAP)
+        for start, inner, stop, end in _sections(text, _MARKUP_QUOTE)
+        if end
+    )
+    text = replaced(text, quotes)
     return without_quotes(_STRUCK.sub(_PAIR, text), answers=answers, keep=keep) + closing_object
 
 
-def _both_ends(text: str) -> str:
+def both_ends(text: str) -> str:
     """Return the beginning and the end of a text that is longer than replies are, which keep their verdict there."""
     if len(text) <= LONGEST_READ_WHOLE:
         return text
@@ -127,13 +146,10 @@ def _both_ends(text: str) -> str:
     return f"{head}{GAP * (head.count(GAP) % 2)}\n{GAP * (tail.count(GAP) % 2)}{tail}"
 
 
-def _split_closing_object(text: str, *, keep: bool) -> tuple[str, str]:
-    """Split off the JSON object that closes a reply, in a code fence or not, whose quotation marks quote nothing.
-
-    An object in a fence that the line above announces as somebody else's stays where it is.
-    """
+def _split_closing_object(text: str) -> tuple[str, str]:
+    """Split off the JSON object that closes a reply, in a code fence or not, whose quotation marks quote nothing."""
     fence = _CLOSING_OBJECT.search(text)
-    if fence is not None and (keep or not reports(text[: fence.start()].rpartition("\n")[2])):
+    if fence is not None:
         return text[: fence.start()], f"\n{fence[1]}"
     start = text.rfind("\n{") if text.endswith("}") else -1
     return (text[:start], text[start:]) if start >= 0 else (text, "")
@@ -158,66 +174,54 @@ def _unquoted(text: str) -> str:
     return plain(re.sub(r"\\[nrt\"'\\]", lambda m: _ESCAPES[m[0]], inside))
 
 
-def _without_sections(text: str) -> str:
-    """Drop the prompt's own fenced sections that a reply repeats; one that is never closed reaches to the end."""
-    kept: list[str] = []
-    end, label = 0, None
-    for mark in _OUR_FENCE.finditer(text):
-        if label is None and not mark[1]:
-            kept.append(text[end : mark.start()])
-            label = mark[2]
-        elif mark[1] and mark[2] == label:
-            end, label = mark.end(), None
-    if label is None:
-        kept.append(text[end:])
-    return _PAIR.join(kept)
+def replaced(text: str, passages: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with other words in place of some passages, each given by start, end and these words."""
+    kept, last = [], 0
+    for start, end, words in passages:
+        kept += [text[last:start], words]
+        last = end
+    return "".join([*kept, text[last:]])
+
+
+def _sections(text: str, marks: re.Pattern[str]) -> Iterator[tuple[int, int, int, int | None]]:
+    """Yield where each section opens, begins, stops and is closed (None: the text ends first)."""
+    opened, start, inner = "", 0, 0
+    for mark in marks.finditer(text):
+        name, end = mark.group("name", "end")
+        if not opened and not end:
+            opened, (start, inner) = name.casefold(), mark.span()
+        elif opened and end is not None and name.casefold() == opened:
+            yield start, inner, *mark.span()
+            opened = ""
+    if opened:
+        yield start, inner, len(text), None
 
 
 def _without_code(text: str, *, answers: bool, keep: bool) -> str:
-    kept: list[str] = []
-    end, opening = 0, ""
-    for fence in _CODE_FENCE.finditer(text):
-        line = fence[0]
-        if not opening:
-            kept.append(text[end : fence.start()])
-            opening, end = line[:3], fence.end()
-        elif line.strip() == opening:
-            inside = text[end : fence.start()].strip()
-            # "Score:" and then the value in a code fence: that is the answer, no quotation.
-            if (answers and len(inside) <= 40 and _awaits_value(kept[-1])) or (
-                answers and fence.end() == len(text) and _announces_answer(kept[-1])
-            ):
-                kept[-1] += inside
-            else:
-                kept.append(GAP + inside.replace(GAP, "") * keep + GAP)
-            opening, end = "", fence.end()
-    if not opening or keep:
-        kept.append(text[end:])
-    return "".join(kept)
+    passages: list[tuple[int, int, str]] = []
+    last = 0
+    for start, inner, stop, end in _sections(text, _CODE_FENCE):
+        if end is None:
+            passages.append((start, inner if keep else stop, ""))
+            continue
+        inside = text[inner:stop].strip()
+        # "Score:" and then the value in a code fence: that is the answer, no quotation.
+        is_answer = answers and (
+            (len(inside) <= 40 and _AWAITS_VALUE.search(text, max(last, start - 30), start) is not None)
+            or (end == len(text) and _announces_answer(text[:start]))
+        )
+        passages.append((start, end, inside if is_answer else GAP + inside.replace(GAP, "") * keep + GAP))
+        last = end
+    return replaced(text, passages)
 
 
-def _awaits_value(text: str) -> bool:
-    return re.search(r"(?:score|rating|verdict)\W{0,6}\Z", text[-30:], re.IGNORECASE) is not None
+_AWAITS_VALUE = re.compile(r"(?:score|rating|verdict)\W{0,6}\Z", re.IGNORECASE)
 
 
 def _announces_answer(before: str) -> bool:
     """Whether the line above announces the agent's own verdict: ``My final verdict is:``."""
     line = before[-300:].rstrip("\n *_").rpartition("\n")[2]
-    return line.endswith(":") and introduces(line) and not reports(line)
-
-
-def _without_markup_quotes(text: str, *, keep: bool) -> str:
-    """Drop ``<blockquote>...</blockquote>`` and similar tags, where they are closed."""
-    kept: list[str] = []
-    end, opened = 0, None
-    for tag in _MARKUP_QUOTE.finditer(text):
-        if opened is None and not tag[1]:
-            opened = tag
-        elif opened is not None and tag[1] and tag[2].lower() == opened[2].lower():
-            inside = text[opened.end() : tag.start()].replace(GAP, "") * keep
-            kept += [text[end : opened.start()], GAP, inside, GAP]
-            end, opened = tag.end(), None
-    return "".join([*kept, text[end:]])
+    return line.endswith(":") and introduces(line)
 
 
 GAP = "\x00"
@@ -248,7 +252,7 @@ def without_quotes(text: str, *, answers: bool = True, keep: bool = False) -> st
     >>> without_quotes('It says "Score: 5". Score: 2').replace(GAP, "~")
     'It says ~~. Score: 2'
     """
-    kept, end = [], 0
+    passages: list[tuple[int, int, str]] = []
     for start, stop in _outermost(_quotations(text)):
         inside = text[start + 1 : stop - 1]
         if text[start] == "`":
@@ -258,10 +262,8 @@ def without_quotes(text: str, *, answers: bool = True, keep: bool = False) -> st
         if quoted:
             # Gaps stay even in number, so that an odd number before a place means that it is quoted.
             inside = GAP + inside.replace(GAP, "") * keep + GAP * (1 + inside.count(GAP) % 2)
-        kept += [text[end:start], inside]
-        end = stop
-    kept.append(text[end:])
-    return "".join(kept)
+        passages.append((start, stop, inside))
+    return replaced(text, passages)
 
 
 def _quotations(text: str) -> list[tuple[int, int]]:
@@ -355,7 +357,7 @@ _BOXED = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}")
 _MATHS = re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]")
 # Tags in which models wrap their value: ``<score>4</score>``.
 _VALUE_TAG = re.compile(
-    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>",
+    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>\n?",
     re.IGNORECASE,
 )
 _STYLE_TAG = re.compile(r"</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>", re.IGNORECASE)
@@ -366,11 +368,11 @@ def unmarked(text: str) -> str:
     """Remove markup; a table row becomes ``label: value, value``.
 
     >>> unmarked("## **Final score:** 4\\n| Fluency | 3 |\\n<score>4</score> $\\\\boxed{4}$")
-    'Final score: 4\\nFluency: 3\\n\\nscore: 4\\n 4'
+    'Final score: 4\\nFluency: 3\\nscore: 4\\n 4'
     """
     if "<" in text:
         text = _STYLE_TAG.sub(
-            "", _VALUE_TAG.sub(lambda m: f"\n{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
+            "", _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
         )
     if "\\" in text or "$" in text:
         text = _MATHS.sub(lambda m: m[1] or m[2], _BOXED.sub(r"\1", text))

@@ -13,109 +13,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import NamedTuple
+from itertools import groupby
+from typing import ClassVar
 
 from .json_fields import Field, spelled
-from .numbers import NUMBER, ScaleRemover, Statement, ends_phrase, value_at, value_of
-from .reading import statements, unreadable, value_on_scale
+from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
-from .vocabulary import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, marked, qualifier_of
-
-
-class _Strength(IntEnum):
-    """How clearly a form says that its numbers are the final pair."""
-
-    CRITERION = 1
-    PROSE = 2
-    ALONE = 3
-    LABEL = 4
-    FIRST_LINE = 5
-    FINAL = 6
-    FIELDS = 7
-
-
-class _Pair(NamedTuple):
-    """Two scores stated together; ``context`` is what their line or heading says they are about."""
-
-    strength: int
-    at: int
-    first: Statement
-    second: Statement
-    context: str = ""
-    spans: tuple[tuple[int, int], ...] = ((0, 0),)
-
-    def placed(self, at: int, end: int) -> _Pair:
-        """Return the same pair at another place."""
-        return self._replace(at=at, spans=((at, end),))
-
-    @property
-    def stated(self) -> object:
-        """What it states."""
-        return self.first.values, self.second.values
-
-
-class _SideScore(NamedTuple):
-    """One text's score, to be paired with the other's of the same strength and context."""
-
-    strength: int
-    at: int
-    side: str
-    score: Statement
-    context: str
-    end: int
-
-
-_DIGITS = r"[+-]?\d+(?:\.\d+)?"
-_MAXIMUM = r"(?: ?(?:/|out of) ?(\d+))?"
-# Two numbers next to each other: ``8 7``, ``[8, 7]``, ``8/10 and 7/10``, ``8 vs. 7``.
-_TWO = (
-    rf"[(\[]{{0,2}} ?({_DIGITS}){_MAXIMUM}[)\]]?(?: points)?(?: ?[,;|&] ?| vs\.? | and | ?- ?| to | )"
-    rf"[(\[]? ?({_DIGITS}){_MAXIMUM} ?(?: points)?[)\]]{{0,2}}"
+from .statements import Grammar, own_statements, strongest, unreadable, value_on_scale
+from .vocabulary import (
+    FINAL_WORDS,
+    NUMBER,
+    SCORE_WORDS,
+    Number,
+    ends_phrase,
+    is_of_others,
+    is_plain,
+    marked,
+    number_at,
+    qualifier_of,
+    side_of,
+    value_of,
+    without_scales,
 )
-# The same with decimal commas, where a blank, a bar or a semicolon separates: ``8,5 7,0``.
-_COMMAS = r"[(\[]? ?(\d+,\d+)()(?: ?[;|&] ?| )(\d+,\d+|\d+)() ?[)\]]?"
-_WHOLE_LINE = re.compile(rf"[-• ]*(?:{_COMMAS}|{_TWO})[.;, ]{{0,3}}")
-# A tuple in brackets, SAMRE's form: ``(95, 87)``.
-_TUPLE = re.compile(rf"[(\[] ?({_DIGITS}){_MAXIMUM} ?[,;|] ?({_DIGITS}){_MAXIMUM} ?[)\]]")
-# A label and two numbers: ``Total: 95, 87``.
-_NAMED_PAIR = re.compile(
-    rf"(?P<label>{SCORE_WORDS}|\b(?:totals?|sums?|tuple|tally|output|result))(?: (?:tuple|are|is|for ① and ②"
-    rf"|of ① and ②|of|totals?)){{0,3}} ?[:=]?[ \n]{{0,2}}{_TWO}",
-    re.IGNORECASE,
-)
-_FINAL = re.compile(rf"\b(?:{FINAL_WORDS}|sums?|tuple|output|tally|grand)\b", re.IGNORECASE)
-_SCORES = re.compile(SCORE_WORDS, re.IGNORECASE)
-_VALUE = rf"(?:an? |the )?(?:score |rating )?(?:of )?[(\[]{{0,2}}(?P<value>{NUMBER})"
-# A text and its score on a line: ``①: 8``, ``Score 2 = 7``.
-_SIDE_LINE = re.compile(
-    rf"(?P<side>[①②]|\bscore[ _]?(?P<index>[12AB])\b)(?: (?:{SCORE_WORDS}|total|final|overall"
-    rf"|sum)){{0,3}}(?: ?\([^()\n]{{0,40}}\))? ?(?:[:=]|-(?= )|—|\()(?: ?(?:{SCORE_WORDS}"
-    rf"|total)(?: of)?[:=]?)?(?: |\n(?=[\d(\[]+[^\n]{{0,12}}(?:\n|\Z)))?{_VALUE}",
-    re.IGNORECASE,
-)
-# A text and its score in a sentence: ``① gets an 8``, ``a score of 7 for ②``.
-_SIDE_PROSE = re.compile(
-    rf"(?P<side>[①②])(?: (?:would |should |also |therefore |thus |only |then ){{0,2}}(?:gets?|receives?|scores?"
-    rf"|scored|earns?|deserves?|is (?:rated|given|scored|awarded)|has|with|merits?))? (?:(?:(?:an?"
-    rf"|the) )?(?:{SCORE_WORDS}) of |(?:an? )(?={NUMBER})|(?={NUMBER}))(?P<value>{NUMBER})"
-    rf"|(?:{SCORE_WORDS}) (?:of|is) (?P<value_>{NUMBER})(?:/\d+)? (?:for|to) (?P<side_>[①②])",
-    re.IGNORECASE,
-)
-# ``both get a score of 8``.
-_BOTH = re.compile(rf"\bboth (?:\w+ ){{0,4}}?(?:{SCORE_WORDS}) of (?P<value>{NUMBER})", re.IGNORECASE)
-# A heading under which a judge states the verdict anew; it is no criterion.
-_REVISION = re.compile(
-    r"reflection|reconsider|revis|updated|evaluation|verdict|conclusion|assessment|decision|judge?ment",
-    re.IGNORECASE,
-)
-# The keys of a JSON reply that name a text: ``score_1``, ``first``, ``assistant_b_rating``.
-_KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
-# The last ones count; without a limit, a reply full of tuples would take long for nothing.
-_MOST_TUPLES = 200
-# Scores of the two texts that are this close are one statement.
-_CLOSE = 20
-_FIRST_SIDES = ("1", "a", "first", "one", "①")
+
+Pair = tuple[Number, Number]
 
 
 def read_pair(
@@ -139,82 +60,100 @@ def read_pair(
     >>> read_pair("Relevance: [18, 15]\\nFinal scores: (95, 87)", low=6, high=120)
     (95.0, 87.0)
     """
-    prepare = _Marker(low, high)
-    pairs, words = statements(text, shown, "pair of scores", _from_fields, _counting, prepare)
+    pairs, words = own_statements(text, shown, _Pairs(low, high))
     if not pairs:
         raise unreadable(text, words, "pair of scores", cut_off=cut_off)
     first, second = (
-        value_on_scale(text, score, low, high, "score of one text")
-        for score in (pairs[-1].first, pairs[-1].second)
+        value_on_scale(text, number, low, high, "score of one text") for number in pairs[-1].value
     )
     return first, second
 
 
-def _from_fields(entries: Sequence[Field]) -> list[_Pair]:
-    sides: dict[str, list[tuple[str, float]]] = {"1": [], "2": []}
-    for entry in entries:
-        value = None if isinstance(entry.value, bool) else value_of(str(entry.value))
-        named = [at for at, key in enumerate(entry.path) if _KEY.search(spelled(key))]
-        if value is None or not named:
-            continue
-        key = _KEY.search(spelled(entry.path[named[-1]]))
-        rest = [spelled(part) for at, part in enumerate(entry.path) if at != named[-1]]
-        sides["1" if key and key["side"] in _FIRST_SIDES else "2"].append((" ".join(rest), value))
-    # Final scores if there are any, else scores, else any number under the two texts' keys.
-    for wanted in (_FINAL, _SCORES, re.compile("")):
-        firsts, seconds = (
-            [value for rest, value in side if wanted.search(rest.replace("_", " "))]
-            for side in sides.values()
-        )
-        if len(set(firsts)) == 1 and len(set(seconds)) == 1:
-            return [_Pair(_Strength.FIELDS, 0, _score(firsts[-1]), _score(seconds[-1]))]
-    return []
+_FINAL = re.compile(rf"\b(?:{FINAL_WORDS}|sums?|tuple|output|tally|grand)\b", re.IGNORECASE)
+_SCORES = re.compile(SCORE_WORDS, re.IGNORECASE)
+# The keys of a JSON reply that name a text: ``score_1``, ``first``, ``assistant_b_rating``.
+_KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
 
 
 @dataclass(frozen=True)
-class _Marker(ScaleRemover):
-    """Mark the names of the two texts, and remove mentions of the scale."""
+class _Pairs(Grammar[Pair]):
+    what: ClassVar[str] = "pair of scores"
+    low: float
+    high: float
 
-    def __call__(self, words: str) -> str:
-        return super().__call__(marked(words))
+    def prepare(self, words: str) -> str:
+        return without_scales(marked(words), self.low, self.high)
+
+    def from_fields(self, entries: Sequence[Field]) -> list[Pair]:
+        sides: dict[str | None, list[tuple[str, float]]] = {"1": [], "2": []}
+        for entry in entries:
+            value = None if isinstance(entry.value, bool) else value_of(str(entry.value))
+            keys = [spelled(part) for part in entry.path]
+            named = [(at, match) for at, key in enumerate(keys) if (match := _KEY.search(key))]
+            if value is not None and named:
+                at, key = named[-1]
+                sides[side_of(key["side"])].append((" ".join(keys[:at] + keys[at + 1 :]), value))
+        # Final scores if there are any, else scores, else any number under the two texts' keys.
+        for wanted in (_FINAL, _SCORES, re.compile("")):
+            firsts, seconds = (
+                {value for rest, value in side if wanted.search(rest.replace("_", " "))}
+                for side in sides.values()
+            )
+            if len(firsts) == len(seconds) == 1:
+                return [(Number((firsts.pop(),)), Number((seconds.pop(),)))]
+        return []
+
+    def find(self, words: str) -> list[Statement[Pair]]:
+        pairs = [*_first_line(words), *_tuples(words), *_named_pairs(words), *_sides(words)]
+        if any(pair.strength > Strength.CRITERION for pair in pairs):
+            return strongest(pairs)[-1:]
+        # Only pairs of criteria: a single criterion is the final pair, several are none.
+        return pairs[-1:] if len({pair.subject for pair in pairs}) == 1 else []
 
 
-def _counting(text: str) -> list[_Pair]:
-    """Return the pair that counts in ``text``, if there is one."""
-    pairs = [*_first_line(text), *_tuples(text), *_named_pairs(text), *_sides(text)]
-    final = [pair for pair in pairs if pair.strength > _Strength.CRITERION]
-    if final:
-        strongest = max(pair.strength for pair in final)
-        return [max((pair for pair in final if pair.strength == strongest), key=lambda pair: pair.at)]
-    # Only pairs of criteria: a single criterion is the final pair, several are none.
-    contexts = {pair.context for pair in pairs}
-    return pairs[-1:] if len(contexts) == 1 else []
+# --- two numbers beside each other ----------------------------------------------------------------------------------
+
+_DIGITS = r"[+-]?\d+(?:\.\d+)?"
+_MAXIMUM = r"(?: ?(?:/|out of) ?(\d+))?"
+# Two numbers next to each other: ``8 7``, ``[8, 7]``, ``8/10 and 7/10``, ``8 vs. 7``.
+_TWO = (
+    rf"[(\[]{{0,2}} ?({_DIGITS}){_MAXIMUM}[)\]]?(?: points)?(?: ?[,;|&] ?| vs\.? | and | ?- ?| to | )"
+    rf"[(\[]? ?({_DIGITS}){_MAXIMUM} ?(?: points)?[)\]]{{0,2}}"
+)
+# The same with decimal commas, where a blank, a bar or a semicolon separates: ``8,5 7,0``.
+_COMMAS = r"[(\[]? ?(\d+,\d+)()(?: ?[;|&] ?| )(\d+,\d+|\d+)() ?[)\]]?"
+_WHOLE_LINE = re.compile(rf"[-• ]*(?:{_COMMAS}|{_TWO})[.;, ]{{0,3}}")
+# A tuple in brackets, SAMRE's form: ``(95, 87)``.
+_TUPLE = re.compile(rf"[(\[] ?({_DIGITS}){_MAXIMUM} ?[,;|] ?({_DIGITS}){_MAXIMUM} ?[)\]]")
+# A label and two numbers: ``Total: 95, 87``.
+_NAMED_PAIR = re.compile(
+    rf"(?P<label>{SCORE_WORDS}|\b(?:totals?|sums?|tuple|tally|output|result))(?: (?:tuple|are|is|for ① and ②"
+    rf"|of ① and ②|of|totals?)){{0,3}} ?[:=]?[ \n]{{0,2}}{_TWO}",
+    re.IGNORECASE,
+)
+# The last ones count; without a limit, a reply full of tuples would take long for nothing.
+_MOST_TUPLES = 200
 
 
-def _score(value: float, out_of: float | None = None) -> Statement:
-    return Statement(0, 0, (value,), out_of)
-
-
-def _two(groups: tuple[str | None, ...]) -> tuple[Statement, Statement] | None:
+def _two(groups: Sequence[str | None]) -> Pair | None:
     """Return the two scores in the groups of a pair's pattern: value, maximum, value, maximum."""
-    # The pattern has two alternatives of four groups each; one of them is unset.
-    if groups[0] is None:
-        groups = groups[4:]
-    first, second = value_of(groups[0] or ""), value_of(groups[2] or "")
-    if first is None or second is None:
+    # Of the alternatives of four groups each, all but one are unset.
+    first, limit, second, second_limit = groups[:4] if groups[0] is not None else groups[4:8]
+    values = value_of(first or ""), value_of(second or "")
+    if values[0] is None or values[1] is None:
         return None
-    limits = [float(limit) if limit else None for limit in (groups[1], groups[3])]
-    return _score(first, limits[0]), _score(second, limits[1] if limits[1] is not None else limits[0])
+    limits = [float(part) if part else None for part in (limit, second_limit or limit)]
+    return Number((values[0],), limits[0]), Number((values[1],), limits[1])
 
 
-def _first_line(text: str) -> Iterator[_Pair]:
+def _first_line(text: str) -> Iterator[Statement[Pair]]:
     line = text.partition("\n")[0]
     match = _WHOLE_LINE.fullmatch(line.strip())
     if match and (scores := _two(match.groups())):
-        yield _Pair(_Strength.FIRST_LINE, 0, *scores, spans=((0, len(line)),))
+        yield Statement(Strength.FIRST_LINE, 0, len(line), scores)
 
 
-def _tuples(text: str) -> Iterator[_Pair]:
+def _tuples(text: str) -> Iterator[Statement[Pair]]:
     """Find ``(95, 87)`` behind a label or on a line of its own."""
     for match in list(_TUPLE.finditer(text))[-_MOST_TUPLES:]:
         scores = _two(match.groups())
@@ -222,37 +161,44 @@ def _tuples(text: str) -> Iterator[_Pair]:
         context = before.strip(" -•:=\x00") or _heading(text, match.start())
         strength = _strength(context, alone=not before.strip(" -•\x00"))
         if scores and strength is not None:
-            yield _Pair(strength, match.start(), *scores, context.casefold(), (match.span(),))
+            yield Statement(strength, *match.span(), scores, context.casefold())
 
 
-def _named_pairs(text: str) -> Iterator[_Pair]:
+def _named_pairs(text: str) -> Iterator[Statement[Pair]]:
     """Find ``Total: 95, 87``, ``Scores: 8 and 7``."""
     for match in _NAMED_PAIR.finditer(text):
         scores = _two(match.groups()[1:])
         before = text[max(0, match.start() - 60) : match.start()]
         strength = _strength(f"{qualifier_of(before)} {match['label']}", alone=False)
         if scores and strength is not None and ends_phrase(text, match.end()):
-            yield _Pair(strength, match.start(), *scores, match["label"].casefold(), (match.span(),))
+            yield Statement(strength, *match.span(), scores, match["label"].casefold())
 
 
-def _strength(context: str, *, alone: bool) -> int | None:
+# A heading under which a judge states the verdict anew; it is no criterion.
+_REVISION = re.compile(
+    r"reflection|reconsider|revis|updated|evaluation|verdict|conclusion|assessment|decision|judge?ment",
+    re.IGNORECASE,
+)
+
+
+def _strength(context: str, *, alone: bool) -> Strength | None:
     """Return the strength of a pair that stands behind ``context`` (the words of its line, or its heading).
 
     None where the pair does not count: it is another agent's, or only talked about.
     """
     label = re.split(r"[.;!?] ", context)[-1].casefold()
     if _FINAL.search(label):
-        return _Strength.FINAL
+        return Strength.FINAL
     scores = _SCORES.search(label)
     if scores:
         qualifier = qualifier_of(label[: scores.start()])
         if is_of_others(qualifier):
             return None
         plainly = is_plain(qualifier) or re.search(r"\b(?:give|assign|the|are|is)\b", label)
-        return _Strength.LABEL if plainly else _Strength.CRITERION
+        return Strength.LABEL if plainly else Strength.CRITERION
     if alone:
-        return _Strength.ALONE if not label else _Strength.CRITERION
-    return _Strength.CRITERION if re.fullmatch(r"[^\W\d][^\n]{0,60}", context) and context == label else None
+        return Strength.CRITERION if label else Strength.OWN_LINE
+    return Strength.CRITERION if re.fullmatch(r"[^\W\d][^\n]{0,60}", context) and context == label else None
 
 
 def _heading(text: str, at: int) -> str:
@@ -267,59 +213,77 @@ def _heading(text: str, at: int) -> str:
     return ""
 
 
-def _sides(text: str) -> Iterator[_Pair]:
-    """Pair the scores that each text is given by name, within the same strength and context."""
-    scores = [*_side_lines(text), *_side_prose(text)]
-    for strength in sorted({found.strength for found in scores}):
-        for context in {found.context for found in scores if found.strength == strength}:
-            alike = [found for found in scores if found.strength == strength and found.context == context]
-            firsts = [found for found in alike if found.side == "1"]
-            seconds = [found for found in alike if found.side == "2"]
-            if firsts and seconds:
-                first, second = max(firsts, key=lambda one: one.at), max(seconds, key=lambda one: one.at)
-                spans = _joined((first.at, first.end), (second.at, second.end))
-                at = max(first.at, second.at)
-                yield _Pair(strength, at, first.score, second.score, context, spans)
+# --- a number for each text -----------------------------------------------------------------------------------------
+
+_VALUE = rf"(?:an? |the )?(?:score |rating )?(?:of )?[(\[]{{0,2}}(?P<value>{NUMBER})"
+# A text and its score on a line: ``①: 8``, ``Score 2 = 7``.
+_SIDE_LINE = re.compile(
+    rf"(?P<side>[①②]|\bscore[ _]?(?P<index>[12AB])\b)(?: (?:{SCORE_WORDS}|total|final|overall"
+    rf"|sum)){{0,3}}(?: ?\([^()\n]{{0,40}}\))? ?(?:[:=]|-(?= )|—|\()(?: ?(?:{SCORE_WORDS}"
+    rf"|total)(?: of)?[:=]?)?(?: |\n(?=[\d(\[]+[^\n]{{0,12}}(?:\n|\Z)))?{_VALUE}",
+    re.IGNORECASE,
+)
+# A text and its score in a sentence: ``① gets an 8``, ``a score of 7 for ②``.
+_SIDE_PROSE = re.compile(
+    rf"(?P<side>[①②])(?: (?:would |should |also |therefore |thus |only |then ){{0,2}}(?:gets?|receives?|scores?"
+    rf"|scored|earns?|deserves?|is (?:rated|given|scored|awarded)|has|with|merits?))? (?:(?:(?:an?"
+    rf"|the) )?(?:{SCORE_WORDS}) of |(?:an? )(?={NUMBER})|(?={NUMBER}))(?P<value>{NUMBER})"
+    rf"|(?:{SCORE_WORDS}) (?:of|is) (?P<value_>{NUMBER})(?:/\d+)? (?:for|to) (?P<side_>[①②])",
+    re.IGNORECASE,
+)
+# ``both get a score of 8``.
+_BOTH = re.compile(rf"\bboth (?:\w+ ){{0,4}}?(?:{SCORE_WORDS}) of (?P<value>{NUMBER})", re.IGNORECASE)
+# Scores of the two texts that are this close are one statement.
+_CLOSE = 20
+
+
+def _sides(text: str) -> Iterator[Statement[Pair]]:
+    """Pair the scores that each text is given by name, within the same strength and subject."""
+
+    def alike(score: tuple[str, Statement[Number]]) -> tuple[int, str]:
+        return score[1].strength, score[1].subject
+
+    scores = sorted([*_side_lines(text), *_side_prose(text)], key=alike)
+    for (_, subject), group in groupby(scores, alike):
+        last = dict(sorted(group, key=lambda score: score[1].at))
+        if len(last) < 2:
+            continue
+        near, far = sorted(last.values(), key=lambda score: score.at)
+        close = far.at - near.end <= _CLOSE
+        spans = ((near.at, far.end),) if close else (near.spans[0], far.spans[0])
+        value = last["1"].value, last["2"].value
+        yield Statement(near.strength, far.at, far.end, value, subject, spans)
     for match in _BOTH.finditer(text):
-        score = value_at(text, match, 0)
-        if score is not None:
-            yield _Pair(_Strength.PROSE, match.start(), score, score, spans=(match.span(),))
+        if score := number_at(text, match):
+            yield Statement(Strength.PHRASE, *match.span(), (score[0], score[0]))
 
 
-def _joined(*spans: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    """Return two spans in their order; as one, where they are close to each other."""
-    first, second = sorted(spans)
-    return ((first[0], second[1]),) if second[0] - first[1] <= _CLOSE else (first, second)
-
-
-def _side_lines(text: str) -> Iterator[_SideScore]:
-    """Find ``Assistant 1: 8``, ``The score of answer 2: 7``, ``Score 1: 8``."""
+def _side_lines(text: str) -> Iterator[tuple[str, Statement[Number]]]:
+    """Find ``Assistant 1: 8``, ``The score of answer 2: 7``, ``Score 1: 8``, each with the text that it is about."""
     for match in _SIDE_LINE.finditer(text):
-        score = value_at(text, match, 0)
-        if score is None or not ends_phrase(text, score.end):
+        score = number_at(text, match)
+        if score is None or not ends_phrase(text, score[1]):
             continue
         before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
         context = re.split(r"[①②]", before)[0].strip(" -•:*\x00") or _heading(text, match.start())
         context = re.sub(r"\W*\b(?:of|for)\Z", "", context)
         named = _SCORES.search(match[0]) or _FINAL.search(match[0])
         strength = _strength(f"{context} {named[0]}" if named else context, alone=True)
-        if strength == _Strength.ALONE:
-            strength = _Strength.LABEL
-        if strength is not None:
-            index = (match["index"] or match["side"]).casefold()
-            kind = context.casefold() if strength == _Strength.CRITERION else ""
-            side = "1" if index in _FIRST_SIDES else "2"
-            yield _SideScore(strength, match.start(), side, score, kind, score.end)
+        if strength == Strength.OWN_LINE:
+            strength = Strength.LABEL
+        side = side_of(match["index"] or match["side"])
+        if strength is not None and side is not None:
+            subject = context.casefold() if strength == Strength.CRITERION else ""
+            yield side, Statement(strength, match.start(), score[1], score[0], subject)
 
 
-def _side_prose(text: str) -> Iterator[_SideScore]:
-    """Find ``Assistant 1 a score of 10 and Assistant 2 a score of 1``."""
+def _side_prose(text: str) -> Iterator[tuple[str, Statement[Number]]]:
+    """Find ``Assistant 1 a score of 10 and Assistant 2 a score of 1``, each with the text that it is about."""
     for match in _SIDE_PROSE.finditer(text):
-        end = match.end("value") if match["value"] else match.end("value_")
-        value = value_of(match["value"] or match["value_"])
-        if value is not None and (match["value_"] or ends_phrase(text, end)):
-            maximum = re.match(r" ?(?:/|out of) ?(\d+)", text[end : end + 16])
-            score = _score(value, float(maximum[1]) if maximum else None)
-            side = match["side"] or match["side_"]
-            side = "1" if side == "①" else "2"
-            yield _SideScore(_Strength.PROSE, match.start(), side, score, "", match.end())
+        before = "" if match["value"] else "_"  # the two orders have groups of their own
+        end, value = match.end(f"value{before}"), value_of(match[f"value{before}"])
+        side = side_of(match[f"side{before}"])
+        if value is not None and side is not None and (before or ends_phrase(text, end)):
+            limit = re.match(r" ?(?:/|out of) ?(\d+)", text[end : end + 16])
+            number = Number((value,), float(limit[1]) if limit else None)
+            yield side, Statement(Strength.PHRASE, match.start(), match.end(), number)

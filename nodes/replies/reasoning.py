@@ -99,7 +99,7 @@ def _last_channel(text: str) -> str:
     """
     channels = list(_CHANNEL.finditer(text))
     if channels:
-        final = next((found for found in reversed(channels) if found[1] == "final"), None)
+        final = next((channel for channel in reversed(channels) if channel[1] == "final"), None)
         return _MARK.sub("", text[final.end() :]).strip() if final else ""
     if text.startswith("analysis") and (bare := list(_BARE_CHANNEL.finditer(text))):
         return text[bare[-1].end() :].strip() if bare[-1][0].endswith("final") else ""

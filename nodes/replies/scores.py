@@ -1,8 +1,8 @@
-"""Read a score, or the letter of a multiple-choice grade.
+"""Read a score: its fields, its labels, its bare forms.
 
 Forms, strongest first: double brackets; a final or overall score; a score label; a phrase ("earns a 4"); a
 single criterion's label; a fraction of the scale; a number that is a reply, line or closing sentence of its own.
-The last statement of the strongest form present is the score. ``score_statements`` finds them.
+The last statement of the strongest form present is the score.
 
 The number-only and bracket forms are those of G-Eval and MT-Bench judges.
 """
@@ -10,26 +10,38 @@ The number-only and bracket forms are those of G-Eval and MT-Bench judges.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from .json_fields import Field, fields, spelled
-from .numbers import ScaleRemover, Statement, Strength, value_of
-from .own_words import own_words, plain, unmarked
-from .reading import contradictory, opened, statements, unreadable, value_on_scale
-from .score_statements import counting, merged, stated
+from .json_fields import Field, spelled
+from .own_words import plain
+from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
-
-_FINAL_KEYS = (
-    "final_score",
-    "final_rating",
-    "overall_score",
-    "overall_rating",
-    "final",
-    "overall",
-    "total_score",
+from .statements import Grammar, own_statements, strongest, unreadable, value_on_scale
+from .vocabulary import (
+    FINAL_WORDS,
+    NUMBER,
+    SCORE_WORDS,
+    VALUE,
+    Number,
+    ends_line,
+    ends_phrase,
+    is_doubted,
+    is_final,
+    is_of_others,
+    is_plain,
+    maximum,
+    may_be_criterion,
+    number_at,
+    one_of,
+    qualifier_of,
+    value_of,
+    without_scales,
+    word_set,
 )
-_SCORE_KEYS = ("score", "rating", "grade", "mark", "value", "points", "evaluation_score", "judge_score")
-_PROSE_KEYS = ("reason", "rationale", "explanation", "analysis", "feedback", "comment", "thought", "evidence")
+from .votes import read_letter
 
 
 def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
@@ -51,7 +63,7 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
         aspect: the aspect asked for, whose line then counts among lines of several criteria.
         letters: grades for a multiple-choice reply, from ``low`` upwards, such as ``"ABCDE"``; None reads no letters.
         cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
-        shown: the texts that the judge was shown; what it reprints of them does not count. Letters do without.
+        shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
         ReplyError: the reply is empty, states nothing, refuses, breaks off, contradicts itself or leaves the scale,
@@ -69,116 +81,351 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
     if letters is not None:
-        return read_letter(text, opened(text, shown), low, letters, cut_off=cut_off)
-
-    def from_fields(entries: Sequence[Field]) -> list[Statement]:
-        found = _from_fields(entries, low, high, aspect)
-        return [] if found is None else [found._replace(strength=Strength.FIELDS)]
-
-    def find(words: str) -> list[Statement]:
-        return counting(words, low, high, aspect)
-
-    # "On a scale of 1 to 5" holds numbers that are no score.
-    stated_scores, words = statements(text, shown, "score", from_fields, find, ScaleRemover(low, high))
-    score = merged(stated_scores)
-    if score is None:
+        return read_letter(text, low, letters, cut_off=cut_off, shown=shown)
+    scores, words = own_statements(text, shown, _Scores(low, high, aspect))
+    if not scores:
         raise unreadable(text, words, "score", cut_off=cut_off)
-    return value_on_scale(text, score, low, high, "score")
+    # Where the last statement is one of several, all have to agree.
+    values = tuple(value for score in scores for value in score.value.values)
+    return value_on_scale(text, Number(values, scores[-1].value.out_of), low, high, "score")
 
 
-def _from_fields(entries: Iterable[Field], low: float, high: float, aspect: str | None) -> Statement | None:
-    numbers = [
-        (entry.name, found) for entry in entries if (found := _field_value(entry, low, high)) is not None
-    ]
-    keys = (spelled(aspect),) if aspect else ()
-    for wanted in (_FINAL_KEYS, (*_SCORE_KEYS, *keys)):
-        named = [found for name, found in numbers if name in wanted]
-        if named:
-            return _merged(named)
-    # No key is known: a single number, or a single key such as "coherence_score", can only be the score.
-    endings = [found for name, found in numbers if name.endswith(("_score", "_rating"))]
-    if len({name for name, _ in numbers}) == 1 or len(endings) == 1:
-        return _merged(endings if len(endings) == 1 else [found for _, found in numbers])
-    return None
+_FINAL_KEYS = word_set("final_score final_rating overall_score overall_rating final overall total_score")
+_SCORE_KEYS = word_set("score rating grade mark value points evaluation_score judge_score")
+_PROSE_KEYS = word_set("reason rationale explanation analysis feedback comment thought evidence")
 
 
-def _merged(found: list[Statement]) -> Statement:
-    values = tuple(value for statement in found for value in statement.values)
-    return found[-1]._replace(values=values)
+@dataclass(frozen=True)
+class _Scores(Grammar[Number]):
+    what: ClassVar[str] = "score"
+    low: float
+    high: float
+    aspect: str | None = None
+
+    def prepare(self, words: str) -> str:
+        return without_scales(words, self.low, self.high)
+
+    def from_fields(self, entries: Sequence[Field]) -> list[Number]:
+        numbers = [(entry.name, number) for entry in entries if (number := self._in_field(entry)) is not None]
+        aspect_keys = {spelled(self.aspect)} if self.aspect else set()
+        names = [name for name, _ in numbers]
+        # No key is known: a single number, or a single key such as "coherence_score", can only be the score.
+        endings = [name for name in names if name.endswith(("_score", "_rating"))]
+        alone = set(endings if len(endings) == 1 else names)
+        for wanted in (_FINAL_KEYS, _SCORE_KEYS | aspect_keys, alone if len(alone) == 1 else ()):
+            if values := [number for name, number in numbers if name in wanted]:
+                return values
+        return []
+
+    def _in_field(self, entry: Field) -> Number | None:
+        if entry.value is None or isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
+            return None
+        if isinstance(entry.value, int | float):
+            return Number((float(entry.value),))
+        if len(entry.value) > 40:  # prose, whose numbers may be about anything
+            return None
+        value = value_of(entry.value)
+        if value is not None:
+            return Number((value,))
+        scores = _Scores(self.low, self.high).find(self.prepare(plain(entry.value)))
+        values = tuple(value for score in scores for value in score.value.values)
+        return Number(values, scores[-1].value.out_of) if scores else None
+
+    def find(self, words: str) -> list[Statement[Number]]:
+        """Return the last of the strongest statements, or all of them where each is about a subject of its own."""
+        statements = [*_bracketed(words), *_labelled(words), *_phrases(words), *_criteria(words, self.aspect)]
+        statements = _outside_lists(words, statements)
+        if any(statement.strength >= Strength.LABEL for statement in statements):
+            return _last_of_strongest(statements)
+        phrases = [statement for statement in statements if statement.strength == Strength.PHRASE]
+        criteria = [statement for statement in statements if statement.strength == Strength.CRITERION]
+        subjects = {statement.subject for statement in criteria}
+        # A phrase such as "gives 12 reasons" is told from a score by the scale; only if nothing weaker is stated
+        # either does a phrase off the scale count, which is then an error. Several criteria are no score of the whole.
+        return _last_of_strongest(
+            [
+                phrase
+                for phrase in phrases
+                if all(self.low <= value <= self.high for value in phrase.value.values)
+            ]
+            or (criteria if len(subjects) == 1 else [])
+            or [*_fractions(words, self.high)]
+            or ([] if criteria else _bare(words))
+            or phrases
+        )
 
 
-def _field_value(entry: Field, low: float, high: float) -> Statement | None:
-    if entry.value is None or isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
-        return None
-    if isinstance(entry.value, int | float):
-        return Statement(0, 0, (float(entry.value),))
-    if len(entry.value) > 40:  # prose, whose numbers may be about anything
-        return None
-    value = value_of(entry.value)
-    return Statement(0, 0, (value,)) if value is not None else stated(plain(entry.value), low, high)
+def _last_of_strongest(statements: Sequence[Statement[Number]]) -> list[Statement[Number]]:
+    """Return the last of the strongest statements; all of them where they are about different subjects.
+
+    "Score for style: 4. Score for content: 2." states no score of the whole; the values then contradict each other.
+    Numbers on lines of their own have one subject, and contradict each other too.
+    """
+    finalists = strongest(statements)
+    subjects = {statement.subject for statement in finalists}
+    if (len(subjects) > 1 and "" not in subjects) or (finalists and finalists[0].strength == Strength.BARE):
+        return finalists
+    return finalists[-1:]
 
 
-_CHOICE_KEYS = ("choice", "answer", "option", "grade", "rating", "score", "letter", "final_answer")
-_NAMED = (
-    r"(?:answer|choice|option|grade|rating|score|verdict|selection|response|choose|pick|select|go with|rate it|"
-    r"(?:rate|grade|score|classify|evaluate) (?:the|this) [\w ]{1,40}? as)"
+# A line that begins as a list item does: ``- ``, ``2. ``, ``(3) ``.
+_ITEM = re.compile(r"(?:[-•*+]|\(?\d{1,2}[.)]) ")
+
+
+def _outside_lists(words: str, statements: list[Statement[Number]]) -> list[Statement[Number]]:
+    """Drop the items of a list that scores several criteria, each in its own words."""
+    starts = [0, *(match.end() for match in re.finditer("\n", words))]
+    items = {
+        statement: line
+        for statement in statements
+        if statement.strength < Strength.FINAL
+        and _ITEM.match(words, line := starts[bisect_right(starts, statement.at) - 1])
+    }
+    strengths = {statement.strength for statement in items}
+    if len(set(items.values())) < 2 or strengths == {Strength.CRITERION}:
+        return statements
+    others = [statement for statement in statements if statement not in items]
+    several = len({statement.value.values for statement in items}) > 1
+    return others if others or several else statements
+
+
+def _statement(
+    words: str, match: re.Match[str], strength: Strength, subject: str = ""
+) -> Statement[Number] | None:
+    """Return the statement of the value that a form has matched, with what follows it; None where it is no number."""
+    number = number_at(words, match)
+    return None if number is None else Statement(strength, match.start(), number[1], number[0], subject)
+
+
+# MT-Bench's form, ``[[4]]``; two of them are alternatives.
+_BRACKETED = re.compile(
+    rf"\[\[ ?(?P<value>{NUMBER})(?: ?/ ?(?P<out>\d{{1,3}}))? ?\]\](?: ?(?:or|/|-"
+    rf"|and) ?\[\[ ?(?P<other>{NUMBER}) ?\]\])?"
 )
 
 
-def read_letter(reply: str, whole: str, low: float, letters: str, *, cut_off: bool = False) -> float:
-    """Return the grade whose letter the reply states: the first of ``letters`` means ``low``, each next one more.
-
-    Args:
-        reply: the raw reply, for the error.
-        whole: the reply in plain characters.
-        low: what the first letter stands for.
-        letters: the grades in rising order.
-        cut_off: the reply is known to have hit its length limit.
-
-    Raises:
-        ReplyError: no letter is stated, or two are.
-
-    >>> read_letter("Answer: (C)", "Answer: (C)", 1, "ABCDE")
-    3.0
-    """
-    entries = fields(whole)
-    if entries is not None:
-        words = "\n".join(str(entry.value)[:20] for entry in entries if entry.name in _CHOICE_KEYS)
-    else:
-        words = unmarked(own_words(whole))
-    chosen = next((choice for choice in _stated(words, letters) if choice), None)
-    if chosen is None:
-        raise unreadable(reply, words, "choice", cut_off=cut_off)
-    if chosen[0] != chosen[-1]:
-        raise contradictory(reply, chosen[0], chosen[-1], "choice")
-    return float(low + letters.index(chosen[-1]))
+def _bracketed(words: str) -> Iterator[Statement[Number]]:
+    """Find ``[[4]]``."""
+    for match in _BRACKETED.finditer(words):
+        values = [value_of(part) for part in (match["value"], match["other"]) if part]
+        known = tuple(value for value in values if value is not None)
+        if known:
+            number = Number(known, float(match["out"]) if match["out"] else None)
+            yield Statement(Strength.BRACKETS, match.start(), match.end(), number)
 
 
-def _stated(words: str, letters: str) -> Iterator[str]:
-    """Yield what each form states, strongest first: a letter, two where it gives alternatives, or nothing."""
-    grade = f"[{re.escape(letters)}]"
-    one = (
-        rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
-    )
-    ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
-    yield _last(rf"\[\[(?P<letter>{grade})(?P<other>)\]\]", words)
-    yield _last(
-        rf"(?i:\b{_NAMED}(?: is| would be| to be)?(?: an?| the)?(?: option| answer| letter"
-        rf"| grade)?) ?[:=]? ?\n{{0,2}}{one}{ends}",
-        words,
-    )
-    opening = _lines_opening_with(rf"(?:[-•*] )?{one}(?= ?(?:\Z|[.:,)\n(—-]))", words)
-    yield opening[-1] if len(set(opening)) == 1 else ""
-    yield _last(rf"(?:^|[.!?:,] |\bis ){one}(?=[.]?\Z)", words)
+# A remark in brackets between label and value: ``Score (out of 5): 4``.
+_NOTE = r"(?: ?[(\[][^()\[\]\n]{0,60}[)\]])?"
+_TOWARDS = one_of("of for on to di für pour de para per del della")
+# What is scored: ``Score for the summary: 4``.
+_TARGET = rf"(?: {_TOWARDS} (?!an? |\d)(?P<target>[^\n:=.;,\x00]{{1,60}}?))?"
+# A qualifier behind the label, as Romance languages have it: ``voto finale``.
+_AFTER = r"(?: (?:finale?|globale?|complessiv[oa]|totale?))?"
+# ``The score is 4``, ``the rating would be 3``.
+_COPULA = (
+    rf" {one_of('is are was be would_be will_be should_be could_be might_be must_be has_to_be')[:-1]}"
+    r"|remains|becomes|stays|comes to)"
+    rf"(?: {one_of('therefore thus still now then hence best set given_as rated also')})?"
+)
+_FOREIGN_COPULA = rf" {one_of('ist est es è é beträgt lautet является')}"
+# A label, then a separator: ``Score: 4``, ``**Rating** - 4`` (unmarked), ``评分为4``.
+_LABELLED = re.compile(
+    rf"(?P<label>{SCORE_WORDS}){_AFTER}"
+    rf"(?:{_NOTE}{_TARGET}{_NOTE} ?(?:[:=]|->|→|-(?= )|—)|{_NOTE} ?(?:は、?|는|은|为|是|為)?)"
+    rf"{_NOTE}[ \n]{{0,3}}{VALUE}",
+    re.IGNORECASE,
+)
+# A label in a sentence: ``The overall score is 4``.
+_STATED = re.compile(
+    rf"(?P<label>{SCORE_WORDS}){_AFTER}{_TARGET}(?:{_COPULA}|{_FOREIGN_COPULA}) {VALUE}", re.IGNORECASE
+)
+_SEPARATED = re.compile(r"[:=\n—-]|->|→")
+# Words between a label and its value that make it a statement: ``The score for this text is``.
+_STATES = re.compile(
+    r" ?(?:は|는|은|为|是|為)| [\w ]{0,70}\b(?:is|are|ist|est|es|è|é)\b| (?:is|are|ist|est|es|è|é)\b"
+)
+# The last ones count; without a limit, a reply full of labels would take long for nothing.
+_MOST_LABELS = 500
 
 
-def _last(form: str, words: str) -> str:
-    chosen = ""
-    for match in re.finditer(form, words, re.MULTILINE):
-        chosen = match["letter"] + (match["other"] or "")
-    return chosen
+def _labelled(words: str) -> Iterator[Statement[Number]]:
+    """Find ``Score: 4``, ``Final score = 4/5``, ``The overall rating is 3``."""
+    for form in (_LABELLED, _STATED):
+        for match in list(form.finditer(words))[-_MOST_LABELS:]:
+            between = words[match.end("label") : match.start("value")]
+            # "Scores:" and then "1. Coherence ...": the 1 numbers a list.
+            if "\n" in between and match["value"] == "1" and not ends_line(words, match.end("value")):
+                continue
+            qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()])
+            prose = form is _STATED or not _SEPARATED.search(between)
+            if is_of_others(qualifier) or (prose and is_doubted(words, match)):
+                continue
+            subject = (match["target"] or "").casefold()
+            if (
+                is_final(qualifier)
+                or re.match(FINAL_WORDS, match["label"] + between, re.IGNORECASE)
+                or between.startswith(" final")
+            ):
+                strength = Strength.FINAL
+            elif prose and not _STATES.match(between) and not ends_phrase(words, match.end("value")):
+                continue
+            elif prose:
+                strength = Strength.PHRASE
+            elif is_plain(qualifier):
+                strength = Strength.LABEL
+            elif len(qualifier.split()) <= 5:
+                strength, subject = Strength.CRITERION, f"{qualifier} {match['label']}".casefold()
+            else:
+                strength = Strength.PHRASE
+            statement = _statement(words, match, strength, subject)
+            if statement is not None and not (prose and _is_result(statement)):
+                yield statement
 
 
-def _lines_opening_with(form: str, words: str) -> list[str]:
-    matches = (re.match(form, line) for line in words.split("\n"))
-    return [match["letter"] + (match["other"] or "") for match in matches if match]
+# ``a score of 4``.
+_OF = re.compile(rf"(?P<label>{SCORE_WORDS}){_AFTER} (?:of|di|von|de|at|as) {VALUE}", re.IGNORECASE)
+# Verbs by which a judge gives a score: ``I rate it 4``, ``the summary deserves a 3``.
+_GIVERS = one_of(
+    "score scores scored scoring rate rates rated rating grade grades graded grading give gives given "
+    "giving assign* award* earn* deserve* deserving receive* receiving get gets merit* warrant* stand_by "
+    "stick_with settle_on maintain keep reduce lower raise increase revise adjust change go_with choose "
+    "make makes making vergebe gebe donne assegno doy dou attribue"
+)
+_GIVEN = one_of("it this them that both my_score my_rating")
+_THING = rf"{one_of('the this its their your my der die das dem la le il')}(?: [\w'\u2019-]{{1,24}}){{1,10}}?"
+_GIVING = re.compile(
+    rf"\b(?P<label>{_GIVERS}(?: (?:{_GIVEN}|{_THING}))?)(?: (?:as|at|to|with|from {NUMBER} to"
+    rf"|an? \w{{3,20}} of))? {VALUE}",
+    re.IGNORECASE,
+)
+
+
+def _phrases(words: str) -> Iterator[Statement[Number]]:
+    """Find ``a score of 4 out of 5``, ``I would give it a 3``."""
+    for match in _OF.finditer(words):
+        qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()])
+        if not is_of_others(qualifier) and not is_doubted(words, match):
+            strength = Strength.FINAL if is_final(qualifier) else Strength.PHRASE
+            statement = _statement(words, match, strength)
+            if statement is not None and not _is_result(statement):
+                yield statement
+    for match in _GIVING.finditer(words):
+        statement = None if is_doubted(words, match) else _statement(words, match, Strength.PHRASE)
+        if statement is not None and ends_phrase(words, statement.end) and not _is_result(statement):
+            yield statement
+
+
+def _is_result(statement: Statement[Number]) -> bool:
+    """Whether two falling numbers are the result of a match, ``3-1``, rather than a range."""
+    values = statement.value.values
+    return len(values) == 2 and values[0] > values[1]
+
+
+# Any short label before a number: ``Coherence: 3``.
+_CRITERION = re.compile(
+    r"(?:^|(?<=[.!?,;] ))(?:[-•*+] |\(?\d{1,2}[.)] ?)?"
+    rf"(?P<label>[^\W\d_][^\n:=\d.,;\x00]{{0,50}}?){_NOTE} ?(?:[:=]|-(?= ))\s{{0,2}}{VALUE}",
+    re.MULTILINE,
+)
+_OWN_LABEL_WORDS = word_set("overall final my the score rating for of summary's response's text's")
+
+
+def _criteria(words: str, aspect: str | None) -> Iterator[Statement[Number]]:
+    """Find ``Coherence: 3``, a criterion's line; the line of the aspect that was asked for is a score line."""
+    if aspect is not None:
+        # ``The coherence of the summary is 3``
+        thing = r"(?:[\w'\u2019-]{1,24} ){0,5}?[\w'\u2019-]{1,24}"
+        sentence = rf"\b{re.escape(aspect)}(?: (?:of|for) {thing})?{_COPULA} {VALUE}"
+        for match in re.finditer(sentence, words, re.IGNORECASE):
+            statement = _statement(words, match, Strength.PHRASE)
+            if statement and not is_doubted(words, match) and ends_phrase(words, match.end("value")):
+                yield statement
+    for match in _CRITERION.finditer(words):
+        label = match["label"].strip().casefold()
+        wanted = aspect is not None and _is_about(label, aspect.casefold())
+        between = words[match.end("label") : match.start("value")]
+        below, equation = "\n" in between, "=" in between and "\n" in words.strip()
+        if not (wanted or (may_be_criterion(label) and not equation)):
+            continue
+        if below and not ends_line(words, match.end("value")):
+            continue
+        statement = _statement(words, match, Strength.LABEL if wanted else Strength.CRITERION)
+        if statement is not None and ends_phrase(words, statement.end):
+            end = maximum(words, statement.end)[1]
+            # The agent's label before a text's number makes it no statement of the agent's own.
+            parts = () if wanted else ((match.start("value"), end),)
+            yield statement._replace(end=end, subject="" if wanted else label, parts=parts)
+
+
+def _is_about(label: str, aspect: str) -> bool:
+    """Whether the label is the aspect's own: ``"overall coherence"`` is, ``"coherence of style"`` is not."""
+    return aspect in label and all(word in _OWN_LABEL_WORDS for word in label.replace(aspect, " ", 1).split())
+
+
+# ``4/5``, ``4 out of 5``, ``4 su 5``.
+_FRACTION = re.compile(rf"(?P<value>{NUMBER})(?= ?/ ?\d| out of | (?:su|sur|von|de|из) \d)")
+
+
+def _fractions(words: str, high: float) -> Iterator[Statement[Number]]:
+    """Find ``4/5`` or ``4 out of 5`` on a scale that ends at 5; ``4 out of 5 of them`` is none."""
+    for match in _FRACTION.finditer(words):
+        statement = _statement(words, match, Strength.FRACTION)
+        out_of, end = maximum(words, match.end("value"))
+        if (
+            statement is not None
+            and statement.value.out_of == high
+            and out_of is not None
+            and ends_phrase(words, end)
+            and not words.startswith(" of ", end)
+        ):
+            yield statement._replace(end=end)
+
+
+# A line that is nothing but a number, maybe as a list item or in brackets.
+_LINE = re.compile(rf"(?:[-•*+>] |(?:\d{{1,2}}[.)]|[A-Za-z]\)) )?[\[(]?(?P<value>{NUMBER})")
+# A number that opens the last sentence, close to the end: ``The text is clear. 4``.
+_CLOSING = re.compile(
+    rf"(?:\A|[.!?)\]\x00\n] |^|\A(?:yes|no)\b,? )\(?(?P<value>{NUMBER})(?=[^\n]{{0,24}}\Z)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CLOSING_TAIL = re.compile(r"[\])]{0,2}(?: ?(?:/|out of) ?\d{1,3})?[.)\]! ]{0,3}")
+# A grade in words with its number: ``Rather good (4)``.
+_GLOSS = re.compile(
+    r"(?:(?:the|this|it) (?:[\w ]{1,20} )?(?:is|was) )?"
+    rf"(?:[\w-]{{1,24}} ){{1,4}}\((?P<value>{NUMBER})\)(?=[.!]? |[.!]?\Z)",
+    re.IGNORECASE,
+)
+# What follows a number with which a reply begins: ``2. The response is ...``, ``4 - clear and fluent``.
+_EXPLAINED = re.compile(r"(?:[.:;,)]| ?-| ?—| ?\() ?[^\W\d_\x00]")
+_NUMBERED = re.compile(r"\(?\d{1,2}[.)] ")
+
+
+def _bare(words: str) -> list[Statement[Number]]:
+    """Find a number that stands alone on a line, or closes or opens the text; all where several lines hold one."""
+    lines = [(match.start(), match[0]) for match in re.finditer(r"[^\n]+", words)]
+    alone = [
+        _moved(statement, at)
+        for at, line in lines
+        if (match := _LINE.match(line))
+        and ends_line(line, match.end("value"))
+        and (statement := _statement(line, match, Strength.BARE))
+    ]
+    if alone:
+        return alone
+    # ``The text is well made. 4``
+    for match in reversed(list(_CLOSING.finditer(words, max(0, len(words) - 40)))):
+        statement = _statement(words, match, Strength.BARE)
+        if statement is not None and _CLOSING_TAIL.fullmatch(words, match.end("value")):
+            return [statement._replace(parts=((match.start("value"), statement.end),))]
+    # ``2. The response is somewhat interesting``, ``Rather good (4)``; a numbered list states no score.
+    if not lines or sum(_NUMBERED.match(line) is not None for _, line in lines) > 1:
+        return []
+    at, first = lines[0]
+    gloss, number = _GLOSS.match(first), _LINE.match(first)
+    match = gloss or (number if number and _EXPLAINED.match(first, number.end("value")) else None)
+    statement = _statement(first, match, Strength.BARE) if match else None
+    return [_moved(statement, at)] if statement else []
+
+
+def _moved(statement: Statement[Number], by: int) -> Statement[Number]:
+    return statement._replace(at=statement.at + by, end=statement.end + by)

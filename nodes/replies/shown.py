@@ -225,7 +225,9 @@ def flagged_texts(warnings: Iterable[str]) -> tuple[str, ...]:
     ('answer 2',)
     """
     return tuple(
-        told.removesuffix(STATES_VERDICT).rstrip() for told in warnings if told.endswith(STATES_VERDICT)
+        warning.removesuffix(STATES_VERDICT).rstrip()
+        for warning in warnings
+        if warning.endswith(STATES_VERDICT)
     )
 
 

@@ -1,36 +1,51 @@
-"""Know the words of replies: what a score is called, how compared texts are named, how others' words are announced.
-
-Words that announce or disown somebody else's words are English alone: in other languages the place of a statement in
-the reply decides (``reprints``).
-"""
+"""Know the words of replies: what a score is called, how numbers are written, how two compared texts are named."""
 
 from __future__ import annotations
 
+import math
 import re
-
-SCORE_WORDS = (
-    r"(?:(?<![^\W\d_])(?:scores?|scoring|ratings?|grades?|marks?"
-    r"|punteggi[oi]?|vot[oi]|valutazione|punt(?:uación|aje|aciones)|calificaci[oó]n|nota|pontuação|pontuacao"
-    r"|classificação"
-    r"|note|évaluation|bewertung|punktzahl|punkte|wertung|gesamtbewertung|gesamtpunktzahl|cijfer|betyg|poäng"
-    r"|ocena|wynik"
-    r"|puan|skor|điểm|оценка|балл|рейтинг|оцінка|התוצאה|ציון|الدرجة|درجة|التقييم|النتيجة)(?![^\W\d_])"
-    r"|评分|評分|分数|分數|得分|打分|總分|总分|評価|スコア|点数|得点|採点|점수|평점|स्कोर|अंक|คะแนน)"
-)
-"""What a score is called, in some twenty languages."""
-
-FINAL_WORDS = (
-    r"(?:final|overall|total|ultimate|concluding|aggregate|finale|finala|definitivo|definitiva|globale"
-    r"|complessivo|global|"
-    r"gesamt|endgültige?|endg|itogovaya|итоговая|итоговый|общая|最终|最終|综合|総合|總|总|최종|النهائية)"
-)
-"""What marks a score as the final one."""
+from dataclasses import dataclass, field
 
 
 def word_set(words: str) -> frozenset[str]:
     """Return the words of a text that are separated by blanks."""
     return frozenset(words.split())
 
+
+def one_of(phrases: str) -> str:
+    """Return a pattern that matches one of several phrases.
+
+    Phrases are separated by blanks; in a phrase ``_`` stands for a blank and ``*`` for a word's ending.
+
+    >>> one_of("so in_short award*")
+    '(?:in short|award\\\\w{0,5}|so)'
+    """
+    # An alternation takes the first branch that matches, so a phrase must stand before its own beginning.
+    longest_first = sorted(phrases.split(), key=len, reverse=True)
+    literals = (re.escape(phrase).replace("_", " ").replace(r"\*", r"\w{0,5}") for phrase in longest_first)
+    return f"(?:{'|'.join(literals)})"
+
+
+# --- scores ---------------------------------------------------------------------------------------------------------
+
+_SPACED_SCORE_WORDS = one_of(
+    "score scores scoring rating ratings grade grades mark marks punteggio punteggi voto voti "
+    "valutazione puntuación puntaje puntaciones calificación calificacion nota pontuação pontuacao classificação "
+    "note évaluation bewertung punktzahl punkte wertung gesamtbewertung gesamtpunktzahl cijfer betyg poäng ocena "
+    "wynik puan skor điểm оценка балл рейтинг оцінка התוצאה ציון الدرجة درجة التقييم النتيجة"
+)
+# Scripts that put no blanks between words.
+_UNSPACED_SCORE_WORDS = one_of(
+    "评分 評分 分数 分數 得分 打分 總分 总分 評価 スコア 点数 得点 採点 점수 평점 स्कोर अंक คะแนน"
+)
+SCORE_WORDS = rf"(?:(?<![^\W\d_]){_SPACED_SCORE_WORDS}(?![^\W\d_])|{_UNSPACED_SCORE_WORDS})"
+"""What a score is called, in some twenty languages."""
+
+FINAL_WORDS = one_of(
+    "final overall total ultimate concluding aggregate finale finala definitivo definitiva globale complessivo "
+    "global gesamt endgültig endgültige endg itogovaya итоговая итоговый общая 最终 最終 综合 総合 總 总 최종 النهائية"
+)
+"""What marks a score as the final one."""
 
 _PLAIN_QUALIFIERS = word_set(
     "my the a an your its this that our new revised updated adjusted recommended proposed suggested "
@@ -43,12 +58,15 @@ _OTHERS = word_set(
     "individual"
 )
 _NO_SCORES = re.compile(
-    r"\b(?:notes?|steps?|years?|words?|pages?|lines?|questions?|dates?|time|reasons?|errors?|issues?|mistakes?"
-    r"|numbers?|counts?"
-    r"|length|turns?|rounds?|versions?|facts?|examples?|points to|articles?|age|price|cost|ids?|index|criterion"
-    r"|criteria|item"
-    r"|section|part|scale|range|max(?:imum)?|min(?:imum)?|sentences?|paragraphs?|calculation|sum|subtotal|weight"
-    r"|temperature)\b",
+    r"\b"
+    + one_of(
+        "note notes step steps year years word words page pages line lines question questions date dates time "
+        "reason reasons error errors issue issues mistake mistakes number numbers count counts length turn turns "
+        "round rounds version versions fact facts example examples points_to article articles age price cost id "
+        "ids index criterion criteria item section part scale range max maximum min minimum sentence sentences "
+        "paragraph paragraphs calculation sum subtotal weight temperature"
+    )
+    + r"\b",
     re.IGNORECASE,
 )
 
@@ -86,36 +104,254 @@ def may_be_criterion(label: str) -> bool:
     return not too_short and len(label.split()) <= 6 and _NO_SCORES.search(label) is None
 
 
+# --- numbers --------------------------------------------------------------------------------------------------------
+
+_NUMBER_WORDS: dict[str, float] = {}
+# English first: where languages share a word, the first entry counts.
+for _language in (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty",
+    "null eins zwei drei vier fünf sechs sieben acht neun zehn",
+    "zéro un deux trois quatre cinq six sept huit neuf dix",
+    "cero uno dos tres cuatro cinco seis siete ocho nueve diez",
+    "zero uno due tre quattro cinque sei sette otto nove dieci",
+    "zero um dois três quatro cinco seis sete oito nove dez",
+    "ноль один два три четыре пять шесть семь восемь девять десять",
+    "零 一 二 三 四 五 六 七 八 九 十",
+):
+    for _value, _word in enumerate(_language.split()):
+        _NUMBER_WORDS.setdefault(_word, float(_value))
+_NUMBER_WORDS |= {"两": 2.0, "une": 1.0, "una": 1.0, "eine": 1.0, "〇": 0.0}
+_DIGITS = r"\d++(?:[.,]\d++)*+"
+_IN_WORDS = one_of(" ".join(_NUMBER_WORDS))
+
+NUMBER = (
+    rf"(?:(?<![A-Za-z0-9_.,/])[+-]?{_DIGITS}(?![A-Za-z_\d])"
+    rf"|(?<![^\W\d_]){_IN_WORDS}(?:(?: and a half| point {_IN_WORDS})(?!\w))?"
+    r"(?![A-Za-zÀ-ɏ\u0400-\u04ff'\u2019-]))"
+)
+"""A number in digits (not part of a word, a date or a path) or as a word up to twenty."""
+
+LIMIT = rf"(?:{_DIGITS}(?![A-Za-z_\d])|{_IN_WORDS}(?![^\W\d_]))"
+"""A number that may follow a slash: the maximum in ``4/5``."""
+# A longer run of digits is taken for infinity, which is off every scale, and not converted.
+_LONGEST_NUMBER = 60
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_DECIMAL = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
+
+
+def value_of(number: str) -> float | None:
+    """Return the value of a number as written; None where it is none (``1.2.3``).
+
+    >>> value_of("3,5"), value_of("1,250"), value_of("four"), value_of("two and a half"), value_of("1.2.3")
+    (3.5, 1250.0, 4.0, 2.5, None)
+    """
+    text = number.strip().casefold()
+    if len(text) > _LONGEST_NUMBER:
+        return math.inf
+    if text in _NUMBER_WORDS:
+        return _NUMBER_WORDS[text]
+    whole, half, _ = text.partition(" and a half")
+    if half and whole in _NUMBER_WORDS:
+        return _NUMBER_WORDS[whole] + 0.5
+    whole, point, tenth = text.partition(" point ")
+    if point and whole in _NUMBER_WORDS and tenth in _NUMBER_WORDS:
+        return _NUMBER_WORDS[whole] + _NUMBER_WORDS[tenth] / 10
+    if _THOUSANDS.fullmatch(text):
+        return float(text.replace(",", ""))
+    return float(text.replace(",", ".")) if _DECIMAL.fullmatch(text) else None
+
+
+def written(value: float) -> str:
+    """Return a value as a person would write it.
+
+    >>> written(7.0), written(2.5)
+    ('7', '2.5')
+    """
+    if not math.isfinite(value) or abs(value) >= 1e15:
+        return "a number without bounds" if value > 0 else "a negative number without bounds"
+    return f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}"
+
+
+# An end of a scale, maybe with its meaning: ``1 (worst)``.
+_POINT = r"\d{1,3}(?:\.\d)?(?: ?\([^()\n]{1,40}\))?"
+_RANGE = rf"{_POINT} ?{one_of('- to through and bis à a al 〜 ~ до')} ?{_POINT}"
+# Mentions of the scale: ``on a scale of 1 to 5``, ``(1-5)``, ``满分5分``.
+_SCALES = re.compile(
+    rf"\b{one_of('on using in within auf sur su en over')} (?:an? |the |einer |une |una )?(?:\w{{1,20}} )?"
+    rf"{one_of('scale range skala échelle scala escala')} ?(?:of|from|von|de|da)? ?(?:{_RANGE}"
+    rf"|\d{{1,3}}(?! ?[.\n]))|[(\[] ?(?:scale ?(?:of|from)?:? ?|from |range:? ?)?{_RANGE} ?(?:scale)?[)\]]"
+    rf"|\b{_RANGE} scale\b|\brange {_RANGE}|满分(?:为|是)?\d{{1,3}}分?|\d{{1,3}}点満点|\d{{1,3}}分制",
+    re.IGNORECASE,
+)
+
+
+def without_scales(words: str, low: float, high: float) -> str:
+    """Remove mentions of the scale, whose numbers are no score.
+
+    >>> without_scales("On a scale of 1 to 5, from 1 to 5 points, 4 (1-5).", 1, 5)
+    ' ,   points, 4  .'
+    """
+    own = rf"\b(?:from|between) {low:g}(?: \([^()\n]{{1,40}}\))? (?:to|and|through) {high:g}(?![\d.,]\d)"
+    return re.sub(own, " ", _SCALES.sub(" ", words), flags=re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a reply: its value, or several where it gives alternatives, and the maximum that it names."""
+
+    values: tuple[float, ...]
+    out_of: float | None = field(default=None, compare=False)
+
+
+# Words that may stand before a score: ``a solid 4``, ``about 3``.
+_HEDGES = one_of(
+    "a an the just only about around approximately roughly solid strong full perfect near-perfect low high "
+    "clear at between un une una uno ein eine einen di de ca. ~ ≈"
+)
+VALUE = rf"(?:{_HEDGES} ){{0,3}}[\[({{<\"']{{0,2}}(?P<value>{NUMBER})"
+"""A number with what may stand before it: ``roughly 4``, ``[4``."""
+_CLOSERS = r"[\])}>\"']{0,2}"
+# The maximum behind a value: ``/5``, ``out of 5``, ``su 5``.
+_OUT_OF = re.compile(
+    rf"{_CLOSERS} ?(?:/|out of|{one_of('su sur von de из')}(?= )) ?(?:the |a )?(?:possible |total "
+    rf"|maximum )?(?P<out>{LIMIT})",
+    re.IGNORECASE,
+)
+# An alternative behind a value: ``3 or 4``, ``3-4``.
+_OTHER = re.compile(
+    rf" ?(?:(?:[-~]|to|bis) ?|{one_of('or and or_maybe or_even oder ou o или 或')} (?:an? )?|, ?)(?P<value>{NUMBER})",
+    re.IGNORECASE,
+)
+_LOOSE_JOINTS = ("and", ",", "-", "to")
+_ENDS_ALTERNATIVES = re.compile(r"\s*(?:\Z|[.;)\]\n]|out of|points?\b|/)")
+# What replaces the number before it, by its result: a revision, ``3 -> 4``, or a sum, ``(4 + 3 + 5) / 3 = 4``.
+_RESULT = re.compile(
+    rf"(?: ?(?:->|→|=>|⇒)|(?: ?[-+*x×/÷()] ?\(?{NUMBER}\)?){{1,12}}\)? ?=) ?(?P<value>{NUMBER})"
+)
+_UNITS = one_of("point points pt pts pts. star stars punkte punkten punti puntos балл балла баллов 点 分 점")
+_UNIT = re.compile(rf"{_CLOSERS} ?{_UNITS}?(?![^\W\d_])", re.IGNORECASE)
+# Words that may follow a value that ends its phrase: ``a 4 because ...``.
+_FOLLOWERS = one_of(
+    "for in on because as since due given and but which with to overall here instead rather based at would "
+    "seems seem is was might may could if reflecting indicating per für pour para out when considering "
+    "while though than regarding across from under also so therefore al sul com por parce weil perché "
+    "porque è isn't"
+)
+_ENDS_PHRASE = re.compile(
+    rf"\s*(?:\Z|[.,;:!?)\]}}>\"'*|\x00\n—(\[]|- |-\Z|{_FOLLOWERS}(?!\w))", re.IGNORECASE
+)
+# What may follow a value that is alone on its line: a maximum, a unit, a remark in brackets.
+_ENDS_LINE = re.compile(
+    r"[\])]{0,2}(?: ?(?:/|out of|or|to|-|,|and) ?[\w.,]{1,8})?[\])]{0,2} ?"
+    r"(?:points?|stars?|点|分|점|балл\w{0,2})?[.:]?(?: ?\([^()]{0,60}\))?[.;,! ]{0,3}",
+    re.IGNORECASE,
+)
+
+
+def number_at(words: str, match: re.Match[str]) -> tuple[Number, int] | None:
+    """Return the number that ``match`` found with what follows it, and its end; None where it is no number.
+
+    The result of a sum (``3 + 4 = 7``) or of an arrow (``3 -> 4``) replaces what stands before it.
+    """
+    first, end = value_of(match["value"]), match.end("value")
+    if first is None:
+        return None
+    if words.startswith("%", end):
+        return Number((first,), 100.0), end + 1
+    result = _RESULT.match(words, end)
+    if result is not None and (value := value_of(result["value"])) is not None:
+        return Number((value,), maximum(words, result.end())[0]), result.end()
+    out_of, limit_end = maximum(words, end)
+    other = _OTHER.match(words, limit_end)
+    if other is None or (alternative := value_of(other["value"])) is None:
+        return Number((first,), out_of), end
+    joint, other_end = words[limit_end : other.start("value")], other.end("value")
+    # "4, 3 of them long": a comma or a dash joins alternatives only where nothing else follows.
+    spaced = joint[:1] in " ," and joint.strip().casefold() in _LOOSE_JOINTS
+    if spaced and not _ENDS_ALTERNATIVES.match(words, other_end):
+        return Number((first,), out_of), end
+    return Number((first, alternative), maximum(words, other_end)[0] if out_of is None else out_of), other_end
+
+
+def maximum(words: str, end: int) -> tuple[float | None, int]:
+    """Return the maximum behind a value that ends at ``end``, if it names one, and where it ends."""
+    match = _OUT_OF.match(words, end)
+    return (value_of(match["out"]), match.end()) if match else (None, end)
+
+
+def ends_phrase(words: str, end: int) -> bool:
+    """Whether a value that ends at ``end`` ends its phrase too, so that no noun follows (as in ``gives 5 reasons``)."""
+    end = maximum(words, end)[1]
+    unit = _UNIT.match(words, end)
+    return _ENDS_PHRASE.match(words, unit.end() if unit else end) is not None
+
+
+def ends_line(words: str, end: int) -> bool:
+    """Whether nothing but a maximum or a note follows the value on its line."""
+    stop = words.find("\n", end, end + 200)
+    return _ENDS_LINE.fullmatch(words, end, stop if stop >= 0 else len(words)) is not None
+
+
+# --- values that are only talked about -----------------------------------------------------------------------------
+
+_REPORTERS = one_of("scorer critic judge referee other others author human annotator annotators he she they")
+_REPORTED = one_of("gave gives assigned suggested suggests proposed proposes wants argued has_given")
+# Words that take a value back or only compare with it: ``not a 4``, ``rather than 4``, ``above 3``.
+_DENIALS = one_of(
+    "not cannot never than instead_of from without of_both unlike neither nor whether above below why "
+    "prevents to_reach to_achieve needed_for argue_for argues_for"
+)
+_IDEAL = one_of("perfect full higher maximum top better highest")
+# Words that may stand between a denial and the value it denies: ``does not really deserve a 5``.
+_LINKS = one_of(
+    "really quite fully simply be give given giving assign award deserve merit warrant justify support accept "
+    "see call_for earn get receive reach it this worth worthy_of a an the clear full perfect higher lower me "
+    "for agree_with have to"
+)
+# A score that was not given: ``would have earned a 5``, ``to reach the full 5``.
+_UNREACHED = (
+    r"(?:would have \w{1,12}(?: it)?(?: an?)?"
+    rf"|(?:to|from) \w{{1,20}} (?:it )?(?:an? |the )?{_IDEAL})(?: \w{{1,20}}){{0,2}}"
+)
+_DOUBTED_BEFORE = re.compile(
+    rf"(?:\b(?:{_DENIALS}|{_REPORTERS} {_REPORTED}|{_UNREACHED})|n't)(?: {_LINKS}){{0,4}} ?\Z", re.IGNORECASE
+)
+_EXCESS = one_of("too unfair more_if overly excessive harsh generous unjustified given_if")
+# What follows a value that is only talked about: ``a 5 would require ...``, ``4 is too generous``.
+_DOUBTED_AFTER = re.compile(
+    r"[\])\"']{0,2}(?: ?(?:out of|/) ?\w{1,5})?(?: (?:for|in) [\w ]{1,24}?)? (?:"
+    rf"(?:would|could|might|may) (?:require|need|mean|imply|suggest|indicate|only|be {_EXCESS})"
+    rf"|(?:is|was|seems|appears|feels|looks) (?:not|{_EXCESS}|for texts|for a|reserved|defined|given (?:to|when"
+    rf"|if))"
+    r"|(?:isn't|requires|means|if|only if|unless)\b)",
+    re.IGNORECASE,
+)
+
+
+def is_doubted(words: str, match: re.Match[str]) -> bool:
+    """Whether a phrase with a group ``value`` denies, compares or supposes its value, or reports another agent's."""
+    before = words[max(0, match.start() - 80) : match.start()].replace("\u2019", "'").rpartition("\n")[2]
+    inner = words[match.start() : match.start("value")]
+    denied_inside = _DOUBTED_BEFORE.search((before + inner).rpartition("\n")[2])
+    return bool(
+        _DOUBTED_BEFORE.search(before)
+        or (denied_inside and not re.search(r"\b(?:from|of both)\b", inner))
+        or _DOUBTED_AFTER.match(words, match.end("value"))
+    )
+
+
+# --- the two texts that are compared --------------------------------------------------------------------------------
+
 FIRST, SECOND = "①", "②"
 """Stand for the names of the two texts in a marked reply."""
 
-
-def one_of(phrases: str) -> str:
-    """Return a pattern that matches one of several phrases.
-
-    Phrases are separated by blanks; in a phrase ``_`` stands for a blank and ``*`` for a word's ending.
-
-    >>> one_of("so in_short award*")
-    '(?:in short|award\\\\w{0,5}|so)'
-    """
-    # An alternation takes the first branch that matches, so a phrase must stand before its own beginning.
-    longest_first = sorted(phrases.split(), key=len, reverse=True)
-    return f"(?:{'|'.join(map(_literal, longest_first))})"
-
-
-def _literal(phrase: str) -> str:
-    return re.escape(phrase).replace("_", " ").replace(r"\*", r"\w{0,5}")
-
-
 _NOUN = one_of(
     "output outputs answer answers assistant assistants summary summaries response responses model models "
-    "candidate candidates text texts "
-    "option options choice choices system systems essay essays story stories version versions side sides "
-    "advocate advocates reply replies "
-    "translation translations passage passages completion completions dialogue dialogues team teams debater "
-    "debaters chatbot chatbots agent "
-    "agents student students number no. antwort réponse respuesta risposta resposta assistente asistente ответ "
-    "ассистент"
+    "candidate candidates text texts option options choice choices system systems essay essays story stories "
+    "version versions side sides advocate advocates reply replies translation translations passage passages "
+    "completion completions dialogue dialogues team teams debater debaters chatbot chatbots agent agents student "
+    "students number no. antwort réponse respuesta risposta resposta assistente asistente ответ ассистент"
 )
 _ASIAN = one_of("アシスタント 回答 応答 答案 回复 回覆 助手 助理 摘要 要約 답변 응답 어시스턴트 모델 요약")
 _NAME = re.compile(
@@ -136,7 +372,12 @@ def marked(words: str) -> str:
     >>> marked("Assistant A's answer beats the second response; Output (b) fails.")
     '① beats ②; ② fails.'
     """
-    return _NAME.sub(_mark, words.replace(FIRST, " ").replace(SECOND, " ").replace("\u2019", "'"))
+
+    def mark(match: re.Match[str]) -> str:
+        name = match["letter"] or match["sign"] or match["rank"] or match["order"]
+        return FIRST if name.casefold() in _FIRST_NAMES else SECOND
+
+    return _NAME.sub(mark, words.replace(FIRST, " ").replace(SECOND, " ").replace("\u2019", "'"))
 
 
 def side_of(name: str) -> str | None:
@@ -145,167 +386,3 @@ def side_of(name: str) -> str | None:
     if name in _FIRST_NAMES:
         return "1"
     return "2" if name in _SECOND_NAMES else None
-
-
-def _mark(match: re.Match[str]) -> str:
-    named = match["letter"] or match["sign"] or match["rank"] or match["order"]
-    return FIRST if named.casefold() in _FIRST_NAMES else SECOND
-
-
-_SOMEBODY_ELSE = one_of(
-    "candidate text answer response summary source article story question fact author writer assistant output "
-    "reply passage document essay ending line sentence scorer critic judge juror referee advocate commander "
-    "candidates answers they he she it this that which who one ① ② paragraph criteria post statement"
-)
-_SAYING = one_of(
-    "say* said stat* claim* read reads reading writ* wrote end ends ending ended clos* conclud* contain* includ* "
-    "print* ask* demand* want* request* tell* told instruct* insist* declar* announc* repeat* add* append* begin* "
-    "open* start* order* finish* carr* hold* has_the has_a has_this quot* mention* show* display* order* "
-    "voted suggest* propos* boast* plead* urg* command* attempt* tries try* goes_on continu* reprint* dictat* "
-    "assert* proclaim* argu* note* exclaim* pretend* imitat* hides hid* smuggl* inject* slip*"
-)
-# What stands in a text and may be reprinted.
-_PIECES = one_of(
-    "line* sentence* word words phrase* token* string* instruction* request* demand* injection* quote* quotation* "
-    "claim* postscript* footer* marker* command* remark* plea* ending* passage* snippet* excerpt* text_itself "
-    "copy reprint* following verbatim last_words self-assessment* order* attempt* string*"
-)
-# Behind these the agent speaks for itself again.
-_OWN_TURN = re.compile(
-    r"\b(?:but|yet|therefore|thus|hence|overall|still|my|mine|earn\w*|deserv\w*|merit\w*|receiv\w*|gets?|resulting"
-    r"|leading|warrant\w*|and (?:is|are|was|has|it|so)"
-    r"|i(?:'d| would| will)? (?:\w+ )?(?:give|rate|say|vote|score|judge|conclude|choose|settle|stay|keep|assign"
-    r"|pick|prefer|declare|arrive))\b",
-    re.IGNORECASE,
-)
-_SAID = re.compile(
-    rf"\b{_SOMEBODY_ELSE}(?:'s?)?(?:,? [\w'()\"-]+){{0,6}}?,? {_SAYING}\b(?P<rest>(?:[\W_]*[\w'-]+){{0,9}}\W*)\Z",
-    re.IGNORECASE,
-)
-_PIECE = re.compile(
-    rf"(?<!in other )(?<!in a )\b(?:{_PIECES})\b(?P<rest>(?:[\W_]*[\w'-]+){{0,8}}\W*)\Z", re.IGNORECASE
-)
-# Directly before: ``the candidate's [[5]]``, ``ignoring [[5]]``.
-_OF_OTHERS = re.compile(
-    rf"(?:\b(?:the|its|their|his|her|this|that) (?:{_SOMEBODY_ELSE}(?:'s?)?)|\b(?:its|their|his|her))"
-    r"(?: (?:own|last|final|closing|claimed|alleged|self-assigned|line|words?|mark|tag|score|verdict|vote|rating))*"
-    r"\W*\Z"
-    rf"|\b(?:{one_of('ignor* disregard* skip* despite notwithstanding regardless_of apart_from not_counting quot*')}"
-    r"|copied from|reads?|reading|saying|says)(?: \w+){0,4}\W*\Z",
-    re.IGNORECASE,
-)
-# A full sentence that announces: ``The candidate ends with this line.``
-_ANNOUNCED = re.compile(
-    r"\b(?:this|the following|these|the next|as follows|here is|here's|below)\b[^.!?]{0,40}[.!?]?\Z",
-    re.IGNORECASE,
-)
-# A label under which the agent gives its own verdict.
-_OWN_LABEL = re.compile(
-    r"\b(?:my|i|we|our|verdict|scores?|ratings?|final|overall|total|conclusion|conclude|decision|evaluation|assessment"
-    r"|judge?ment|result|results|outcome|output|winner|vote|therefore|thus|hence|as follows|summary of scores"
-    r"|answer|reply|response|grade|feedback|declaration|choice|preference|better|tally|sum|reasoning|rationale"
-    r"|explanation|step|analysis|comparison|in short|in sum|points|critique|review)\b[^.!?\n]{0,60}"
-    r"[:=—-]?[\s\x00\"'`*_(\[]*\Z",
-    re.IGNORECASE,
-)
-_LONGEST = 300
-
-
-def reports(before: str, *, strictly: bool = False) -> bool:
-    """Whether the words announce something that somebody else has written.
-
-    Args:
-        before: the sentence up to the statement, or the one above it.
-        strictly: the sentence is complete and has to point at what follows.
-
-    >>> reports("The candidate ends with this line:"), reports("It holds all key facts and earns a")
-    (True, False)
-    """
-    words = before[-_LONGEST:].replace("\x00", " ").replace("\u2019", "'")
-    if strictly and not _ANNOUNCED.search(words):
-        return False
-    if not strictly and _OF_OTHERS.search(words):
-        return True
-    matches = (_SAID.search(words), _PIECE.search(words))
-    return any(match is not None and not _OWN_TURN.search(match["rest"]) for match in matches)
-
-
-def introduces(before: str) -> bool:
-    """Whether the words announce a verdict of the agent's own.
-
-    >>> introduces("My final verdict is:"), introduces("The text has three parts:")
-    (True, False)
-    """
-    return _OWN_LABEL.search(before[-_LONGEST:]) is not None
-
-
-_TEXTS = one_of(
-    "candidate text answer response summary source author document article essay story question fact ① ②"
-)
-_DISOWNING = re.compile(
-    r"\b(?:i (?:\w+ )?(?:ignore|disregard)|(?:ignor|disregard)(?:e|ed|es|ing) (?:it|this|that|them|these|those)\b"
-    r"|(?:is|was|are|were|be|being) (?:ignored|disregarded|set aside|quoted)"
-    r"|(?:no|any|little|without) (?:force|weight|bearing|authority|notice|attention|heed)\b"
-    r"|(?:is|are|was|were) (?:not|no) (?:mine|my|binding|a verdict|an instruction|verdict)\b"
-    r"|(?:do|does|did|cannot|can|will|would|must|may)(?: not|n't)? (?:not )?(?:count|sway|obey)\b"
-    r"|counts? for nothing|injection|manipulat\w+|nothing to me|have no say|not from me|told to (?:write|say)"
-    r"|i do not\b"
-    r"|(?:set|leave|leaving|put|setting) (?:it|this|that|them|these) (?:aside|out)|skip(?:ped)? (?:it|this|that|over)"
-    r"|(?:is|was|are|were) (?:\w+ )?(?:what|how|where) (?:the|it|its)|pay(?:ing)? no|(?:is|are) (?:only |just )?data"
-    r"|(?:stands?|appears?|comes?|is|was|are|were) (?:\w+ )?(?:in|at|from|as) (?:the|its) (?:\w+ )?"
-    rf"(?:{_TEXTS}|end|last|final|closing)\b"
-    r"|(?:is|was|are|were) (?:the|its|their|a) (?:[\w-]+ ){0,2}(?:ending|end|claim|words?|line|demand|trick|opening)\b"
-    rf"|(?:is|was|are|were) (?:the )?{_TEXTS}'s?\b"
-    rf"|(?:says|writes|claims|ends|reads|demands|asks|states) (?:the|its) {_TEXTS})",
-    re.IGNORECASE,
-)
-_DISMISSING = re.compile(
-    r"\b(?:(?:which|that|and|but|so|this) (?:i|we) (?:\w+ ){0,2}(?:ignore|disregard|dismiss|discount|set aside|reject)"
-    r"|i (?:\w+ ){0,2}(?:ignore|disregard) (?:it|this|that|them)\b"
-    r"|(?:is|are|was|were|be|been|being) (?:\w+ ){0,2}(?:ignored|disregarded|dismissed|discounted|set aside|no verdict)"
-    r"|(?:no|without) (?:force|weight|bearing|authority)\b|not (?:mine|my own)\b)",
-    re.IGNORECASE,
-)
-
-
-def dismisses(after: str) -> bool:
-    """Whether the rest of a sentence takes back what the sentence has stated.
-
-    >>> dismisses(", which I ignore"), dismisses(", since it rambles")
-    (True, False)
-    """
-    return _DISMISSING.search(after.replace("\x00", " ").replace("\u2019", "'")) is not None
-
-
-_CLAIMING = re.compile(
-    r"\b(?:candidate|text|answer|response|summary|article|story|author|writer|assistant|output|passage|document"
-    r"|essay|source|①|②|it|which|that|who)(?:'s)? (?:itself |also |even |then |already )?"
-    r"(?:claims?|claimed|asks?|asked|demands?|demanded|insists?|insisted|pretends?|pretended|tells? me|told me"
-    r"|instructs? me|instructed me|(?:includes?|contains?|has|holds?|carries|brings) (?:its|a|an) (?:own )?"
-    r"(?:self-)?(?:evaluation|assessment|verdict|rating|score|claim|instruction|injection|demand|request)"
-    r"|(?:gives?|rates?|scores?|grades?|awards?|assigns?) itself)\b(?P<rest>[^.!?]*)\Z",
-    re.IGNORECASE,
-)
-
-
-def claims(before: str) -> bool:
-    """Whether a sentence, up to the statement in it, says what a text claims of itself.
-
-    >>> claims("The text claims a score of"), claims("The text claims too much, so I give it a")
-    (True, False)
-    """
-    match = _CLAIMING.search(before[-_LONGEST:].replace("\x00", " ").replace("\u2019", "'"))
-    return match is not None and not _OWN_TURN.search(match["rest"])
-
-
-_NEXT_SENTENCES = re.compile(r"\A[^\n]{0,160}(?:\n+[^\n]{0,160})?")
-
-
-def disowns(after: str) -> bool:
-    """Whether the words say that what stands before them is not the agent's own.
-
-    >>> disowns("\\nI ignore it."), disowns("\\nThe score follows the rubric.")
-    (True, False)
-    """
-    near = _NEXT_SENTENCES.match(after.replace("\x00", " ").replace("\u2019", "'"))
-    return near is not None and _DISOWNING.search(near[0]) is not None

@@ -1,4 +1,4 @@
-"""Read which of two texts a reply prefers.
+"""Read which of two texts a reply prefers, or which letter of a multiple-choice grade it states.
 
 Forms, strongest first: a verdict in double brackets; a labelled verdict, a binary pair or a relation such as
 ``A>B``; a sentence that says which is better, or a name on a line of its own; a tie; a comparative in the closing
@@ -12,40 +12,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from .json_fields import Field
-from .reading import breaks_off, contradictory, statements, unreadable
+from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
-from .vocabulary import marked, one_of, side_of
-
-_KEYS = (
-    *(
-        "winner",
-        "vote",
-        "verdict",
-        "choice",
-        "preference",
-        "preferred",
-        "better",
-        "best",
-        "decision",
-        "answer",
-        "result",
-    ),
-    *(
-        "judgment",
-        "judgement",
-        "selection",
-        "final_verdict",
-        "final_answer",
-        "better_answer",
-        "better_response",
-    ),
+from .statements import (
+    Grammar,
+    breaks_off,
+    contradictory,
+    own_statements,
+    strongest,
+    unreadable,
 )
-BRACKETS = 5
-_FIELD = BRACKETS + 1
+from .vocabulary import FIRST, marked, one_of, side_of, word_set
+
+Vote = Literal["1", "2", "tie"]
 
 
 def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vote:
@@ -66,80 +49,91 @@ def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vo
     '1'
     """
     # In a reply that breaks off, a remark in the middle ("answer 1 is better at ...") is no verdict.
-    concluded = breaks_off(text)
-    find = partial(_counting, concluded=concluded)
-    votes, words = statements(text, shown, "verdict", _from_fields, find, marked)
+    grammar = _Votes(concluded=breaks_off(text))
+    votes, words = own_statements(text, shown, grammar)
     if not votes:
-        cut_off = cut_off or (concluded and bool(_counting(marked(words))))
-        raise unreadable(text, words, "verdict", cut_off=cut_off)
-    for match in votes:
-        if match.vote != votes[-1].vote:
-            raise contradictory(text, match.vote, votes[-1].vote, "verdict")
-    return votes[-1].vote
+        remarked = grammar.concluded and bool(_Votes().find(marked(words)))
+        raise unreadable(text, words, "verdict", cut_off=cut_off or remarked)
+    last = votes[-1].value
+    for vote in votes:
+        if vote.value != last:
+            raise contradictory(text, vote.value, last, "verdict")
+    return last
 
 
-def _counting(text: str, *, concluded: bool = False) -> list[VoteMatch]:
-    """Return the matches that count: all formal verdicts, which must agree, or else the last of the strongest."""
-    valid = [match for match in vote_matches(text) if match.conclusive or not concluded]
-    if not valid:
-        return []
-    strongest = max(match.strength for match in valid)
-    finalists = sorted((match for match in valid if match.strength == strongest), key=lambda match: match.at)
-    # Of sentences the last one counts, since a judge may change its mind.
-    return finalists if strongest >= BRACKETS else finalists[-1:]
+_KEYS = word_set(
+    "winner vote verdict choice preference preferred better best decision answer result judgment judgement "
+    "selection final_verdict final_answer better_answer better_response"
+)
 
 
-def _from_fields(entries: Sequence[Field]) -> list[VoteMatch]:
-    votes = []
-    for entry in entries:
-        if entry.name in _KEYS and isinstance(entry.value, str | int) and not isinstance(entry.value, bool):
-            vote = named(marked(str(entry.value)[:60]))
-            if vote is not None:
-                votes.append(VoteMatch(_FIELD, 0, vote))
-    numbers = [
-        entry.value for entry in entries if isinstance(entry.value, int) and not isinstance(entry.value, bool)
-    ]
-    if len(entries) == 2 and sorted(numbers) == [0, 1]:
-        votes.append(VoteMatch(_FIELD, 0, "1" if numbers[0] else "2"))
-    return votes
+@dataclass(frozen=True)
+class _Votes(Grammar[Vote]):
+    what: ClassVar[str] = "verdict"
+    concluded: bool = False
+
+    def prepare(self, words: str) -> str:
+        return marked(words)
+
+    def from_fields(self, entries: Sequence[Field]) -> list[Vote]:
+        names = [
+            str(entry.value) for entry in entries if entry.name in _KEYS and type(entry.value) in (int, str)
+        ]
+        votes = [vote for name in names if (vote := _named(marked(name[:60]))) is not None]
+        # SAMRE's binary pair, under whatever keys
+        numbers = [entry.value for entry in entries if type(entry.value) is int]
+        if len(entries) == 2 and sorted(numbers) == [0, 1]:
+            votes.append("1" if numbers[0] else "2")
+        return votes
+
+    def find(self, words: str) -> list[Statement[Vote]]:
+        """Return all formal verdicts, which must agree, or else the last of the strongest."""
+        matches = (*_bracketed(words), *_labelled(words), *_relations_and_pairs(words), *_sentences(words))
+        matches += (*_lines(words), *_closing_comparison(words))
+        votes = strongest([match for match in matches if match.conclusive or not self.concluded])
+        # Of sentences the last one counts, since a judge may change its mind.
+        return votes if votes and votes[0].strength >= Strength.BRACKETS else votes[-1:]
 
 
-Vote = Literal["1", "2", "tie"]
+# --- names, brackets, labels, relations and binary pairs ------------------------------------------------------------
 
-
-class VoteMatch(NamedTuple):
-    """A stated verdict: how clearly, at which position, for which text, and whether it opens or concludes the reply."""
-
-    strength: int
-    at: int
-    vote: Vote
-    conclusive: bool = True
-    end: int = 0
-
-    def placed(self, at: int, end: int) -> VoteMatch:
-        """Return the same verdict at another place."""
-        return self._replace(at=at, end=end)
-
-    @property
-    def stated(self) -> object:
-        """What it states."""
-        return self.vote
-
-    @property
-    def spans(self) -> tuple[tuple[int, int], ...]:
-        """The part of the text that states it."""
-        return ((self.at, max(self.at, self.end)),)
-
-
-_LABEL, _SENTENCE, _TIE, _COMPARISON = 4, 3, 2, 1
 _EVEN = one_of("tie tied draw equal equally_good both neither c none no_winner even")
-# The name of one text: ``①``, ``A``, ``(b)``, ``2``.
-_SIDES = r"(?P<vote>[①②]|[(\[]{0,2}[ABab12][)\]]{0,2}(?![\w'])(?! ?[<>=]))"
-# MT-Bench's and Arena-Hard's form: ``[[A]]``, ``[[B>>A]]``, ``[[tie]]``.
-_BRACKETED = re.compile(r"\[\[ ?([^\[\]\n]{1,40}?) ?\]\]")
 # ``A > B``, ``B<<A``, ``A = B``.
 _RELATION = re.compile(r"([AB12①②]) ?(>{1,2}|<{1,2}|=|≈|≫|≪) ?([AB12①②])")
-_RELATION_LINE = re.compile(rf"(?:[^\n:<>=]{{0,40}}: ?)?(?P<relation>{_RELATION.pattern})[.! ]{{0,3}}")
+
+
+def _named(name: str) -> Vote | None:
+    """Return the vote that a short phrase names (``A``, ``②``, ``A>>B``, ``tie``), or None."""
+    name = name.strip(" .")
+    relation = _RELATION.fullmatch(name.upper())
+    if relation:
+        return _related(*relation.groups())
+    if re.fullmatch(rf"{_EVEN}|a tie", name, re.IGNORECASE):
+        return "tie"
+    side = side_of(name)
+    return None if side is None else "1" if side == "1" else "2"
+
+
+def _related(first: str, sign: str, second: str) -> Vote | None:
+    left, right = side_of(first), side_of(second)
+    if left is None or right is None or left == right:
+        return None
+    if sign in "=≈":
+        return "tie"
+    return _named(left if sign[0] in ">≫" else right)
+
+
+# MT-Bench's and Arena-Hard's form: ``[[A]]``, ``[[B>>A]]``, ``[[tie]]``.
+_BRACKETED = re.compile(r"\[\[ ?([^\[\]\n]{1,40}?) ?\]\]")
+
+
+def _bracketed(text: str) -> Iterator[Statement[Vote]]:
+    for match in _BRACKETED.finditer(text):
+        if vote := _named(match[1]):
+            yield Statement(Strength.BRACKETS, *match.span(), vote)
+
+
+_SIDES = r"(?P<vote>[①②]|[(\[]{0,2}[ABab12][)\]]{0,2}(?![\w'])(?! ?[<>=]))"
 _CALLED = one_of(
     "verdict winner decision vote choice preference judgment judgement conclusion selection preferred "
     "better best pick ganador gagnant vincitore sieger победитель"
@@ -167,6 +161,21 @@ _VERDICT_ENDS = re.compile(
     rf"|{one_of('because as since for due with over by wins than overall here')}\b)",
     re.IGNORECASE,
 )
+
+
+def _labelled(text: str) -> Iterator[Statement[Vote]]:
+    """Find ``Winner: Answer 2``, ``My vote goes to ①``."""
+    for match in _LABELLED.finditer(text):
+        # "Better for A ..." names what is better for whom; a vote is for somebody.
+        named = _VERDICT_ENDS.match(match["after"]) and (
+            match["link"] != " for" or "vote" in match[0].casefold()
+        )
+        vote: Vote | None = "tie" if match["even"] else _named(match["vote"]) if named else None
+        if vote is not None and not _supposed(text, match.start()):
+            yield Statement(Strength.LABEL, match.start(), match.start("after"), vote)
+
+
+_RELATION_LINE = re.compile(rf"(?:[^\n:<>=]{{0,40}}: ?)?(?P<relation>{_RELATION.pattern})[.! ]{{0,3}}")
 # SAMRE's binary pair: ``(1, 0)``.
 _PAIR = re.compile(r"[(\[] ?(0|1|0?\.5)(?:\.0)? ?, ?(0|1|0?\.5)(?:\.0)? ?[)\]]")
 # A label in front of a binary pair: ``Vote: (1, 0)``.
@@ -174,6 +183,27 @@ _PAIR_LABEL = re.compile(
     rf"{one_of('vote verdict decision ballot tuple answer result is score scores choice')}\W{{0,3}}\Z",
     re.IGNORECASE,
 )
+
+
+def _relations_and_pairs(text: str) -> Iterator[Statement[Vote]]:
+    """Find ``A > B`` on a line of its own, ``(1, 0)`` alone or behind a label."""
+    for line in re.finditer(r"[^\n]+", text):
+        at, words = line.start(), line[0]
+        relation = _RELATION_LINE.fullmatch(words) if len(words) < 80 else None
+        if relation and (vote := _named(relation["relation"])):
+            yield Statement(
+                Strength.LABEL, at + relation.start("relation"), at + relation.end("relation"), vote
+            )
+        for pair in _PAIR.finditer(words):
+            before = words[max(0, pair.start() - 20) : pair.start()]
+            left, right = float(pair[1]), float(pair[2])
+            if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
+                vote = "1" if left > right else "2" if right > left else "tie"
+                yield Statement(Strength.LABEL, at + pair.start(), at + pair.end(), vote)
+
+
+# --- sentences ------------------------------------------------------------------------------------------------------
+
 _DEGREES = one_of(
     "the a an also therefore thus clearly slightly significantly marginally much far overall still indeed "
     "generally definitely considered deemed judged somewhat notably considerably clear likely obviously "
@@ -205,9 +235,6 @@ _BETTER = re.compile(
     r"|indeed))? (?P<named>[①②])",
     re.IGNORECASE,
 )
-_COMPARATIVES = one_of("more better superior greater higher clearer stronger richer deeper best")
-# A text that is more of something: ``② gives a clearer account``.
-_MORE = re.compile(rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{_COMPARATIVES}\b", re.IGNORECASE)
 _ALIKE = one_of("tied equal equally_matched") + r"|equally (?:as )?(?!clear that)\w{3,16}"
 # Sentences that prefer neither: ``It is a tie``, ``Both are equally good``, ``Neither is better``.
 _TIES = re.compile(
@@ -226,72 +253,19 @@ _CONCESSIONS = one_of(
     "while although though if whether unless despite not why may_be_argued_that argue_that argued_that "
     "argues_that claim_that claims_that claimed_that"
 )
-_HYPOTHETICAL = re.compile(
-    rf"(?:\b{_CONCESSIONS}\b|n't)"
-    r"[^.;,①②\n]{0,40}\Z",
-    re.IGNORECASE,
-)
-_NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|less|hardly)\b|n't", re.IGNORECASE)
+_HYPOTHETICAL = re.compile(rf"(?:\b{_CONCESSIONS}\b|n't)[^.;,①②\n]{{0,40}}\Z", re.IGNORECASE)
+_QUESTION = re.compile(r"[^.!?\n]{0,80}\?")
 # Words with which a conclusion begins.
-_CONCLUDING = one_of(
-    "therefore thus hence overall in_conclusion in_summary conclude concluded determine determined decided "
-    "i_must i_would i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
-)
-_CONCLUSION = re.compile(rf"\b{_CONCLUDING}\b", re.IGNORECASE)
-# A line that is a name, a letter or ``tie``, with or without an explanation behind it.
-_WHOLE_LINE = re.compile(
-    r"(?:[-•] )?(?P<vote>[①②]|[(\[]?[ABab12][)\]]?(?![\w'])|tie|draw|c\b|\(c\)|both|neither)(?P<rest>[.!]?"
-    r"|(?:[.:]| -| —) [^\n]*| \([^\n]*)",
+_CONCLUSION = re.compile(
+    r"\b"
+    + one_of(
+        "therefore thus hence overall in_conclusion in_summary conclude concluded determine determined decided "
+        "i_must i_would i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
+    )
+    + r"\b",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 _SENTENCES = re.compile(r"(?<=[.!?]) |\n+")
-
-
-def vote_matches(text: str) -> Iterator[VoteMatch]:
-    """Find every verdict in ``text``, in which the names of the two texts are marked."""
-    for match in _BRACKETED.finditer(text):
-        vote = named(match[1])
-        if vote is not None:
-            yield VoteMatch(BRACKETS, match.start(), vote, end=match.end())
-    yield from _labelled(text)
-    yield from _relations_and_pairs(text)
-    yield from _sentences(text)
-    yield from _lines(text)
-    yield from _closing_comparison(text)
-
-
-def named(name: str) -> Vote | None:
-    """Return the vote that a short phrase names (``A``, ``②``, ``A>>B``, ``tie``), or None.
-
-    >>> named("B>>A"), named("(a)"), named("a tie"), named("both texts")
-    ('2', '1', 'tie', None)
-    """
-    name = name.strip(" .")
-    relation = _RELATION.fullmatch(name.upper())
-    if relation:
-        return _related(relation[1], relation[2], relation[3])
-    if re.fullmatch(rf"{_EVEN}|a tie", name, re.IGNORECASE):
-        return "tie"
-    side = side_of(name)
-    return _vote(side) if side is not None else None
-
-
-def _related(first: str, sign: str, second: str) -> Vote | None:
-    left, right = side_of(first), side_of(second)
-    if left is None or right is None or left == right:
-        return None
-    if sign in "=≈":
-        return "tie"
-    return _vote(left if sign[0] in ">≫" else right)
-
-
-def _vote(side: str) -> Vote:
-    return "1" if side in ("1", "①") else "2"
-
-
-def _other(vote: Vote) -> Vote:
-    return "2" if vote == "1" else "1"
 
 
 def _supposed(text: str, at: int) -> bool:
@@ -299,72 +273,35 @@ def _supposed(text: str, at: int) -> bool:
     return _HYPOTHETICAL.search(text[max(0, at - 60) : at]) is not None
 
 
-def _labelled(text: str) -> Iterator[VoteMatch]:
-    """Find ``Winner: Answer 2``, ``My vote goes to ①``."""
-    for match in _LABELLED.finditer(text):
-        if _supposed(text, match.start()):
-            continue
-        if match["even"]:
-            yield VoteMatch(_LABEL, match.start(), "tie", end=match.start("after"))
-        elif _VERDICT_ENDS.match(match["after"]) and (
-            match["link"] != " for" or "vote" in match[0].casefold()
-        ):
-            vote = named(match["vote"])
-            if vote is not None:
-                yield VoteMatch(_LABEL, match.start(), vote, end=match.start("after"))
-
-
-def _relations_and_pairs(text: str) -> Iterator[VoteMatch]:
-    """Find ``A > B`` on a line of its own, ``(1, 0)`` alone or behind a label."""
-    for line in re.finditer(r"[^\n]+", text):
-        relation = _RELATION_LINE.fullmatch(line[0]) if len(line[0]) < 80 else None
-        vote = _related(relation[2], relation[3], relation[4]) if relation else None
-        if relation and vote is not None:
-            start, end = relation.span("relation")
-            yield VoteMatch(_LABEL, line.start() + start, vote, end=line.start() + end)
-        for pair in _PAIR.finditer(line[0]):
-            before = line[0][max(0, pair.start() - 20) : pair.start()]
-            left, right = float(pair[1]), float(pair[2])
-            if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
-                vote = "1" if left > right else "2" if right > left else "tie"
-                at = line.start()
-                yield VoteMatch(_LABEL, at + pair.start(), vote, end=at + pair.end())
-
-
-def _sentences(text: str) -> Iterator[VoteMatch]:
+def _sentences(text: str) -> Iterator[Statement[Vote]]:
     """Find ``Output (a) is better``, ``I prefer ②``, ``It is a tie``."""
     first_line = text.find("\n")
-    for match in _BETTER.finditer(text):
-        if _supposed(text, match.start()) or _asks(text, match.end()):
-            continue
-        name = match["is"] or match["wins"] or match["chosen"] or match["follows"] or match["named"]
-        vote = _vote(name)
-        worse = match["is_worse"] or match["loses"] or match["was_worse"]
-        yield VoteMatch(
-            _SENTENCE,
-            match.start(),
-            _other(vote) if worse else vote,
-            _concludes(text, match.start(), first_line),
-            match.end(),
-        )
-    for match in _TIES.finditer(text):
-        if not _supposed(text, match.start()):
-            concludes = _concludes(text, match.start(), first_line)
-            yield VoteMatch(_TIE, match.start(), "tie", concludes, match.end())
+    for form in (_BETTER, _TIES):
+        for match in form.finditer(text):
+            at, end = match.span()
+            vote: Vote = "tie"
+            if form is _BETTER:
+                name = match["is"] or match["wins"] or match["chosen"] or match["follows"] or match["named"]
+                worse = match["is_worse"] or match["loses"] or match["was_worse"]
+                vote = "1" if (name == FIRST) != bool(worse) else "2"
+            if _supposed(text, at) or (form is _BETTER and _QUESTION.match(text, end)):
+                continue
+            sentence = _SENTENCES.split(text[max(0, at - 160) : at])[-1]
+            concludes = first_line < 0 or at < first_line or _CONCLUSION.search(sentence) is not None
+            strength = Strength.PHRASE if form is _BETTER else Strength.TIE
+            yield Statement(strength, at, end, vote, conclusive=concludes)
 
 
-def _asks(text: str, end: int) -> bool:
-    """Whether the sentence that goes on at ``end`` is a question."""
-    return re.match(r"[^.!?\n]{0,80}\?", text[end : end + 90]) is not None
+# A line that is a name, a letter or ``tie``, with or without an explanation behind it.
+_WHOLE_LINE = re.compile(
+    r"(?:[-•] )?(?P<vote>[①②]|[(\[]?[ABab12][)\]]?(?![\w'])|tie|draw|c\b|\(c\)|both|neither)(?P<rest>[.!]?"
+    r"|(?:[.:]| -| —) [^\n]*| \([^\n]*)",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 
 
-def _concludes(text: str, at: int, first_line: int) -> bool:
-    """Whether what stands at ``at`` belongs to the first line or to a sentence that concludes."""
-    sentence = _SENTENCES.split(text[max(0, at - 160) : at])[-1]
-    return first_line < 0 or at < first_line or _CONCLUSION.search(sentence) is not None
-
-
-def _lines(text: str) -> Iterator[VoteMatch]:
+def _lines(text: str) -> Iterator[Statement[Vote]]:
     """Find a name, a letter or ``tie`` as the first line, with an explanation or without, or as the last line."""
     first, last = text.partition("\n")[0], text.rpartition("\n")[2]
     for at, line in ((0, first), (len(text) - len(last), last)):
@@ -375,12 +312,17 @@ def _lines(text: str) -> Iterator[VoteMatch]:
         explained = len(match["rest"]) > 1
         if explained and (at > 0 or (match["vote"] not in "①②" and match["rest"][0] not in ":.")):
             continue
-        vote = named(match["vote"])
-        if vote is not None:
-            yield VoteMatch(_SENTENCE, at, vote, end=at + len(line))
+        if vote := _named(match["vote"]):
+            yield Statement(Strength.PHRASE, at, at + len(line), vote)
 
 
-def _closing_comparison(text: str) -> Iterator[VoteMatch]:
+_COMPARATIVES = one_of("more better superior greater higher clearer stronger richer deeper best")
+# A text that is more of something: ``② gives a clearer account``.
+_MORE = re.compile(rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{_COMPARATIVES}\b", re.IGNORECASE)
+_NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|less|hardly)\b|n't", re.IGNORECASE)
+
+
+def _closing_comparison(text: str) -> Iterator[Statement[Vote]]:
     """Find the text of which alone the closing sentence says that it is more of something."""
     closing = _SENTENCES.split(text[-1000:].strip())[-1]
     if closing.endswith("?"):
@@ -388,9 +330,80 @@ def _closing_comparison(text: str) -> Iterator[VoteMatch]:
     praised = {
         match["vote"]
         for match in _MORE.finditer(closing)
-        if not _NEGATION.search(match["between"]) and not _HYPOTHETICAL.search(closing[: match.start()][-60:])
+        if not _NEGATION.search(match["between"]) and not _supposed(closing, match.start())
     }
-    if len(praised) == 1:
-        conclusive = "\n" not in text[:2000]
+    if len(praised) == 1 and (vote := _named(praised.pop())):
         at = text.rindex(closing)
-        yield VoteMatch(_COMPARISON, at, _vote(praised.pop()), conclusive, at + len(closing))
+        yield Statement(Strength.COMPARISON, at, at + len(closing), vote, conclusive="\n" not in text[:2000])
+
+
+# --- the letter of a grade ------------------------------------------------------------------------------------------
+
+_CHOICE_KEYS = word_set("choice answer option grade rating score letter final_answer")
+_NAMED = (
+    r"(?:answer|choice|option|grade|rating|score|verdict|selection|response|choose|pick|select|go with|rate it|"
+    r"(?:rate|grade|score|classify|evaluate) (?:the|this) [\w ]{1,40}? as)"
+    r"(?: is| would be| to be)?(?: an?| the)?(?: option| answer| letter| grade)?"
+)
+
+
+def read_letter(
+    reply: str, low: float, letters: str, *, cut_off: bool = False, shown: Shown = NOTHING
+) -> float:
+    """Return the grade whose letter the reply states: the first of ``letters`` means ``low``, each next one more.
+
+    Args:
+        reply: the raw reply.
+        low: what the first letter stands for.
+        letters: the grades in rising order.
+        cut_off: the reply is known to have hit its length limit.
+        shown: the texts that the judge was shown.
+
+    Raises:
+        ReplyError: no letter is stated, or two are, or all that it states may be a reprint.
+
+    >>> read_letter("Answer: (C)", 1, "ABCDE")
+    3.0
+    """
+    choices, words = own_statements(reply, shown, _Letters(letters))
+    if not choices:
+        raise unreadable(reply, words, "choice", cut_off=cut_off)
+    choice = choices[-1].value
+    if choice[0] != choice[-1]:
+        raise contradictory(reply, choice[0], choice[-1], "choice")
+    return float(low + letters.index(choice[-1]))
+
+
+@dataclass(frozen=True)
+class _Letters(Grammar[str]):
+    """A choice is a letter, or two where alternatives are given."""
+
+    what: ClassVar[str] = "choice"
+    letters: str
+
+    def from_fields(self, entries: Sequence[Field]) -> list[str]:
+        values = (str(entry.value)[:20] for entry in entries if entry.name in _CHOICE_KEYS)
+        return [statement.value for statement in self.find("\n".join(values))]
+
+    def find(self, words: str) -> list[Statement[str]]:
+        return strongest([*self._statements(words)])[-1:]
+
+    def _statements(self, words: str) -> Iterator[Statement[str]]:
+        grade = f"[{re.escape(self.letters)}]"
+        letter = (
+            rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])"
+            rf"(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
+        )
+        ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
+        openings = [*re.finditer(rf"^(?:[-•*] )?{letter}(?= ?(?:\Z|[.:,)\n(—-]))", words, re.MULTILINE)]
+        # Lines that begin with several letters explain all grades.
+        several = len({(match["letter"], match["other"]) for match in openings}) > 1
+        for strength, matches in (
+            (Strength.BRACKETS, re.finditer(rf"\[\[(?P<letter>{grade})(?P<other>)\]\]", words)),
+            (Strength.LABEL, re.finditer(rf"(?i:\b{_NAMED}) ?[:=]? ?\n{{0,2}}{letter}{ends}", words)),
+            (Strength.OWN_LINE, iter([] if several else openings)),
+            (Strength.BARE, re.finditer(rf"(?m:^|[.!?:,] |\bis ){letter}(?=[.]?\Z)", words)),
+        ):
+            for match in matches:
+                choice = match["letter"] + (match["other"] or "")
+                yield Statement(strength, match.start(), match.end(), choice)

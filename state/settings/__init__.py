@@ -1,6 +1,7 @@
 """Define the settings of each protocol, one class for each; Python, the command line and Studio's form all use it."""
 
 from .base_settings import (
+    PAPERS,
     REPLY_LIMITS,
     Layout,
     ModelName,
@@ -32,6 +33,7 @@ from .wrapper_settings import (
 
 __all__ = [
     "BACKGROUNDS",
+    "PAPERS",
     "REPLY_LIMITS",
     "BaselineSettings",
     "CalibratedSettings",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -41,6 +42,11 @@ class ModelSpec(Checked):
     base_url: str | None = Field(default=None, description="Another address that speaks the same protocol.")
     key_env: str | None = Field(
         default=None, description="The environment variable with the key, where it is not the provider's own."
+    )
+    context_window: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens of prompt and reply together, where neither list nor server tells.",
     )
     price_in: float | None = Field(
         default=None, ge=0, description="US$ for a million input tokens, where the price list has none."
@@ -111,11 +117,39 @@ def _to_text(value: Any) -> str:
 ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]
 
 
+# The most that each size may be set to, here and in every protocol: far beyond what any paper has tried, so that a slip
+# of the finger is told at once. What a caller of a server may ask for in all is in ``nodes/server_rules.py``.
+
+MOST_WRAPPERS = 8
+"""Protocols inside each other."""
+
+Rounds = Annotated[int, Field(ge=1, le=100)]
+Agents = Annotated[int, Field(ge=1, le=100)]
+Samples = Annotated[int, Field(ge=1, le=1000)]
+"""Several replies to one question, or several runs of one protocol."""
+
 Layout = Literal["shared_prefix", "papers"]
 """Where a prompt says who the agent is."""
 
+PAPERS = "papers"
+"""The bundled templates with the structure of the papers' prompts, as a value of ``prompts``."""
+
 REPLY_LIMITS: Mapping[str, int] = {"*": 2048, "vote": 1024, "steps": 1024}
 """The tokens that a reply may have where nobody says, by its form: over five times what the prompts ask for."""
+
+
+unknown_keys: ContextVar[tuple[str, ...]] = ContextVar("unknown_keys", default=())
+"""What a server has looked for in the schema of a run's settings, and not found."""
+
+
+class _Properties(dict[str, Any]):
+    """The fields in a schema. LangGraph's server drops what a run's context has besides, and tells nobody."""
+
+    def __contains__(self, name: object) -> bool:
+        known = super().__contains__(name)
+        if not known:
+            unknown_keys.set((*unknown_keys.get(), str(name)))
+        return known
 
 
 class Settings(Checked):
@@ -139,7 +173,9 @@ class Settings(Checked):
         default="auto", description="`auto`: JSON replies where the model can; `off`: plain text in and out."
     )
     prompts: str | None = Field(
-        default=None, description="A folder whose templates replace those of the same name."
+        default=None,
+        description="A folder whose templates replace those of the same name; `papers`: templates with the structure "
+        "of the papers' own prompts, and `layout=papers` unless that is set.",
     )
     layout: Layout = Field(
         default="shared_prefix",
@@ -159,7 +195,7 @@ class Settings(Checked):
         f"{REPLY_LIMITS['vote']:,}, and no limit for models that reason; 0: no limit but the provider's.",
     )
     repair: int = Field(
-        default=1, ge=0, description="How often a reply that cannot be read is asked for again."
+        default=1, ge=0, le=10, description="How often a reply that cannot be read is asked for again."
     )
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -167,9 +203,21 @@ class Settings(Checked):
         cls.called = cls.__dict__.get("called") or cls.__name__.removesuffix("Settings").lower()
 
     @classmethod
+    def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
+        """Return the schema as pydantic does, with fields that note which others were looked for."""
+        schema = super().model_json_schema(*args, **options)
+        return {**schema, "properties": _Properties(schema["properties"])}
+
+    @classmethod
     def names(cls) -> list[str]:
         """Return the names of the settings, those that every protocol has at the end."""
         return sorted(cls.model_fields, key=lambda name: name in Settings.model_fields)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _papers_have_their_layout(cls, given: Any) -> Any:
+        papers = isinstance(given, Mapping) and given.get("prompts") == PAPERS
+        return {"layout": PAPERS, **given} if papers else given
 
     @field_validator("models", mode="before")
     @classmethod

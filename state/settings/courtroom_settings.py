@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ..checked import FilledText, parts
-from .base_settings import Settings
+from .base_settings import Agents, Rounds, Settings
 
 BACKGROUNDS = (
     "a retired ethics professor",
@@ -31,8 +31,8 @@ class BaselineSettings(Settings):
 class MoreSettings(Settings):
     """Settings of MORE (courtroom paper, sections 3.1 and 3.3)."""
 
-    advocates: int = Field(default=3, ge=1, description="Advocates for each answer.")
-    rounds: int = Field(default=1, ge=1, description="Rounds held; the last one's scores decide.")
+    advocates: Agents = Field(default=3, description="Advocates for each answer.")
+    rounds: Rounds = Field(default=1, description="Rounds held; the last one's scores decide.")
     aggregate: Literal["llm", "concat", "best"] = Field(
         default="llm",
         description="What of a team's defences comes before the judge: one that a model makes of them, all of "
@@ -56,8 +56,10 @@ class SamreSettings(Settings):
     ('a farmer', 'a nurse')
     """
 
-    max_rounds: int = Field(default=4, ge=1, description="At most so many rounds.")
-    jurors: int = Field(default=5, ge=0, description="How many jurors vote; 0: the mean scores decide.")
+    max_rounds: Rounds = Field(default=4, description="At most so many rounds.")
+    jurors: int = Field(
+        default=5, ge=0, le=100, description="How many jurors vote; 0: the mean scores decide."
+    )
     backgrounds: Backgrounds = Field(
         default=BACKGROUNDS,
         min_length=1,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from ..checked import FilledText, shortened
-from .base_settings import Settings, explicitly_set
+from .base_settings import Rounds, Settings, explicitly_set
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
 PERSONAS: tuple[str, ...] = get_args(Persona)
@@ -27,7 +27,7 @@ class DebateSettings(Settings):
     'human'
     """
 
-    n: int = Field(default=4, ge=1, description="At most so many rounds of criticism.")
+    n: Rounds = Field(default=4, description="At most so many rounds of criticism.")
     persona: Persona | Annotated[FilledText, Field(max_length=LONGEST_PERSONA)] = Field(
         default="strict",
         description="How critical the Critic is: a devil's advocate that is strict, moderate or weak, "
@@ -48,6 +48,11 @@ class DebateSettings(Settings):
         default="declared",
         description="`declared`: NO ISSUE ends the debate where the Critic declares it; "
         "`substring`: wherever the words occur (the paper's literal test).",
+    )
+    on_overflow: Literal["last", "error"] = Field(
+        default="error",
+        description="Where the debate no longer fits into a model's context: `last`: the last score stands, with a "
+        "warning; `error`: there is no verdict.",
     )
 
     @field_validator("persona", mode="before")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from ..checked import Checked, FilledText, first_paragraph
-from .base_settings import Settings, explicitly_set
+from .base_settings import Agents, Rounds, Settings, explicitly_set
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "diverse": ("general_public", "critic", "news_author", "psychologist", "scientist"),
@@ -52,9 +52,8 @@ class Role(Checked):
 class RefereeSettings(PositionSettings):
     """Settings of a protocol with several referees."""
 
-    referees: int = Field(
+    referees: Agents = Field(
         default=2,
-        ge=1,
         description="How many referees; where an expert group or a list of roles is given: all of them.",
     )
     roles: str | tuple[str | Role, ...] = Field(
@@ -138,7 +137,7 @@ RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)
 class EnsembleSettings(RefereeSettings):
     """Settings of the ensemble: referees with roles who do not discuss (Chan et al. 2024, section 3.2)."""
 
-    referees: int = Field(default=3, ge=1, description=RefereeSettings.model_fields["referees"].description)
+    referees: Agents = Field(default=3, description=RefereeSettings.model_fields["referees"].description)
 
 
 class ChatEvalSettings(RefereeSettings):
@@ -148,7 +147,7 @@ class ChatEvalSettings(RefereeSettings):
     3
     """
 
-    turns: int = Field(default=2, ge=1, description="How often every referee speaks: the number of rounds.")
+    turns: Rounds = Field(default=2, description="How often every referee speaks: the number of rounds.")
     strategy: Literal["one_by_one", "simultaneous", "summarizer"] = Field(
         default="one_by_one",
         description="`one_by_one`: the referees speak in a fixed order and read all that was said before; "

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from ..checked import FilledText, parts
-from .base_settings import Settings
+from .base_settings import Samples, Settings
 from .referee_settings import PositionSettings
 
 
@@ -31,7 +31,7 @@ class GEvalSettings(Settings):
         description="Where the probabilities of the scores come from: `logprobs` (of tokens), `sampling` "
         "(several replies), or `auto`: log-probabilities where the model returns them, else samples.",
     )
-    samples: int = Field(default=20, ge=1, description="How many replies, where they are sampled.")
+    samples: Samples = Field(default=20, description="How many replies, where they are sampled.")
     steps: Steps = Field(
         default=(),
         description="The evaluation steps (on a command line: separated by semicolons); none: the planner "
@@ -42,4 +42,4 @@ class GEvalSettings(Settings):
 class FairEvalSettings(PositionSettings):
     """Settings of FairEval (Wang et al. 2024, section 3)."""
 
-    k: int = Field(default=3, ge=1, description="How many judgements, evidence first, for each order.")
+    k: Samples = Field(default=3, description="How many judgements, evidence first, for each order.")

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..checked import parts
 from ..review_rules import IN_DOUBT, Rule
-from .base_settings import Settings, explicitly_set
+from .base_settings import MOST_WRAPPERS, Samples, Settings, explicitly_set
 
 Reason = Literal["unresolved", "inconsistent", "gap"]
 """Why a cascade asks its expensive protocol as well."""
@@ -26,7 +26,23 @@ def _from_text(value: Any) -> Any:
         raise ValueError(f"no JSON object: {error}") from None
 
 
-Given = Annotated[dict[str, Any], BeforeValidator(_from_text, json_schema_input_type=dict[str, Any])]
+def _not_too_deep(given: Any, left: int = MOST_WRAPPERS) -> Any:
+    """Refuse settings inside settings inside settings: each wrapper multiplies what the ones inside it take."""
+    if isinstance(given, Mapping):
+        if not left:
+            raise ValueError(
+                f"is nested too deeply: at most {MOST_WRAPPERS} protocols may be inside each other"
+            )
+        for value in given.values():
+            _not_too_deep(value, left - 1)
+    return given
+
+
+Given = Annotated[
+    dict[str, Any],
+    BeforeValidator(_from_text, json_schema_input_type=dict[str, Any]),
+    AfterValidator(_not_too_deep),
+]
 Reasons = Annotated[tuple[Reason, ...], BeforeValidator(parts(","), json_schema_input_type=list[Reason])]
 
 
@@ -98,7 +114,7 @@ class CalibratedSettings(WrapperSettings):
 class RepeatedSettings(CalibratedSettings):
     """Settings of several independent runs of one protocol."""
 
-    k: int = Field(default=3, ge=1, description="How many runs.")
+    k: Samples = Field(default=3, description="How many runs.")
     by: Literal["average", "vote"] = Field(
         default="average",
         description="`average`: the mean of the scores; `vote`: what more than half of the runs say, else the mean.",

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import logging
 import os
@@ -25,6 +26,7 @@ from uuid import uuid4
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from ....state.errors import DataError, JurygraphError, UsageError
+from ..files import sha256
 from .source import GitHub, HuggingFace, Source
 
 
@@ -61,17 +63,11 @@ def _check_packages(source: Source) -> None:
     if any(name.endswith(".parquet") for name in source.forms[0].files):
         needed.append("pyarrow")
         extras.append("frames")
-    if missing := [name for name in needed if not _is_installed(name)]:
+    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
         raise UsageError(
             f"{source.name} is not bundled, and {missing[0]}, which fetches or reads it, is not installed: "
             f'pip install "jurygraph[{",".join(extras)}]", or {_instead(source)}'
         )
-
-
-def _is_installed(package: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(package) is not None
 
 
 def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
@@ -126,12 +122,6 @@ def cache_folder() -> Path | None:
     """Return the folder that ``JURYGRAPH_CACHE`` names; ``None`` for the fetching packages' own."""
     named = os.environ.get(CACHE)
     return Path(named).expanduser() if named else None
-
-
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def git_blob(path: Path) -> str:

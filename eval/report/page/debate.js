@@ -52,7 +52,7 @@ function facts(row, debate) {
     fact("Stop reason", alone ? null : reasonOf(row)?.replaceAll("_", " ")),
     fact("Rounds", alone ? null : rows.rounds[row]),
     fact("Calls", count(rows.calls[row])),
-    fact("Tokens", count(rows.tokens[row])),
+    fact("Tokens", rows.tokens[row] === null ? "unknown" : count(rows.tokens[row])),
     fact("Cost", dollars(rows.cost[row])),
   );
 }

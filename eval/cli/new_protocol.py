@@ -1,0 +1,48 @@
+"""Begin a protocol of one's own: the command ``jurygraph new-protocol``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from string import Template
+from typing import Annotated
+
+import typer
+
+from ...graphs.registry import protocol_names
+from ...state.errors import UsageError
+from .runtime import console
+
+_SOURCES = Path(__file__).parent / "new_protocol_files"
+_FILES = {
+    "{name}.py": "protocol.txt",
+    "prompts/{name}/scorer.md": "scorer.txt",
+    "test_{name}.py": "test.txt",
+}
+"""The files of a new protocol, and what each is made of."""
+
+
+def new_protocol(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the protocol, such as two_scorers.")],
+    folder: Annotated[Path, typer.Option("--in", metavar="DIR", help="Where the files go.")] = Path(),
+) -> None:
+    """Write a protocol of your own: a file that runs, a folder with its prompt, and a test that passes.
+
+    No file that is there is changed.
+    """
+    if not name.isidentifier() or not name.islower():
+        raise UsageError(
+            f"{name!r} is no name of a protocol: small letters, digits and _, such as two_scorers"
+        )
+    if name in protocol_names():
+        raise UsageError(f"there is a protocol {name}: choose another name")
+    written = {folder / path.format(name=name): source for path, source in _FILES.items()}
+    if taken := [path for path in written if path.exists()]:
+        raise UsageError(f"{taken[0]} is there already: choose another name, or another folder with --in")
+    for path, source in written.items():
+        text = (_SOURCES / source).read_text(encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(Template(text).safe_substitute(name=name), encoding="utf-8")
+        console().print_line(f"wrote {path}")
+    file, test = (shlex.quote(str(path)) for path in (folder / f"{name}.py", folder / f"test_{name}.py"))
+    console().print_line(f"try it: jurygraph run {file},single --data demo --limit 5; pytest {test}")

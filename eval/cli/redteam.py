@@ -1,0 +1,100 @@
+"""Measure how a judge holds out against hostile texts: the command ``jurygraph redteam``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from ...state.errors import UsageError
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal
+from ..red_team.redteam import ATTACKS, FILE, carry_out_redteam, plan_redteam
+from ..red_team.replayed import DRAWN, replayed
+from ..results.config import RunConfig
+from ..run.pipelines import check_run
+from ..tables import Grid, to_lines
+from .option_sets import flag, option, takes_options
+from .plan_options import PlanOptions
+from .run import announce, carry_out, default_out, print_ending
+from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, exit_code, interruptible
+
+attack = partial(option, panel="The attacks")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackOptions:
+    """What is drawn from the set of hostile texts."""
+
+    attacks: int = attack(
+        "Hostile texts for each item and aspect, one at a time.", "N", default=ATTACKS, min=1
+    )
+    draw_seed: int = attack("Says which texts are drawn.", "N", default=0, name="--seed")
+    replayed: bool = flag(
+        "Call no model: read what honest judges may reply to such texts, and count whose verdict is read.",
+        panel="The attacks",
+    )
+    all: bool = flag(f"With --replayed: all replies, not {DRAWN:,} of them.", panel="The attacks")
+
+
+@takes_options(without=("shard", "repeats", "replies", "sample", "seed"))
+def redteam(
+    protocol: Annotated[
+        str,
+        typer.Argument(
+            metavar="[PROTOCOL]", help="The judge: a protocol, or a file: mine.py, mine.py:graph."
+        ),
+    ] = "single",
+    *,
+    chosen: PlanOptions,
+    drawn: AttackOptions,
+    config: RunConfig,
+    verbose: Verbose = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Find out how a judge holds out against texts that judge themselves.
+
+    Judges honest items (--data; by default the bundled demo) as they are, and again with hostile texts in them. Tells
+    how many verdicts were forged (read out of copied words), lost, or persuaded (moved half the way to what the text
+    states), beside agreement and cost. --limit is of honest items; each takes 1 verdict and one for each of --attacks.
+
+    Writes a run folder with redteam.json. The same command with the same --out resumes what stopped.
+
+    Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed or was lost, 4 budget reached,
+    130 interrupted.
+    """
+    out = console()
+    if drawn.replayed:
+        _print(out, replayed(None if drawn.all else DRAWN, drawn.draw_seed).grids())
+        raise typer.Exit(ALL_JUDGED)
+    if drawn.all:
+        raise UsageError("--all is of the replies that are read without a model: add --replayed")
+    data = chosen.data or "demo"
+    folder = chosen.out or default_out(["redteam", protocol], data)
+    with interruptible("interrupted before the first call; nothing was started"):
+        dataset = chosen.dataset() or "demo"
+        planned = plan_redteam(protocol, dataset, chosen.of_plan(folder), drawn.attacks, drawn.draw_seed)
+        check_run(planned.plan, config)
+        announce(out, planned.plan, config, dry_run)
+    if dry_run:
+        raise typer.Exit(ALL_JUDGED)
+    counts, stop = ProgressCounters(), StopSignal()
+    with interruptible(
+        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
+    ):
+        done = carry_out(
+            folder, verbose, counts, stop, lambda: carry_out_redteam(planned, config, counts, stop)
+        )
+        _print(out, done.grids())
+        out.print_line(f"all of it: {done.folder}/{FILE}, results.jsonl")
+        print_ending(out, folder, done.stopped, done.failed, counts, stop)
+        raise typer.Exit(exit_code(done.stopped, done.failed))
+
+
+def _print(out: Output, grids: Iterable[Grid]) -> None:
+    for grid in grids:
+        out.print(to_lines(grid, out.width))
+        out.print()

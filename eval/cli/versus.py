@@ -1,0 +1,150 @@
+"""Find out whether a protocol pays at equal spending: the command ``jurygraph versus``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...state.errors import UsageError
+from ..calls.shutdown import StopSignal
+from ..equal_budget.terms import WORTH, Terms
+from ..equal_budget.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
+from ..equal_budget.versus_result import FILE, Versus
+from ..equal_budget.versus_runner import VersusCounts, carry_out_versus
+from ..plan.estimator import estimate_table
+from ..plan.plan import count_judged
+from ..results.config import RunConfig
+from ..run.pipelines import check_run
+from ..tables import to_lines
+from ..tables.grid import printable
+from .option_sets import option, takes_options
+from .plan_options import PlanOptions
+from .run import carry_out, default_out, print_ending
+from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, exit_code, interruptible
+from .show import head
+
+comparison = partial(option, panel="The comparison")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermsOptions:
+    """On what terms the protocol is compared."""
+
+    against: str | None = comparison(
+        "The opponents. Default: single,ensemble: samples of a single judge, and as many judges who are all alike.",
+        "NAME,...",
+    )
+    by: str = comparison("What is spent equally.", "tokens|cost|calls", default="tokens")
+    taken_from: Path | None = comparison(
+        "Take up a run of the protocol, which is not judged again.", "DIR", name="--from"
+    )
+    worth: float = comparison(
+        "The smallest gain in the metric that would be worth having.", "GAIN", default=WORTH
+    )
+    metric: str | None = comparison("What is compared. Default: what belongs to the data.", "NAME")
+
+    def terms(self) -> Terms:
+        """Return the terms."""
+        against = [name.strip() for name in (self.against or "").split(",") if name.strip()]
+        return Terms(**{**vars(self), "against": against})
+
+
+@takes_options(without=("shard", "repeats", "replies", *VERSUS_WITHOUT))
+def versus(
+    protocol: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROTOCOL",
+            help="The protocol whose agents talk; a name, or a file: mine.py, mine.py:graph.",
+        ),
+    ],
+    *,
+    compared: TermsOptions,
+    chosen: PlanOptions,
+    config: RunConfig,
+    verbose: Verbose = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Find out whether a debate pays: beside what the same budget buys of a single judge, on the same items.
+
+    Judges with the protocol first, then with as many samples of a single judge, and with an ensemble of as many judges
+    who are all alike, as the protocol's spending pays for. Limits are for all of it together.
+
+    Writes a run folder for each, and versus.json. The same command with the same --out resumes what stopped.
+
+    Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
+    """
+    if chosen.data is None and compared.taken_from is None:
+        raise UsageError("nothing to judge: give a dataset with --data, or a run of the protocol with --from")
+    folder = chosen.out or default_out(["versus", protocol], chosen.data or str(compared.taken_from))
+    out = console()
+    with interruptible("interrupted before the first call; nothing was started"):
+        options = chosen.of_plan(folder)
+        planned = plan_versus(protocol, chosen.dataset(), compared.terms(), folder, config, options)
+        _announce(out, planned, config, dry_run)
+    if dry_run:
+        raise typer.Exit(ALL_JUDGED)
+    counts, stop = VersusCounts(), StopSignal()
+    with interruptible(
+        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
+    ):
+        done = carry_out(
+            folder,
+            verbose,
+            counts,
+            stop,
+            lambda: carry_out_versus(planned, config, counts, stop),
+        )
+        print_versus(out, done)
+        print_ending(out, folder, done.stopped, done.failed, counts, stop)
+        raise typer.Exit(exit_code(done.stopped, done.failed))
+
+
+def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) -> None:
+    """Print what is compared and, if that costs money or is a dry run, an estimate of all runs.
+
+    Raises:
+        UsageError: a folder holds another run.
+    """
+    check_run(planned.own, config)
+    if planned.taken_up is None:
+        count_judged(planned.own, config)
+    if not dry and not planned.own.costs_money:
+        return
+    for part in head(planned.own.manifest):
+        out.print(part)
+    expected, sizes = planned.estimate()
+    if expected is None:
+        out.print_line(f"{planned.name} is a graph of its own: its calls are known when they are made")
+        return
+    out.print(estimate_table(expected))
+    named = ", ".join(opponent.title(sizes[opponent.name]) for opponent in planned.opponents)
+    out.print(
+        f"expected at equal {planned.terms.by}: {named}; corrected by what is really spent", soft_wrap=True
+    )
+    if expected.exceeds(max_calls=config.max_calls, max_cost=config.max_cost, max_tokens=config.max_tokens):
+        out.print_line(
+            "the budget may be too small: each run stops when its part of it is reached, and what all have judged is "
+            "compared",
+            "yellow",
+        )
+
+
+def print_versus(out: Output, done: Versus) -> None:
+    """Print the answer, the tables that it rests on, and where the runs are."""
+    out.print_line(printable(done.finding.sentence), "bold")
+    for subject, finding in done.findings.items() if len(done.findings) > 1 else ():
+        out.print_line(f"{subject}: {printable(finding.sentence)}")
+    for note in done.notes:
+        out.print_line(f"Warning: {printable(note)}", "yellow")
+    out.print()
+    for grid in done.grids():
+        out.print(to_lines(grid, out.width))
+        out.print()
+    for name, folder in done.folders.items():
+        out.print_line(f"{name}: {folder}")
+    out.print_line(f"all of it: {done.folder}/{FILE}")

@@ -1,0 +1,104 @@
+"""Give a single judge as many samples as another judge's spending pays for, on the same items."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import blake2b
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from ...state.usage import USAGE_FIELDS
+from ..analysis.comparison import Side
+from ..analysis.equal_cost import smaller_ensembles
+from ..analysis.loading import JudgeAspectData, LoadedJudge
+from ..analysis.verdict_columns import Verdicts
+from ..statistics.alignment import Floats
+from .terms import Unit
+
+_COLUMNS: dict[Unit, tuple[str, ...]] = {
+    "tokens": ("input_tokens", "output_tokens"),
+    "cost": ("cost_usd",),
+    "calls": ("calls",),
+}
+
+
+def spending(rows: Verdicts, unit: Unit) -> Floats:
+    """Return what each row took; NaN where a price is unknown."""
+    total: Floats = rows.usage[:, [USAGE_FIELDS.index(name) for name in _COLUMNS[unit]]].sum(axis=1)
+    return total
+
+
+class Matched(NamedTuple):
+    """Holds an opponent at the size that spends as much as a judge.
+
+    Attributes:
+        side: its verdicts, for comparisons.
+        size: samples, or judges, an item on average.
+        spent, budget: what it took, and what the judge took on the same items, in all.
+        alike: whether its samples are all the same, so that several say no more than one.
+    """
+
+    side: Side
+    size: float
+    spent: float
+    budget: float
+    alike: bool
+
+    @property
+    def ratio(self) -> float | None:
+        """What it spent as a multiple of the budget; ``None`` where either is unknown or nothing."""
+        ratio = self.spent / self.budget if self.budget else float("nan")
+        return ratio if np.isfinite(ratio) else None
+
+
+def size_for(judge: Verdicts, judge_of_one: Verdicts, unit: Unit) -> int:
+    """Return how many samples suffice to spend as much as a judge did, from what one sample of each item took."""
+    shared = np.isin(judge.keys, judge_of_one.keys), np.isin(judge_of_one.keys, judge.keys)
+    budget, price = (
+        spending(judge.take(shared[0]), unit).sum(),
+        spending(judge_of_one.take(shared[1]), unit).sum(),
+    )
+    # Sums of floats that are equal may differ in the last digits.
+    return max(1, ceil(budget / price * (1 - 1e-9))) if price > 0 and np.isfinite(budget) else 1
+
+
+def matched(opponent: LoadedJudge, cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | None:
+    """Match an opponent's first samples with the spending of a judge; ``None`` where no item was judged by both.
+
+    Whole samples rarely come out even: of k and k + 1 samples, the more are taken on so many items as the budget
+    allows. Which items these are depends on their ids alone (a hash), not on how long the judge debated them.
+    """
+    sizes = list(smaller_ensembles(opponent, cell))
+    shared = np.isin(sizes[0].side.rows.keys, judge.keys) if sizes else np.zeros(0, dtype=bool)
+    if not shared.any():
+        return None
+    rows = [size.side.rows.take(shared) for size in sizes]
+    spent = [spending(of_size, unit) for of_size in rows]
+    budget = float(spending(judge.take(np.isin(judge.keys, rows[0].keys)), unit).sum())
+    below = max(
+        [place for place, of_rows in enumerate(spent) if of_rows.sum() <= budget * (1 + 1e-9)], default=0
+    )
+    above = min(below + 1, len(rows) - 1)
+    items = rows[0].names.items.names()
+    order = sorted(range(len(rows[0])), key=lambda row: _hash(items[rows[0].item[row]][1]))
+    more = np.concatenate([[0.0], np.cumsum((spent[above] - spent[below])[order])])
+    # Below the first size there is nothing to take away, and nothing is added.
+    wanted = max(0.0, budget - float(spent[below].sum()))
+    count = int(np.abs(more - wanted).argmin()) if np.isfinite(more).all() and np.isfinite(wanted) else 0
+    takes_more = np.zeros(len(order), dtype=bool)
+    takes_more[order[:count]] = True
+    mixed = replace(
+        rows[below],
+        judged=np.where(takes_more, rows[above].judged, rows[below].judged),
+        usage=np.where(takes_more[:, None], rows[above].usage, rows[below].usage),
+    )
+    size = sizes[below].k + (float(takes_more.mean()) if above > below else 0.0)
+    alike = len(rows) > 1 and all(np.array_equal(rows[0].judged, larger.judged) for larger in rows[1:])
+    side = Side(opponent.label, mixed, cell.distances)
+    return Matched(side, size, float(spending(mixed, unit).sum()), budget, alike)
+
+
+def _hash(item: str) -> bytes:
+    return blake2b(item.encode(errors="replace"), digest_size=8).digest()

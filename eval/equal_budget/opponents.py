@@ -1,0 +1,186 @@
+"""Choose what a protocol is held against: samples of a single judge, and an ensemble of judges who are all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...graphs.base import Graph
+from ...graphs.given_graphs import judges_of
+from ...graphs.registry import find_protocol, protocol_names
+from ...graphs.wrapper import all_judges
+from ...nodes.bound_judge import Models, by_role
+from ...nodes.models.loaded_model import LoadedModel
+from ...state.checked import did_you_mean
+from ...state.errors import UsageError
+from ...state.protocols import Ensemble
+from ...state.settings.base_settings import explicitly_set
+from ..analysis.equal_cost import ensemble_protocols
+from ..datasets.dataset import Dataset
+from ..plan.plan import Options, Plan, plan
+
+SAMPLED = 1.0
+"""The temperature at which a single judge is sampled, where nobody sets one: at 0 its samples would all be alike."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opponent:
+    """Describes what is asked several times with the budget of a protocol.
+
+    Attributes:
+        name: of the protocol that is asked.
+        panel: how an ensemble of any size is made of it; ``None`` for a judge that is asked repeatedly.
+        settings: what is set for it.
+        models: its models; ``None`` for the offline judge.
+    """
+
+    name: str
+    panel: Ensemble | None
+    settings: Mapping[str, Any]
+    models: Models | None
+
+    def title(self, size: float) -> str:
+        """Name it at a size, on average over the items.
+
+        >>> Opponent("single", None, {}, None).title(4.25)
+        '4.2 samples of single'
+        """
+        number = f"{size:.1f}".removesuffix(".0")
+        if self.panel is None:
+            return f"{number} sample{'' if number == '1' else 's'} of {self.name}"
+        return f"{self.name} of {number} judges of one role"
+
+    def plan(self, size: int, dataset: Dataset, options: Options, folder: Path) -> Plan:
+        """Plan its run with so many samples an item, or judges."""
+        of_size = {} if self.panel is None else self.panel.settings(size, True)
+        return plan(
+            self.name,
+            dataset,
+            aspects=options.get("aspects", ()),
+            settings={**self.settings, **of_size},
+            models=self.models,
+            limit=options.get("limit"),
+            repeats=size if self.panel is None else 1,
+            # An ensemble of another size is another run; more samples of a judge complete the run that is there.
+            out=folder / (self.name if self.panel is None else f"{self.name}-{size}"),
+        )
+
+
+def opponent_names(name: str, against: Sequence[str]) -> list[str]:
+    """Return the names of a judge's opponents; by default the single judge, and the ensemble of such.
+
+    Raises:
+        UsageError: an unknown opponent, or the judge itself.
+    """
+    usual = [judge for panel, ensemble in ensemble_protocols().items() for judge in (ensemble.single, panel)]
+    chosen = list(dict.fromkeys(against or usual))
+    known = [opponent for opponent in dict.fromkeys([*usual, *protocol_names()]) if opponent != name]
+    for opponent in chosen:
+        if opponent not in protocol_names():
+            raise UsageError(
+                f"unknown opponent {opponent!r}; there are {', '.join(known)}{did_you_mean(opponent, known)}"
+            )
+    if name in usual or name in chosen:
+        raise UsageError(
+            f"{name} has no single-judge counterpart: it is what a protocol is held against. Name a protocol whose "
+            "agents talk, or the opponents with --against (against=)"
+        )
+    return chosen
+
+
+def opponents_of(name: str, graph: Graph, chosen: Sequence[str], options: Options) -> list[Opponent]:
+    """Make the opponents of a judge, with its models and with what is set for them.
+
+    Args:
+        name: of the judge.
+        graph: its compiled graph.
+        chosen: the names of the opponents.
+        options: as given for the judge. Settings that opponents have in common with every protocol hold for them, too;
+            their own stand under their names.
+
+    Raises:
+        UsageError: a judge of which nobody knows what it asks.
+    """
+    panels = ensemble_protocols()
+    models = _models_of(name, graph, options.get("models"))
+    opponents = []
+    for opponent in chosen:
+        settings = _settings_of(opponent, graph, panels.get(opponent), options.get("settings") or {})
+        if opponent not in panels:
+            settings = {"temperature": SAMPLED, **settings}
+        opponents.append(Opponent(opponent, panels.get(opponent), settings, models))
+    return opponents
+
+
+def own_options(name: str, given: bool, against: Sequence[str], options: Options) -> Options:
+    """Return the options of the judge itself: without what is set for its opponents.
+
+    Args:
+        name: of the judge.
+        given: whether it is a graph, which has settings and models of its own.
+        against: names of its opponents.
+        options: as given for all.
+    """
+    settings = {key: value for key, value in (options.get("settings") or {}).items() if key not in against}
+    if not given:
+        return {**options, "settings": settings}
+    unused = [key for key in settings if key not in _shared_settings(against)]
+    if unused:
+        raise UsageError(
+            f"{name} is a graph with settings of its own: give {unused[0]} to its build(), or set it for an opponent, "
+            f"such as {next(iter(against), 'single')}.{unused[0]}"
+        )
+    return {**options, "settings": {}, "models": None}
+
+
+def _settings_of(name: str, graph: Graph, panel: Ensemble | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    shared = _shared_settings([name]) - {*(panel.settings(1, True) if panel else ())}
+    own = given.get(name, {})
+    if not isinstance(own, Mapping):
+        raise UsageError(f"{name}={own}: name one of its settings, such as {name}.temperature={own}")
+    if fixed := [key for key in own if panel and key in panel.settings(1, True)]:
+        raise UsageError(
+            f"{name}.{fixed[0]} follows from the budget: as many judges as it pays for, all alike"
+        )
+    bound = judges_of(graph).get("")
+    inherited = explicitly_set(bound.bound) if bound else {}
+    return {
+        **{key: value for key, value in inherited.items() if key in shared},
+        **{key: value for key, value in given.items() if key in shared},
+        **own,
+    }
+
+
+def _shared_settings(names: Sequence[str]) -> set[str]:
+    """Return the settings that a judge and such opponents have in common; models are given by themselves."""
+    return {key for name in names for key in find_protocol(name).protocol.settings.model_fields} - {"models"}
+
+
+def _models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
+    """Return the model of a single judge beside a judge: the one of all its roles.
+
+    Raises:
+        UsageError: it asks several models, or nobody knows which.
+    """
+    if given is not None and (by_name := by_role(given)):
+        candidates = [by_name["*"]] if "*" in by_name else list(by_name.values())
+    else:
+        bound_judges = [inner for outer in judges_of(graph).values() for inner in all_judges(outer)]
+        if not bound_judges:
+            raise UsageError(
+                f"{name} has no single-judge counterpart: it holds no judge of this package, so that neither its model "
+                "nor what it spends is known"
+            )
+        candidates = []
+        for bound in bound_judges:
+            candidates += bound.bound.models.values()
+            candidates += [model.chat for model in bound.chosen().values() if isinstance(model, LoadedModel)]
+    different = [model for place, model in enumerate(candidates) if model not in candidates[:place]]
+    if len(different) > 1:
+        raise UsageError(
+            f"{name} has no single-judge counterpart: its roles have several models; name the one that a single judge "
+            'asks with --model (models={"*": ...})'
+        )
+    return {"*": different[0]} if different else None

@@ -1,0 +1,302 @@
+"""Plan a comparison at equal spending: check everything that can be checked before any call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from ...graphs.given_graphs import named
+from ...graphs.references import Given
+from ...graphs.registry import find_protocol
+from ...nodes.bound_judge import DEFAULT_TEMPERATURE
+from ...nodes.models import prices
+from ...state.aspects import Aspect
+from ...state.errors import DataError, UsageError
+from ...state.settings import ModelSpec
+from ..datasets.dataset import Data, Dataset, load_again, load_dataset
+from ..datasets.items import ScoreItem
+from ..plan.estimator import Estimate, estimate
+from ..plan.plan import Options, Plan, plan
+from ..results.config import RunConfig
+from ..results.evaluation import Evaluation
+from ..results.folder import FILE as MANIFEST
+from ..results.folder import read_manifest
+from ..results.results import FILE as RESULTS
+from ..results.results import ResultsFile
+from ..statistics.metrics import METRICS
+from ..sweeps.sweep_plan import FILE as SWEEP
+from .opponents import Opponent, opponent_names, opponents_of, own_options
+from .terms import Terms, Unit
+
+VERSUS_WITHOUT = ("fresh", "overwrite")
+"""Fields of the config that mean nothing here: the runs share calls with each other and with earlier starts."""
+
+RESERVE = 1.25
+"""An opponent may take so many times the protocol's share of the budget, since whole samples rarely come out even."""
+
+
+@dataclass(frozen=True)
+class VersusPlan:
+    """A comparison that was checked and is not started yet.
+
+    Attributes:
+        name: of the protocol.
+        own: the plan of its run.
+        opponents: what it is held against.
+        options: of the opponents' runs.
+        folder: where all of it is kept.
+        terms: of the comparison.
+        taken_up: a run of the protocol that is there already.
+        in_flight: how many calls may be in flight; ``None``: as many as the config says.
+    """
+
+    name: str
+    own: Plan
+    opponents: tuple[Opponent, ...]
+    options: Options
+    folder: Path
+    terms: Terms
+    taken_up: Evaluation | None = None
+    in_flight: int | None = None
+
+    def of_opponent(self, opponent: Opponent, size: int) -> Plan:
+        """Plan an opponent's run at a size."""
+        return opponent.plan(size, self.own.dataset, self.options, self.folder)
+
+    def share(self, config: RunConfig, opponent: bool) -> RunConfig:
+        """Return the config of one run, with its part of the budget: each run keeps to its own."""
+        parts = 1 + RESERVE * len(self.opponents) if self.taken_up is None else RESERVE * len(self.opponents)
+        part = (RESERVE if opponent else 1) / parts
+        limits = {name: value * part for name in _LIMITS if (value := getattr(config, name)) is not None}
+        whole = {name: max(1, int(value)) for name, value in limits.items() if name != "max_cost"}
+        return replace(config, **{**limits, **whole}, concurrency=self.in_flight or config.concurrency)
+
+    def estimate(self) -> tuple[Estimate | None, dict[str, int]]:
+        """Estimate what all runs will take, and the opponents' sizes; ``None`` where a graph cannot be estimated."""
+        try:
+            own = None if self.taken_up else estimate(self.own)
+        except UsageError:
+            return None, {}  # The calls of a graph of one's own are known when they are made.
+        spent = _USAGE[self.terms.by]
+        taken_up = self.taken_up.results if self.taken_up else ()
+        budget = _middle(own, spent) if own else sum(getattr(result, spent) or 0.0 for result in taken_up)
+        estimates, sizes = [own] if own else [], {}
+        for opponent in self.opponents:
+            price = _middle(estimate(self.of_opponent(opponent, 1)), spent)
+            sizes[opponent.name] = max(1, ceil(budget / price)) if price else 1
+            estimates.append(estimate(self.of_opponent(opponent, sizes[opponent.name])))
+        return Estimate(
+            {name: count for of_run in estimates for name, count in of_run.verdicts.items()},
+            tuple(part for of_run in estimates for part in of_run.parts),
+            max(of_run.sampled for of_run in estimates),
+            any(of_run.limited for of_run in estimates),
+        ), sizes
+
+
+_LIMITS = ("max_cost", "max_calls", "max_tokens")
+_IN_FLIGHT = 0.2
+"""The share of the verdicts that a budget pays for which may be begun and not finished."""
+
+
+_USAGE: Mapping[Unit, str] = {"tokens": "tokens", "cost": "cost_usd", "calls": "calls"}
+"""The field of a usage, and of a result, that has what is spent."""
+
+
+def _middle(estimate: Estimate, spent: str) -> float:
+    """Return the middle of what is expected, of which estimates give the least and the most."""
+    return sum(getattr(end, spent) or 0.0 for end in (estimate.total.least, estimate.total.most)) / 2
+
+
+def plan_versus(
+    protocol: Given, data: Data | None, terms: Terms, folder: Path, config: RunConfig, options: Options
+) -> VersusPlan:
+    """Check a comparison, and plan its runs as far as they are known beforehand.
+
+    Args:
+        protocol: a protocol's name, or a graph.
+        data: what is judged; may be left out where a run is taken up.
+        terms: of the comparison.
+        folder: where the runs go, a folder for each.
+        config: the limits, for all runs together.
+        options: what is judged, and how.
+
+    Raises:
+        UsageError: what cannot be; says what to do.
+    """
+    if options.get("repeats", 1) != 1 or options.get("replies") is not None or options.get("shard"):
+        raise UsageError(
+            "a comparison at equal spending judges each item once with the protocol, at once and with a model: "
+            "leave out --repeats, --replies and --shard"
+        )
+    if any(getattr(config, name) for name in VERSUS_WITHOUT):
+        raise UsageError("to judge anew, choose another --out: the runs share calls with earlier starts")
+    if any((folder / other).exists() for other in (MANIFEST, SWEEP)):
+        raise UsageError(
+            f"{folder} holds a run or a sweep, not a comparison of this kind: choose another --out"
+        )
+    name, protocol = next(iter(named([protocol]).items()))
+    names = opponent_names(name, terms.against)
+    taken_up = None
+    if terms.taken_from is not None:
+        taken_up, data, options = take_up_run(name, protocol, Path(terms.taken_from), data, options)
+    if data is None:
+        raise UsageError("nothing to judge: give a dataset (--data), or a run of the protocol (--from)")
+    dataset = data if isinstance(data, Dataset) else load_dataset(data)
+    of_protocol = own_options(name, not isinstance(protocol, str), names, options)
+    of_protocol["out"] = folder / file_name(name)
+    own = plan({name: protocol}, dataset, **of_protocol)
+    if taken_up is not None:
+        _check_same(own, taken_up)
+    _check_labels(own, terms.metric)
+    opponents = opponents_of(name, own.graphs[name], names, options)
+    planned = VersusPlan(name, own, tuple(opponents), options, folder, terms, taken_up)
+    smallest = [own, *(planned.of_opponent(opponent, 1) for opponent in opponents)]
+    if terms.by == "cost":
+        _check_prices({model for of_one in smallest for model in of_one.models().values()})
+    return replace(planned, in_flight=_check_budget(planned, smallest, config))
+
+
+def file_name(name: str) -> str:
+    """Return a folder's name for a judge."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+
+
+def _check_labels(planned: Plan, metric: str | None) -> None:
+    """Refuse items on which nothing could ever be told; items without any label are allowed."""
+    items = list(planned.dataset)
+    if len(items) < 2:
+        raise UsageError("one item: a difference between judges cannot be told from chance; give more items")
+    grouped = len({item.group or item.id for item in items}) < len(items)
+    if metric is not None and METRICS[metric].within and not grouped:
+        raise UsageError(
+            f"--metric {metric} is measured within groups, and every group here is a single item: give items that "
+            f"belong together the same group, or take {METRICS[metric].coefficient}"
+        )
+    for aspect in [aspect.name for aspect in planned.aspects] or [""]:
+        labels = [item.label(aspect) if isinstance(item, ScoreItem) else item.label() for item in items]
+        known = [label for label in labels if label is not None]
+        if len(known) > 1 and len(set(known)) == 1:
+            raise UsageError(
+                f"all {len(known)} labels of {aspect or 'the comparisons'} are {known[0]}: labels of one value tell no "
+                "judge from another; give items whose labels differ, or leave the labels out"
+            )
+
+
+def _check_same(own: Plan, taken_up: Evaluation) -> None:
+    """Refuse settings that the run which is taken up was not made with, and opponents of another model."""
+    name = next(iter(own.graphs))
+    asked, made = own.manifest["protocols"][name], taken_up.manifest["protocols"][name]
+    if changed := [key for key in asked if key != "models" and key in made and asked[key] != made[key]]:
+        key = changed[0]
+        raise UsageError(
+            f"--from {taken_up.folder}: it was judged with {key}={made[key]}, not with {asked[key]}; leave that out"
+        )
+    was = {label.partition("?")[0] for label in taken_up.manifest["models"][name].values()}
+    if not {*own.models().values()} <= was:
+        raise UsageError(
+            f"--from {taken_up.folder}: it was judged by {', '.join(sorted(was))}; samples of another model are no "
+            "equal opponents"
+        )
+
+
+def _check_prices(models: set[str]) -> None:
+    if unpriced := sorted(model for model in models if not prices.is_priced(model)):
+        raise UsageError(
+            f"--by cost: the price of {unpriced[0]} is unknown; compare --by tokens or calls, or give the price in US$ "
+            f"for a million tokens: {unpriced[0]}?price_in=...&price_out=..."
+        )
+    if models <= {*prices.FREE}:
+        raise UsageError(
+            f"--by cost: {', '.join(sorted(models))} costs nothing; compare --by tokens or --by calls"
+        )
+
+
+def _check_budget(planned: VersusPlan, smallest: Sequence[Plan], config: RunConfig) -> int | None:
+    """Refuse a budget that does not pay for one item, judged by the protocol and once by each opponent.
+
+    Returns:
+        how many calls may be in flight: with a small budget few, since debates that are begun when it is reached are
+        paid for and have no verdict. ``None`` without a budget.
+    """
+    if all(getattr(config, name) is None for name in _LIMITS):
+        return None
+    in_flight = config.concurrency
+    for run in smallest if planned.taken_up is None else smallest[1:]:
+        share = planned.share(config, opponent=run is not planned.own)
+        try:
+            # The first item alone: limits are for all items, and this asks for the least that makes sense.
+            expected = estimate(replace(run, dataset=run.dataset.first(1)))
+        except UsageError:
+            continue
+        limits = {name: getattr(share, name) for name in _LIMITS}
+        if problem := next(iter(expected.exceeds(**limits)), None):
+            name = next(iter(run.graphs))
+            raise UsageError(
+                f"the budget does not pay for one item: for {name}, which gets its part of it, {problem}; "
+                "each of the protocol and its opponents may spend about as much"
+            )
+        most = expected.total.most
+        dearest = {"max_cost": most.cost_usd, "max_calls": most.calls, "max_tokens": most.tokens}
+        verdicts = sum(expected.verdicts.values())
+        paid = [limit * verdicts / dearest[name] for name, limit in limits.items() if limit and dearest[name]]
+        in_flight = min([in_flight, *(int(number * _IN_FLIGHT) for number in paid)])
+    return max(1, in_flight)
+
+
+def take_up_run(
+    name: str, protocol: Given, folder: Path, data: Data | None, options: Options
+) -> tuple[Evaluation, Dataset, Options]:
+    """Read a run of the protocol, with the data, the aspects, the settings and the models that it was made with.
+
+    Raises:
+        UsageError: it is no run of this protocol, of these items, or of this model.
+    """
+    try:
+        manifest = read_manifest(folder)
+        results = tuple(result for result in ResultsFile(folder).read() if result.protocol == name)
+    except DataError as error:
+        raise UsageError(f"--from {folder}: {error}") from error
+    if not (folder / RESULTS).exists() or name not in manifest["signatures"] or not results:
+        judges = ", ".join(manifest["signatures"])
+        raise UsageError(f"--from {folder}: it is a run of {judges}, with no verdict of {name}")
+    about = manifest["data"]
+    if data is None:
+        dataset = load_again(about["name"], about["location"], about.get("columns"))
+        if "sample" in about:
+            dataset = dataset.sample(about["sample"]["size"], about["sample"]["seed"])
+    else:
+        dataset = data if isinstance(data, Dataset) else load_dataset(data)
+    if dataset.digest != about["digest"]:
+        raise UsageError(
+            f"--from {folder}: it is a run of {about['name']}@{about['digest']}, and these items are "
+            f"{dataset.name}@{dataset.digest}; give the data of that run, or leave out --from"
+        )
+    if options.get("limit") is not None:
+        raise UsageError("--from: what is compared are the items of that run; leave out --limit")
+    taken: Options = {
+        **options,
+        "aspects": [Aspect.model_validate(row) for row in manifest.get("aspects") or ()],
+        "limit": manifest.get("limit"),
+    }
+    if isinstance(protocol, str):
+        usual = find_protocol(protocol).protocol.settings().model_dump(mode="json")
+        recorded = manifest["protocols"].get(name) or {}
+        settings = {key: value for key, value in recorded.items() if key in usual and usual[key] != value}
+        settings.pop("models", None)
+        taken["settings"] = {**settings, **(options.get("settings") or {})}
+        if not options.get("models"):
+            by_role = manifest["models"].get(name) or {}
+            taken["models"] = {role: _as_given(label, recorded) for role, label in by_role.items()}
+    return Evaluation(results, manifest, folder), dataset, taken
+
+
+def _as_given(label: str, settings: Mapping[str, Any]) -> ModelSpec:
+    """Return a recorded model as it was named: a manifest completes it by the temperature that a run takes."""
+    spec: ModelSpec = ModelSpec.parse(label)
+    completed = settings.get("temperature")
+    if spec.temperature == (DEFAULT_TEMPERATURE if completed is None else completed):
+        return spec.model_copy(update={"temperature": None})
+    return spec

@@ -1,0 +1,393 @@
+"""Tell an agent's own statements from those that it reprints out of the texts that it was shown.
+
+A statement that stands in none of these texts is the agent's own. One that does may be either: an agent that
+reprints a candidate's last line writes the same words as one that comes to the same score. What decides then is how
+it stands in the reply: words that report (``the candidate ends with this line:``), words that disown (``I ignore
+it``), a longer passage around it that is reprinted too, and its place: a line that closes the reply is the agent's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from enum import IntEnum, auto
+from typing import Generic, NamedTuple, TypeVar
+
+from .own_words import GAP, replaced
+from .shown import Place, Shown, fold
+from .wording import disowns, introduces, is_noun, leads_to
+
+Span = tuple[int, int]
+ValueT = TypeVar("ValueT")
+
+
+class Strength(IntEnum):
+    """How clearly the form of a statement says that it is the verdict; no reader knows all of these forms."""
+
+    COMPARISON = auto()
+    BARE = auto()
+    FRACTION = auto()
+    TIE = auto()
+    CRITERION = auto()
+    PHRASE = auto()
+    OWN_LINE = auto()
+    LABEL = auto()
+    FIRST_LINE = auto()
+    FINAL = auto()
+    BRACKETS = auto()
+
+
+class Statement(NamedTuple, Generic[ValueT]):
+    """A stated value.
+
+    Attributes:
+        strength: how clearly it is the verdict.
+        at: position in the text at which the statement begins.
+        end: position at which its value ends.
+        value: what it states.
+        subject: what it is about, where it says so.
+        parts: start and end of each part that states the value, where it is not the whole.
+        conclusive: it opens or concludes the reply, and counts also where the reply breaks off.
+    """
+
+    strength: Strength
+    at: int
+    end: int
+    value: ValueT
+    subject: str = ""
+    parts: tuple[Span, ...] = ()
+    conclusive: bool = True
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is called the verdict, or a sentence gives it as one."""
+        return self.strength >= Strength.PHRASE
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Start and end of each part of the text that states the value."""
+        return self.parts or ((self.at, self.end),)
+
+
+class RepeatedError(Exception):
+    """Raised where all that a reply states may be a reprint."""
+
+
+class _Doubt(IntEnum):
+    """How far a statement is from being the agent's own."""
+
+    OWN = auto()
+    EMBEDDED = auto()  # the agent's words, but in the middle of a sentence that may be about somebody else's
+    REPEATED = auto()  # its words stand in a text, or a judged text states the same value
+    REPRINTED = auto()
+
+
+class _Origin(NamedTuple):
+    """Where a statement comes from, as far as can be told.
+
+    Attributes:
+        doubt: how far it is from being the agent's own.
+        place: where it stands word for word.
+        line: it has a line to itself.
+        ends: nothing precedes it, or nothing follows it.
+    """
+
+    doubt: _Doubt
+    place: Place | None = None
+    line: bool = False
+    ends: bool = False
+
+
+_OWN = _Origin(_Doubt.OWN)
+
+
+class _Texts(NamedTuple):
+    """The texts that the agent was shown, and what was done to the reply before passages were taken from it."""
+
+    shown: Shown
+    prepare: Callable[[str], str]
+
+    def place_of(self, passage: str) -> Place | None:
+        return self.shown.place_of(passage, self.prepare)
+
+    def of(self, place: Place | None) -> _Texts:
+        """Return the texts of one place: agents say again how they introduce what they repeat of a judged text."""
+        shown = Shown(self.shown.judged) if place == "judged" else Shown((), self.shown.said)
+        return _Texts(shown, self.prepare)
+
+
+# Each removal takes every copy of a reprinted statement, so that a reply needs few.
+_MOST_REMOVALS = 12
+_MOST_EMBEDDED = 3
+_MOST_COPIES = 20
+
+
+Statements = Sequence[Statement[ValueT]]
+
+
+def own_among(
+    words: str,
+    shown: Shown,
+    find: Callable[[str], Statements[ValueT]],
+    prepare: Callable[[str], str] = str,
+    *,
+    forged: Callable[[], Collection[ValueT]] = tuple,
+    lone: bool = True,
+) -> Statements[ValueT]:
+    """Return what ``find`` finds in ``words`` once statements that are not the agent's own are removed.
+
+    Args:
+        words: the reply in plain, unmarked characters.
+        shown: the texts that the agent was shown.
+        find: returns the findings that count, all of the same strength, or nothing.
+        prepare: what was done to ``words`` after `unmarked`; the same is done to the texts.
+        forged: returns the values that the judged texts state.
+        lone: a line that may be a reprint is the agent's own where the reply states nothing else.
+
+    Raises:
+        RepeatedError: what is left may be a reprint.
+    """
+    texts = _Texts(shown, prepare)
+    doubtful: Statements[ValueT] = ()
+    doubt, embedded = _OWN, 0
+    for _ in range(_MOST_REMOVALS):
+        statements = find(words)
+        if not statements:
+            break
+        origins: dict[Span, _Origin] = {}
+        for statement in statements:
+            origins |= _origins(words, statement, texts, forged)
+        worst = max(origins.values(), key=lambda origin: origin.doubt)
+        if worst.doubt == _Doubt.EMBEDDED and _OWN in origins.values():
+            worst = _OWN
+        if worst.doubt == _Doubt.OWN:
+            return _chosen(statements, doubtful, doubt)
+        if worst.doubt < _Doubt.REPRINTED and not doubtful:
+            doubtful, doubt = statements, worst
+        elif worst.doubt < doubt.doubt == _Doubt.REPEATED and statements[-1].value != doubtful[-1].value:
+            raise RepeatedError  # either may be the agent's own
+        embedded += worst.doubt == _Doubt.EMBEDDED
+        if embedded > _MOST_EMBEDDED:
+            break
+        words = _without(
+            words, [span for span, origin in origins.items() if origin.doubt == worst.doubt], texts
+        )
+    else:
+        raise RepeatedError
+    if doubt.place == "judged" and not (doubt.ends or (doubt.line and lone)):
+        raise RepeatedError
+    return doubtful
+
+
+def _chosen(own: Statements[ValueT], doubtful: Statements[ValueT], doubt: _Origin) -> Statements[ValueT]:
+    """Return the agent's own findings, unless weaker than doubtful ones that may be its own as well."""
+    if not doubtful:
+        return own
+    # Double brackets are asked for as the verdict's form, and yield to nothing weaker.
+    formal = doubt.doubt == _Doubt.EMBEDDED and doubtful[0].strength == Strength.BRACKETS
+    clear = own[0].clear and own[0].strength >= (Strength.BRACKETS if formal else Strength.PHRASE)
+    if clear or own[-1].value == doubtful[-1].value:
+        return own
+    if doubt.doubt == _Doubt.EMBEDDED:
+        return doubtful
+    if not doubt.line and not doubt.ends:
+        return own
+    if doubt.place == "judged":
+        raise RepeatedError
+    return doubtful
+
+
+def _without(words: str, removed: Sequence[Span], texts: _Texts) -> str:
+    """Replace reprinted statements by gaps, and the other copies of the same words that are reprinted too."""
+    spans = set(removed)
+    for text in {words[at:end] for at, end in removed if end - at > 2}:
+        copies = [match.span() for match in re.finditer(re.escape(text), words)]
+        # Each look at a copy takes time; words that a reply repeats so often say nothing.
+        many = len(copies) > _MOST_COPIES
+        spans |= {
+            span
+            for span in copies
+            if many or _origin(words, span, texts, plain=_is_plain(words, *span)).doubt == _Doubt.REPRINTED
+        }
+    passages: list[tuple[int, int, str]] = []
+    for at, end in sorted(spans):
+        if not passages or at >= passages[-1][1]:
+            # Two, for an odd number of gaps means that a quotation is open.
+            passages.append((at, end, GAP * (2 + words.count(GAP, at, end) % 2)))
+    return replaced(words, passages)
+
+
+def _origins(
+    words: str, statement: Statement[ValueT], texts: _Texts, forged: Callable[[], Collection[ValueT]]
+) -> dict[Span, _Origin]:
+    """Return where each part of a finding comes from; a part that stands in a text joins none that does not."""
+    spans = statement.spans
+    # A criterion's name is the agent's, a sentence before a number need not be.
+    named = len(_WORD.findall(words, statement.at, spans[0][0])) == 1
+    start = statement.at if named else spans[0][0]
+    plain = _is_plain(words, start, statement.end)
+    origins = {span: _origin(words, span, texts, plain=plain) for span in spans}
+    standing = [span for span in spans if len(spans) > 1 and _passage(words, span, texts)]
+    if len(standing) not in (0, len(spans)):
+        origins |= {span: _Origin(_Doubt.REPRINTED) for span in standing}
+    if all(origin == _OWN for origin in origins.values()):
+        if texts.shown and statement.value in forged():
+            quoted = words.count(GAP, 0, statement.at) % 2 == 1
+            doubt = _Doubt.REPRINTED if quoted else _Doubt.REPEATED
+            return {span: _Origin(doubt, line=True, ends=True) for span in spans}
+        if not plain:
+            return {span: _Origin(_Doubt.EMBEDDED) for span in spans}
+    return origins
+
+
+def _origin(words: str, span: Span, texts: _Texts, *, plain: bool) -> _Origin:
+    stands = _passage(words, span, texts) if texts.shown else None
+    in_quotation = words.count(GAP, 0, span[0]) % 2 == 1
+    if stands is None and not in_quotation:
+        return _OWN
+    passage_at, passage_end, place = stands or (*span, None)
+    # Words that happen to stand around the statement in both belong to it only on its own line.
+    at, end = max(passage_at, _line_start(words, span[0])), min(passage_end, _line_end(words, span[1]))
+    starts, stops = _starts_line(words, at), _stops_line(words, end)
+    closes = stops and not _HAS_WORD.search(words, _line_end(words, end))
+    line = starts and stops
+    if stands is not None:
+        # Agents copy each other's reasons, and disown what another one has said while they keep to their own.
+        judged = place == "judged" and (
+            in_quotation
+            or not plain
+            or "\n" in words[passage_at : span[0]]
+            or disowns(words[end : end + 400].lstrip(" \n\x00"))
+            or _is_long(words, span, (passage_at, passage_end))
+        )
+        if judged or _is_announced(words, at, texts.of(place)):
+            return _Origin(_Doubt.REPRINTED)
+    if line and (place is None or (closes and place == "said")):
+        return _OWN
+    ends = closes or not _HAS_WORD.search(words, 0, at)
+    return _Origin(_Doubt.REPEATED, place, line, ends)
+
+
+def _is_plain(words: str, at: int, end: int) -> bool:
+    """Whether a statement is the sentence in which it stands, or an agent says there in its own name that it is so."""
+    start = _line_start(words, at)
+    item = _LIST_ITEM.match(words, start, at)
+    *earlier, sentence = _SENTENCE_START.split(words[item.end() if item else start : at])
+    if (item and (earlier or GAP * 2 in sentence)) or _GOES_ON.match(words, end):
+        return False
+    if not earlier and not sentence.strip(" *_-•>#|([{\"'`" + GAP * (words.count(GAP, 0, at) % 2)):
+        above = words[max(0, start - 300) : start].rstrip(" \n*_").rpartition("\n")[2]
+        return not above.endswith(_POINTERS) or introduces(above)
+    if words.startswith(",", end) and is_noun(words[at:end]):
+        return False
+    # Behind a quotation a clause begins anew, in it none does.
+    clause = sentence.replace(GAP, "") if words.count(GAP, 0, at) % 2 else sentence.rpartition(GAP)[2]
+    lead = clause.strip(" ,*_-•>#|()[]{}\"'`")
+    return leads_to(words[at:end], lead)
+
+
+def _passage(words: str, span: Span, texts: _Texts) -> tuple[int, int, Place] | None:
+    """Return the longest passage around a statement that stands in a text, and where; None if it stands in none."""
+    at, end = span
+    lines = [words[at:end], *words[at:end].split("\n")]
+    # Lines that a reply puts below each other may stand apart in a text.
+    place = texts.place_of(lines[0])
+    if place is None and len(lines) > 2 and all(texts.place_of(line) for line in lines[1:]):
+        return at, end, texts.place_of(lines[-1]) or "judged"
+    if place is None and fold(words[at:end]).tells:
+        return None
+    before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
+    if place is None and before:
+        # "Final scores: (8, 7)", of which only the numbers count.
+        at = before.pop()
+        place = texts.place_of(words[at:end])
+    if place is None:
+        return None
+    known = texts.of(place)
+    while before and known.place_of(words[before[-1] : end]):
+        at = before.pop()
+    for match in list(_WORD.finditer(words, end, end + 300))[:_MOST_WORDS]:
+        if not known.place_of(words[at : match.end()]):
+            break
+        end = match.end()
+    return at, end, place
+
+
+def _is_long(words: str, span: Span, passage: Span) -> bool:
+    """Whether a passage holds more than the statement: a sentence before or behind it."""
+    before = _SENTENCE_END.split(words[passage[0] : span[0]])
+    after = _SENTENCE_END.split(words[span[1] : passage[1]])
+    return any(len(_WORD.findall(part)) >= _FEWEST_WORDS for part in (*before[:-1], *after[1:]))
+
+
+# A sentence is about its statement in fewer characters than these.
+_NEAR = 200
+_WORD = re.compile(r"[^\W_]+")
+_MOST_WORDS = 120
+_FEWEST_WORDS = 3
+_SENTENCE_END = re.compile(r"[.!?] |\n")
+_HAS_WORD = re.compile(r"[^\W_]")
+_SENTENCE_START = re.compile(r"[.!?。！？](?:[)\]\x00]*)(?: |(?<=[。！？]))")
+# What may follow a statement on its line and leave it a line of its own: an end, an explanation.
+_LINE_GOES_ON = re.compile(
+    r"[\s\x00.!*_)\]]*(?:\Z|\n|[,;:(—-]|(?<=[.!] )\S|(?:because|since|as|for|out of|points?)\b|/ ?\d)",
+    re.IGNORECASE,
+)
+_LABEL_WORDS = 3
+_LIST_ITEM = re.compile(r"[ \x00]*(?:[-•*+>]|\(?\d{1,2}[.)]) ")
+
+
+# ``A score of 5 is what they hope for.``
+_GOES_ON = re.compile(
+    r"(?: ?(?:/|out of) ?\d+)?[)\]\"'\x00]* (?:is|are|was|were|has|have|would|could|might|may|will)\b",
+    re.IGNORECASE,
+)
+_POINTERS = (":", "->", "→")
+
+
+def _line_start(words: str, at: int) -> int:
+    return words.rfind("\n", 0, at) + 1
+
+
+def _line_end(words: str, end: int) -> int:
+    stop = words.find("\n", end)
+    return stop if stop >= 0 else len(words)
+
+
+def _starts_line(words: str, at: int) -> bool:
+    """Whether nothing but markup or a short label of the agent's own stands before ``at`` on its line."""
+    before = words[_line_start(words, at) : at]
+    return len(before.replace("\x00", " ").split()) <= _LABEL_WORDS or introduces(before)
+
+
+def _stops_line(words: str, end: int) -> bool:
+    return _LINE_GOES_ON.match(words, end) is not None
+
+
+def _is_announced(words: str, at: int, known: _Texts) -> bool:
+    """Whether a colon or an unfinished sentence announces what stands at ``at``, and no verdict of the agent's own."""
+    start = _line_start(words, at)
+    # The number of a list item is no word before the statement.
+    item = _LIST_ITEM.match(words, start, at)
+    sentence = _SENTENCE_START.split(words[item.end() if item else start : at])[-1]
+    if len(_WORD.findall(sentence)) > _LABEL_WORDS and not introduces(sentence):
+        return sentence.rstrip(" \x00").endswith(_POINTERS)
+    above = _SENTENCE_START.split(_line_above(words, start, known))[-1].rstrip(" \x00*_")
+    # A sentence that does not end goes on in the next line.
+    goes_on = (
+        above[-1:].isalpha() and len(above.split()) >= _FEWEST_WORDS and words[start - 2 : start] != "\n\n"
+    )
+    return (goes_on or above.endswith(_POINTERS)) and not introduces(above)
+
+
+def _line_above(words: str, start: int, known: _Texts) -> str:
+    """Return the closest line above that stands in none of the texts; above a list, the line before the list."""
+    in_list = _LIST_ITEM.match(words, start) or words[:start].rstrip(" \n").endswith(("\n-", "\n*", "\n•"))
+    for line in reversed(words[max(0, start - 2000) : start].split("\n")):
+        if _HAS_WORD.search(line) and not known.place_of(line):
+            item = _LIST_ITEM.match(line) is not None
+            if not item:
+                return line
+            if not in_list:
+                return ""
+    return ""

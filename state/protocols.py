@@ -1,0 +1,161 @@
+"""Define the ``Protocol`` record: all that the rest of the package knows of a protocol.
+
+Runs, estimates, replays, reports and sweeps ask this record and name no protocol. Every field after ``calls`` has a
+default, so that a protocol which sets none of them works everywhere; what a field adds is said where it is defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Literal
+
+from .call_counts import CallsByRole, Can, CountCalls, total
+from .role_kinds import RoleKind
+from .settings import Settings, SettingsT
+from .tasks import TaskKind
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Say what a protocol needs to be run again on recorded replies.
+
+    Attributes:
+        settings: returns, for a number of recorded samples, the settings with which no other replies are asked for.
+        fixed: settings that decide what agents are told; a replay refuses other values than the recorded ones.
+    """
+
+    settings: Callable[[int], Mapping[str, Any]] = lambda _samples: {}
+    fixed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Say how a protocol of several judges who do not talk is made of any size.
+
+    Attributes:
+        single: the protocol that is one such judge alone; a run that repeats it holds ensembles, too.
+        settings: returns the settings of an ensemble of a number of judges; with ``True``, of judges
+            that are all alike, so that the first k of them are the ensemble of k.
+        alike: tells of the settings of a run whether its judges are.
+    """
+
+    single: str
+    settings: Callable[[int, bool], Mapping[str, Any]]
+    alike: Callable[[Mapping[str, Any]], bool] = lambda _settings: True
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """Describe an experiment of a protocol's paper as a ready-made sweep, in plain data.
+
+    Attributes:
+        name: its name as ``jurygraph sweep --plan`` takes it.
+        question: the question that it answers.
+        source: the paper, and its section, table or figure.
+        axes: what varies: the name of an axis to its values. A list varies the setting of that name; a mapping gives
+            each label the settings that stand for it (``protocol`` among them, where protocols are compared).
+        data: names of datasets that fit, the source's own first.
+        kind: the kind of task it is for; ``None`` is any.
+        across: the axis whose values stand beside each other in the source's table, if any.
+        along: the axis that the figure runs along; ``None`` is the first.
+        by_category: whether the items' categories are told apart.
+        extras: names of further columns.
+    """
+
+    name: str
+    question: str
+    source: str
+    axes: Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]]
+    data: tuple[str, ...]
+    kind: TaskKind | None = None
+    across: str | None = None
+    along: str | None = None
+    by_category: bool = False
+    extras: tuple[str, ...] = ()
+
+
+def no_calls(_settings: Settings, _kind: TaskKind, _can: Can) -> CallsByRole:
+    """Count no calls: a protocol prepares nothing that several verdicts share."""
+    return {}
+
+
+def never_pauses(_settings: Settings) -> str:
+    """Name no setting: a protocol never waits for a person."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Protocol(Generic[SettingsT]):
+    """Hold what the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
+
+    Attributes:
+        name: its name on the command line and in results.
+        summary: what it does, in a line.
+        source: the paper, and the section where it is not the whole.
+        kinds: kinds of task that it takes.
+        roles: roles that can have a model of their own.
+        settings: its settings class.
+        prompts: folders of the templates that it uses.
+        calls: how many model calls a verdict takes, least and most, role by role; repairs come on top.
+        calls_once: calls that serve all verdicts of a run on one aspect, and are made with the first of them.
+        templates: the folder on disk that holds the folders of ``prompts`` which are not bundled; ``None`` where all
+            are. A protocol of another package says ``Path(__file__).parent / "prompts"``.
+        role_kinds: what the turns of its roles do to the verdict; a role left out ``scores``.
+        number_only_roles: roles that answer with a number and no words around it, so that their replies are short.
+        pauses_for_person: from settings to the one that makes it wait for a person, such as
+            ``on_unresolved=human``; empty where it never waits. A batch refuses to wait.
+        may_end_unresolved: from settings to whether it can end at its last round (``stop_reason`` is ``max_rounds``).
+        replay: how it is run again on recorded replies.
+        ensemble: for a protocol of judges who do not talk: how smaller and greater ones are made.
+        is_baseline: whether it is a judge alone, from which gains are measured where nobody names a base.
+        score_gaps: whether both answers have a total after each round (``by_round``) or once (``once``), so that the
+            gap between them can be followed.
+        ablations: ready-made sweeps; those of the bundled protocols are data of ``eval.sweeps``.
+    """
+
+    name: str
+    summary: str
+    source: str
+    kinds: tuple[TaskKind, ...]
+    roles: tuple[str, ...]
+    settings: type[SettingsT]
+    prompts: tuple[str, ...]
+    calls: CountCalls[SettingsT]
+    calls_once: CountCalls[SettingsT] = no_calls
+    templates: Path | None = None
+    role_kinds: Mapping[str, RoleKind] = field(default_factory=dict)
+    number_only_roles: tuple[str, ...] = ()
+    pauses_for_person: Callable[[SettingsT], str] = never_pauses
+    may_end_unresolved: Callable[[SettingsT], bool] = lambda _settings: False
+    replay: Replay = Replay()
+    ensemble: Ensemble | None = None
+    is_baseline: bool = False
+    score_gaps: Literal["none", "once", "by_round"] = "none"
+    ablations: tuple[Ablation, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """What it does, where it comes from and which tasks it takes, in two sentences; Studio shows it."""
+        what = f"{self.summary[0].upper()}{self.summary[1:]}"
+        return f"{what}; {self.source}. Takes {' and '.join(self.kinds)} tasks."
+
+    def most_calls(self, settings: SettingsT, *kinds: TaskKind) -> int:
+        """Return the most calls that a verdict takes, repairs aside, by models that give one reply to a request.
+
+        Of several kinds of task (all that it takes, where none is named), those of the kind with the fewest.
+        """
+
+        def of_kind(kind: TaskKind) -> int:
+            counts = (
+                count(settings, kind, lambda _role, _what: False) for count in (self.calls, self.calls_once)
+            )
+            return sum(total(by_role.values()).most for by_role in counts)
+
+        return min(map(of_kind, kinds or self.kinds))
+
+    def __post_init__(self) -> None:
+        # What is wrong with a setting is told where the class alone is known, in the protocol's name.
+        if self.settings is not Settings:
+            self.settings.called = self.name

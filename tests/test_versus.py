@@ -1,0 +1,312 @@
+"""Whether a protocol pays: decisions from known differences, equal spending, and comparisons from end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from jurygraph.eval import Study, evaluate, versus
+from jurygraph.eval.datasets.dataset import Dataset
+from jurygraph.eval.datasets.items import Item, ScoreItem
+from jurygraph.eval.equal_budget.finding import Evidence, Rivalry, find, findings_of, items_needed
+from jurygraph.eval.statistics.resampling import Statistic
+from jurygraph.graphs import debate, repeated
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.state.errors import UsageError
+from langgraph.graph import END, START, StateGraph
+
+from .loopback import Provider, Text
+from .processes import in_this_process
+
+EVIDENCE = Evidence("spearman", "tokens", 100, 100)
+
+
+def rival(value: float, low: float, high: float, p: float, ratio: float = 1.0) -> Rivalry:
+    return Rivalry("4 samples of single", Statistic(value, low, high), p, ratio)
+
+
+BETTER, EQUAL = rival(0.1, 0.05, 0.15, 0.001), rival(0.0, -0.03, 0.03, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rivals", "answer", "words"),
+    [
+        ([BETTER], "pays", "debate pays: by Spearman's rho, at equal tokens"),
+        ([BETTER, rival(0.08, -0.02, 0.18, 0.1)], "cannot be told", "with 100 items; about"),
+        ([rival(-0.1, -0.15, -0.05, 0.001)], "does not pay", "it is behind on 100 items"),
+        ([EQUAL], "does not pay", "any gain over 4 samples of single is smaller than 0.05"),
+        ([BETTER, EQUAL], "does not pay", "smaller than 0.05"),
+        ([rival(0.04, -0.02, 0.1, 0.2)], "cannot be told", "+0.040 [-0.020, 0.100] against 4 samples"),
+        ([rival(0.1, 0.05, 0.15, 0.001, ratio=0.8)], "cannot be told", "spent 80% of its tokens"),
+        ([BETTER, Rivalry("x", Statistic(0.1), None, 1.0)], "cannot be told", "in too few groups"),
+        ([EQUAL, Rivalry("x", Statistic(None), None, 1.0)], "does not pay", "agrees with nobody"),
+        ([], "cannot be told", "no opponent"),
+        ([Rivalry("x", Statistic(None), None, 1.0)], "cannot be told", "nothing can be said of agreement"),
+    ],
+)
+def test_a_protocol_pays_only_if_it_beats_every_opponent_at_equal_spending(
+    rivals: list[Rivalry], answer: str, words: str
+) -> None:
+    finding = find("debate", rivals, EVIDENCE)
+    assert finding.answer == answer
+    assert words in finding.sentence
+
+
+def test_few_groups_claim_nothing() -> None:
+    few = find("debate", [rival(0.5, 0.4, 0.6, 0.0001)], Evidence("spearman", "tokens", 40, 7))
+    assert few.answer == "cannot be told"
+    assert "here are 7" in few.sentence
+
+
+def test_so_many_items_as_are_recommended_tell_a_true_gain_four_times_in_five() -> None:
+    from scipy import stats
+
+    # Paired differences with mean 0.1 and standard deviation 0.8, one an item: the test is a plain t over items.
+    random, mean, spread = np.random.default_rng(7), 0.1, 0.8
+    half = stats.t.ppf(0.975, 99) * spread / np.sqrt(100)
+    needed = items_needed([Statistic(mean, mean - half, mean + half)], 100, 100, worth=0.0)
+    # (1.960 + 0.8416)^2 0.8^2 / 0.1^2 = 502.3, as statsmodels' NormalIndPower has it; two digits, rounded up.
+    assert needed == 510
+    drawn = random.normal(mean, spread, (2000, needed))
+    assert 0.75 < np.mean(np.asarray(stats.ttest_1samp(drawn, 0, axis=1).pvalue) < 0.05) < 0.86
+
+
+LABELS = (1, 3, 5)
+OBJECTION = "That is too far off."
+
+
+def mark(prompt: str) -> int:
+    """Return the place of the item, which stands in its candidate."""
+    return int(prompt.partition("mark=")[2].partition(".")[0])
+
+
+def objecting(call: Any, prompt: str) -> Any:
+    """Play all roles: a first score and a single judge guess; only a score after an objection is the label."""
+    place = mark(prompt)
+    if call["role"] == "critic":
+        return {"feedback": OBJECTION, "no_issue": False}
+    right = OBJECTION in prompt
+    return {
+        "reasoning": "So it is.",
+        "score": LABELS[place % 3] if right else 1 + (place * 7 + place // 5) % 5,
+    }
+
+
+def texts(count: int = 36, **given: Any) -> Dataset:
+    def item(place: int) -> Item:
+        about = {"source": "The ferry sank in 1900.", "candidate": f"It sank, mark={place}. So they say."}
+        return ScoreItem(id=f"t{place:02}", **{"human": {"consistency": LABELS[place % 3]}, **about, **given})
+
+    return Dataset.of("mine", map(item, range(count)))
+
+
+def test_a_debate_that_finds_the_label_pays_against_a_judge_that_guesses(tmp_path: Path) -> None:
+    model = ScriptedModel(script=objecting)
+    result = versus("debate", texts(), by="calls", settings={"n": 1}, models=model, out=tmp_path / "v")
+    assert result.finding.answer == "pays"
+    assert [contest.opponent for contest in result.contests] == ["single", "ensemble"]
+    for contest in result.contests:
+        assert (contest.items, contest.protocol) == (36, 1.0)
+        assert contest.ratio == pytest.approx(1, abs=0.1)
+    [diagnosis], [votes] = result.diagnoses, result.votes
+    assert diagnosis.changes is not None
+    assert (diagnosis.changes.helpful > 20, diagnosis.changes.harmful) == (True, 0)
+    assert [moved.agent for moved in diagnosis.score_changes] == ["critic"]
+    assert votes.after == {"1": 12, "3": 12, "5": 12} != votes.before
+    record = json.loads((tmp_path / "v" / "versus.json").read_text())
+    assert (record["answer"], record["sentence"]) == ("pays", result.finding.sentence)
+
+    # The same again asks nobody; a run that is there is taken up, with its settings and its items.
+    asked = len(model.calls)
+    again = versus("debate", texts(), by="calls", settings={"n": 1}, models=model, out=tmp_path / "v")
+    assert (again.finding, len(model.calls)) == (result.finding, asked)
+    taken = versus(
+        "debate", texts(), by="calls", models=model, taken_from=tmp_path / "v" / "debate", out=tmp_path / "w"
+    )
+    assert taken.finding == result.finding
+    assert not any(call.metadata["role"] == "critic" for call in model.calls[asked:])
+
+
+def test_both_columns_subtract_to_the_difference_and_its_groups_are_counted() -> None:
+    """In two of the twelve groups the debate has no correlation: these count for neither side."""
+    groups = [[3 * group + place for place in range(3)] for group in range(10)] + [[0, 3, 6], [9, 12, 15]]
+    items = [
+        ScoreItem(
+            id=f"{group}-{label}",
+            group=f"g{group}",
+            source="The ferry sank in 1900.",
+            candidate=f"It sank, mark={place}. So they say.",
+            human={"consistency": label, "fluency": label},
+        )
+        for group, places in enumerate(groups)
+        for label, place in zip(LABELS, places, strict=True)
+    ]
+    data = Dataset.of("mine", items)
+    result = versus("debate", data, by="calls", settings={"n": 1}, models=ScriptedModel(script=objecting))
+    assert {contest.subject for contest in result.contests} == {"consistency", "fluency", "average"}
+    for contest in result.contests:
+        assert (contest.items, contest.protocol) == (36, 1.0)
+        assert contest.clusters <= 10 and contest.other is not None
+        assert 1 - contest.other == pytest.approx(contest.difference.value)
+
+
+def test_a_report_of_the_runs_says_the_same(tmp_path: Path) -> None:
+    models = ScriptedModel(script=objecting)
+    evaluate("debate", texts(), settings={"n": 1}, models=models, out=tmp_path / "debate")
+    # A debate of one round has two scores and a critique: three calls, as three referees.
+    settings = {"referees": 3, "roles": "same"}
+    evaluate("ensemble", texts(), settings=settings, models=models, out=tmp_path / "alike")
+    evaluate("ensemble", texts(), settings={"referees": 3}, models=models, out=tmp_path / "personas")
+    [finding] = findings_of(Study.of([tmp_path / "debate", tmp_path / "alike"]))
+    assert finding.answer == "pays"
+    assert not [*findings_of(Study.of([tmp_path / "debate", tmp_path / "personas"]))]
+    done = in_this_process("report", "debate", "alike", cwd=tmp_path)
+    assert finding.sentence in done.stdout
+
+
+@pytest.mark.parametrize(
+    "graph", [debate.build(n=1), repeated(debate.build(n=1), 2), debate.build(n=1).compile()]
+)
+def test_graphs_and_wrappers_are_compared_like_protocols(graph: Any) -> None:
+    result = versus(graph, "demo", aspects=["consistency"], limit=4, by="calls", against=["single"])
+    [contest] = result.contests
+    assert contest.ratio == pytest.approx(1, abs=0.1)
+    assert (result.folder, result.failed) == (None, 0)
+
+
+def test_without_labels_flips_and_spending_are_told_and_nothing_of_agreement() -> None:
+    data = texts(4, human={})
+    model = ScriptedModel(script=objecting)
+    result = versus("debate", data, aspects=["consistency"], by="calls", settings={"n": 1}, models=model)
+    assert "nothing can be said of agreement" in result.finding.sentence
+    [diagnosis] = result.diagnoses
+    assert diagnosis.changes is not None
+    assert (diagnosis.changes.n, diagnosis.changes.helpful) == (4, 0)
+    assert all(contest.ratio == pytest.approx(1, abs=0.1) for contest in result.contests)
+
+
+def test_a_budget_is_shared_and_what_all_have_judged_is_compared(tmp_path: Path) -> None:
+    def compare(calls: int) -> Any:
+        model = ScriptedModel(script=objecting)
+        settings = {"n": 1}
+        result = versus(
+            "debate", texts(), by="calls", settings=settings, models=model, max_calls=calls, out=tmp_path
+        )
+        return result, len(model.calls)
+
+    result, made = compare(80)
+    assert (result.stopped, made <= 80) == ("budget", True)
+    assert {contest.opponent for contest in result.contests} == {"single", "ensemble"}
+    assert all(0 < contest.items < 36 for contest in result.contests)
+    whole, _ = compare(1000)
+    assert (whole.stopped, whole.finding.answer) == (None, "pays")
+
+
+def test_dollars_are_spent_equally_and_a_single_judge_is_sampled_at_temperature_1(provider: Provider) -> None:
+    provider.play(by=lambda _request: Text("It is true to its source. NO ISSUE.\nScore: 4"))
+    settings = {"structured": "off", "debate": {"n": 2}}
+    result = versus(
+        "debate",
+        "demo",
+        aspects=["consistency"],
+        limit=3,
+        by="cost",
+        settings=settings,
+        models="openai:gpt-4o-mini",
+        against=["single"],
+    )
+    [contest] = result.contests
+    assert contest.ratio == pytest.approx(1, abs=0.1)
+    asked = [request.body["temperature"] for request in provider.requests]
+    # The debate is not sampled; nothing is asked twice, and of what is asked less than a sample an item goes unused.
+    assert set(asked) == {0, 1}
+    assert 3 * contest.size <= asked.count(1) < 3 * (contest.size + 1)
+
+
+def foreign() -> Any:
+    graph: Any = StateGraph(cast("Any", dict))
+    graph.add_node("judge", lambda state: state)
+    graph.add_edge(START, "judge")
+    graph.add_edge("judge", END)
+    return graph
+
+
+ONE_VALUE = texts(12, human={"consistency": 3})
+BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
+    ("debate", texts(), {"against": ["panel"]}, "unknown opponent 'panel'"),
+    ("single", texts(), {}, "single has no single-judge counterpart"),
+    (foreign(), texts(), {}, "graph has no single-judge counterpart"),
+    (
+        "debate",
+        texts(),
+        {"models": {"scorer": "openai:gpt-4o-mini", "critic": "openai:gpt-4o"}},
+        "its roles have several models",
+    ),
+    ("debate", texts(1), {}, "one item"),
+    ("debate", ONE_VALUE, {}, "all 12 labels of consistency are 3.0"),
+    ("debate", texts(), {"metric": "group_spearman"}, "every group here is a single item"),
+    ("debate", texts(), {"metric": "rho"}, "metric 'rho' is unknown"),
+    ("debate", texts(), {"by": "euros"}, "one of tokens, cost, calls"),
+    ("debate", texts(), {"by": "cost"}, "offline costs nothing"),
+    (
+        "debate",
+        texts(),
+        {"by": "cost", "models": "ollama:llama3.2"},
+        "the price of ollama:llama3.2 is unknown",
+    ),
+    ("debate", texts(), {"max_calls": 4}, "the budget does not pay for one item"),
+    ("debate", texts(), {"taken_from": "nowhere"}, "holds no run"),
+    ("debate", texts(), {"repeats": 2}, "leave out --repeats"),
+    (
+        "debate",
+        texts(),
+        {"settings": {"ensemble": {"referees": 3}}},
+        "ensemble.referees follows from the budget",
+    ),
+    (debate.build(), texts(), {"settings": {"n": 3}}, "give n to its build()"),
+]
+
+
+@pytest.mark.parametrize(("protocol", "data", "options", "words"), BAD)
+def test_what_cannot_be_compared_is_refused_before_any_call(
+    protocol: Any, data: Any, options: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with pytest.raises(UsageError, match=words.replace("(", r"\(").replace(")", r"\)")):
+        versus(protocol, data, **options)
+
+
+def test_a_run_of_other_items_is_not_taken_up(tmp_path: Path) -> None:
+    evaluate("debate", "demo", aspects=["consistency"], limit=2, settings={"n": 1}, out=tmp_path / "run")
+    with pytest.raises(UsageError, match=r"it is a run of demo@.* and these items are mine@"):
+        versus("debate", texts(), taken_from=tmp_path / "run")
+    with pytest.raises(UsageError, match="it was judged with n=1, not with 3"):
+        versus("debate", "demo", taken_from=tmp_path / "run", settings={"debate": {"n": 3}})
+    with pytest.raises(UsageError, match="it was judged by offline; samples of another model"):
+        model = ScriptedModel(script=objecting)
+        versus("debate", "demo", taken_from=tmp_path / "run", models=model)
+    with pytest.raises(UsageError, match="it is a run of debate, with no verdict of chateval"):
+        versus("chateval", "demo", taken_from=tmp_path / "run")
+
+
+def test_the_command_prints_the_answer_and_refuses_with_exit_code_2(tmp_path: Path) -> None:
+    common = (
+        "versus",
+        "debate",
+        "--data",
+        "demo",
+        "--aspect",
+        "consistency",
+        "--limit",
+        "4",
+        "--set",
+        "debate.n=1",
+    )
+    done = in_this_process(*common, "--by", "calls", "--out", "v", cwd=tmp_path)
+    assert "Whether debate pays cannot be told with 4 items" in done.stdout
+    assert {path.name for path in (tmp_path / "v").iterdir()} >= {"debate", "single", "versus.json"}
+    wrong = in_this_process(*common, "--against", "nobody", cwd=tmp_path)
+    assert (wrong.returncode, "unknown opponent 'nobody'" in wrong.stderr) == (2, True)

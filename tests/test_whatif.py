@@ -1,0 +1,105 @@
+"""Debates forked at a turn, over the run that held them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import evaluate, load_dataset, whatif
+from jurygraph.eval.what_if.forked_debates import SILENCE, Edit
+from jurygraph.graphs import debate, repeated
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.state.errors import UsageError
+from jurygraph.state.transcript import turn_without_model
+
+from .processes import in_this_process
+
+
+def test_a_dropped_turn_says_nothing_and_a_flipped_one_the_opposite() -> None:
+    def turn(agent: str, number: int, value: Any) -> Any:
+        made = turn_without_model(number, agent, agent.partition("_")[0], "Words.", value)
+        return {**made, "id": f"{agent}:{number}", "scale": [1, 5]}
+
+    objection, satisfied = turn("critic", 1, False), turn("critic", 2, True)
+    talk = [turn("referee_1", 1, 4.0), turn("referee_2", 1, 2.0), turn("referee_1", 2, 3.0)]
+    assert Edit("critic:1", "drop").of_turns("debate", [objection, satisfied]) == [
+        {"id": "critic:1", "content": SILENCE, "value": False}
+    ]
+    assert Edit("critic:2", "flip").of_turns("debate", [objection, satisfied])[0]["value"] is False
+    assert Edit("referee_1:1", "drop").of_turns("chateval", talk) == [
+        {"id": "referee_1:1", "content": SILENCE}
+    ]
+    # Nobody gives this score again: it is part of the verdict.
+    assert Edit("referee_2:1", "drop").of_turns("chateval", talk) == []
+    assert Edit("referee_2:1", "flip").of_turns("chateval", talk)[0]["value"] == 4.0
+    pair: Any = {**turn("referee_1", 1, [8.0, 6.0]), "id": "swapped/referee_1:1"}
+    assert Edit("referee_1:1", "flip").of_turns("chateval", [pair])[0]["value"] == [6.0, 8.0]
+
+
+def persuaded(call: Any, prompt: str) -> Any:
+    """Play all roles: the Scorer says 4 by itself, and 2 when it has heard the Critic."""
+    if call["role"] == "critic":
+        return {"feedback": "You overlooked the year.", "no_issue": False}
+    return {"reasoning": "So it is.", "score": 2 if "You overlooked the year." in prompt else 4}
+
+
+def test_dropping_the_critic_shows_how_far_it_moved_the_verdicts(tmp_path: Path) -> None:
+    run, model = tmp_path / "run", ScriptedModel(script=persuaded)
+    evaluate("debate", "demo", aspects=["consistency"], limit=12, settings={"n": 1}, models=model, out=run)
+    asked = len(model.calls)
+    [dropped] = whatif(run, Edit("critic:1", "drop"), models=model)
+    [effect] = dropped.effects
+    assert (effect.n, dropped.failed, dropped.stopped) == (12, 0, None)
+    # With the Critic 2, without it 4; two of a debate's three calls are answered by the run's journal.
+    assert effect.move is not None
+    assert (effect.moved.value, effect.move.value) == (1.0, -2.0)
+    assert len(model.calls) == asked + 12
+    items: list[Any] = [*load_dataset("demo").first(12)]
+    labels = [item.label("consistency") for item in items]
+    assert effect.towards == sum(label < 3 for label in labels if label is not None)
+    assert effect.away == sum(label > 3 for label in labels if label is not None)
+    lines = (run / "whatif" / "drop-critic-1" / "results.jsonl").read_text().splitlines()
+    results = [json.loads(line) for line in lines]
+    assert all(result["details"]["changed"] == ["critic:1"] for result in results)
+    edited = [turn for result in results for turn in result["transcript"] if turn["id"] == "critic:1"]
+    assert all((turn["content"], turn["edited"]) == (SILENCE, True) for turn in edited)
+
+    # A budget holds for what is asked anew; the same again asks nobody.
+    assert whatif(run, Edit("critic:1", "drop"), models=model, max_calls=12)[0] == dropped
+    assert len(model.calls) == asked + 12
+
+
+def test_the_command_prints_how_far_a_turn_moved_verdicts(tmp_path: Path) -> None:
+    evaluate("debate", "demo", aspects=["consistency"], limit=4, settings={"n": 1}, out=tmp_path / "run")
+    done = in_this_process("whatif", "run", "--drop", "critic:1", "--flip", "critic:1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "debate without critic:1" in done.stdout
+    folders = {path.name for path in (tmp_path / "run" / "whatif").iterdir()}
+    assert folders == {"drop-critic-1", "flip-critic-1"}
+
+
+@pytest.mark.parametrize(
+    ("turn", "words"),
+    [
+        ("critic:7", "no such turn; there are commander:1"),
+        ("scorer:2", "a score that its agent does not give again"),
+    ],
+)
+def test_a_turn_that_cannot_be_changed_is_refused_with_those_that_are_there(
+    turn: str, words: str, tmp_path: Path
+) -> None:
+    evaluate("debate", "demo", aspects=["consistency"], limit=2, settings={"n": 1}, out=tmp_path / "run")
+    done = in_this_process("whatif", "run", "--drop", turn, cwd=tmp_path)
+    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+    nothing = in_this_process("whatif", "run", cwd=tmp_path)
+    assert (nothing.returncode, "no turn to change" in nothing.stderr) == (2, True)
+
+
+def test_a_wrapper_is_refused(tmp_path: Path) -> None:
+    evaluate(
+        {"twice": repeated(debate.build(n=1), 2)}, "demo", aspects=["consistency"], limit=2, out=tmp_path
+    )
+    with pytest.raises(UsageError):
+        whatif(tmp_path, Edit("critic:1", "drop"))

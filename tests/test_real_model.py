@@ -236,15 +236,20 @@ def test_the_weighted_score_is_what_the_servers_log_probabilities_say(
         concurrency=1,
         timeout=PATIENT,
     )
-    assert [result.status for result in done.results] == ["ok", "ok"], [one.error for one in done.results]
     for result, answer in zip(done.results, answers, strict=True):
         likely = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
         weights = dict.fromkeys(range(1, 6), 0.0)
         for token in likely:
             if token["token"].strip() in ("1", "2", "3", "4", "5"):
                 weights[int(token["token"])] += math.exp(token["logprob"])
-        expected = sum(value * weight for value, weight in weights.items()) / sum(weights.values())
-        assert result.score == pytest.approx(expected, abs=1e-9)
+        on_the_scale = sum(weights.values())
+        # Mostly this model would rather begin a sentence, and is only held to a number: then there is no score.
+        if on_the_scale >= 0.5:
+            expected = sum(value * weight for value, weight in weights.items()) / on_the_scale
+            assert result.score == pytest.approx(expected, abs=1e-9)
+        else:
+            assert result.status == "failed"
+            assert f"{1 - on_the_scale:.0%} of the probability is off the scale" in (result.error or "")
 
 
 def verdicts(folder: Path) -> list[dict[str, Any]]:
@@ -256,12 +261,11 @@ def verdicts(folder: Path) -> list[dict[str, Any]]:
 def test_killed_and_resumed_it_gives_the_same_verdicts(tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("\n".join(map(json.dumps, items("score", 3))), encoding="utf-8")
-    # Without its cache: what is computed from a prompt's cached beginning differs in the last digits, and so would the
-    # scores, which are made of log-probabilities.
-    model = "local?max_tokens=4&temperature=0&extra_body.cache_prompt=false"
-    command = [*JURYGRAPH, "run", "geval", "--data", str(data), "--aspect", "coherence", "--model", model]
-    command += ["--set", "weighting=logprobs", "--set", f"steps={'; '.join(STEPS)}", "--concurrency", "1"]
-    command += ["--timeout", f"{PATIENT:.0f}", "--out"]
+    # Without its cache: what is computed from a prompt's cached beginning differs in the last digits, and two words
+    # that are as likely as each other may change places.
+    model = "local?max_tokens=40&temperature=0&extra_body.cache_prompt=false"
+    command = [*JURYGRAPH, "run", "single", "--data", str(data), "--aspect", "coherence", "--model", model]
+    command += ["--concurrency", "1", "--timeout", f"{PATIENT:.0f}", "--out"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     first = broken / "results.jsonl"
     with child(*command, str(broken)) as process:

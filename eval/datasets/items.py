@@ -22,7 +22,14 @@ from ...state.errors import DataError
 from ...state.tasks import DEFAULT_CRITERIA, AsText, CompareTask, ScoreTask, TaskKind
 from ...state.verdict import Winner
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
+
+def _with_point(value: Any) -> Any:
+    """Read the comma in "3,5", as spreadsheets write it in much of the world."""
+    is_comma = isinstance(value, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", value)
+    return value.replace(",", ".") if is_comma else value
+
+
+Number = Annotated[float, BeforeValidator(_with_point), Field(allow_inf_nan=False)]
 
 
 class _Item(BaseModel):
@@ -104,8 +111,19 @@ def _joined(value: Any) -> Any:
     return value
 
 
+_NAMED = re.compile(r"(?:(?:answer|model|response)[ _]?)?([12ab])")
+_TIES = ("draw", "equal", "tie (bothbad)")
+
+
 def _as_text(value: Any) -> Any:
-    """Turn whole numbers into text; tables hold 1.0 for 1 in a column with missing cells."""
+    """Turn whole numbers into text, and names that others have for a winner ("model_a", "draw") into ours.
+
+    Tables hold 1.0 for 1 in a column with missing cells.
+    """
+    if isinstance(value, str):
+        word = value.strip().lower()
+        named = _NAMED.fullmatch(word)
+        return {"a": "1", "b": "2"}.get(named[1], named[1]) if named else "tie" if word in _TIES else value
     # Neither True, which is an int, nor NaN and infinity, which differ from their floor.
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     return f"{value:.0f}" if whole else value

@@ -23,6 +23,7 @@ from ..state.settings import SettingsT
 from ..state.transcript import Turn, turn_id, turn_without_model, written_by
 from ..state.usage import total_usage
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
+from .models.attachments import text_block, with_text
 from .models.call import Call, Reply
 from .models.loaded_model import LoadedModel
 from .models.send import SampledReply, draw_samples, invalidate, send
@@ -306,7 +307,14 @@ class AgentRuntime(Generic[SettingsT]):
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
         form = self._format_instructions(question.form, model)
         system, user = question.prompt.messages(form, self.settings.layout)
-        return [SystemMessage(system), HumanMessage(user)]
+        if not (media := question.prompt.media):
+            return [SystemMessage(system), HumanMessage(user)]
+        attached = self.prompts.render("shared/attached", names=list(media))
+        # Before the text, as providers advise: they are the same for all agents, so that a prefix cache keeps them.
+        return [
+            SystemMessage(f"{system}\n\n{attached}"),
+            HumanMessage([*model.sent(media), text_block(user)]),
+        ]
 
     def _format_instructions(self, form: OutputSchema, model: LoadedModel, alone: bool = False) -> str:
         """Return how the agent is to answer; ``alone``: with the value and without reasons."""
@@ -413,7 +421,7 @@ def repair_conversation(
     request = prompts.render("shared/repair", problem=error.problem, form=form, cut_off=cut_off)
     # Some providers refuse an assistant's message without text, and two messages of one role in a row.
     if cut_off:
-        return [*asked[:-1], HumanMessage(f"{asked[-1].text}\n\n{request}")]
+        return [*asked[:-1], with_text(asked[-1], f"{asked[-1].text}\n\n{request}")]
     return [*asked, AIMessage(error.reply or "(no text)"), HumanMessage(request)]
 
 

@@ -75,7 +75,9 @@ def court_prompt(
     turns = list(record or ())
     if turns:
         shared.append(prompts.render("courtroom/log", turns=turns))
-    return Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone)
+    return Prompt.of_discussion(
+        system_text(prompts, alone), shared, own, alone=alone, media=task_of(state).media
+    )
 
 
 def court_details(**more: Any) -> dict[str, Any]:

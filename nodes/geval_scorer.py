@@ -108,7 +108,7 @@ def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEval
     material = prompts.render("geval/task", aspect=aspect, steps=steps, rubric=followed, **texts)
     shared = f"{rubric(aspect, prompts)}\n\n{material}"
     own = prompts.instruction("geval/scorer", aspect=aspect)
-    prompt = Prompt(prompts.render("geval/system"), shared, own)
+    prompt = Prompt(prompts.render("geval/system"), shared, own, media=task.media)
     return Question("scorer", "scorer", 1, prompt, form, call_metadata(task), {CHOICES: form.choices})
 
 

@@ -26,4 +26,6 @@ def writer_prompt(task: ScoreTask, last: str | None, objections: str, prompts: P
         "rubric": is_rubric(task.aspect),
     }
     own = prompts.instruction("refine/writer", candidate=last or "", objections=objections)
-    return Prompt(prompts.render("refine/system"), prompts.render("refine/material", **given), own)
+    return Prompt(
+        prompts.render("refine/system"), prompts.render("refine/material", **given), own, media=task.media
+    )

@@ -12,12 +12,12 @@ from statistics import fmean
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
 from ...state.aggregation import majority as winner_of_most
 from ...state.aspects import Aspect
-from ...state.conversations import asked_and_answered, read_conversation
+from ...state.conversations import Media, asked_and_answered, read_conversation, texts_of
 from ...state.errors import DataError
 from ...state.tasks import DEFAULT_CRITERIA, AsText, CompareTask, ScoreTask, TaskKind
 from ...state.verdict import Winner
@@ -38,6 +38,14 @@ class _Item(BaseModel):
 
     id: str = Field(min_length=1)
     group: str | None = None
+    media: Media = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _messages(cls, fields: Any) -> Any:
+        return texts_of(
+            fields, ("source", "question", "fact", "reference", "candidate", "answer_1", "answer_2")
+        )
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yield the name and value of each field that is text."""
@@ -84,7 +92,8 @@ class ScoreItem(_Item):
 
     def task(self, aspect: Aspect) -> ScoreTask:
         """Return the task that a protocol is given."""
-        return ScoreTask(source=self.source, candidate=self.candidate, fact=self.fact, aspect=aspect)
+        texts = {"source": self.source, "candidate": self.candidate, "fact": self.fact}
+        return ScoreTask(**texts, aspect=aspect, media=self.media)
 
     def label(self, aspect: str) -> float | None:
         """Return people's score, the mean where several are given; ``None`` without any."""
@@ -154,6 +163,7 @@ class CompareItem(_Item):
             answer_2=self.answer_2,
             criteria=self.criteria,
             reference=self.reference,
+            media=self.media,
         )
 
     def label(self) -> Winner | None:
@@ -203,7 +213,8 @@ def parse_item(row: Mapping[str, Any]) -> Item:
         if compares or "candidate" in row:
             row[material] = row["messages"]
         else:
-            entries = read_conversation(row["messages"], "messages")
+            media = row["media"] = dict(row.get("media") or {})
+            entries = read_conversation(row["messages"], "messages", media=media)
             row["source"], row["candidate"] = asked_and_answered(entries)
     return (CompareItem if compares else ScoreItem).model_validate(row)
 

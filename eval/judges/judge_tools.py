@@ -16,7 +16,7 @@ from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
 from ...graphs.references import AnyGraph
 from ...state.checked import Checked
-from ...state.conversations import before_last_answers, read_conversation
+from ...state.conversations import Media, before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeOutput
 from ...state.tasks import CompareTask, ScoreTask
@@ -104,9 +104,12 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
 
     def read(state: JudgeAgentState) -> dict[str, Any]:
         try:
-            said = [entry for entry in read_conversation(state["messages"], "messages") if entry.name != name]
+            media: Media = {}
+            entries = read_conversation(state["messages"], "messages", media=media)
+            said = [entry for entry in entries if entry.name != name]
             asked, answers = before_last_answers(said, 2 if compares else 1)
-            task = tasks.task(dict(zip(tasks.fields, [asked, *answers], strict=False)))
+            texts = dict(zip(tasks.fields, [asked, *answers], strict=False))
+            task = tasks.task({**texts, "media": media})
         except UsageError as error:
             return {
                 "messages": [AIMessage(f"Nothing was judged: {error}", name=name)],

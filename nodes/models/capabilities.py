@@ -21,6 +21,7 @@ from langchain_core.runnables import Runnable
 
 from ...state.settings import REPLY_LIMITS
 from ..delimiters import section_ends
+from .attachments import attached, text_block, with_text
 
 SEVERAL, LOGPROBS = "n", "logprobs"
 """Parameters that ask for several replies to one request, and for the likely tokens in each place of a reply."""
@@ -240,9 +241,9 @@ def adapted(
     """
     sent = list(messages)
     if folded and len(sent) > 1 and isinstance(sent[0], SystemMessage):
-        sent[:2] = [sent[1].model_copy(update={"content": f"{sent[0].text}\n\n{sent[1].text}"})]
+        sent[:2] = [with_text(sent[1], f"{sent[0].text}\n\n{sent[1].text}")]
     if schema is not None and form in ("json", "text"):
-        sent[-1] = HumanMessage(f"{sent[-1].text}\n\n{described(schema)}")
+        sent[-1] = with_text(sent[-1], f"{sent[-1].text}\n\n{described(schema)}")
     return sent
 
 
@@ -438,9 +439,9 @@ def with_marks(
     first, *others = (end + text.index(prompt) for end in sorted({*ends}))
     # The first part has been the same from the beginning; what grows from call to call are the turns behind it.
     grown = {end for end in section_ends(text) if others and first < end < others[-1]}
-    content: list[str | dict[str, Any]] = []
+    content: list[str | dict[str, Any]] = [*attached(sent[at])]
     for start, end in pairwise(sorted({0, first, *others, *grown, len(text)})):
-        block: dict[str, Any] = {"type": "text", "text": text[start:end]}
+        block = text_block(text[start:end])
         content.append(block)
         if end in (first, *others) and marks == "cache_control":
             block["cache_control"] = {"type": "ephemeral"}

@@ -11,9 +11,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableBinding
 
+from ...state.conversations import Media
 from ...state.redaction import remember_secrets
 from ..offline import DISCLOSURE, OfflineJudge
 from . import capabilities
+from .attachments import content_blocks
 from .capabilities import (
     BOUNDS,
     BOUNDS_KEPT,
@@ -221,6 +223,15 @@ class LoadedModel:
                     tuned._warn_of_missing(name)
             self._tuned[key] = tuned
         return self._tuned[key]
+
+    def sent(self, media: Media) -> list[dict[str, Any]]:
+        """Return images and files as they are sent.
+
+        Raises:
+            UsageError: the model, or one that it falls back to, is known not to take one of them.
+        """
+        blocks, *_ = [content_blocks(media, chat, label_of(chat)) for chat in self._chats]
+        return blocks
 
     # What it takes
 

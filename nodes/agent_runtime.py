@@ -398,10 +398,13 @@ def _warnings(question: Question, replies: list[Reply], content: str, calls: Seq
 
 def _prompt_warning(who: str, call: Call, reply: Reply) -> Iterator[str]:
     """Yield a warning where the server counted far fewer tokens than the prompt can have: it may have cut it."""
-    # Blanks in a row may be one token.
-    sent = sum(len(" ".join(message.text.split())) for message in call.messages)
-    if sent >= _LONG_PROMPT and 0 < reply.usage.input_tokens * _MOST_CHARACTERS < sent:
-        yield PROMPT_CUT.of(who, counted=reply.usage.input_tokens, sent=sent)
+    counted = reply.usage.input_tokens
+    least = max(_LONG_PROMPT, counted * _MOST_CHARACTERS + 1)
+    if counted and sum(len(message.text) for message in call.messages) >= least:
+        # Blanks in a row may be one token.
+        sent = sum(len(" ".join(message.text.split())) for message in call.messages)
+        if sent >= least:
+            yield PROMPT_CUT.of(who, counted=counted, sent=sent)
 
 
 _MOST_CHARACTERS, _LONG_PROMPT = 12, 8000

@@ -92,11 +92,13 @@ def scores_of_roles(role_kinds: Mapping[str, RoleKind]) -> Callable[[JudgeState]
             what a role is of which nothing is said.
     """
 
+    # Asked before and behind every node.
+    quiet = {role for role, kind in role_kinds.items() if kind not in ("scores", "panel")}
+
     def scores_by_round(state: JudgeState) -> list[Score]:
         rounds: dict[int, dict[int, dict[tuple[str, int], Score]]] = {}
         for turn in state["transcript"]:
-            counts = role_kinds.get(turn["role"], "scores") in ("scores", "panel")
-            if counts and (score := score_of(turn)) is not None:
+            if turn["role"] not in quiet and (score := score_of(turn)) is not None:
                 of_order = rounds.setdefault(turn["round"], {}).setdefault(turn.get("order", 1), {})
                 of_order[turn["agent"], turn.get("sample", 0)] = score
         # Order by order first: one with an unreadable sample would otherwise weigh less than the other.

@@ -126,6 +126,8 @@ Send = Callable[[Call], Awaitable[Reply]]
 
 SIZE = 16
 """Bytes of a fingerprint: with a billion calls the chance of any two colliding is below 1e-20."""
+AT_ONCE = 2000
+"""Bytes that are hashed at once."""
 
 
 def fingerprint(call: Call) -> bytes:
@@ -147,7 +149,11 @@ def fingerprint(call: Call) -> bytes:
         # The offline judge and scripted models answer by the metadata, so all of it decides their reply.
         about if call.model.plays_roles else None,
     )
-    return blake2b(_canonical(parts), digest_size=SIZE).digest()
+    data, hashed = _canonical(parts), blake2b(digest_size=SIZE)
+    # In pieces: of more bytes hashlib gives other threads their turn, and then waits for its own to come again.
+    for start in range(0, len(data), AT_ONCE):
+        hashed.update(data[start : start + AT_ONCE])
+    return hashed.digest()
 
 
 def is_first_of_its_kind(call: Call) -> bool:

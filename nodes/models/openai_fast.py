@@ -24,6 +24,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
+from langchain_core.prompt_values import ChatPromptValue
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr
 from yarl import URL
@@ -133,16 +134,18 @@ class FastChatOpenAI(ChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        payload = self._get_request_payload(messages, stop=stop, **kwargs)
+        # As a prompt, which is not converted: they are messages already.
+        prompt = ChatPromptValue.model_construct(messages=messages)
+        payload = self._get_request_payload(prompt, stop=stop, **kwargs)
         if handler := request_handler():
             return self._result(await handler(self, self._plain_body(payload)))
         post = self._post
-        if post is None or not post.can_send(payload) or self._use_responses_api(payload):
+        if post is None or not post.can_send(payload):
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
         return self._result(await post(payload))
 
     def _plain_body(self, payload: dict[str, Any]) -> dict[str, Any]:
-        if _client_side(payload) or self._use_responses_api(payload):
+        if _client_side(payload):
             raise UsageError(f"{self.model_name} is not asked by plain chat completions, which this needs")
         return _body(payload)
 
@@ -169,7 +172,8 @@ _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
 
 
 def _client_side(payload: Mapping[str, Any]) -> bool:
-    return bool(payload.get("stream") or _CLIENT_SIDE & payload.keys())
+    # The Responses API has no messages.
+    return bool("messages" not in payload or payload.get("stream") or _CLIENT_SIDE & payload.keys())
 
 
 def _body(payload: dict[str, Any]) -> dict[str, Any]:

@@ -47,18 +47,17 @@ def read_response(
         UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
     """
     writer = messages[0].response_metadata.pop(WRITER, label)
+    known = {} if writer == label else {"model": writer}
+    known |= _answered_by(messages[0].response_metadata, asked_name)
     try:
-        first, *others = [_reply(message, writer, seconds, tool) for message in messages]
+        first = _reply(messages[0], writer, seconds, tool, known)
+        others = [_reply(message, writer, seconds, tool, {}) for message in messages[1:]]
     except ResponseError:
         raise
     except Exception as error:
         problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
         raise UnreadResponseError(problem, messages, seconds, tool) from error
-    if others:
-        first = replace(first, others=tuple(reply.without_usage() for reply in others))
-    known = {} if writer == label else {"model": writer}
-    known |= _answered_by(messages[0].response_metadata, asked_name)
-    return replace(first, **known) if known else first
+    return replace(first, others=tuple(reply.without_usage() for reply in others)) if others else first
 
 
 def is_empty(message: BaseMessage) -> bool:
@@ -68,7 +67,9 @@ def is_empty(message: BaseMessage) -> bool:
     return not (about or message.text or _called(message))
 
 
-def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -> Reply:
+def _reply(
+    message: BaseMessage, label: str, seconds: float, tool: str | None, known: Mapping[str, Any]
+) -> Reply:
     usage, words, arguments = _usage(message, label, seconds), _words(message), _arguments(message, tool)
     answer = without_reasoning(words)
     reasoned = usage.reasoning_tokens > 0 or answer != words or _has_reasoning(message)
@@ -87,6 +88,7 @@ def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -
         filtered=ending.how == "filtered",
         problem=ending.problem or _strange_call(message, words or arguments),
         reasoned=reasoned,
+        **known,
     )
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .own_words import GAP, replaced, unwrapped
-from .shown import Shown, fold
+from .shown import Shown, fold, lacks_word
 
 Scalar = str | int | float | bool | None
 
@@ -232,12 +232,19 @@ _HAS_WORD = re.compile(r"[^\W\d_]{2}")
 @lru_cache(maxsize=256)
 def _stands_in(entries: tuple[Field, ...], shown: Shown) -> bool:
     """Tell whether each field stands in one text under judgement, in whatever order and spelling."""
+    # A text with escapes may hold words that it does not spell.
+    words = [entry.value for entry in entries if isinstance(entry.value, str)]
+    texts = [
+        text for text in shown.judged if "\\" in text or not any(lacks_word(text, said) for said in words)
+    ]
+    if not texts:
+        return False
     fields = [
         [f"{entry.path[-1] if entry.path else ''} {value}" for value in values]
         for entry in entries
         if fold((values := _written(entry.value))[0]).flat.strip()
     ]
-    for text in shown.judged if fields else ():
+    for text in texts if fields else ():
         # A model reprints what a text escapes as it looks: ``caf\\u00e9`` as ``café``.
         spellings = [Shown((text,)), *([Shown((_without_escapes(text),))] if "\\" in text else [])]
         if all(any(spelling.place_of(form) for spelling in spellings for form in field) for field in fields):

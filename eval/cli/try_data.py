@@ -27,8 +27,8 @@ from .runtime import Verbose, console, exit_code, interruptible, program
 
 TRIED = ("single", "debate")
 FEW = 24
-OF_A_GROUP = 4
-"""Items of a group, at first: agreement is mostly measured within groups, and more than one of them tells more."""
+OF_A_GROUP = 2
+"""Items of a group, at first: two can be put in order, and of many groups more can be said than of a few."""
 
 
 @dataclass(frozen=True, kw_only=True)

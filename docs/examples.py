@@ -1,4 +1,4 @@
-"""Show the examples of docstrings as code: outside a section of that name the site would take ``>>>`` for a quotation."""
+"""Show docstrings' examples as code: outside a section of that name, ``>>>`` would be taken for a quotation."""
 
 from __future__ import annotations
 
@@ -17,4 +17,6 @@ class FencedExamples(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of one object."""
         if obj.docstring:
-            obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", obj.docstring.value)
+            obj.docstring.value = EXAMPLE.sub(
+                lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", obj.docstring.value
+            )

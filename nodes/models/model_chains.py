@@ -55,6 +55,12 @@ def check_chain(model: object) -> Chain:
     return model
 
 
+def is_chain(model: object) -> bool:
+    """Tell whether something is a chat model, or made of chat models."""
+    inner = _inner(model)
+    return all(map(is_chain, inner)) if inner else isinstance(model, BaseChatModel) or _is_open(model)
+
+
 def _inner(chain: object) -> list[Chain]:
     """Return the runnables that a chain wraps, the one that is asked first before its fallbacks."""
     match chain:

@@ -35,12 +35,8 @@ AsText = BeforeValidator(_messages_as_text, json_schema_input_type=str)
 """Shows messages, where a text is wanted, as one text: calls of tools and their results are a part of it."""
 
 
-def _aspect_names() -> list[str]:
-    """Return the known aspects' full names, then the bare ones."""
-    return list(dict.fromkeys([*ASPECTS, *(name.partition("/")[2] for name in ASPECTS)]))
-
-
-AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_aspect_names()]})]
+_ASPECT_NAMES = dict.fromkeys([*ASPECTS, *(name.partition("/")[2] for name in ASPECTS)])
+AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_ASPECT_NAMES]})]
 """Used in the JSON schema only: validation looks a name up in any case, and says which names there are."""
 
 

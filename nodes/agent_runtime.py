@@ -26,7 +26,7 @@ from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UN
 from .models.attachments import text_block, with_text
 from .models.call import Call, Reply
 from .models.loaded_model import LoadedModel
-from .models.send import SampledReply, draw_samples, invalidate, send
+from .models.send import draw_samples, invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_context import Prompt, Prompts
 from .replies import LONGEST_READ_WHOLE, Shown
@@ -207,7 +207,13 @@ class AgentRuntime(Generic[SettingsT]):
         turns = [await self._sample_turn(question, reply, model.label) for _, reply in sampled]
         unpublished, warnings = turns, tuple(model.warnings)
         if all(turn["value"] is None for turn in turns):
-            answer = await self._repair_first_sample(question, sampled, turns[0]["id"])
+            # The sample's number stays in the metadata, as in the call that is repaired.
+            first = replace(question, details={**question.details, "sample": 1})
+            try:
+                answer = await self._read_or_repair(first, *sampled[0], turns[0]["id"])
+            except ReplyError:
+                invalidate([call for call, _ in sampled[1:]])
+                raise
             turns[0], warnings = answer.turn, answer.warnings
             # The repair has published its own turns.
             unpublished = turns[1:]
@@ -259,18 +265,6 @@ class AgentRuntime(Generic[SettingsT]):
                 self.publish_turn(turn)
                 warnings = _warnings(question, replies, content, calls)
                 return Answer(turn, (*model.warnings, *warnings), replies[-1].tokens)
-
-    async def _repair_first_sample(
-        self, question: Question, sampled: Sequence[SampledReply], id: str
-    ) -> Answer:
-        """Request the first sample again where none can be read; on failure invalidate the calls of all samples."""
-        # The sample's number stays in the metadata, as in the call that is repaired.
-        first = replace(question, details={**question.details, "sample": 1})
-        try:
-            return await self._read_or_repair(first, *sampled[0], id)
-        except ReplyError:
-            invalidate([call for call, _ in sampled[1:]])
-            raise
 
     async def _sample_turn(self, question: Question, reply: Reply, model: str) -> Turn:
         """Make the turn of one sample; its value is None if the reply cannot be read."""

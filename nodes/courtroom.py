@@ -185,17 +185,24 @@ def _stated_points(reply: str, side: int | None) -> Iterator[tuple[str, int, int
             yield from ((line, answer, criterion, value) for answer, value in _values(stated[2], side))
 
 
-def sums_that_differ(points: Points, totals: list[float]) -> list[str]:
-    """Return a sentence for each answer whose points do not add up to its total; points not all stated are no fault.
+def sums_that_differ(turn: Turn) -> list[str]:
+    """Warn of each answer whose points do not add up to its total, which counts; points not all stated are no fault.
 
-    >>> sums_that_differ([[10.0] * 6, None], [61, 50])
-    ['the points of answer 1 add up to 60, not to the total of 61 that is stated and counts']
+    >>> from ..state.transcript import turn_without_model
+    >>> lines = "\\n".join(f"{word}: [10, 9]" for word in ("Relevance", "Accuracy", "Depth", "Clarity", "Reasoning"))
+    >>> sums_that_differ(turn_without_model(1, "judge", "judge", f"{lines}\\nObjections: [10, 9]", [61.0, 54.0]))
+    ['judge, round 1: the points of answer 1 add up to 60, not to the total of 61 that is stated and counts']
     """
+    value = turn["value"]
+    # Of one defence, the points of the other side are None, so that its copy of the total is compared with nothing.
+    totals = value if isinstance(value, list) else [value] * len(SIDES)
     return [
-        f"the points of answer {answer} add up to {sum(stated):g}, not to the total of {total:g} that is stated "
-        "and counts"
-        for answer, stated, total in zip(SIDES, points, totals, strict=True)
-        if stated is not None and abs(sum(stated) - total) > 1e-6
+        f"{turn['agent']}, round {turn['round']}: the points of answer {answer} add up to {sum(stated):g}, not to the "
+        f"total of {total:g} that is stated and counts"
+        for answer, stated, total in zip(
+            SIDES, read_points(turn["content"], side_of(turn)), totals, strict=True
+        )
+        if stated is not None and isinstance(total, int | float) and abs(sum(stated) - total) > 1e-6
     ]
 
 
@@ -272,7 +279,17 @@ _POINTS = ScoreSchema(LOWEST, HIGHEST)
 
 
 @dataclass(frozen=True)
-class TotalsSchema(PairSchema):
+class _ByPoints(ScoreSchema):
+    """Refuse a text whose points are off their scale."""
+
+    def from_text(self, text: str) -> Value:
+        if problem := points_off_scale(text, self.shown):
+            raise ReplyError(problem, text, "off_scale")
+        return super().from_text(text)
+
+
+@dataclass(frozen=True)
+class TotalsSchema(_ByPoints, PairSchema):
     """Ask for points for each answer on every criterion; the value is the two totals.
 
     ``feedback`` asks for some words to each advocate as well, ``explained`` for why one answer is better.
@@ -297,15 +314,9 @@ class TotalsSchema(PairSchema):
             first, second = points[::2], points[1::2]
             criteria = CRITERIA_WITHOUT_OPPONENT if self.explained else CRITERIA
             rows = zip(criteria, first, second, strict=True)
-            lines += [
-                f"{criterion.name}: [{of_first:g}, {of_second:g}]" for criterion, of_first, of_second in rows
-            ]
+            lines += [f"{criterion.name}: [{one:g}, {other:g}]" for criterion, one, other in rows]
             fields = {"score_1": sum(first), "score_2": sum(second)}
         return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
-
-    def from_text(self, text: str) -> Value:
-        _refuse_points_off_scale(text, self.shown)
-        return super().from_text(text)
 
     def limits(self) -> dict[str, Any]:
         points = {"lowest": LOWEST, "highest": HIGHEST, "names": self._names}
@@ -317,7 +328,7 @@ class TotalsSchema(PairSchema):
 
 
 @dataclass(frozen=True)
-class TotalSchema(ScoreSchema):
+class TotalSchema(_ByPoints):
     """Ask for the points of one defence on every criterion; the value is their total."""
 
     template: ClassVar[str] = "courtroom/form_total"
@@ -330,15 +341,10 @@ class TotalSchema(ScoreSchema):
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         lines = [*filter(None, [read_words(fields, "reasoning")])]
         if points := _read_points(fields, _POINTS_OF_ONE, raw):
-            lines += [
-                f"{criterion.name}: {value:g}" for criterion, value in zip(CRITERIA, points, strict=True)
-            ]
+            rows = zip(CRITERIA, points, strict=True)
+            lines += [f"{criterion.name}: {value:g}" for criterion, value in rows]
             fields = {"score": sum(points)}
         return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
-
-    def from_text(self, text: str) -> Value:
-        _refuse_points_off_scale(text, self.shown)
-        return super().from_text(text)
 
     def limits(self) -> dict[str, Any]:
         return {**super().limits(), "lowest": LOWEST, "highest": HIGHEST, "names": _POINTS_OF_ONE}
@@ -347,11 +353,6 @@ class TotalSchema(ScoreSchema):
 _WORDS = [criterion.name.partition(" ")[0].lower() for criterion in CRITERIA]
 # ``reasoning`` alone would be both a criterion and the reasons.
 _POINTS_OF_ONE = [f"{word}_points" for word in _WORDS]
-
-
-def _refuse_points_off_scale(text: str, shown: Shown) -> None:
-    if problem := points_off_scale(text, shown):
-        raise ReplyError(problem, text, "off_scale")
 
 
 def _read_points(fields: Mapping[str, Any], names: Sequence[str], raw: str) -> list[float]:

@@ -103,22 +103,19 @@ def _material(task: ScoreTask | CompareTask, prompts: Prompts) -> str:
 
 def debate_prompt(state: JudgeState, prompts: Prompts, template: str, **values: Any) -> Prompt:
     """Build what an agent of a debate is shown: task, debate so far, the Commander's message, its own instruction."""
-    own = prompts.instruction(template, **values).after(commander_message(state))
+    # The Commander's latest message comes before it; a model's words are fenced as data.
+    turn = state["transcript"][-1]
+    message = turn["content"]
+    if turn["model"] is not None:
+        label = f"commander, round {turn['round']}"
+        message = f"The Commander's message:\n{fence(label, message)}"
+    own = prompts.instruction(template, **values).after(message)
     return build_prompt(state, prompts, own, debate_turns(state))
 
 
 def debate_turns(state: JudgeState) -> list[Turn]:
     """Return what Scorer and Critic have said, without the Commander's messages."""
     return [turn for turn in state["transcript"] if turn["role"] in {"scorer", "critic"}]
-
-
-def commander_message(state: JudgeState) -> str:
-    """Return the Commander's latest message as shown to its recipient; a model's words are fenced as data."""
-    turn = state["transcript"][-1]
-    if turn["model"] is None:
-        return turn["content"]
-    label = f"commander, round {turn['round']}"
-    return f"The Commander's message:\n{fence(label, turn['content'])}"
 
 
 _HOME = Path(__file__).parent / "prompts"

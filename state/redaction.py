@@ -88,7 +88,13 @@ def redact(text: str) -> str:
     >>> redact('{"Authorization": "Bearer abc"} at http://me:pw@host/v1?api_key=def&n=1')
     '{"Authorization": "Bearer ***"} at http://me:***@host/v1?api_key=***&n=1'
     """
-    return spelled_out(_without_keys(text))
+    named = {os.environ.get(name, "") for name in list(os.environ) if _is_secret_variable(name)}
+    known = frozenset(value for value in named | _REMEMBERED if len(value) >= _SHORTEST_SECRET)
+    text = _without_known(text, known)
+    # Most messages quote nothing, and errors are made often: one look tells whether any shape can match.
+    for shape in _SHAPES if _HINT.search(text) else ():
+        text = shape.sub(lambda match: f"{match.groupdict().get('name') or ''}{HIDDEN}", text)
+    return spelled_out(text)
 
 
 def spelled_out(text: str) -> str:
@@ -157,17 +163,6 @@ def names_a_secret(name: object) -> bool:
     return isinstance(name, str) and bool(_SECRET_PARAMETER.search(name))
 
 
-def _without_keys(text: str) -> str:
-    named = {os.environ.get(name, "") for name in list(os.environ) if _is_secret_variable(name)}
-    known = frozenset(value for value in named | _REMEMBERED if len(value) >= _SHORTEST_SECRET)
-    text = _without_known(text, known)
-    # Most messages quote nothing, and errors are made often: one look tells whether any shape can match.
-    if _HINT.search(text):
-        for shape in _SHAPES:
-            text = shape.sub(_hidden, text)
-    return text
-
-
 @lru_cache(maxsize=4)
 def _forms(known: frozenset[str]) -> tuple[tuple[str, ...], Mapping[str, bool]]:
     """Return what is hidden whole, and the parts of keys that are hidden, each with whether it is encoded."""
@@ -218,7 +213,3 @@ def _without_known(text: str, known: frozenset[str]) -> str:
 @lru_cache
 def _is_secret_variable(name: str) -> bool:
     return bool(_SECRET_VARIABLE.search(name))
-
-
-def _hidden(match: re.Match[str]) -> str:
-    return f"{match.groupdict().get('name') or ''}{HIDDEN}"

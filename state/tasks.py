@@ -39,12 +39,8 @@ MEDIA = (
 )
 
 
-def _aspect_names() -> list[str]:
-    """Return the known aspects' full names, then the bare ones."""
-    return list(dict.fromkeys([*ASPECTS, *(name.partition("/")[2] for name in ASPECTS)]))
-
-
-AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_aspect_names()]})]
+_ASPECT_NAMES = dict.fromkeys([*ASPECTS, *(name.partition("/")[2] for name in ASPECTS)])
+AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_ASPECT_NAMES]})]
 """Used in the JSON schema only: validation looks a name up in any case, and says which names there are."""
 
 

@@ -55,6 +55,12 @@ def check_chain(model: object) -> Chain:
     return model
 
 
+def is_chain(model: object) -> bool:
+    """Tell whether something is a chat model, or made of chat models."""
+    inner = _inner(model)
+    return all(map(is_chain, inner)) if inner else isinstance(model, BaseChatModel) or _is_open(model)
+
+
 def _inner(chain: object) -> list[Chain]:
     """Return the runnables that a chain wraps, the one that is asked first before its fallbacks."""
     match chain:
@@ -253,7 +259,11 @@ def _plain(value: Any) -> Any:
         return _plain(value.model_dump(mode="json"))
     if isinstance(value, Mapping):
         kept = {str(_plain(name)): _plain(inner) for name, inner in value.items()}
-        return {name: kept[name] for name in sorted(kept) if _tells(name, kept[name])}
+        # No plain test for truth, which would leave out ``temperature=0``.
+        unset = {
+            name for name, inner in kept.items() if inner is None or inner is False or inner in ("", [], {})
+        }
+        return {name: kept[name] for name in sorted(kept) if name not in unset and _may_matter(name)}
     if isinstance(value, list | tuple):
         return [plain for inner in value if (plain := _plain(inner)) is not None]
     return _scalar(value)
@@ -273,12 +283,6 @@ def _scalar(value: Any) -> str | int | float | None:
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return None
-
-
-def _tells(name: str, value: Any) -> bool:
-    """Tell whether a parameter is set and matters to a reply; zero counts as set."""
-    # No plain test for truth, which would leave out ``temperature=0``.
-    return not (value is None or value is False or value in ("", [], {})) and _may_matter(name)
 
 
 def _may_matter(name: str) -> bool:

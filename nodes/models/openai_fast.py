@@ -72,10 +72,6 @@ class _Post:
         enough = plain and not client.default_query and not chat.include_response_headers
         return cls(url, headers, proxy, enough)
 
-    def can_send(self, payload: Mapping[str, Any]) -> bool:
-        """Tell whether the payload holds nothing that only the client itself can do, such as a stream."""
-        return self.enough and not _client_side(payload)
-
     async def __call__(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Post a request and return the chat completion.
 
@@ -137,17 +133,14 @@ class FastChatOpenAI(ChatOpenAI):
         # As a prompt, which is not converted: they are messages already.
         prompt = ChatPromptValue.model_construct(messages=messages)
         payload = self._get_request_payload(prompt, stop=stop, **kwargs)
-        if handler := request_handler():
-            return self._result(await handler(self, self._plain_body(payload)))
-        post = self._post
-        if post is None or not post.can_send(payload):
+        handler, post, is_plain = request_handler(), self._post, not _client_side(payload)
+        if handler and not is_plain:
+            raise UsageError(f"{self.model_name} is not asked by plain chat completions, which this needs")
+        if handler:
+            return self._result(await handler(self, _body(payload)))
+        if post is None or not (post.enough and is_plain):
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
         return self._result(await post(payload))
-
-    def _plain_body(self, payload: dict[str, Any]) -> dict[str, Any]:
-        if _client_side(payload):
-            raise UsageError(f"{self.model_name} is not asked by plain chat completions, which this needs")
-        return _body(payload)
 
     def _result(self, body: dict[str, Any]) -> ChatResult:
         result = self._create_chat_result({**body, "usage": _counted(body.get("usage"))})
@@ -172,7 +165,7 @@ _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
 
 
 def _client_side(payload: Mapping[str, Any]) -> bool:
-    # The Responses API has no messages.
+    # What only the client itself can do, such as a stream. The Responses API has no messages.
     return bool("messages" not in payload or payload.get("stream") or _CLIENT_SIDE & payload.keys())
 
 

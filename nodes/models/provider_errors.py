@@ -117,6 +117,9 @@ class ProviderFault:
         too_long = status not in {None, 429} and any(_TOO_LONG.search(str(cause)) for cause in causes)
         # A response with status 200 is raised where it holds no reply; the next one may hold one.
         passes = status is not None and (status in {408, 409, 429} or status >= 500 or status < 300)
+        headers: Any = next(
+            (known for known in _attributes(causes, "headers") if hasattr(known, "items")), {}
+        )
         return cls(
             status=status,
             # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
@@ -124,7 +127,7 @@ class ProviderFault:
             parameter=next((sent["param"] for sent in errors if isinstance(sent.get("param"), str)), None),
             retryable=(misformed or lost or (passes and not too_long)) and not spent,
             rate_limited=not spent and (status == 429 or bool(codes & _TOO_MANY)),
-            retry_after=retry_after(_headers(causes), errors),
+            retry_after=retry_after({str(name).lower(): str(headers[name]) for name in headers}, errors),
             spent=spent,
             misformed=misformed,
             may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
@@ -291,11 +294,6 @@ def _status(causes: list[BaseException], errors: list[dict[str, Any]], codes: se
     inside = [number for code in codes if (number := _http_status(code)) is not None]
     known = [_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE]
     return next((number for number in inside + sorted(known) if number >= 400), 200 if errors else status)
-
-
-def _headers(causes: list[BaseException]) -> dict[str, str]:
-    headers: Any = next((known for known in _attributes(causes, "headers") if hasattr(known, "items")), {})
-    return {str(name).lower(): str(value) for name, value in headers.items()}
 
 
 def _http_status(code: object) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import os
 import re
@@ -54,7 +53,9 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
         UsageError: an unknown provider, or a key that is missing; the message says what to do.
     """
     with _LOADING:
-        _forget_ended_loops()
+        # A closed loop that somebody still refers to would keep its clients.
+        for ended in [known for known in _LOADED if getattr(known, "is_closed", bool)()]:
+            del _LOADED[ended]
         models, key = _LOADED.setdefault(loop, {}), _key(spec)
         if key not in models:
             made = _checked(spec)()
@@ -203,13 +204,6 @@ def _environment(provider: str, key_env: str | None) -> tuple[str, ...]:
 
 
 _PREFIXES = {"mistralai": "MISTRAL", "bedrock": "AWS", "bedrock_converse": "AWS"}
-
-
-def _forget_ended_loops() -> None:
-    # A closed loop that somebody still refers to would keep its clients.
-    for loop in list(_LOADED):
-        if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_closed():
-            del _LOADED[loop]
 
 
 def _with_clients(chat: BaseChatModel) -> _Made:

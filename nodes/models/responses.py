@@ -70,12 +70,20 @@ def is_empty(message: BaseMessage) -> bool:
 def _reply(
     message: BaseMessage, label: str, seconds: float, tool: str | None, known: Mapping[str, Any]
 ) -> Reply:
-    usage, words, arguments = _usage(message, label, seconds), _words(message), _arguments(message, tool)
+    usage, called = _usage(message, label, seconds), _called(message)
+    # Reasoning in blocks of its own, and what was said on the way, do not count.
+    final = [block.get("text") or "" for block in _blocks(message) if block.get("phase") == "final_answer"]
+    words = "".join(final) or str(message.text)
+    arguments = "\n".join(given for name, given in called if name == tool)
     answer = without_reasoning(words)
     reasoned = usage.reasoning_tokens > 0 or answer != words or _has_reasoning(message)
     ending = ending_of(message, answer or arguments, reasoned=reasoned)
     if ending.how == "failed":
         raise ResponseError(ending.problem, 200)
+    # A reply that says nothing and calls a tool that was not offered.
+    strange = ""
+    if called and not (words or arguments):
+        strange = f"The reply calls a tool that was not offered: {called[0][0]}({called[0][1][:300]})."
     return Reply(
         # OpenAI sends a refusal beside an empty text; a reply by function call has no text either. Reasoning stays in
         # the text: only who knows the prompt can tell the model's own tags from quoted ones.
@@ -86,16 +94,10 @@ def _reply(
         usage=usage,
         tokens=_tokens(message),
         filtered=ending.how == "filtered",
-        problem=ending.problem or _strange_call(message, words or arguments),
+        problem=ending.problem or strange,
         reasoned=reasoned,
         **known,
     )
-
-
-def _words(message: BaseMessage) -> str:
-    """Return the text of a message; reasoning in blocks of its own, and what was said on the way, do not count."""
-    final = [block.get("text") or "" for block in _blocks(message) if block.get("phase") == "final_answer"]
-    return "".join(final) or str(message.text)
 
 
 def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
@@ -110,17 +112,6 @@ def _called(message: BaseMessage) -> list[tuple[str, str]]:
         return []
     broken = [(str(call["name"]), str(call["args"])) for call in message.invalid_tool_calls]
     return [*((call["name"], json.dumps(call["args"])) for call in message.tool_calls), *broken]
-
-
-def _arguments(message: BaseMessage, tool: str | None) -> str:
-    return "\n".join(arguments for name, arguments in _called(message) if name == tool)
-
-
-def _strange_call(message: BaseMessage, text: str) -> str:
-    """Return what is wrong with a reply that says nothing and calls a tool that was not offered, else nothing."""
-    for name, arguments in () if text else _called(message):
-        return f"The reply calls a tool that was not offered: {name}({arguments[:300]})."
-    return ""
 
 
 def _fields(message: BaseMessage, text: str, tool: str | None) -> dict[str, Any] | None:

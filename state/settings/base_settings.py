@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -88,7 +88,8 @@ class ModelSpec(Checked):
 
     def __str__(self) -> str:
         fields = self.model_dump(exclude={"name"}, exclude_none=True)
-        query = "&".join(f"{key}={_to_text(value)}" for key, value in fields.items())
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}
+        query = "&".join(f"{key}={text}" for key, text in texts.items())
         return f"{self.name}?{query}" if query else self.name
 
 
@@ -108,10 +109,6 @@ def _from_text(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]
@@ -263,10 +260,7 @@ def resolve_settings(bound: SettingsT, context: object) -> SettingsT:
     """
     # LangGraph hands a sub-graph its parent's context object as it is, whatever the sub-graph's own context schema;
     # the exact class is compared, since the settings of one protocol may inherit from those of another.
-    if type(context) is not type(bound):
-        return bound
-    assert isinstance(context, type(bound))
-    return context.over(bound)
+    return cast("SettingsT", context).over(bound) if type(context) is type(bound) else bound
 
 
 def explicitly_set(settings: Settings) -> dict[str, Any]:

@@ -160,11 +160,8 @@ def slot_of(judge: Any) -> JudgeSlot:
 def objections(verdict: Mapping[str, Any], transcript: list[Turn]) -> str:
     """Return what a writer is told of a verdict: the score, the words that explain it, and what critics objected."""
     kinds = role_kinds(str((verdict.get("details") or {}).get("of", verdict["protocol"])))
-    critics = [
-        turn["content"]
-        for turn in transcript
-        if kinds.get(turn["role"]) == "objects" and turn["value"] is not True
-    ]
+    objected = (turn for turn in transcript if kinds.get(turn["role"]) == "objects")
+    critics = [turn["content"] for turn in objected if turn["value"] is not True]
     parts = [f"The score is {verdict['score']:g}.", str(verdict.get("explanation") or ""), *critics]
     return "\n\n".join(dict.fromkeys(words.strip() for words in parts if words.strip()))
 

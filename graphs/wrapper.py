@@ -61,12 +61,8 @@ def marked_outcome(outcome: JudgeOutput, mark: Callable[[Turn], Turn]) -> JudgeO
 
 def gathered(outcome: JudgeOutput) -> dict[str, Any]:
     """Return the update by what a judge has said and come to."""
-    verdict = outcome["verdict"]
-    return {
-        "transcript": outcome["transcript"],
-        "scores": verdict["score_by_round"],
-        "round": verdict["rounds"],
-    }
+    scores, rounds = outcome["verdict"]["score_by_round"], outcome["verdict"]["rounds"]
+    return {"transcript": outcome["transcript"], "scores": scores, "round": rounds}
 
 
 def verdict_in(outcome: JudgeOutput | None) -> Verdict:
@@ -167,11 +163,8 @@ class NestedJudge(Generic[WrapperSettingsT]):
         """Build the graph with the caller's chat models; models in the judge's own settings win."""
         own = getattr(self._bound, self._bound.places[self._place]).get("models") or {}
         # A chat model object would win over a name that the judge's settings give for the same role.
-        models = {
-            role: model.model
-            for role, model in self._own.items()
-            if role not in own and self._has(name, role)
-        }
+        meant = [role for role in self._own if role not in own and self._has(name, role)]
+        models = {role: self._own[role].model for role in meant}
         graph: Compiled = built(name, self._settings(name, given), models).compile(name=name)
         return graph
 

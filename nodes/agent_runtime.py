@@ -431,11 +431,8 @@ def value_alone(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """
     if schema is None:
         return None
-    kept = {
-        name: about
-        for name, about in schema["properties"].items()
-        if about.get("type") != "string" or "enum" in about
-    }
+    fields = schema["properties"].items()
+    kept = {name: about for name, about in fields if about.get("type") != "string" or "enum" in about}
     # A bare flag is no critique: an objection without its words helps nobody.
     if all(about.get("type") == "boolean" for about in kept.values()):
         brief = {

@@ -268,11 +268,8 @@ def record_of(state: JudgeState, side: int, round: int) -> list[Turn]:
     """
     earlier = (turn for number in range(1, round) for turn in presented_defences(state, number))
     public = {(turn["agent"], turn["round"]) for turn in earlier}
-    return [
-        turn
-        for turn in state["transcript"]
-        if side_of(turn) in (0, side) or (turn["agent"], turn["round"]) in public
-    ]
+    told = [(turn, side_of(turn) in (0, side)) for turn in state["transcript"]]
+    return [turn for turn, own in told if own or (turn["agent"], turn["round"]) in public]
 
 
 _POINTS = ScoreSchema(LOWEST, HIGHEST)

@@ -61,12 +61,8 @@ def selections(state: JudgeState, tau: float) -> list[dict[str, Any]]:
 def _selection(state: JudgeState, round: int, tau: float) -> dict[str, Any]:
     rulings = turns_of_round(state, "judge", round)
     totals = [[total_of(turn) for turn in rulings if side_of(turn) == side] for side in SIDES]
-    return {
-        "round": round,
-        "totals": totals,
-        "weights": [softmax(values, tau) for values in totals],
-        "picked": selected_advocates(state, round),
-    }
+    weights, picked = [softmax(values, tau) for values in totals], selected_advocates(state, round)
+    return {"round": round, "totals": totals, "weights": weights, "picked": picked}
 
 
 def _rounds(state: JudgeState) -> list[int]:

@@ -317,12 +317,9 @@ def prepare(protocol: Protocol[Any], details: Details = no_details) -> Node:
             raise UsageError(f"{protocol.name} takes no task of the kind {task.kind!r}, only {kinds}")
         # A thread may be used again: the reducers would add to what its last run left behind, and None empties them.
         empty = dict.fromkeys(("transcript", "warnings", "details", "round"))
-        begun: dict[str, Any] = {
-            "task": task.model_dump(mode="json"),
-            "orders": [*range(1, number_of_orders(runtime.settings, task.kind) + 1)],
-            "scores": [],
-            "verdict": None,
-        }
+        orders = [*range(1, number_of_orders(runtime.settings, task.kind) + 1)]
+        begun: dict[str, Any] = {"orders": orders, "scores": [], "verdict": None}
+        begun["task"] = task.model_dump(mode="json")
         if own := await details(runtime.settings):
             begun["details"] = own
         return {**empty, **begun}

@@ -126,12 +126,10 @@ def before_last_answers(entries: Sequence[Entry], answers: int = 1) -> tuple[str
         UsageError: it has too few answers, or nothing is asked before them.
     """
     entries = [entry for entry in entries if entry.kind != "reasoning"]
-    last = [
-        place
-        for place, (entry, following) in enumerate(zip(entries, [*entries[1:], None], strict=False))
-        if entry.answers
-        and not (following and following.kind == "call" and following.message == entry.message)
-    ][-answers:]
+    calling = {place - 1 for place, entry in enumerate(entries) if entry.kind == "call"}
+    calling = {place for place in calling if entries[place].message == entries[place + 1].message}
+    said = [place for place, entry in enumerate(entries) if entry.answers and place not in calling]
+    last = said[-answers:]
     if len(last) < answers:
         wanted = "no answer" if answers == 1 else f"fewer than {answers} answers"
         raise UsageError(f"the conversation has {wanted} to judge: a model's message with text must be in it")
@@ -313,10 +311,8 @@ class _Reader:
             )
         failed = result.get("is_error") or result.get("status") == "error"
         content = result["content"] if "content" in result else result.get("output")
-        return (
-            f"Result of {self.calls[key]}{', an error' if failed else ''}",
-            "\n".join(self._texts(content, where)),
-        )
+        heading = f"Result of {self.calls[key]}{', an error' if failed else ''}"
+        return heading, "\n".join(self._texts(content, where))
 
     def _texts(self, content: Any, where: str) -> Iterator[str]:
         """Yield the texts in the content of a result; what is no text is noted."""
@@ -416,13 +412,8 @@ def _thought(value: Any) -> str:
         return "\n".join(filter(None, map(_thought, value)))
     if not isinstance(value, Mapping):
         return ""
-    return next(
-        filter(
-            None,
-            (_thought(value.get(key)) for key in ("thinking", "reasoning", "text", "summary", "content")),
-        ),
-        "",
-    )
+    keys = ("thinking", "reasoning", "text", "summary", "content")
+    return next(filter(None, (_thought(value.get(key)) for key in keys)), "")
 
 
 def _medium(kind: str) -> str | None:

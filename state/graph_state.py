@@ -159,12 +159,8 @@ def _kind_of(value: Any) -> str:
 
 
 def _wanted(before: Any, scale: Sequence[float] | None) -> str:
-    named = {
-        "number": "a number",
-        "pair": "a pair of numbers",
-        "bool": "true or false",
-        "NoneType": "no value (null)",
-    }
+    named = {"number": "a number", "pair": "a pair of numbers", "bool": "true or false"}
+    named["NoneType"] = "no value (null)"
     kind = named.get(_kind_of(before), "a text such as " + repr(before))
     return f"{kind} from {scale[0]:g} to {scale[1]:g}" if scale and "number" in kind else kind
 

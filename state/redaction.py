@@ -126,10 +126,8 @@ def redact_all(value: Any) -> Any:
     {'model': 'm?base_url=http://me:***@host', 'api_key': '***', 'n': 2}
     """
     if isinstance(value, Mapping):
-        return {
-            name: HIDDEN if inner is not None and names_a_secret(name) else redact_all(inner)
-            for name, inner in value.items()
-        }
+        hidden = {name for name, inner in value.items() if inner is not None and names_a_secret(name)}
+        return {name: HIDDEN if name in hidden else redact_all(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [redact_all(inner) for inner in value]
     return redact(value) if isinstance(value, str) else value

@@ -283,19 +283,14 @@ def with_bounds(schema: Schema, bounds: Bounds) -> dict[str, Any]:
     [{'type': 'integer', 'enum': [1, 2]}, {'type': 'integer'}]
     """
     dropped = {"all": set[str](), "lists": _RANGES, "none": {*_RANGES, "enum"}}[bounds]
-    return {
-        **schema,
-        "properties": {name: _without(about, dropped) for name, about in schema["properties"].items()},
-    }
+    fields = {name: _without(about, dropped) for name, about in schema["properties"].items()}
+    return {**schema, "properties": fields}
 
 
 def _without(about: Schema, dropped: Collection[str]) -> dict[str, Any]:
-    kept = {
-        # A list of texts says what may be answered, and is taken everywhere.
-        key: value
-        for key, value in about.items()
-        if key not in dropped or (key == "enum" and about.get("type") == "string")
-    }
+    # A list of texts says what may be answered, and is taken everywhere.
+    refused = {*dropped} - ({"enum"} if about.get("type") == "string" else set())
+    kept = {key: value for key, value in about.items() if key not in refused}
     return {**kept, "items": _without(kept["items"], dropped)} if "items" in kept else kept
 
 

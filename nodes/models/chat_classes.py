@@ -142,10 +142,8 @@ def _advice(name: str, fields: Mapping[str, FieldInfo]) -> str:
 def _typed(spec: ModelSpec, name: str, value: Any, field: FieldInfo) -> Any:
     """Check a value by the type of the class's field; text that looked like a number may have been meant as text."""
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(
-            Any if field.annotation is None else field.annotation,
-            config=ConfigDict(arbitrary_types_allowed=True),
-        )
+        wanted: Any = Any if field.annotation is None else field.annotation
+        adapter = TypeAdapter[Any](wanted, config=ConfigDict(arbitrary_types_allowed=True))
     except PydanticUserError:
         return value
     try:

@@ -91,11 +91,9 @@ class AdaptiveConcurrency:
     def record(self, *, seconds: float, refused: bool = False) -> None:
         """Record a call that ended: how long it took, and whether the provider refused it for its rate limit."""
         trip = self._round_trip
-        trip.calls, trip.refused, trip.seconds = (
-            trip.calls + 1,
-            trip.refused + refused,
-            trip.seconds + seconds,
-        )
+        trip.calls += 1
+        trip.refused += refused
+        trip.seconds += seconds
         if trip.calls >= self.limit:
             self._adapt(trip.refused / trip.calls, trip.seconds / trip.calls)
             self._round_trip = _RoundTrip()

@@ -258,11 +258,8 @@ def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> Ending:
 
 def refusal_of(message: BaseMessage) -> str:
     """Return the words of a refusal that a provider sends in a place of its own, else nothing."""
-    refusals = [
-        message.additional_kwargs.get("refusal"),
-        *(block.get("refusal") for block in _blocks(message)),
-    ]
-    return next((str(refusal) for refusal in refusals if refusal), "")
+    places = (message.additional_kwargs, *_blocks(message))
+    return next((str(refusal) for place in places if (refusal := place.get("refusal"))), "")
 
 
 _WORST_FIRST: tuple[How, ...] = ("filtered", "refused", "failed", "cut_off", "complete")

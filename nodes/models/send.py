@@ -248,11 +248,8 @@ async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[Sample
     for reply in replies:
         if isinstance(reply, BaseException):
             raise reply
-    return [
-        SampledReply(sent, reply)
-        for sent, reply in zip(calls, replies, strict=True)
-        if isinstance(reply, Reply)
-    ]
+    pairs = zip(calls, replies, strict=True)
+    return [SampledReply(sent, reply) for sent, reply in pairs if isinstance(reply, Reply)]
 
 
 def _with_sample_number(call: Call, number: int) -> Call:
@@ -367,13 +364,8 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
 async def _generated(
     chat: BaseChatModel, messages: Sequence[BaseMessage], options: Mapping[str, Any], config: RunnableConfig
 ) -> list[BaseMessage]:
-    result = await chat.agenerate(
-        [list(messages)],
-        callbacks=config.get("callbacks"),
-        tags=config.get("tags"),
-        metadata=config.get("metadata"),
-        **options,
-    )
+    about: dict[str, Any] = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
+    result = await chat.agenerate([list(messages)], **about, **options)
     answers = [choice.message for choice in result.generations[0] if isinstance(choice, ChatGeneration)]
     if not answers or (is_a(chat, "ChatGoogleGenerativeAI") and all(map(is_empty, answers))):
         raise ResponseError("the response holds no reply", 200)

@@ -311,11 +311,8 @@ def _too_far(kind: str, start: int, at: int, text: str) -> bool:
     """Whether two apostrophes, or the ends of a code span, lie too far apart to be a pair."""
     if kind == '"' or kind not in _CURLY.values():
         return False
-    return (
-        at - start > _LONGEST_APOSTROPHE_QUOTE
-        or "\n\n" in text[start:at]
-        or (kind == "`" and "\n" in text[start:at])
-    )
+    between = text[start:at]
+    return len(between) > _LONGEST_APOSTROPHE_QUOTE or ("\n" if kind == "`" else "\n\n") in between
 
 
 def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

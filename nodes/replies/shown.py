@@ -135,10 +135,8 @@ def fold(text: str) -> Folded:
     text = (
         text.replace("[[", f" {_OPENING} ").replace("]]", f" {_CLOSING} ").translate(_WORDS_ALONE).casefold()
     )
-    return Folded(
-        f" {' '.join(text.split())} ",
-        "\n".join(["", *(" ".join(line.split()) for line in text.split("\n")), ""]),
-    )
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return Folded(f" {' '.join(text.split())} ", "\n".join(["", *lines, ""]))
 
 
 def lacks_word(text: str, passage: str) -> bool:
@@ -227,11 +225,8 @@ def flagged_texts(warnings: Iterable[str]) -> tuple[str, ...]:
     >>> flagged_texts(["answer 2 states a verdict", "judge takes no seed"])
     ('answer 2',)
     """
-    return tuple(
-        warning.removesuffix(STATES_VERDICT).rstrip()
-        for warning in warnings
-        if warning.endswith(STATES_VERDICT)
-    )
+    flagged = (warning for warning in warnings if warning.endswith(STATES_VERDICT))
+    return tuple(warning.removesuffix(STATES_VERDICT).rstrip() for warning in flagged)
 
 
 STATES_VERDICT = "states a verdict"

@@ -208,6 +208,9 @@ def identity_of_name(spec: ModelSpec) -> Identity:
     {'name': 'ollama:llama3.2', 'num_ctx': 4096, 'reasoning': False}
     """
     known = spec.model_dump(mode="json", exclude_none=True, exclude=_NO_IDENTITY)
+    # Several servers of one model are told apart by nobody; alone, an address may say which model it is.
+    if len(spec.addresses) > 1:
+        del known["base_url"]
     return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
 
 
@@ -241,7 +244,7 @@ def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
     return {"name": label, "class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
 
 
-_NO_IDENTITY = {"key_env", "price_in", "price_out", "context_window"}
+_NO_IDENTITY = {"key_env", "price_in", "price_out", "context_window", "at_once"}
 _LEFT_OUT = re.compile(
     r"key|secret|password|credential|auth|(?:^|_)token$|access_token"  # secrets; ``max_tokens`` does not match
     r"|url|uri|endpoint|api_base|host|proxy|header|query|project|location|organi[sz]ation|client|http|socket"

@@ -32,6 +32,7 @@ from yarl import URL
 from ...state.errors import UsageError
 from ...state.redaction import redact
 from .connections import MOST_REDIRECTS, on_loop_end, redirect_to_follow, request_handler
+from .endpoints import Endpoint, Endpoints
 from .provider_errors import ResponseError
 from .responses import replace_surrogates, token_count
 
@@ -72,6 +73,12 @@ class _Post:
         enough = plain and not client.default_query and not chat.include_response_headers
         return cls(url, headers, proxy, enough)
 
+    def elsewhere(self, address: str, key: str) -> _Post:
+        """Return the same for another server, or another key."""
+        url = URL(f"{address.rstrip('/')}/chat/completions", encoded=True)
+        proxy = self.proxy and proxy_for(str(url))
+        return replace(self, url=url, headers={**self.headers, "Authorization": f"Bearer {key}"}, proxy=proxy)
+
     async def __call__(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Post a request and return the chat completion.
 
@@ -102,11 +109,24 @@ class FastChatOpenAI(ChatOpenAI):
     """
 
     _post: _Post | None = PrivateAttr(default=None)
+    _endpoints: Endpoints | None = PrivateAttr(default=None)
 
-    def prepare(self, proxied: bool = True) -> None:
-        """Prepare what the first call needs; without it, calls go through the ``openai`` client. Blocking."""
+    def prepare(
+        self, proxied: bool = True, others: Sequence[tuple[str, str]] = (), at_once: int | None = None
+    ) -> None:
+        """Prepare what the first call needs; without it, calls go through the ``openai`` client. Blocking.
+
+        Args:
+            proxied: whether a proxy of the environment is used.
+            others: address and key of each further server that serves the model; its calls are shared among all.
+            at_once: how many calls each of several servers may have under way.
+        """
         post = _Post.of(self)
         self._post = post if proxied else replace(post, proxy=None)
+        if others:
+            posts = [self._post, *(self._post.elsewhere(*other) for other in others)]
+            named = [Endpoint(f"{one.url.origin()} (key {n})", one) for n, one in enumerate(posts, start=1)]
+            self._endpoints = Endpoints(named, at_once)
 
     async def complete(self, messages: Sequence[BaseMessage], **kwargs: Any) -> list[BaseMessage]:
         """Return all replies to one request as ``agenerate`` would, but without callbacks and tracers.
@@ -140,7 +160,7 @@ class FastChatOpenAI(ChatOpenAI):
             return self._result(await handler(self, _body(payload)))
         if post is None or not (post.enough and is_plain):
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
-        return self._result(await post(payload))
+        return self._result(await (self._endpoints or post)(payload))
 
     def _result(self, body: dict[str, Any]) -> ChatResult:
         result = self._create_chat_result({**body, "usage": _counted(body.get("usage"))})

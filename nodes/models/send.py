@@ -40,6 +40,7 @@ from .capabilities import (
     with_marks,
 )
 from .connections import HELD, hold_connections, request_handler
+from .endpoints import asked_in
 from .provider_errors import ProviderFault, ResponseError, shown_cause
 from .responses import is_empty, read_response
 from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Waits
@@ -342,6 +343,7 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
         call.schema if wants_json else None, call.parameters, is_first_of_its_kind(call)
     )
     messages = adapted(call.messages, call.schema, form, folded=model.folds_system)
+    asked_in.set((call.messages, call.repeated))
     # The requests of a batch are answered in any order, and the next wave comes when a cache has been given up.
     if call.repeated and (marks := model.cache_marks) and request_handler() is None:
         prompt = next(message.text for message in call.messages if isinstance(message, HumanMessage))

@@ -304,7 +304,7 @@ def _writing_node(writer: Any) -> Runnable[Any, Any]:
         node = _model_writer(writer)
     elif isinstance(writer, Runnable) or callable(writer):
         said = RunnablePassthrough.assign(said=RunnableLambda(_given) | writer)
-        node = said | RunnableLambda(lambda state: _written(state, state["said"]))
+        node = said | RunnableLambda(_read)
     else:
         raise UsageError(f"a writer is a model, a function, a runnable or a graph, got {shortened(writer)}")
     return softly(node, _not_written)
@@ -348,6 +348,10 @@ def _given(state: RefineState) -> dict[str, Any]:
         messages += [AIMessage(last), HumanMessage(request)]
     task = {name: value for name, value in state["task"].items() if name != "candidate"}
     return {"task": task, "candidate": last, "objections": objected, "messages": messages}
+
+
+def _read(state: Any) -> dict[str, Any]:
+    return _written(state, state["said"])
 
 
 def _written(state: RefineState, reply: Any) -> dict[str, Any]:

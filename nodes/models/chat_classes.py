@@ -22,14 +22,8 @@ from ...state.settings import ModelSpec
 from .capabilities import field_of
 from .provider_errors import shown_cause
 
-EXTRAS = {
-    "langchain_anthropic": "anthropic",
-    "langchain_aws": "bedrock",
-    "langchain_deepseek": "deepseek",
-    "langchain_groq": "groq",
-    "langchain_mistralai": "mistral",
-    "langchain_ollama": "ollama",
-}
+EXTRAS = {f"langchain_{name}": name for name in ("anthropic", "deepseek", "groq", "ollama")}
+EXTRAS |= {"langchain_aws": "bedrock", "langchain_mistralai": "mistral"}
 """From a provider's package to the extra of ours that installs it."""
 
 

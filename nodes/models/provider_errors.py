@@ -329,15 +329,8 @@ def _was_not_sent(error: BaseException) -> bool:
 
 
 _NO_CONNECTION = re.compile(r"ConnectError|ConnectTimeout|ConnectorError|PoolTimeout|SSL|Certificate")
-_CONNECTION = (
-    ConnectionError,
-    TimeoutError,
-    EOFError,
-    socket.gaierror,
-    ssl.SSLError,
-    HTTPException,
-    json.JSONDecodeError,
-)
+_OF_SYSTEM = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
+_CONNECTION = (*_OF_SYSTEM, EOFError, HTTPException, json.JSONDecodeError)
 # Found in names such as ``APIConnectionError`` (openai), ``ServerDisconnectedError`` (aiohttp), ``RemoteProtocolError``
 # (httpx), ``ServiceUnavailable`` (Google).
 _CONNECTION_NAME = re.compile(

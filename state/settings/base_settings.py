@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -260,7 +260,7 @@ def resolve_settings(bound: SettingsT, context: object) -> SettingsT:
     """
     # LangGraph hands a sub-graph its parent's context object as it is, whatever the sub-graph's own context schema;
     # the exact class is compared, since the settings of one protocol may inherit from those of another.
-    return cast("SettingsT", context).over(bound) if type(context) is type(bound) else bound
+    return context.over(bound) if type(context) is type(bound) else bound
 
 
 def explicitly_set(settings: Settings) -> dict[str, Any]:

@@ -80,6 +80,8 @@ def _reply(
     ending = ending_of(message, answer or arguments, reasoned=reasoned)
     if ending.how == "failed":
         raise ResponseError(ending.problem, 200)
+    logprobs = message.response_metadata.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     # A reply that says nothing and calls a tool that was not offered.
     strange = ""
     if called and not (words or arguments):
@@ -92,18 +94,12 @@ def _reply(
         cut_off=ending.how == "cut_off",
         refused=ending.how in ("refused", "filtered"),
         usage=usage,
-        tokens=_tokens(message),
+        tokens=tokens if isinstance(tokens, list) and tokens else None,
         filtered=ending.how == "filtered",
         problem=ending.problem or strange,
         reasoned=reasoned,
         **known,
     )
-
-
-def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
-    logprobs = message.response_metadata.get("logprobs")
-    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    return tokens if isinstance(tokens, list) and tokens else None
 
 
 def _called(message: BaseMessage) -> list[tuple[str, str]]:

@@ -277,50 +277,62 @@ _POINTS = ScoreSchema(LOWEST, HIGHEST)
 
 @dataclass(frozen=True)
 class _ByPoints(ScoreSchema):
-    """Refuse a text whose points are off their scale."""
-
-    def from_text(self, text: str) -> Value:
-        if problem := points_off_scale(text, self.shown):
-            raise ReplyError(problem, text, "off_scale")
-        return super().from_text(text)
-
-
-@dataclass(frozen=True)
-class TotalsSchema(_ByPoints, PairSchema):
-    """Ask for points for each answer on every criterion; the value is the two totals.
+    """Ask for points on every criterion, which are added up for each answer.
 
     ``feedback`` asks for some words to each advocate as well, ``explained`` for why one answer is better.
     """
 
     feedback: bool = False
     explained: bool = False
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        asked_for = ("reasoning", "feedback") if self.feedback else ("reasoning",)
+        # Feedback that repeats the reasoning word for word is kept once.
+        lines = [*filter(None, dict.fromkeys(read_words(fields, key) for key in asked_for))]
+        # A reply that has none of the fields states its totals, as one in text does.
+        if any(name in fields for name in self.names):
+            points = [read_number(fields, name, _POINTS, raw) for name in self.names]
+            sides = len(points) // len(CRITERIA)
+            of_sides = [points[side::sides] for side in range(sides)]
+            criteria = CRITERIA_WITHOUT_OPPONENT if self.explained else CRITERIA
+            for criterion, *given in zip(criteria, *of_sides, strict=True):
+                shown = ", ".join(f"{value:g}" for value in given)
+                lines.append(f"{criterion.name}: {f'[{shown}]' if sides > 1 else shown}")
+            totals = [sum(of_side) for of_side in of_sides]
+            fields = {"score": totals[0], "score_1": totals[0], "score_2": totals[-1]}
+        return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
+
+    def from_text(self, text: str) -> Value:
+        if problem := points_off_scale(text, self.shown):
+            raise ReplyError(problem, text, "off_scale")
+        return super().from_text(text)
+
+    def limits(self) -> dict[str, Any]:
+        points = {"lowest": LOWEST, "highest": HIGHEST, "names": self.names}
+        return {**super().limits(), **points, "feedback": self.feedback, "explained": self.explained}
+
+    @property
+    def names(self) -> list[str]:
+        """The fields of the points."""
+        # ``reasoning`` alone would be both a criterion and the reasons.
+        return [f"{word}_points" for word in _WORDS]
+
+
+@dataclass(frozen=True)
+class TotalsSchema(_ByPoints, PairSchema):
+    """Ask for points for each answer on every criterion; the value is the two totals."""
+
     template: ClassVar[str] = "courtroom/form_totals"
 
     def schema(self) -> dict[str, Any]:
         words = {"reasoning": prose("For each criterion, why each answer earns its points.")}
         if self.feedback:
             words["feedback"] = prose("Feedback for each advocate, up to 50 words each.")
-        points = {name: number(LOWEST, HIGHEST) for name in self._names}
+        points = {name: number(LOWEST, HIGHEST) for name in self.names}
         return object_schema("judgement_reply" if self.feedback else "totals_reply", **words, **points)
 
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        asked_for = ("reasoning", "feedback") if self.feedback else ("reasoning",)
-        # Feedback that repeats the reasoning word for word is kept once.
-        lines = [*filter(None, dict.fromkeys(read_words(fields, key) for key in asked_for))]
-        if points := _read_points(fields, self._names, raw):
-            first, second = points[::2], points[1::2]
-            criteria = CRITERIA_WITHOUT_OPPONENT if self.explained else CRITERIA
-            rows = zip(criteria, first, second, strict=True)
-            lines += [f"{criterion.name}: [{one:g}, {other:g}]" for criterion, one, other in rows]
-            fields = {"score_1": sum(first), "score_2": sum(second)}
-        return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
-
-    def limits(self) -> dict[str, Any]:
-        points = {"lowest": LOWEST, "highest": HIGHEST, "names": self._names}
-        return {**super().limits(), **points, "feedback": self.feedback, "explained": self.explained}
-
     @property
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         return [f"{word}_{side}" for word in _WORDS for side in SIDES]
 
 
@@ -332,34 +344,8 @@ class TotalSchema(_ByPoints):
 
     def schema(self) -> dict[str, Any]:
         reasons = prose("For each criterion, why the defence earns its points.")
-        points = {name: number(LOWEST, HIGHEST) for name in _POINTS_OF_ONE}
+        points = {name: number(LOWEST, HIGHEST) for name in self.names}
         return object_schema("total_reply", reasoning=reasons, **points)
-
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        lines = [*filter(None, [read_words(fields, "reasoning")])]
-        if points := _read_points(fields, _POINTS_OF_ONE, raw):
-            rows = zip(CRITERIA, points, strict=True)
-            lines += [f"{criterion.name}: {value:g}" for criterion, value in rows]
-            fields = {"score": sum(points)}
-        return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
-
-    def limits(self) -> dict[str, Any]:
-        return {**super().limits(), "lowest": LOWEST, "highest": HIGHEST, "names": _POINTS_OF_ONE}
 
 
 _WORDS = [criterion.name.partition(" ")[0].lower() for criterion in CRITERIA]
-# ``reasoning`` alone would be both a criterion and the reasons.
-_POINTS_OF_ONE = [f"{word}_points" for word in _WORDS]
-
-
-def _read_points(fields: Mapping[str, Any], names: Sequence[str], raw: str) -> list[float]:
-    """Return the points in the fields of these names; none where the reply has none of the fields.
-
-    Such a reply states its totals, as one in text does.
-
-    Raises:
-        ReplyError: some are missing, no numbers, or off the scale.
-    """
-    if not any(name in fields for name in names):
-        return []
-    return [read_number(fields, name, _POINTS, raw) for name in names]

@@ -241,11 +241,8 @@ class _Reader:
         name = None if speaker == "Tool" else fields.get("name")
         who = f"{speaker} ({_one_line(name)})" if name else speaker
         found: list[Entry] = []
-        for kind, body in _parts(fields):
-            made = self._entry(kind, body, who, where)
-            if made is None:
-                continue
-            entry = Entry(made[0], speaker, made[1], made[2], name, place)
+        for made in filter(None, (self._entry(kind, body, who, where) for kind, body in _parts(fields))):
+            entry = Entry(made[0], speaker, *made[1:], name, place)
             if entry.kind == "words" and found and found[-1].kind == "words":
                 found[-1] = entry._replace(text=found[-1].text + entry.text)
             else:
@@ -287,9 +284,8 @@ class _Reader:
 
     def _call(self, kind: str, called: Mapping[str, Any], who: str) -> tuple[str, str]:
         """Return the heading and the arguments of a call."""
-        inner = next(
-            (called[key] for key in ("function", "custom") if isinstance(called.get(key), Mapping)), called
-        )
+        inside = (called.get(key) for key in ("function", "custom"))
+        inner = next((body for body in inside if isinstance(body, Mapping)), called)
         given = _first(inner, _ARGUMENTS)
         if "name" not in inner:
             # A provider's own tool, such as a search: all of it is shown, since its keys are the provider's.

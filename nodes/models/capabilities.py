@@ -46,12 +46,8 @@ Form = Literal["schema", "tool", "json", "text"]
 """A JSON schema that the provider holds the reply to; a tool that must be called with it; any JSON object; words."""
 FORMS: tuple[Form, ...] = get_args(Form)
 
-FORM_WORDS: Mapping[Form, str] = {
-    "schema": "JSON by a schema",
-    "tool": "the arguments of a tool",
-    "json": "a JSON object",
-    "text": "text",
-}
+_IN_WORDS = ("JSON by a schema", "the arguments of a tool", "a JSON object", "text")
+FORM_WORDS: Mapping[Form, str] = dict(zip(FORMS, _IN_WORDS, strict=True))
 """What is asked for, in a warning's words."""
 
 Bounds = Literal["all", "lists", "none"]

@@ -256,10 +256,8 @@ _LEFT_OUT = re.compile(
 
 def _plain(value: Any) -> Any:
     """Return a value as plain JSON; what is not set, empty, secret or no plain data is left out."""
-    if isinstance(value, Enum):
-        return _plain(value.value)
-    if isinstance(value, BaseModel):
-        return _plain(value.model_dump(mode="json"))
+    if isinstance(value, Enum | BaseModel):
+        return _plain(value.value if isinstance(value, Enum) else value.model_dump(mode="json"))
     if isinstance(value, Mapping):
         kept = {str(_plain(name)): _plain(inner) for name, inner in value.items()}
         # No plain test for truth, which would leave out ``temperature=0``.
@@ -269,23 +267,13 @@ def _plain(value: Any) -> Any:
         return {name: kept[name] for name in sorted(kept) if name not in unset and _may_matter(name)}
     if isinstance(value, list | tuple):
         return [plain for inner in value if (plain := _plain(inner)) is not None]
-    return _scalar(value)
-
-
-def _scalar(value: Any) -> str | int | float | None:
-    """Return a single value as JSON has it: functions and classes by name, None for other objects.
-
-    The text of another object may hold its address in memory, which differs from process to process.
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     if isinstance(value, str | int | float):
-        return value
+        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
     if isinstance(value, set | frozenset):
         return ", ".join(sorted(map(str, value)))
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return None
+    # The text of any other object may hold its address in memory, which differs from process to process.
+    has_name = callable(value) and hasattr(value, "__qualname__")
+    return f"{value.__module__}.{value.__qualname__}" if has_name else None
 
 
 def _may_matter(name: str) -> bool:

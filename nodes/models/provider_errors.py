@@ -117,6 +117,8 @@ class ProviderFault:
         too_long = status not in {None, 429} and any(_TOO_LONG.search(str(cause)) for cause in causes)
         # A response with status 200 is raised where it holds no reply; the next one may hold one.
         passes = status is not None and (status in {408, 409, 429} or status >= 500 or status < 300)
+        shown = " ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
+        met = next((words for words, sign in _OBSTACLES.items() if sign.search(shown)), "")
         headers: Any = next(
             (known for known in _attributes(causes, "headers") if hasattr(known, "items")), {}
         )
@@ -131,7 +133,7 @@ class ProviderFault:
             spent=spent,
             misformed=misformed,
             may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
-            obstacle=_obstacle(causes) if status is None else _REFUSED_KEY if status == 401 else "",
+            obstacle=met if status is None else _REFUSED_KEY if status == 401 else "",
         )
 
     @property
@@ -202,11 +204,6 @@ _OBSTACLES = {
     ),
 }
 """What to say of a connection that cannot be made, by the class names and words of its errors; the first counts."""
-
-
-def _obstacle(causes: list[BaseException]) -> str:
-    shown = " ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
-    return next((words for words, sign in _OBSTACLES.items() if sign.search(shown)), "")
 
 
 _MOST_READ = 20_000
@@ -329,15 +326,8 @@ def _was_not_sent(error: BaseException) -> bool:
 
 
 _NO_CONNECTION = re.compile(r"ConnectError|ConnectTimeout|ConnectorError|PoolTimeout|SSL|Certificate")
-_CONNECTION = (
-    ConnectionError,
-    TimeoutError,
-    EOFError,
-    socket.gaierror,
-    ssl.SSLError,
-    HTTPException,
-    json.JSONDecodeError,
-)
+_OF_SYSTEM = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
+_CONNECTION = (*_OF_SYSTEM, EOFError, HTTPException, json.JSONDecodeError)
 # Found in names such as ``APIConnectionError`` (openai), ``ServerDisconnectedError`` (aiohttp), ``RemoteProtocolError``
 # (httpx), ``ServiceUnavailable`` (Google).
 _CONNECTION_NAME = re.compile(

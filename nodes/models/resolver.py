@@ -224,8 +224,11 @@ def _local(own: local_model.LocalParameters, others: ModelSpec) -> _Made:
     server = local_model.server(own)
     address = {"base_url": server.url, "api_key": SecretStr(server.key)}
     serving = Serving(None if own.model_path else local_model.DISCLOSURE, own.slots, own.context)
-    made = _openai(others, own.weights.stem, address)
-    return made._replace(spec=others, identity={"weights": own.weights_identity}, serving=serving)
+    weights = own.weights
+    made = _openai(others, weights.stem, address)
+    # Name and size tell other weights, wherever they lie.
+    identity = {"weights": f"{weights.name}, {weights.stat().st_size} bytes"}
+    return made._replace(spec=others, identity=identity, serving=serving)
 
 
 # OpenAI serves these by its Responses API alone. LangChain itself knows of ``gpt-5-pro`` and codex.

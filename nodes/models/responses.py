@@ -80,6 +80,8 @@ def _reply(
     ending = ending_of(message, answer or arguments, reasoned=reasoned)
     if ending.how == "failed":
         raise ResponseError(ending.problem, 200)
+    logprobs = message.response_metadata.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     # A reply that says nothing and calls a tool that was not offered.
     strange = ""
     if called and not (words or arguments):
@@ -92,18 +94,12 @@ def _reply(
         cut_off=ending.how == "cut_off",
         refused=ending.how in ("refused", "filtered"),
         usage=usage,
-        tokens=_tokens(message),
+        tokens=tokens if isinstance(tokens, list) and tokens else None,
         filtered=ending.how == "filtered",
         problem=ending.problem or strange,
         reasoned=reasoned,
         **known,
     )
-
-
-def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
-    logprobs = message.response_metadata.get("logprobs")
-    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    return tokens if isinstance(tokens, list) and tokens else None
 
 
 def _called(message: BaseMessage) -> list[tuple[str, str]]:
@@ -243,14 +239,19 @@ def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> Ending:
     metadata = message.response_metadata
     if refusal_of(message):
         return Ending("refused", "The reply is a refusal.")
-    if word := _blocked_prompt(metadata):
+    feedback = metadata.get("prompt_feedback")
+    # Why Gemini refused the prompt, in which case its response has no candidate at all.
+    if isinstance(feedback, Mapping) and (reason := feedback.get("block_reason")):
+        word = getattr(reason, "name", reason)
         return Ending("filtered", f"The provider's filter refused the prompt ({word}).")
     words = list(_ending_words(metadata))
     known = {how: word for word in words if (how := _how(word)) is not None}
     worst = next((how for how in _WORST_FIRST if how in known), None)
     if worst is not None:
         return Ending(worst, _problem(worst, known[worst], reasoned=reasoned and not text.strip()))
-    if _is_open(text) or (words and _stops_midway(text)):
+    # A last line that is longer than a label or title and has no end.
+    last = text.strip().rpartition("\n")[2].strip()
+    if _is_open(text) or (words and len(last.split()) > 6 and last[-1:].isalpha()):
         source = f" (the provider says {words[0]!r} of it)" if words else ""
         return Ending("cut_off", f"The reply breaks off{source}.")
     return Ending("complete")
@@ -312,13 +313,6 @@ def _how(word: str) -> How | None:
     return _KNOWN.get(spelled) or next(inside, None)
 
 
-def _blocked_prompt(metadata: Mapping[str, Any]) -> str:
-    """Return why Gemini refused the prompt, in which case its response has no candidate at all; else nothing."""
-    feedback = metadata.get("prompt_feedback")
-    reason = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
-    return str(getattr(reason, "name", reason)) if reason else ""
-
-
 def _problem(how: How, word: str, *, reasoned: bool) -> str:
     if how != "cut_off":
         return _SENTENCES[how].format(word=word)
@@ -351,12 +345,6 @@ def _is_open(text: str) -> bool:
     if text.startswith(("{", "```")) and text.count("{") > text.count("}"):
         return True
     return text.endswith((",", ";", "(", "[", " -")) or text.count("```") % 2 == 1
-
-
-def _stops_midway(text: str) -> bool:
-    """Tell whether the last line is longer than a label or title and has no end."""
-    last = text.strip().rpartition("\n")[2].strip()
-    return len(last.split()) > 6 and last[-1:].isalpha()
 
 
 # Who answered

@@ -47,3 +47,5 @@ def settings() -> None:
     evaluate("debate", "demo", settings={"personna": "strict"})  # type: ignore[typeddict-unknown-key]  # pyright: ignore[reportArgumentType]
     evaluate("debate", "demo", settings={"debate": {"persona": "evil"}})  # type: ignore[typeddict-item]  # pyright: ignore[reportArgumentType]
     evaluate("debate", "demo", aspect="fluency")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    create_judge("debate", aspect="fluency").node(candidat="draft")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    create_judge("debate", aspect="fluency").node(candidate=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -18,6 +18,8 @@ from jurygraph.graphs import (
 from jurygraph.graphs.repeated import build as build_repeats
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.settings import Role
+from langgraph.graph import StateGraph
+from typing_extensions import TypedDict
 
 
 def names(name: str, known: ProtocolName) -> None:
@@ -60,3 +62,13 @@ def settings() -> None:
     build_repeats({"of": "cascade", "inner": {"gap": 2, "cheap": "single"}}, k=2)
     build_repeats(of="faireval", inner={"k": 1, "models": "offline"})
     evaluate("debate", "demo", settings={"n": 2, "debate": {"persona": "weak"}}, models={"*": "offline"})
+
+
+class Draft(TypedDict):
+    draft: str
+    grade: float
+
+
+def node() -> None:
+    judge = create_judge("debate", aspect="fluency")
+    StateGraph(Draft).add_node("judge", judge.node(Draft, candidate="draft", score="grade")).compile()

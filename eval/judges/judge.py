@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langgraph.pregel.protocol import PregelProtocol
 from pydantic import ValidationError
@@ -27,7 +28,7 @@ from ...state.verdict import Verdict
 from ..datasets.aspect_choice import aspect_from_file
 from . import judge_options as of
 from .judge_inputs import TaskMaker, is_absent
-from .judge_tools import agent_of, tool_of
+from .judge_tools import NodeKeys, agent_of, node_of, tool_of
 
 if TYPE_CHECKING:
     from ..datasets.dataset import Data
@@ -136,6 +137,31 @@ class Judge:
         'judge'
         """
         return agent_of(self.graph, self._tasks, name, then)
+
+    def node(self, state: type[Any] | None = None, /, **keys: Unpack[NodeKeys]) -> Runnable[Any, Any]:
+        """Return a node for a graph of your own, in which the judge is a sub-graph, with its turns and checkpoints.
+
+        Args:
+            state: the class of your graph's state; its keys are checked at once then, else when the node runs.
+            **keys: which key of the state each field of the task is taken from (``source``, ``candidate``, ``fact``;
+                ``question``, ``answer_1``, ``answer_2``, ``reference``), and which one takes ``score``, ``winner``,
+                ``explanation``, ``verdict`` and ``transcript``; what is not named is left out.
+
+        Raises:
+            UsageError: a key that the task, the verdict or the state does not have.
+
+        >>> from langgraph.graph import MessagesState, StateGraph
+        >>> class Draft(MessagesState):
+        ...     article: str
+        ...     draft: str
+        ...     grade: float
+        >>> judge = create_judge("debate", aspect="consistency", n=1)
+        >>> node = judge.node(Draft, source="article", candidate="draft", score="grade")
+        >>> graph = StateGraph(Draft).add_node("judge", node).set_entry_point("judge").compile()
+        >>> 1 <= graph.invoke({"article": "It rained.", "draft": "It rained."})["grade"] <= 5
+        True
+        """
+        return node_of(self.graph, self._tasks, self.feedback, state, keys)
 
     def evaluate(self, data: Data, **options: Unpack[RunOptions]) -> Evaluation:
         """Judge a dataset; data, options and errors are those of ``jurygraph.eval.evaluate``.

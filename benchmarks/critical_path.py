@@ -20,9 +20,7 @@ from jurygraph.eval import aevaluate
 from .scenario import MODEL
 
 
-async def measure(
-    protocol: str, files: Iterable[Path], settings: dict[str, Any], concurrency: int
-) -> list[Any]:
+async def measure(protocol: Any, files: Iterable[Path], settings: Any, concurrency: int) -> list[Any]:
     """Judge one file after the other; the first warms up and does not count."""
     taken = []
     for path in files:

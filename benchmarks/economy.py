@@ -23,14 +23,14 @@ from .simulated_provider import Simulated, simulated
 PERSONAS = "strict,moderate,weak,plain,sophisticated"
 
 
-def cells(rounds: Sequence[str], personas: Sequence[str]) -> Iterator[dict[str, Any]]:
+def cells(rounds: Sequence[str], personas: Sequence[str]) -> Iterator[Any]:
     """The settings of each cell."""
     for n, persona, tie_breaker in itertools.product(rounds, personas, (False, True)):
         yield {"n": int(n), "persona": persona, "tie_breaker": tie_breaker}
 
 
 def calls(
-    data: Path, provider: Simulated, settings: Sequence[dict[str, Any]], journal: Path | None
+    data: Path, provider: Simulated, settings: Sequence[Any], journal: Path | None
 ) -> tuple[int, list[str]]:
     """How many calls all cells take, and what verdicts they come to."""
     provider.reset()

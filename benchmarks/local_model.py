@@ -33,7 +33,7 @@ OF_KIND = {
     "compare": ("llmbar", "question", "answer_1", "answer_2"),
 }
 """The published data of each kind, and their texts."""
-SMALL: dict[str, dict[str, Any]] = {
+SMALL: dict[str, Any] = {
     **{name: {"n": 1} for name in ("debate", "multiagent")},
     "chateval": {"turns": 1, "position_calibration": False},
     "ensemble": {"referees": 2, "position_calibration": False},
@@ -68,15 +68,16 @@ def items(kind: str, size: int) -> list[dict[str, Any]]:
     return sorted(found, key=lambda item: sum(map(len, item.values())))[:size]
 
 
-def of_protocol(name: str, kind: str, given: argparse.Namespace, out: Path) -> Row:
+def of_protocol(name: Any, kind: str, given: argparse.Namespace, out: Path) -> Row:
     """Judge with a protocol; runs of one kind share a journal, so that equal calls are made once."""
     started = time.perf_counter()
+    settings: Any = {"structured": given.structured, **SMALL.get(name, {})}
     done = evaluate(
         [name],
         items(kind, given.items),
         aspects=[given.aspect] if kind == "score" else [],
         models={"*": f"local?max_tokens={given.max_tokens}"},
-        settings={"structured": given.structured, **SMALL.get(name, {})},
+        settings=settings,
         concurrency=1,
         out=out / f"{name}-{kind}",
         journal=str(out / f"{kind}.sqlite"),

@@ -107,7 +107,7 @@ def by_stage(profiler: cProfile.Profile) -> dict[str, tuple[float, int]]:
     }
 
 
-def judging(protocol: str, folder: Path, items: int, concurrency: int) -> Callable[[], int]:
+def judging(protocol: Any, folder: Path, items: int, concurrency: int) -> Callable[[], int]:
     """Make a function that judges so many made-up items and returns the number of calls."""
     chosen: dict[str, Any] = {"models": {"*": MODEL}, "concurrency": concurrency}
     if protocol in ("samre", "more", "faireval", "baseline"):

@@ -11,8 +11,7 @@ Model calls: 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import by_last_ruling, judge_alone
@@ -21,6 +20,7 @@ from ..state.protocols import Protocol
 from ..state.settings import BaselineSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph
+from .options import Bound, CommonOptions
 
 
 def calls(_settings: BaselineSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -44,7 +44,7 @@ protocol = Protocol(
 
 
 def build(
-    settings: BaselineSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[BaselineSettings] = None, models: Models | None = None, **fields: Unpack[CommonOptions]
 ) -> ProtocolGraph[BaselineSettings]:
     """Build the graph of the single judge, yours to compile; arguments and errors as for ``debate.build``.
 

@@ -12,8 +12,7 @@ Model calls: twice those of the protocol inside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NotRequired, cast
+from typing import Any, NotRequired, Unpack, cast
 
 from langgraph.graph import END, StateGraph
 
@@ -24,8 +23,8 @@ from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
 from ..state.settings import CalibratedSettings
 from ..state.tasks import CompareInput, CompareTask, ScoreTask, TaskKind
+from .options import AnyJudge, Bound, CalibratedOptions
 from .position_calibration import as_given, mapped_back, outcome_mapped_back, weigh_orders
-from .references import Given
 from .wrapper import (
     GivenJudges,
     Judges,
@@ -104,9 +103,9 @@ def _noted(order: str, outcome: JudgeOutput) -> dict[str, Any]:
 
 
 def build(
-    settings: CalibratedSettings | Mapping[str, Any] | None = None,
+    settings: Bound[CalibratedSettings] = None,
     models: Models | None = None,
-    **fields: Any,
+    **fields: Unpack[CalibratedOptions],
 ) -> BothOrders:
     """Build the graph of both orders, yours to compile; arguments and errors as for ``repeated.build``.
 
@@ -122,7 +121,7 @@ def build(
 graph = build().compile(name="calibrated")
 
 
-def calibrated(graph: Given) -> StateGraph[Any, Any, Any, Any]:
+def calibrated(graph: AnyJudge) -> StateGraph[Any, Any, Any, Any]:
     """Build a graph that runs a comparing protocol in both orders of the answers; yours to compile.
 
     Args:

@@ -14,9 +14,9 @@ Model calls: those of the cheap protocol; in doubt also those of the expensive o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any, NotRequired, cast
+from typing import Any, NotRequired, Unpack, cast
 
 from langgraph.graph import END, StateGraph
 
@@ -28,7 +28,7 @@ from ..state.tasks import TaskKind
 from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import Verdict
 from .base import SyncFunction
-from .references import Given
+from .options import AnyJudge, Bound, CascadeOptions
 from .wrapper import (
     GivenJudges,
     Judges,
@@ -59,7 +59,7 @@ class CascadeState(WrapperState):
 
 
 def cascade(
-    cheap: Given, expensive: Given, when: When = REASONS, gap: float = 1.0
+    cheap: AnyJudge, expensive: AnyJudge, when: When = REASONS, gap: float = 1.0
 ) -> StateGraph[Any, Any, Any, Any]:
     """Build a graph of two protocols that asks the second one only where the first is in doubt; yours to compile.
 
@@ -199,7 +199,7 @@ protocol = wrapper_record(
 
 
 def build(
-    settings: CascadeSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[CascadeSettings] = None, models: Models | None = None, **fields: Unpack[CascadeOptions]
 ) -> Cascade:
     """Build the graph of two protocols, yours to compile; errors as for ``repeated.build``.
 

@@ -18,8 +18,8 @@ calibration takes twice as many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
@@ -41,6 +41,7 @@ from ..state.tasks import TaskKind
 from ..state.transcript import Turn
 from ..state.verdict import Verdict
 from .base import FanOut, ProtocolGraph, each
+from .options import Bound, ChatEvalOptions
 from .position_calibration import weigh_orders
 
 
@@ -119,7 +120,7 @@ def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
 
 
 def build(
-    settings: ChatEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[ChatEvalSettings] = None, models: Models | None = None, **fields: Unpack[ChatEvalOptions]
 ) -> ProtocolGraph[ChatEvalSettings]:
     """Build the ChatEval graph, yours to compile.
 

@@ -15,9 +15,9 @@ the tie-breaker. With ``commander="llm"`` every Scorer and Critic call takes one
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
@@ -37,6 +37,7 @@ from ..state.transcript import last_turn
 from ..state.verdict import StopReason
 from ..state.verdict_warnings import OVERFLOW
 from .base import ProtocolGraph
+from .options import Bound, DebateOptions
 
 
 def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -195,7 +196,7 @@ def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
 
 
 def build(
-    settings: DebateSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[DebateSettings] = None, models: Models | None = None, **fields: Unpack[DebateOptions]
 ) -> ProtocolGraph[DebateSettings]:
     """Build the DEBATE graph, yours to compile.
 

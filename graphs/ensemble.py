@@ -13,7 +13,7 @@ Model calls: N; a comparison with position calibration takes 2N.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
@@ -27,6 +27,7 @@ from ..state.settings.referee_settings import GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import ProtocolGraph
+from .options import Bound, EnsembleOptions
 from .position_calibration import weigh_orders
 
 
@@ -70,7 +71,7 @@ def weigh_referees(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
 
 
 def build(
-    settings: EnsembleSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[EnsembleSettings] = None, models: Models | None = None, **fields: Unpack[EnsembleOptions]
 ) -> ProtocolGraph[EnsembleSettings]:
     """Build the ensemble's graph, yours to compile; arguments and errors as for ``chateval.build``.
 

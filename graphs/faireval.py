@@ -14,8 +14,7 @@ Model calls: 2 where the provider gives several replies to one request, else 2k;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 from ..nodes.bound_judge import Models
 from ..nodes.faireval_scorer import mean_of_samples, pairs_in, scorer
@@ -28,6 +27,7 @@ from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import ProtocolGraph
+from .options import Bound, FairEvalOptions
 from .position_calibration import weigh_orders
 
 
@@ -63,7 +63,7 @@ def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
 
 
 def build(
-    settings: FairEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[FairEvalSettings] = None, models: Models | None = None, **fields: Unpack[FairEvalOptions]
 ) -> ProtocolGraph[FairEvalSettings]:
     """Build the FairEval graph, yours to compile; arguments and errors as for ``debate.build``.
 

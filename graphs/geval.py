@@ -18,8 +18,7 @@ log-probabilities costs one call more, the first time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from ..nodes.bound_judge import Models
 from ..nodes.geval_scorer import expectation, expected_by_round, scorer
@@ -31,6 +30,7 @@ from ..state.protocols import Protocol, Replay
 from ..state.settings import GEvalSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph
+from .options import Bound, GEvalOptions
 
 
 def calls(settings: GEvalSettings, _kind: TaskKind, can: Can) -> CallsByRole:
@@ -75,7 +75,7 @@ def after_prepare(_state: JudgeState, settings: GEvalSettings) -> str:
 
 
 def build(
-    settings: GEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[GEvalSettings] = None, models: Models | None = None, **fields: Unpack[GEvalOptions]
 ) -> ProtocolGraph[GEvalSettings]:
     """Build the G-Eval graph, yours to compile; arguments and errors as for ``debate.build``.
 

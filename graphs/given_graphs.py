@@ -20,7 +20,7 @@ from ..state.tasks import JudgeInput
 from .base import Graph
 from .nested import JudgeSlot, RemoteJudge, nested_judge_node
 from .references import AnyGraph, Given, NameOrGraph
-from .registry import judge_of, protocol_names
+from .registry import built, judge_of, protocol_names
 from .wrapper import Wrapper
 
 Protocols = Given | Sequence[Given] | Mapping[str, Given]
@@ -64,6 +64,34 @@ def _with_label(given: Given) -> tuple[str | None, Given]:
         return None, given
     label, _, judge = given.partition("=")
     return label.strip(), judge.strip()
+
+
+def load_graph(judge: Given, **settings: Any) -> PregelProtocol[Any, Any, Any, Any]:
+    """Return the compiled graph of a judge that is known only at run time, or that another package or a file defines.
+
+    Args:
+        judge: a protocol's name or file (``mine.py``), or the graph in a file (``mine.py:graph``).
+        **settings: settings of the protocol, and ``model`` or ``models``; a graph has its own already.
+
+    Raises:
+        UsageError: there is no such judge, or it is a graph, and settings were given.
+        InputError: a setting that does not exist or cannot be so.
+
+    >>> load_graph("".join(["de", "bate"]), n=2).name
+    'debate'
+    """
+    given = judge_of(judge)
+    if isinstance(given, str):
+        graph: Graph = built(given, **settings).compile(name=given)
+        return graph
+    if settings:
+        name = next(iter(settings))
+        raise UsageError(f"{name}: a graph has settings and models of its own; give them to its build()")
+    if isinstance(given, StateGraph):
+        return given.compile(name=name_of(given))
+    if not isinstance(given, PregelProtocol):
+        raise UsageError(f"a judge is the name of a protocol, or a graph, got {shortened(given)}")
+    return given
 
 
 def name_of(judge: NameOrGraph | RemoteJudge) -> str:

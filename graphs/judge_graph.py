@@ -1,21 +1,23 @@
 """Define what a compiled graph of ours does beyond LangGraph's own.
 
-In this order: its state is updated as by the node that ran last; of agents side by side, one that fails waits for the
-others; turns are streamed from a judge to the wrappers and the run round it.
+In this order: a fork from before its first node keeps the run's settings; its state is updated as by the node that ran
+last; of agents side by side, one that fails waits for the others; turns are streamed from a judge to the wrappers and
+the run round it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import set_config_context
+from langchain_core.runnables.config import merge_configs, set_config_context
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START
@@ -24,6 +26,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import StateSnapshot
 
 from ..nodes.agent_runtime import Publish, heard_beside, publisher
+from ..nodes.bound_judge import begun_with
 from ..nodes.human import marks_of_wrappers
 from ..state.transcript import Turn
 
@@ -33,7 +36,51 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     LangGraph does not count tasks that were sent out when it looks for the node that an update without ``as_node``
     comes from. It takes the one before them, whose router would send them out anew.
+
+    Its first node writes the settings of the run's context into the state. What is forked before that node finds them
+    in the checkpoint's metadata.
     """
+
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **options: Any
+    ) -> Iterator[Any]:
+        """Stream as LangGraph does; a fork from before the first node has the settings of the run that it is of."""
+        snapshot = self.get_state(config) if config and _goes_on(input, config, context) else None
+        while snapshot is not None and (context := self._begun_with(snapshot)) is None:
+            snapshot = self.get_state(parent) if (parent := self._before(snapshot)) else None
+        yield from super().stream(input, self._noted(config, context), context=context, **options)
+
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **options: Any
+    ) -> AsyncIterator[Any]:
+        """Stream as ``stream`` does."""
+        snapshot = await self.aget_state(config) if config and _goes_on(input, config, context) else None
+        while snapshot is not None and (context := self._begun_with(snapshot)) is None:
+            snapshot = await self.aget_state(parent) if (parent := self._before(snapshot)) else None
+        parts = super().astream(input, self._noted(config, context), context=context, **options)
+        async with aclosing(cast("AsyncGenerator[Any]", parts)):
+            async for part in parts:
+                yield part
+
+    def _noted(self, config: RunnableConfig | None, context: Any) -> RunnableConfig | None:
+        """Return the config with the settings of the run's context in its metadata, which checkpoints keep."""
+        bound = self.builder.bound_judge.bound  # type: ignore[attr-defined]
+        given = type(bound).model_validate(context) if isinstance(context, Mapping) else context
+        begun = begun_with(bound, given)
+        return merge_configs(config, {"metadata": {SETTINGS: json.dumps(begun)}}) if begun else config
+
+    def _begun_with(self, snapshot: StateSnapshot) -> dict[str, Any] | None:
+        noted = (snapshot.metadata or {}).get(SETTINGS) if self._is_at_start(snapshot) else None
+        return None if noted is None else dict(json.loads(str(noted)))
+
+    def _before(self, snapshot: StateSnapshot) -> RunnableConfig | None:
+        """Return where to look for what the run was begun with; an earlier run of the thread says nothing of it."""
+        is_input = (snapshot.metadata or {}).get("source") == "input"
+        return None if is_input or not self._is_at_start(snapshot) else snapshot.parent_config
+
+    def _is_at_start(self, snapshot: StateSnapshot) -> bool:
+        first = {START, *(node for source, node in self.builder.edges if source == START)}
+        return bool(snapshot.next) and first.issuperset(snapshot.next)
 
     def update_state(
         self,
@@ -68,6 +115,14 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 break
             snapshot = parent
         return await super().aupdate_state(config, values, as_node, task_id)
+
+
+SETTINGS = "jurygraph_settings"
+"""Under which name a checkpoint's metadata has the settings of the run's context, as JSON."""
+
+
+def _goes_on(input: Any, config: RunnableConfig, context: Any) -> bool:
+    return input is None and context is None and "thread_id" in config.get("configurable", {})
 
 
 def _is_edit(snapshot: StateSnapshot) -> bool:

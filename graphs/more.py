@@ -18,8 +18,7 @@ further round adds the same and 1 for the judge's feedback.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from ..nodes.advocate import advocate_of_team
 from ..nodes.agent_runtime import AgentRuntime
@@ -36,6 +35,7 @@ from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
 from .base import ProtocolGraph, each
+from .options import Bound, MoreOptions
 
 
 def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -113,7 +113,7 @@ def decide(state: JudgeState, settings: MoreSettings) -> Decision:
 
 
 def build(
-    settings: MoreSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[MoreSettings] = None, models: Models | None = None, **fields: Unpack[MoreOptions]
 ) -> ProtocolGraph[MoreSettings]:
     """Build the MORE graph, yours to compile; arguments and errors as for ``debate.build``.
 

@@ -5,14 +5,14 @@ The same graph, stop reasons and number of calls as ``debate``; only the Critic 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 from ..nodes.bound_judge import Models
 from ..state.protocols import Protocol
 from ..state.settings import DebateSettings, MultiagentSettings
 from . import debate
 from .base import ProtocolGraph
+from .options import Bound, DebateOptions
 
 protocol = Protocol(
     name="multiagent",
@@ -31,9 +31,7 @@ protocol = Protocol(
 
 
 def build(
-    settings: MultiagentSettings | Mapping[str, Any] | None = None,
-    models: Models | None = None,
-    **fields: Any,
+    settings: Bound[MultiagentSettings] = None, models: Models | None = None, **fields: Unpack[DebateOptions]
 ) -> ProtocolGraph[DebateSettings]:
     """Build the MultiAgent graph, yours to compile; arguments and errors as for ``debate.build``.
 

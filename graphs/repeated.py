@@ -13,7 +13,7 @@ Model calls: k times those of the protocol inside.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, Unpack, cast
 
 from langgraph.graph import END, StateGraph
 from langgraph.types import Send
@@ -29,7 +29,7 @@ from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn, usage_of_turns
 from ..state.verdict import Verdict
 from .base import SyncFunction
-from .references import Given
+from .options import AnyJudge, Bound, RepeatedOptions
 from .wrapper import (
     GivenJudges,
     Judges,
@@ -59,7 +59,7 @@ class _Run(TypedDict):
 
 
 def repeated(
-    graph: Given, k: int = 3, by: Literal["average", "vote"] = "average"
+    graph: AnyJudge, k: int = 3, by: Literal["average", "vote"] = "average"
 ) -> StateGraph[Any, Any, Any, Any]:
     """Build a graph that runs a protocol k times and makes one verdict; yours to compile.
 
@@ -223,7 +223,7 @@ protocol = wrapper_record(
 
 
 def build(
-    settings: RepeatedSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[RepeatedSettings] = None, models: Models | None = None, **fields: Unpack[RepeatedOptions]
 ) -> Repeats:
     """Build the graph of several runs, yours to compile.
 

@@ -13,8 +13,8 @@ Model calls: those of the protocol inside.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NotRequired
+from collections.abc import Iterable, Sequence
+from typing import Any, NotRequired, Unpack
 
 from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -36,7 +36,7 @@ from ..state.verdict import Verdict
 from .base import ProtocolGraph, SyncFunction
 from .calibrated import BothOrders
 from .nested import context_of_run
-from .references import Given
+from .options import AnyJudge, Bound, ReviewOptions
 from .registry import role_kinds
 from .repeated import Repeats
 from .wrapper import (
@@ -58,7 +58,7 @@ class ReviewState(WrapperState):
     why: NotRequired[list[str] | None]
 
 
-def review(graph: Given, when: str | Sequence[str] = IN_DOUBT) -> StateGraph[Any, Any, Any, Any]:
+def review(graph: AnyJudge, when: str | Sequence[str] = IN_DOUBT) -> StateGraph[Any, Any, Any, Any]:
     """Build a graph that runs a protocol and asks a person about its verdict where a rule holds; yours to compile.
 
     Compile it with a checkpointer; where a rule holds, the graph pauses, and ``Command(resume=...)`` has the answer.
@@ -253,7 +253,7 @@ protocol = wrapper_record(
 
 
 def build(
-    settings: ReviewSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[ReviewSettings] = None, models: Models | None = None, **fields: Unpack[ReviewOptions]
 ) -> Review:
     """Build the graph of a reviewed protocol, yours to compile; arguments and errors as for ``repeated.build``.
 

@@ -16,8 +16,8 @@ round but the last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, Unpack
 
 from ..nodes.advocate import lone_advocate
 from ..nodes.agent_runtime import AgentRuntime
@@ -35,6 +35,7 @@ from ..state.tasks import TaskKind
 from ..state.transcript import Score
 from ..state.verdict import winner_of
 from .base import FanOut, ProtocolGraph, each
+from .options import Bound, SamreOptions
 
 
 def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -122,7 +123,7 @@ def decide(state: JudgeState, settings: SamreSettings) -> Decision:
 
 
 def build(
-    settings: SamreSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[SamreSettings] = None, models: Models | None = None, **fields: Unpack[SamreOptions]
 ) -> ProtocolGraph[SamreSettings]:
     """Build the SAMRE graph, yours to compile; arguments and errors as for ``debate.build``.
 

@@ -12,8 +12,7 @@ Model calls: 1; a comparison with position calibration takes 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 from ..nodes.bound_judge import Models
 from ..nodes.referee import single_scorer
@@ -23,6 +22,7 @@ from ..state.protocols import Protocol
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph
+from .options import Bound, SingleOptions
 from .position_calibration import weigh_orders
 
 
@@ -46,7 +46,7 @@ protocol = Protocol(
 
 
 def build(
-    settings: SingleSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: Bound[SingleSettings] = None, models: Models | None = None, **fields: Unpack[SingleOptions]
 ) -> ProtocolGraph[SingleSettings]:
     """Build the single scorer's graph, yours to compile; arguments and errors as for ``debate.build``.
 

@@ -362,9 +362,7 @@ def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:
         ("more", {"rounds": 2}, "demo-pairs"),
     ],
 )
-def test_real_debates_end_where_they_ended(
-    tmp_path: Path, protocol: str, settings: dict[str, object], data: str
-) -> None:
+def test_real_debates_end_where_they_ended(tmp_path: Path, protocol: Any, settings: Any, data: str) -> None:
     """The last entry of all is the run's own agreement, and calls up to there are all of them, or all but one."""
     evaluate(protocol, data, settings=settings, limit=8, out=tmp_path / "run", models={"*": "offline"})
     study = Study.of(tmp_path / "run", resampling=Resampling(resamples=20))

@@ -162,7 +162,7 @@ ONE_AFTER_ANOTHER = {
     ],
 )
 def test_results_are_those_of_a_run_without_batches(
-    provider: Provider, tmp_path: Path, protocol: str, kind: str, settings: dict[str, Any]
+    provider: Provider, tmp_path: Path, protocol: Any, kind: str, settings: dict[str, Any]
 ) -> None:
     provider.play(by=anybody)
     data = scores(tmp_path, count=3) if kind == "score" else pairs(tmp_path, count=3)

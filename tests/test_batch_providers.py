@@ -82,13 +82,13 @@ def _unmarked(value: Any) -> Any:
     return value
 
 
-def judged(data: Path, out: Path, model: str, protocol: str = "debate", **more: Any) -> Any:
+def judged(data: Path, out: Path, model: str, protocol: Any = "debate", **more: Any) -> Any:
     return evaluate(protocol, data, models={"*": model}, out=out, batch=True, **more)
 
 
 @pytest.mark.parametrize("protocol", ["debate", "geval", "multiagent"])
 def test_requests_and_results_are_those_of_live_calls(
-    provider: Provider, tmp_path: Path, protocol: str, model: str
+    provider: Provider, tmp_path: Path, protocol: Any, model: str
 ) -> None:
     provider.play(by=anybody)
     data = scores(tmp_path)

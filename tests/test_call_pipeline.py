@@ -16,6 +16,7 @@ from jurygraph.eval.journal import records
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.run.runner import execute
+from jurygraph.graphs.options import RunSettings
 from jurygraph.nodes.models import responses
 from jurygraph.nodes.models.call import Reply
 from jurygraph.state import Usage as ModelUsage
@@ -25,7 +26,7 @@ from .loopback import Answer, Failure, Hang, Provider, Request, Text, Usage
 from .processes import HANG_GUARD, reached
 
 MODEL = {"*": "openai:gpt-4o-mini"}
-PLAIN = {"structured": "off"}
+PLAIN: RunSettings = {"structured": "off"}
 
 
 def dataset(folder: Path, count: int = 6) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.graphs import chateval, ensemble, single
+from jurygraph.graphs import OwnText, chateval, ensemble, single
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.offline import DISCLOSURE
 from jurygraph.nodes.prompt_context import Prompts
@@ -499,7 +499,7 @@ def test_a_file_of_roles_that_cannot_be_used(tmp_path: Path, text: str | None, w
         path.write_text(text, encoding="utf-8")
     settings: dict[str, Any] = {"referees": 3} if words.startswith("referees") else {}
     with pytest.raises(UsageError, match=words) as caught:
-        chateval.build(roles=str(path), **settings)
+        chateval.build(roles=OwnText(str(path)), **settings)
     assert "mine.yaml" in str(caught.value)
 
 
@@ -545,7 +545,7 @@ def test_a_referee_may_have_a_model_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["one_by_one", "simultaneous"])
-async def test_a_referee_that_cannot_be_read_is_named(strategy: str) -> None:
+async def test_a_referee_that_cannot_be_read_is_named(strategy: Any) -> None:
     def script(metadata: Mapping[str, Any], prompt: str) -> str:
         if metadata["form"] == "text":
             return "Well."
@@ -574,7 +574,7 @@ def test_a_reply_that_had_to_be_repaired_is_told() -> None:
 @pytest.mark.parametrize("structured", ["auto", "off"])
 @pytest.mark.parametrize("kind", ["score", "compare"])
 @pytest.mark.parametrize("strategy", ["one_by_one", "simultaneous", "summarizer"])
-def test_the_offline_judge_plays_everybody(structured: str, kind: str, strategy: str) -> None:
+def test_the_offline_judge_plays_everybody(structured: Any, kind: str, strategy: str) -> None:
     settings: dict[str, Any] = {
         "strategy": strategy,
         "referees": 5,
@@ -621,7 +621,7 @@ def test_every_role_has_its_template() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["chateval", "single", "ensemble"])
-def test_a_batch_sees_the_turns_of_both_orders(protocol: str, tmp_path: Path) -> None:
+def test_a_batch_sees_the_turns_of_both_orders(protocol: Any, tmp_path: Path) -> None:
     model = talk(lambda about, straight: (7, 4) if straight else (4, 7))
     done = evaluate(protocol, "demo-pairs", models={"*": model}, settings={"structured": "off"}, limit=2)
     assert not done.failed

@@ -669,7 +669,7 @@ def test_roles_are_those_of_the_innermost() -> None:
 
 
 def test_wrappers_in_a_batch() -> None:
-    settings = {"of": "single", "k": "2", "inner": {"position_calibration": "false"}}
+    settings: Any = {"of": "single", "k": "2", "inner": {"position_calibration": "false"}}
     done = evaluate("repeated", "demo-pairs", limit=2, settings=settings)
     assert [(r.protocol, r.calls) for r in done.results] == [("repeated", 2), ("repeated", 2)]
     assert "inner:{'position_calibration': false}" in done.manifest["signatures"]["repeated"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.graphs import debate, multiagent
+from jurygraph.graphs import OwnText, debate, multiagent
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import Verdict
 from jurygraph.state.errors import InputError
@@ -161,7 +161,7 @@ def test_personas_speak_differently() -> None:
 
 
 def test_a_persona_of_ones_own_is_told_to_the_critic_alone_and_shown_in_the_signature() -> None:
-    nurse = "You are a nurse who looks for harm."
+    nurse = OwnText("You are a nurse who looks for harm.")
     _, model, _ = hold({"scorer": scores(5), "critic": ["NO ISSUE"]}, persona=f" {nurse} ")
     assert [nurse in call.prompt for call in model.calls] == [False, True]
     assert "simply declare NO ISSUE" in model.calls[1].prompt
@@ -180,7 +180,7 @@ def test_a_persona_of_ones_own_is_told_to_the_critic_alone_and_shown_in_the_sign
         ("", "several words"),
     ],
 )
-def test_a_misspelt_persona_does_not_become_one(persona: str, words: str) -> None:
+def test_a_misspelt_persona_does_not_become_one(persona: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         debate.build(persona=persona)
 

@@ -208,7 +208,7 @@ def test_each_model_has_its_share() -> None:
 
 def test_prices_are_those_of_the_list_and_unknown_is_not_nothing() -> None:
     models: dict[str, Any] = {"*": unasked(), "critic": OPENAI_CHAT, "commander": "offline"}
-    settings = {"n": 1, "commander": "llm"}
+    settings: Any = {"n": 1, "commander": "llm"}
     found = {
         part.model: part for part in estimate(plan("debate", PAIRS, models=models, settings=settings)).parts
     }
@@ -224,7 +224,7 @@ def test_prices_are_those_of_the_list_and_unknown_is_not_nothing() -> None:
 
 
 def test_the_expensive_protocol_is_heard_though_the_cheap_one_is_never_in_doubt() -> None:
-    settings = {"cheap": "debate", "cheap_settings": {"n": 1}, "expensive": "chateval"}
+    settings: Any = {"cheap": "debate", "cheap_settings": {"n": 1}, "expensive": "chateval"}
     found = estimate(plan("cascade", "demo", aspects=["fluency"], limit=8, settings=settings)).total
     alone = estimate(plan("chateval", "demo", aspects=["fluency"], limit=8)).total
     cheap = estimate(plan("debate", "demo", aspects=["fluency"], limit=8, settings={"n": 1})).total
@@ -245,7 +245,7 @@ def test_few_are_rehearsed_and_always_the_same() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 @pytest.mark.parametrize("structured", ["auto", "off"])
-def test_no_model_is_asked(name: str, kind: str, structured: str) -> None:
+def test_no_model_is_asked(name: str, kind: str, structured: Any) -> None:
     model = unasked()
     models = {"*": model}
     found = estimate(plan(name, DEMO[kind], limit=1, models=models, settings={"structured": structured}))

@@ -423,7 +423,7 @@ def test_a_rating_is_held_to_the_scale_where_the_provider_takes_that(provider: P
 
 @pytest.mark.parametrize("weighting", ["logprobs", "sampling"])
 def test_a_provider_that_takes_no_list_of_ratings_is_asked_in_words(
-    provider: Provider, weighting: str
+    provider: Provider, weighting: Any
 ) -> None:
     provider.play(by=plays)
     graph = geval.build(models={"*": LOCAL}, weighting=weighting, samples=2, steps=STEPS).compile()

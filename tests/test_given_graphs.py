@@ -13,8 +13,17 @@ from jurygraph.eval import evaluate, versus
 from jurygraph.eval.cli.studio import configuration
 from jurygraph.eval.plan.estimator import estimate
 from jurygraph.eval.plan.plan import plan
-from jurygraph.graphs import calibrated, cascade, debate, refine, registry, repeated, review, single
-from jurygraph.graphs.given_graphs import Protocols
+from jurygraph.graphs import (
+    calibrated,
+    cascade,
+    debate,
+    load_graph,
+    refine,
+    registry,
+    repeated,
+    review,
+    single,
+)
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from langgraph.checkpoint.memory import InMemorySaver
@@ -53,7 +62,7 @@ def foreign(verdict: Any) -> Any:
     return graph
 
 
-def scored(given: Protocols, **options: Any) -> list[tuple[str, float | None]]:
+def scored(given: Any, **options: Any) -> list[tuple[str, float | None]]:
     done = evaluate(given, "demo", aspects=["consistency"], limit=2, **options)
     assert not done.failed, [result.error for result in done.results]
     return [(result.protocol, result.score) for result in done.results]
@@ -259,13 +268,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_file_is_what_a_name_is(files: Path) -> None:
-    done = evaluate(
-        ["mine.py", "three=mine.py:graph", "foreign.py", "label=debate"],
-        "demo",
-        aspects=["consistency"],
-        limit=2,
-        settings={"mine": {"scorers": 4}},
-    )
+    # What type checkers cannot know runs all the same.
+    judges: Any = ["mine.py", "three=mine.py:graph", "foreign.py", "label=debate"]
+    settings: Any = {"mine": {"scorers": 4}}
+    done = evaluate(judges, "demo", aspects=["consistency"], limit=2, settings=settings)
     assert {result.protocol: result.calls for result in done.results if result.protocol != "label"} == {
         "mine": 4,
         "three": 3,
@@ -273,12 +279,11 @@ def test_a_file_is_what_a_name_is(files: Path) -> None:
     }
     assert "scorers:4" in done.manifest["signatures"]["mine"]
     rated = {"inputs": "It rained all day.", "outputs": "It rained."}
-    for judge in ("mine.py", find_protocol("mine"), repeated("mine.py", k=2)):
+    mine: Any = "mine.py"
+    for judge in (mine, load_graph("mine.py"), find_protocol("mine"), repeated(mine, k=2)):
         assert create_judge(judge, aspect="fluency")(**rated)["score"] is not None
     # Inside a wrapper, too, whose settings name it; and as the judge of a text that is written.
-    wrapped = evaluate(
-        "repeated", "demo", aspects=["consistency"], limit=1, settings={"of": "mine.py", "k": 2}
-    )
+    wrapped = evaluate("repeated", "demo", aspects=["consistency"], limit=1, settings={"of": mine, "k": 2})
     assert [result.calls for result in wrapped.results] == [4]
     assert "|file:" in wrapped.manifest["signatures"]["repeated"]
     assert refine(lambda given: given["task"]["source"], "mine.py").compile()
@@ -288,11 +293,12 @@ def test_a_file_is_what_a_name_is(files: Path) -> None:
 
 
 def test_a_file_that_has_changed_is_another_judge(files: Path) -> None:
+    mine: Any = "mine.py"
     options: Any = {"aspects": ["consistency"], "limit": 2, "out": files / "out"}
-    evaluate("mine.py", "demo", **options)
+    evaluate(mine, "demo", **options)
     (files / "mine.py").write_text(MINE + "\n# Changed.\n")
     with pytest.raises(UsageError, match=r"mine: file was [0-9a-f]{12}, is [0-9a-f]{12}"):
-        evaluate("mine.py", "demo", **options)
+        evaluate(mine, "demo", **options)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +344,7 @@ def test_a_new_protocol_runs_and_its_test_passes(
 ) -> None:
     command = Command(monkeypatch, capsys)
     assert command("new-protocol", "two_scorers", "--in", "own") == 0
-    done = evaluate("own/two_scorers.py", "demo", aspects=["consistency"], limit=1)
+    done = evaluate(load_graph("own/two_scorers.py"), "demo", aspects=["consistency"], limit=1)
     assert [result.calls for result in done.results] == [2]
     test: dict[str, Any] = {}
     monkeypatch.syspath_prepend(files / "own")

@@ -353,10 +353,11 @@ def test_whatever_the_protocol_a_killed_run_ends_as_an_undisturbed_one(
     simulated: Simulated, tmp_path: Path, kind: str
 ) -> None:
     protocols, more = ALL_PROTOCOLS[kind]
+    names: Any = protocols.split(",")
     data = dataset(tmp_path, 2) if kind == "scores" else pairs(tmp_path, 2)
     aspects = ["fluency"] if kind == "scores" else []
     settings: dict[str, Any] = {"models": {"*": "openai:gpt-4o-mini"}, "aspects": aspects, "repeats": 2}
-    undisturbed = evaluate(protocols.split(","), data, **settings)
+    undisturbed = evaluate(names, data, **settings)
     assert not undisturbed.failed
     needed = simulated.stats()["requests"]
     simulated.reset()
@@ -370,6 +371,6 @@ def test_whatever_the_protocol_a_killed_run_ends_as_an_undisturbed_one(
     until(lambda: not simulated.stats()["in_flight"])
     lost = simulated.stats()["requests"] - kept(out)
     assert lost <= MOST_UNKEPT
-    whole = evaluate(protocols.split(","), data, out=out, **settings)
+    whole = evaluate(names, data, out=out, **settings)
     assert unplanned(whole) == unplanned(undisturbed)
     assert simulated.stats()["requests"] - lost == needed, "a finished call was made again"

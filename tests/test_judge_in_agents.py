@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from jurygraph import create_async_judge, create_judge
+from jurygraph import UsageError, create_async_judge, create_judge
 from jurygraph.graphs import debate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
+from typing_extensions import TypedDict
 
 from .test_judge import SCORE_4, comparing, rating
 
@@ -293,3 +295,102 @@ def test_a_judge_that_waits_for_a_person_pauses_the_agents_around_it() -> None:
     said = team.invoke(Command(resume={"score": 2, "reason": "It is too short."}), thread)["messages"]
     (verdict,) = [one for one in said_by(said, "judge") if "verdict" in one.additional_kwargs]
     assert verdict.additional_kwargs["verdict"]["score"] == 2.0
+
+
+class Draft(TypedDict, total=False):
+    """The state of a graph that has a judge in it."""
+
+    article: str
+    draft: str
+    grade: float
+    why: str
+
+
+def drafting(**keys: Any) -> Any:
+    model = ScriptedModel(script={"scorer": ["It holds together.\nScore: 4"] * 9, "critic": ["NO ISSUE"] * 9})
+    judge = create_judge("debate", aspect="fluency", model=model, structured="off")
+    builder: Any = StateGraph(Draft)
+    builder.add_node("judge", judge.node(**{"source": "article", "candidate": "draft", **keys}))
+    builder.add_edge(START, "judge")
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_judge_is_a_node_that_maps_keys(is_async: bool) -> None:
+    graph, thread = drafting(score="grade", explanation="why"), {"configurable": {"thread_id": "a"}}
+    given = {"article": "It rained.", "draft": "It rained."}
+    after = await graph.ainvoke(given, thread) if is_async else graph.invoke(given, thread)
+    assert after == {**given, "grade": 4.0, "why": "It holds together.\nScore: 4"}
+
+
+def test_a_judge_that_is_a_node_shows_its_own_steps_and_checkpoints() -> None:
+    graph, thread = drafting(score="grade"), {"configurable": {"thread_id": "a"}}
+    given = {"article": "It rained.", "draft": "It rained."}
+    inside = [
+        next(iter(part))
+        for path, part in graph.stream(given, thread, subgraphs=True, stream_mode="updates")
+        if path
+    ]
+    assert inside[:3] == ["prepare", "commander", "scorer"]
+    turns = [
+        event["turn"]["agent"]
+        for event in graph.stream(given, {"configurable": {"thread_id": "b"}}, stream_mode="custom")
+    ]
+    assert {"scorer", "critic"} <= set(turns)
+    assert "judge" in dict(graph.get_subgraphs())
+    assert any("critic" in node for node in graph.get_graph(xray=True).nodes)
+
+
+def test_a_judge_that_is_a_node_names_the_key_that_is_not_there() -> None:
+    judge = create_judge("debate", aspect="fluency")
+    wrong: Any
+    for wrong, told in (
+        (
+            {"candidat": "draft", "score": "grade"},
+            "candidat: the judge takes source, candidate, fact and gives score",
+        ),
+        ({"candidate": "draft"}, "name a key for what the judge gives"),
+        (
+            {"candidate": "drafft", "score": "grade"},
+            "candidate: Draft has no 'drafft', .* did you mean draft",
+        ),
+        ({"candidate": "draft", "score": "grades"}, "score: Draft has no 'grades'"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            judge.node(Draft, **wrong)
+    with pytest.raises(UsageError, match="source: there is no 'article' in the state, only draft"):
+        drafting(score="grade").invoke({"draft": "It rained."}, {"configurable": {"thread_id": "a"}})
+
+
+def test_one_message_that_names_the_texts_is_judged() -> None:
+    judge = rating().as_agent()
+    handed = '```json\n{"source": "It rained.", "candidate": "It snowed.", "note": "for you"}\n```'
+    assert judge.invoke({"messages": [("user", handed)]})["verdict"]["score"] == 4.0
+    for said in ("Please judge: it rained.", '{"source": "It rained."}'):
+        after = judge.invoke({"messages": [("user", said)]})
+        assert after["verdict"] is None
+        assert (
+            "one JSON object, and nothing else, with the texts as source, candidate"
+            in after["messages"][-1].text
+        )
+    two = comparing().as_agent()
+    handed = '{"question": "Why?", "answer_1": "The tide.", "answer_2": "No idea."}'
+    assert two.invoke({"messages": [("user", handed)]})["verdict"]["winner"] == "1"
+
+
+def test_a_sub_agent_of_deepagents() -> None:
+    deepagents = pytest.importorskip("deepagents")
+    texts = '{"source": "It rained.", "candidate": "It snowed."}'
+    call = {"name": "task", "args": {"description": texts, "subagent_type": "judge"}, "id": "1"}
+    replies = iter([AIMessage("", tool_calls=[call]), AIMessage("Done.")])
+
+    class Main(GenericFakeChatModel):
+        def bind_tools(self, tools: Any, **options: Any) -> Any:
+            return self
+
+    told = "Rates a text. Hand over one JSON object: source, candidate."
+    sub_agent = {"name": "judge", "description": told, "runnable": rating().as_agent()}
+    agent = deepagents.create_deep_agent(model=Main(messages=replies), subagents=[sub_agent])
+    said = agent.invoke({"messages": [("user", "Is it right?")]})["messages"]
+    [answer] = [message for message in said if isinstance(message, ToolMessage)]
+    assert "4 on a scale from 1 to 5" in answer.text

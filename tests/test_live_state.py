@@ -421,3 +421,34 @@ async def test_what_langgraph_does_for_observers_is_left_out_where_there_are_non
     monkeypatch.setattr(ChannelRead, "do_read", for_observers)
     alone = await debate.build(n=1).compile().ainvoke({"task": task("score")})
     assert ids(alone["transcript"]) == ids(told["transcript"])
+
+
+@pytest.mark.parametrize("fork", ["replayed", "edited", "second"])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_fork_from_before_the_first_node_keeps_the_context(fork: str, is_async: bool) -> None:
+    graph = debate.build(persona="strict").compile(checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "a"}}
+    text = {
+        "kind": "score",
+        "source": "It opened in 1932.",
+        "candidate": "In 1923 it fell.",
+        "aspect": "consistency",
+    }
+    begun = graph.invoke({"task": text}, thread, context={"n": 1})["verdict"]  # type: ignore[arg-type]
+    assert begun["calls"] == 3
+    *_, second, oldest = graph.get_state_history(thread)
+    assert (second.next, oldest.next) == (("prepare",), ("__start__",))
+    config = second.config if fork == "second" else oldest.config
+    if fork == "edited":
+        config = graph.update_state(config, {"task": text})
+    again = await graph.ainvoke(None, config) if is_async else graph.invoke(None, config)
+    assert again["verdict"]["calls"] == 3
+    # Another run on the thread is another one, and so are its forks.
+    assert graph.invoke({"task": text}, thread)["verdict"]["calls"] > 3
+    own = next(
+        found for found in graph.get_state_history(thread) if (found.metadata or {})["source"] == "input"
+    )
+    assert graph.invoke(None, own.config)["verdict"]["calls"] > 3
+    # A context at hand goes before.
+    other = graph.invoke(None, oldest.config, context={"n": 2})  # type: ignore[arg-type]
+    assert other["verdict"]["calls"] > 3

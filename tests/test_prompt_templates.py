@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.graphs import debate
+from jurygraph.graphs.options import RunSettings
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.prompt_context import Prompt, Prompts
@@ -178,9 +179,10 @@ def test_the_papers_structure_is_a_set_of_templates(name: str, kind: TaskKind, o
 
 def test_the_papers_structure_shows_in_a_runs_signature() -> None:
     rows = [{"id": "a", "source": "Es regnete.", "candidate": "Es regnete nicht."}]
+    given: list[RunSettings] = [{}, {"prompts": "papers"}]
     signatures = {
         evaluate("debate", rows, aspects=["fluency"], settings=settings).manifest["signatures"]["debate"]
-        for settings in ({}, {"prompts": "papers"})
+        for settings in given
     }
     assert len(signatures) == 2
     assert any("|layout:papers|" in one and "|prompts:papers@" in one for one in signatures)

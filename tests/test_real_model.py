@@ -62,7 +62,7 @@ POINTS, SHORT = {"max_tokens": 200}, {"max_tokens": 40}
 
 STEPS = ["Read both texts.", "Give a score."]
 
-SETTINGS: dict[str, dict[str, Any]] = {
+SETTINGS: Any = {
     **{name: {"n": 1, **SHORT} for name in ("debate", "multiagent")},
     "single": {"position_calibration": False, **SHORT},
     "ensemble": {"referees": 2, "position_calibration": False, **SHORT},
@@ -143,14 +143,18 @@ def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with pytest.MonkeyPatch.context() as patch:
         run = Judged(request.param, [], answered(patch), [])
         for kind in ("score", "compare"):
-            names = compared if kind == "compare" else [name for name in asked if name in SCORED]
+            names: Any = compared if kind == "compare" else [name for name in asked if name in SCORED]
+            settings: Any = {
+                "structured": request.param,
+                **{name: SETTINGS.get(name, SHORT) for name in names},
+            }
             folder = tmp_path_factory.mktemp(f"{request.param}-{kind}")
             done = evaluate(
                 names,
                 items(kind),
                 aspects=["coherence"] if kind == "score" else [],
                 models={"*": "local"},
-                settings={"structured": request.param, **{name: SETTINGS.get(name, SHORT) for name in names}},
+                settings=settings,
                 concurrency=1,
                 timeout=PATIENT,
                 out=folder,

@@ -32,7 +32,7 @@ OUTCOME = (
     ),
     *("human", "systems", "category", "lengths", "annotations", "position_consistent", "repeat"),
 )
-PROTOCOLS: dict[str, dict[str, Any]] = {
+PROTOCOLS: Any = {
     "geval": {"samples": 3},
     "single": {},
     "faireval": {"k": 2},
@@ -54,7 +54,7 @@ def outcomes(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_run_replayed_is_the_run(protocol: str, tmp_path: Path) -> None:
+def test_a_run_replayed_is_the_run(protocol: Any, tmp_path: Path) -> None:
     data = "demo" if protocol == "geval" else "demo-pairs"
     run = evaluate(
         protocol, data, limit=2, repeats=2, settings=PROTOCOLS[protocol], out=tmp_path / "run",
@@ -87,7 +87,7 @@ def debate_run(out: Path, critic: str, **settings: Any) -> Evaluation:
         return critic if metadata["role"] == "critic" else f"Score: {2 + metadata['round']}"
 
     model = ScriptedModel(script=line)
-    given = {"n": 2, "structured": "off", **settings}
+    given: Any = {"n": 2, "structured": "off", **settings}
     return evaluate(
         "debate", "demo", aspects=["fluency"], limit=1, settings=given, models={"*": model}, out=out
     )
@@ -116,7 +116,7 @@ def test_a_vote_rule_is_changed_over_an_old_run(tmp_path: Path) -> None:
     def line(metadata: Any, _prompt: str) -> str:
         return f"Score: {(2, 4, 4)[metadata['repeat']]}"
 
-    settings = {"of": "single", "k": 3, "structured": "off"}
+    settings: Any = {"of": "single", "k": 3, "structured": "off"}
     models = {"*": ScriptedModel(script=line)}
     run = evaluate(
         "repeated",
@@ -167,7 +167,7 @@ def test_what_could_not_be_read_is_read_by_another_reader(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("setting", [{"persona": "weak"}, {"commander": "llm"}, {"temperature": "0.7"}])
-def test_what_would_have_been_said_is_not_known(setting: dict[str, Any], tmp_path: Path) -> None:
+def test_what_would_have_been_said_is_not_known(setting: Any, tmp_path: Path) -> None:
     debate_run(tmp_path / "run", "NO ISSUE")
     with pytest.raises(UsageError, match="with it other words would have been said than are recorded"):
         plan("debate", replies=tmp_path / "run", settings=setting)

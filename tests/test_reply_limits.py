@@ -37,7 +37,7 @@ from .loopback import Answer, Broken, Failure, Hang, Provider, Request, Text, Us
 from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, Debaters, run
 
 MODEL = {"*": OPENAI}
-PLAIN = {"structured": "off"}
+PLAIN: Any = {"structured": "off"}
 LIMIT = "max_completion_tokens"
 
 

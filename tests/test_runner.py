@@ -210,7 +210,7 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
         ({"prompts": "/no/such/folder"}, "no such folder"),
     ],
 )
-def test_bad_settings_are_told_before_any_call(settings: dict[str, Any], fault: str) -> None:
+def test_bad_settings_are_told_before_any_call(settings: Any, fault: str) -> None:
     with pytest.raises(UsageError) as caught:
         plan("debate", "demo", settings=settings)
     assert fault in str(caught.value)
@@ -251,7 +251,7 @@ def test_topical_chat_from_end_to_end(shared_data: Path, tmp_path: Path) -> None
 
 
 def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:
-    settings = {"temperature": 0.5, "ensemble": {"referees": 5}}
+    settings: Any = {"temperature": 0.5, "ensemble": {"referees": 5}}
     evaluation = evaluate(["single", "ensemble"], dataset(tmp_path, 1), settings=settings)
     assert [result.calls for result in evaluation.results] == [1, 5]
     assert [bound["temperature"] for bound in evaluation.manifest["protocols"].values()] == [0.5, 0.5]
@@ -261,8 +261,6 @@ def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:
     ("settings", "words"),
     [({"debate": {"n": 1}}, "given for debate, and only single"), ({"single": 1}, "single.temperature=1")],
 )
-def test_settings_of_a_protocol_that_does_not_judge(
-    tmp_path: Path, settings: dict[str, Any], words: str
-) -> None:
+def test_settings_of_a_protocol_that_does_not_judge(tmp_path: Path, settings: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         evaluate("single", dataset(tmp_path, 1), settings=settings)

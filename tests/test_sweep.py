@@ -57,8 +57,9 @@ def test_each_cell_comes_to_the_verdicts_that_it_comes_to_alone(
     options: Any = {"limit": 4, **(ASPECT if data == "demo" else {})}
     done = sweep(protocol, axes, data, **options)
     for one in done.cells:
-        settings = {name: value for name, value in one.cell.change.items() if name != "protocol"}
-        alone = evaluate(one.protocol, data, settings=settings, **options)
+        judge: Any = one.protocol
+        settings: Any = {name: value for name, value in one.cell.change.items() if name != "protocol"}
+        alone = evaluate(judge, data, settings=settings, **options)
         assert verdicts(one.evaluation.results) == verdicts(alone.results), one.cell.title
     assert done.calls_made < done.calls_alone
 

@@ -9,6 +9,7 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.sweeps import Axis, plan_sweep
 from jurygraph.eval.sweeps.cells import cells
+from jurygraph.graphs.options import RunSettings
 from jurygraph.state.errors import UsageError
 
 
@@ -51,18 +52,19 @@ def test_two_axes_may_not_set_the_same() -> None:
 
 
 def test_what_all_cells_have_in_common_is_not_what_varies() -> None:
-    for axes, settings in (
+    given: list[tuple[dict[str, Any], RunSettings]] = [
         ({"n": [1, 2]}, {"n": 3}),
         ({"n": [1, 2]}, {"debate": {"n": 3}}),
         ({"inner.n": [1, 2]}, {"inner": {"n": 3}}),
         ({"length": {"short": {"n": 1}, "long": {"n": 4}}}, {"n": 3}),
-    ):
+    ]
+    for axes, settings in given:
         with pytest.raises(UsageError, match=r"n is varied by the axis .*, and set for all cells as well"):
             plan_sweep("debate", axes, "demo", settings=settings)
 
 
 @pytest.mark.parametrize("common", [{"n": 2}, {"debate": {"n": 2}}])
-def test_a_cell_changes_what_is_set_for_all_and_for_its_protocol(common: dict[str, Any]) -> None:
+def test_a_cell_changes_what_is_set_for_all_and_for_its_protocol(common: Any) -> None:
     judges = {"ours": {}, "patient": {"n": 9}}
     planned = plan_sweep("debate", {"judge": judges}, "demo", settings=common)
     signatures = [one.plan.manifest["signatures"]["debate"] for one in planned.cells]

@@ -25,7 +25,7 @@ from .loopback_traces import Posts, Span, listening
 from .processes import HANG_GUARD
 
 MODEL = {"*": "openai:gpt-4o-mini?temperature=0.5"}
-PLAIN = {"structured": "off"}
+PLAIN: Any = {"structured": "off"}
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
@@ -57,7 +57,7 @@ def debater(request: Request) -> Answer:
     return "NO ISSUE"
 
 
-def judged(data: Path, protocol: str = "debate", **options: Any) -> Evaluation:
+def judged(data: Path, protocol: Any = "debate", **options: Any) -> Evaluation:
     with traces_sent():
         return evaluate(protocol, data, aspects=["fluency"], models=MODEL, settings=PLAIN, **options)
 

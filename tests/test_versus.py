@@ -157,7 +157,7 @@ def test_a_report_of_the_runs_says_the_same(tmp_path: Path) -> None:
     models = ScriptedModel(script=objecting)
     evaluate("debate", texts(), settings={"n": 1}, models=models, out=tmp_path / "debate")
     # A debate of one round has two scores and a critique: three calls, as three referees.
-    settings = {"referees": 3, "roles": "same"}
+    settings: Any = {"referees": 3, "roles": "same"}
     evaluate("ensemble", texts(), settings=settings, models=models, out=tmp_path / "alike")
     evaluate("ensemble", texts(), settings={"referees": 3}, models=models, out=tmp_path / "personas")
     [finding] = findings_of(Study.of([tmp_path / "debate", tmp_path / "alike"]))
@@ -191,7 +191,7 @@ def test_without_labels_flips_and_spending_are_told_and_nothing_of_agreement() -
 def test_a_budget_is_shared_and_what_all_have_judged_is_compared(tmp_path: Path) -> None:
     def compare(calls: int) -> Any:
         model = ScriptedModel(script=objecting)
-        settings = {"n": 1}
+        settings: Any = {"n": 1}
         result = versus(
             "debate", texts(), by="calls", settings=settings, models=model, max_calls=calls, out=tmp_path
         )
@@ -207,7 +207,7 @@ def test_a_budget_is_shared_and_what_all_have_judged_is_compared(tmp_path: Path)
 
 def test_dollars_are_spent_equally_and_a_single_judge_is_sampled_at_temperature_1(provider: Provider) -> None:
     provider.play(by=lambda _request: Text("It is true to its source. NO ISSUE.\nScore: 4"))
-    settings = {"structured": "off", "debate": {"n": 2}}
+    settings: Any = {"structured": "off", "debate": {"n": 2}}
     result = versus(
         "debate",
         "demo",

@@ -96,7 +96,7 @@ def test_a_quoted_object_tag_or_tool_call_changes_no_verdict(name: str, kind: st
 TASK = {"kind": "score", "source": "Bees leave at dawn.", "aspect": "relevance"}
 
 
-def judged(candidate: str, structured: str, **script: list[Any]) -> dict[str, Any]:
+def judged(candidate: str, structured: Any, **script: list[Any]) -> dict[str, Any]:
     """Return the state of a debate about a candidate."""
     graph = debate.build(models={"*": ScriptedModel(script=script)}, structured=structured, repair=1)
     state: dict[str, Any] = graph.compile().invoke({"task": {**TASK, "candidate": candidate}})

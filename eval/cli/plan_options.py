@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
+from ...graphs.options import RunSettings
 from ...state.errors import UsageError
 from ..datasets.dataset import MAX_CHARACTERS, Dataset, load_dataset
 from ..datasets.selection import parse_columns
@@ -78,7 +80,7 @@ class PlanOptions:
         """Return what the plan of a run takes; the results go to ``folder``."""
         return {
             "aspects": self.aspect or [],
-            "settings": settings_of(self.settings or []),
+            "settings": cast("RunSettings", settings_of(self.settings or [])),
             "models": models_of(self.model, self.role_model or []),
             "limit": self.limit,
             "repeats": self.repeats,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import judges_of
+from ...graphs.options import RunSettings
 from ...graphs.registry import find_protocol, protocol_names
 from ...graphs.wrapper import all_judges
 from ...nodes.bound_judge import Models, by_role
@@ -59,7 +60,7 @@ class Opponent:
             self.name,
             dataset,
             aspects=options.get("aspects", ()),
-            settings={**self.settings, **of_size},
+            settings=cast("RunSettings", {**self.settings, **of_size}),
             models=self.models,
             limit=options.get("limit"),
             repeats=size if self.panel is None else 1,
@@ -125,7 +126,7 @@ def own_options(name: str, given: bool, against: Sequence[str], options: Options
     """
     settings = {key: value for key, value in (options.get("settings") or {}).items() if key not in against}
     if not given:
-        return {**options, "settings": settings}
+        return {**options, "settings": cast("RunSettings", settings)}
     unused = [key for key in settings if key not in _shared_settings(against)]
     if unused:
         raise UsageError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Unpack, cast
 
-from ...graphs.references import Given
+from ...graphs.options import AnyJudge
 from ...nodes.sync_bridge import run_blocking
 from ...state.usage import Usage, total_usage
 from ..analysis.loading import load_evaluations
@@ -37,7 +37,7 @@ class VersusOptions(TermsByName, Options, RunLimits, total=False):
     """Names the terms of a comparison, what all its runs have in common, and the limits of all of them together."""
 
 
-def versus(protocol: Given, data: Data | None = None, **options: Unpack[VersusOptions]) -> Versus:
+def versus(protocol: AnyJudge, data: Data | None = None, **options: Unpack[VersusOptions]) -> Versus:
     """Find out whether a protocol pays: better than what the same budget buys of a single judge, on the same items.
 
     ``aversus`` is the same for async code.
@@ -57,7 +57,7 @@ def versus(protocol: Given, data: Data | None = None, **options: Unpack[VersusOp
     return run_blocking(aversus(protocol, data, **options))
 
 
-async def aversus(protocol: Given, data: Data | None = None, **options: Unpack[VersusOptions]) -> Versus:
+async def aversus(protocol: AnyJudge, data: Data | None = None, **options: Unpack[VersusOptions]) -> Versus:
     """Compare from async code; arguments and errors are those of ``versus``."""
 
     def named(kind: Any) -> dict[str, Any]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
-from langgraph.graph import StateGraph
 from langgraph.pregel.protocol import PregelProtocol
 from pydantic import ValidationError
 
-from ...graphs.given_graphs import compiled, name_of
+from ...graphs.given_graphs import compiled, load_graph, name_of
 from ...graphs.nested import Compiled
-from ...graphs.references import Given
-from ...graphs.registry import built, judge_of
+from ...graphs.references import AnyGraph, Given
 from ...graphs.wrapper import kinds_of
 from ...state.aspects import Aspect
 from ...state.checked import shortened
@@ -26,8 +26,9 @@ from ...state.errors import ReplyError, UsageError
 from ...state.tasks import CompareTask, ScoreTask, parse_task, rubric_of_user
 from ...state.verdict import Verdict
 from ..datasets.aspect_choice import aspect_from_file
+from . import judge_options as of
 from .judge_inputs import TaskMaker, is_absent
-from .judge_tools import agent_of, tool_of
+from .judge_tools import NodeKeys, agent_of, node_of, tool_of
 
 if TYPE_CHECKING:
     from ..datasets.dataset import Data
@@ -137,6 +138,31 @@ class Judge:
         """
         return agent_of(self.graph, self._tasks, name, then)
 
+    def node(self, state: type[Any] | None = None, /, **keys: Unpack[NodeKeys]) -> Runnable[Any, Any]:
+        """Return a node for a graph of your own, in which the judge is a sub-graph, with its turns and checkpoints.
+
+        Args:
+            state: the class of your graph's state; its keys are checked at once then, else when the node runs.
+            **keys: which key of the state each field of the task is taken from (``source``, ``candidate``, ``fact``;
+                ``question``, ``answer_1``, ``answer_2``, ``reference``), and which one takes ``score``, ``winner``,
+                ``explanation``, ``verdict`` and ``transcript``; what is not named is left out.
+
+        Raises:
+            UsageError: a key that the task, the verdict or the state does not have.
+
+        >>> from langgraph.graph import MessagesState, StateGraph
+        >>> class Draft(MessagesState):
+        ...     article: str
+        ...     draft: str
+        ...     grade: float
+        >>> judge = create_judge("debate", aspect="consistency", n=1)
+        >>> node = judge.node(Draft, source="article", candidate="draft", score="grade")
+        >>> graph = StateGraph(Draft).add_node("judge", node).set_entry_point("judge").compile()
+        >>> 1 <= graph.invoke({"article": "It rained.", "draft": "It rained."})["grade"] <= 5
+        True
+        """
+        return node_of(self.graph, self._tasks, self.feedback, state, keys)
+
     def evaluate(self, data: Data, **options: Unpack[RunOptions]) -> Evaluation:
         """Judge a dataset; data, options and errors are those of ``jurygraph.eval.evaluate``.
 
@@ -229,6 +255,34 @@ class AsyncJudge(partial[Coroutine[Any, Any, Feedback]]):
         return getattr(self.judge, name)
 
 
+@overload
+def create_judge(judge: Literal["baseline"], **options: Unpack[of.BaselineJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["calibrated"], **options: Unpack[of.CalibratedJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["cascade"], **options: Unpack[of.CascadeJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["chateval"], **options: Unpack[of.ChatEvalJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["debate", "multiagent"], **options: Unpack[of.DebateJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["ensemble"], **options: Unpack[of.EnsembleJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["faireval"], **options: Unpack[of.FairEvalJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["geval"], **options: Unpack[of.GEvalJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["more"], **options: Unpack[of.MoreJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["repeated"], **options: Unpack[of.RepeatedJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["review"], **options: Unpack[of.ReviewJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["samre"], **options: Unpack[of.SamreJudge]) -> Judge: ...
+@overload
+def create_judge(judge: Literal["single"], **options: Unpack[of.SingleJudge]) -> Judge: ...
+@overload
+def create_judge(judge: ModuleType | AnyGraph, **options: Unpack[of.JudgeOptions]) -> Judge: ...
 def create_judge(
     judge: Given,
     *,
@@ -262,7 +316,7 @@ def create_judge(
     >>> feedback["key"], 1 <= feedback["score"] <= 5
     ('consistency', True)
     """
-    graph = _compiled(judge, settings)
+    graph = load_graph(judge, **settings)
     kinds = kinds_of(graph)
     if ("compare" if aspect is None else "score") not in kinds:
         only = 'rates one output and nothing else: name an aspect, such as aspect="coherence"'
@@ -278,6 +332,36 @@ def create_judge(
     return Judge(graph, tasks, key or (rated.name if rated else "preference"), normalize)
 
 
+@overload
+def create_async_judge(judge: Literal["baseline"], **options: Unpack[of.BaselineJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["calibrated"], **options: Unpack[of.CalibratedJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["cascade"], **options: Unpack[of.CascadeJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["chateval"], **options: Unpack[of.ChatEvalJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(
+    judge: Literal["debate", "multiagent"], **options: Unpack[of.DebateJudge]
+) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["ensemble"], **options: Unpack[of.EnsembleJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["faireval"], **options: Unpack[of.FairEvalJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["geval"], **options: Unpack[of.GEvalJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["more"], **options: Unpack[of.MoreJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["repeated"], **options: Unpack[of.RepeatedJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["review"], **options: Unpack[of.ReviewJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["samre"], **options: Unpack[of.SamreJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: Literal["single"], **options: Unpack[of.SingleJudge]) -> AsyncJudge: ...
+@overload
+def create_async_judge(judge: ModuleType | AnyGraph, **options: Unpack[of.JudgeOptions]) -> AsyncJudge: ...
 def create_async_judge(judge: Given, **options: Any) -> AsyncJudge:
     """Make a judge for async code, with the arguments and errors of ``create_judge``.
 
@@ -286,7 +370,8 @@ def create_async_judge(judge: Given, **options: Any) -> AsyncJudge:
     >>> asyncio.run(judge(inputs="It rained all day.", outputs="It rained."))["key"]
     'fluency'
     """
-    return AsyncJudge(create_judge(judge, **options).acall)
+    make: Callable[..., Judge] = create_judge
+    return AsyncJudge(make(judge, **options).acall)
 
 
 @contextmanager
@@ -300,21 +385,6 @@ def _noted() -> Iterator[None]:
             "that can be read (repair) may help."
         )
         raise
-
-
-def _compiled(judge: Given, settings: Mapping[str, Any]) -> PregelProtocol[Any, Any, Any, Any]:
-    judge = judge_of(judge)
-    if isinstance(judge, str):
-        graph: PregelProtocol[Any, Any, Any, Any] = built(judge, **settings).compile(name=judge)
-        return graph
-    if settings:
-        name = next(iter(settings))
-        raise UsageError(f"{name}: a graph has settings and models of its own; give them to its build()")
-    if isinstance(judge, StateGraph):
-        return judge.compile(name=name_of(judge))
-    if not isinstance(judge, PregelProtocol):
-        raise UsageError(f"a judge is the name of a protocol, or a graph, got {shortened(judge)}")
-    return judge
 
 
 def _aspect(given: str | Aspect | Mapping[str, Any]) -> Aspect:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, NotRequired
+from typing import Any, NotRequired, TypedDict, cast, get_type_hints
 
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
@@ -15,7 +16,8 @@ from pydantic import create_model
 from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
 from ...graphs.references import AnyGraph
-from ...state.checked import Checked
+from ...nodes.replies.json_fields import whole_object
+from ...state.checked import Checked, did_you_mean
 from ...state.conversations import Media, before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeOutput
@@ -107,12 +109,20 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
             media: Media = {}
             entries = read_conversation(state["messages"], "messages", media=media)
             said = [entry for entry in entries if entry.name != name]
-            asked, answers = before_last_answers(said, 2 if compares else 1)
-            texts = dict(zip(tasks.fields, [asked, *answers], strict=False))
+            # An agent that hands over a description alone (deepagents) can name the texts in it.
+            handed = whole_object(said[0].text) if len(said) == 1 and said[0].asks else None
+            if handed is None:
+                asked, answers = before_last_answers(said, 2 if compares else 1)
+                handed = dict(zip(tasks.fields, [asked, *answers], strict=False))
+            texts = {field: handed[field] for field in tasks.fields if field in handed}
             task = tasks.task({**texts, "media": media})
         except UsageError as error:
+            told = (
+                f"Nothing was judged: {error}. Who hands over one message alone makes it one JSON object, and "
+                f"nothing else, with the texts as {', '.join(tasks.fields)}."
+            )
             return {
-                "messages": [AIMessage(f"Nothing was judged: {error}", name=name)],
+                "messages": [AIMessage(told, name=name)],
                 "task": None,
                 "verdict": None,
             }
@@ -141,6 +151,61 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
     )
     builder.add_edge("judge", last)
     return builder.compile(name=name)
+
+
+class NodeKeys(TypedDict, total=False):
+    """Names, for each field of the task and each thing that a verdict has, the key of the state round the judge."""
+
+    source: str
+    candidate: str
+    fact: str
+    question: str
+    answer_1: str
+    answer_2: str
+    reference: str
+    score: str
+    winner: str
+    explanation: str
+    verdict: str
+    transcript: str
+
+
+def node_of(
+    graph: AnyGraph, tasks: TaskMaker, told: Callable[[Any], Mapping[str, Any]], state: Any, keys: NodeKeys
+) -> Runnable[Any, Any]:
+    """Make a node of a judge; see ``Judge.node``. ``told`` makes the feedback of what the graph returned."""
+    tasks = replace(tasks, mapping={})
+    results = ("score", "winner", "explanation", "verdict", "transcript")
+    given = cast("Mapping[str, str]", keys)
+    if wrong := [name for name in given if name not in (*tasks.fields, *results)]:
+        known = f"takes {', '.join(tasks.fields)} and gives {', '.join(results)}"
+        raise UsageError(f"{wrong[0]}: the judge {known}{did_you_mean(wrong[0], [*tasks.fields, *results])}")
+    taken = {name: key for name, key in given.items() if name in tasks.fields}
+    put = {name: key for name, key in given.items() if name in results}
+    if not put:
+        raise UsageError(f"name a key for what the judge gives: one of {', '.join(results)}")
+    there = None if state is None else list(get_type_hints(state))
+    for name, key in given.items():
+        if there is not None and key not in there:
+            raise UsageError(
+                f"{name}: {state.__name__} has no {key!r}, only {', '.join(there)}{did_you_mean(key, there)}"
+            )
+
+    def before(values: Any) -> dict[str, Any]:
+        values = values if isinstance(values, Mapping) else vars(values)
+        if missing := [name for name, key in taken.items() if key not in values]:
+            key = taken[missing[0]]
+            raise UsageError(f"{missing[0]}: there is no {key!r} in the state, only {', '.join(values)}")
+        task = tasks.task({name: values[key] for name, key in taken.items()})
+        return {"task": task.model_dump(mode="json")}
+
+    def after(_values: Any, outcome: JudgeOutput) -> dict[str, Any]:
+        feedback = told(outcome)
+        known = {**outcome, **outcome["verdict"], "score": feedback["score"], "verdict": outcome["verdict"]}
+        return {key: known[name] for name, key in put.items()}
+
+    slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
+    return nested_judge_node(slot, before, after)
 
 
 def _description(tasks: TaskMaker) -> str:

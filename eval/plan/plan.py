@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import Protocols, compiled, judges_of, named
+from ...graphs.options import RunSettings
 from ...graphs.registry import built, find_protocol, protocol_names
 from ...graphs.wrapper import all_judges, kinds_of
 from ...nodes.bound_judge import BoundJudge, Models
@@ -48,7 +49,7 @@ class Options(TypedDict, total=False):
     """
 
     aspects: Sequence[str | Aspect]
-    settings: Mapping[str, Any]
+    settings: RunSettings
     models: Models | None
     limit: int | None
     repeats: int

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Unpack, cast, get_args
 import numpy as np
 
 from ...graphs.given_graphs import judges_of
+from ...graphs.options import AnyJudge
 from ...graphs.references import Given
 from ...graphs.wrapper import all_judges
 from ...nodes.sync_bridge import run_blocking
@@ -178,7 +179,7 @@ class RedTeam:
         yield Grid.from_records("Agreement and spending", columns_of(SideFigures), self.sides)
 
 
-def redteam(protocol: Given, data: Data = "demo", **options: Unpack[RedTeamOptions]) -> RedTeam:
+def redteam(protocol: AnyJudge, data: Data = "demo", **options: Unpack[RedTeamOptions]) -> RedTeam:
     """Measure how a judge holds out against texts that judge themselves; ``aredteam`` is the same for async code.
 
     Each item is judged as it is, and again with each of the hostile texts drawn for it at the end of its candidate, or
@@ -199,7 +200,7 @@ def redteam(protocol: Given, data: Data = "demo", **options: Unpack[RedTeamOptio
     return run_blocking(aredteam(protocol, data, **options))
 
 
-async def aredteam(protocol: Given, data: Data = "demo", **options: Unpack[RedTeamOptions]) -> RedTeam:
+async def aredteam(protocol: AnyJudge, data: Data = "demo", **options: Unpack[RedTeamOptions]) -> RedTeam:
     """Measure from async code; arguments and errors are those of ``redteam``."""
     own = ("attacks", "seed")
     config = RunConfig.from_options(options, (*Options.__annotations__, *own))

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Unpack, cast
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import Protocols
+from ...graphs.options import AnyJudges
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.send import CallMiddleware, call_middleware
 from ...nodes.sync_bridge import run_blocking
@@ -62,7 +63,7 @@ class RunOptions(Options, RunLimits, total=False):
     engine: Engine | None
 
 
-def evaluate(protocols: Protocols, data: Data | None = None, **options: Unpack[RunOptions]) -> Evaluation:
+def evaluate(protocols: AnyJudges, data: Data | None = None, **options: Unpack[RunOptions]) -> Evaluation:
     """Judge a dataset, also from a notebook; ``aevaluate`` is the same for async code.
 
     Args:
@@ -84,7 +85,7 @@ def evaluate(protocols: Protocols, data: Data | None = None, **options: Unpack[R
 
 
 async def aevaluate(
-    protocols: Protocols, data: Data | None = None, **options: Unpack[RunOptions]
+    protocols: AnyJudges, data: Data | None = None, **options: Unpack[RunOptions]
 ) -> Evaluation:
     """Judge a dataset from async code; arguments and errors are those of ``evaluate``."""
     config, engine = (

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 from uuid import uuid4
 
+from ...graphs.options import RunSettings
 from ...nodes.bound_judge import by_role
 from ...state.errors import DataError, UsageError
 from ..datasets.aspect_choice import choose_aspects
@@ -210,7 +211,7 @@ def _plan_cell(protocol: str, cell: Cell, data: Data | None, options: Options, o
             settings.pop(key, None)
         elif key != PROTOCOL:
             _set(settings, key.split("."), value)
-    of_cell: Options = {**options, "settings": settings, "models": models or None}
+    of_cell: Options = {**options, "settings": cast("RunSettings", settings), "models": models or None}
     try:
         return plan(protocol, data, **of_cell)
     except UsageError as error:

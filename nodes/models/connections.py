@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from importlib import import_module
 from types import new_class
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import orjson
@@ -30,8 +32,6 @@ from yarl import URL
 
 from ...state.errors import UsageError
 from .capabilities import is_a
-
-T = TypeVar("T")
 
 
 def for_running_loop(chat: BaseChatModel, made_for_it: bool = False) -> BaseChatModel:
@@ -201,35 +201,79 @@ async def _generate_in_thread(
 ) -> ChatResult:
     chat: BaseChatModel = vars(self)[_ORIGINAL]
     manager = run_manager.get_sync() if run_manager else None
+    said = [(message.type, message.content) for message in messages]
+    asked = _Asked(id(chat), repr((said, stop, sorted(kwargs.items()))))
     try:
-        return await _in_thread(lambda: chat._generate(messages, stop=stop, run_manager=manager, **kwargs))
+        return await _in_thread(
+            asked, chat, lambda: chat._generate(messages, stop=stop, run_manager=manager, **kwargs)
+        )
     except NotImplementedError:  # a class that can be called asynchronously alone
         return await chat._agenerate(messages, stop=stop, run_manager=run_manager, **kwargs)
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Run a function in a thread that ends with it, and with the program; as many at a time as there are calls."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-    context = copy_context()
+class _Asked(NamedTuple):
+    """Identify what a model object was asked."""
 
-    def settle(settled: Callable[[], None]) -> None:
-        # Nobody waits any longer where the call was cancelled, or its loop has ended.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(lambda: None if future.done() else settled())
+    model: int
+    request: str
+
+
+class _Left(NamedTuple):
+    """Hold a reply that nobody waited for any longer, and the model, so that no other one has its identity."""
+
+    reply: Future[ChatResult]
+    chat: BaseChatModel
+
+
+LEFT_KEPT = 256
+"""So many different requests that were left by their graph keep their replies; beyond, the earliest are forgotten."""
+_LEFT: OrderedDict[_Asked, list[_Left]] = OrderedDict()
+
+time_limit: ContextVar[asyncio.Timeout | None] = ContextVar("time_limit", default=None)
+"""The limit on the attempt that is made here: a request that took too long is sent again, and not waited for."""
+
+
+async def _in_thread(asked: _Asked, chat: BaseChatModel, work: Callable[[], ChatResult]) -> ChatResult:
+    """Run a function in a thread that ends with it, and with the program; as many at a time as there are calls.
+
+    A thread cannot be ended. Where the graph that waits for it is cancelled, its reply is kept for the next who asks
+    the model the same: the graph when it is resumed, so that nothing is paid twice.
+    """
+    with _LOCK:
+        left = _LEFT.get(asked, [])
+        future = left.pop().reply if left else None
+        if not left:
+            _LEFT.pop(asked, None)
+    if future is None or (future.done() and future.exception() is not None):
+        future = _begun(work)
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        if (limit := time_limit.get()) is None or not limit.expired():
+            with _LOCK:
+                _LEFT.setdefault(asked, []).append(_Left(future, chat))
+                if len(_LEFT) > LEFT_KEPT:
+                    _LEFT.popitem(last=False)
+        raise
+
+
+def _begun(work: Callable[[], ChatResult]) -> Future[ChatResult]:
+    future: Future[ChatResult] = Future()
+    # Otherwise who stops waiting would cancel it for all.
+    future.set_running_or_notify_cancel()
+    context = copy_context()
 
     def run() -> None:
         try:
             result = context.run(work)
         except BaseException as error:
-            problem = error
-            settle(lambda: future.set_exception(problem))
+            future.set_exception(error)
         else:
-            settle(lambda: future.set_result(result))
+            future.set_result(result)
 
     # No pool: that of ``concurrent.futures`` would keep the program from ending before the last reply has come.
     threading.Thread(target=run, name="jurygraph call", daemon=True).start()
-    return await future
+    return future
 
 
 # Requests that a handler answers

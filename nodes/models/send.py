@@ -39,7 +39,7 @@ from .capabilities import (
     is_a,
     with_marks,
 )
-from .connections import HELD, hold_connections, request_handler
+from .connections import HELD, hold_connections, request_handler, time_limit
 from .endpoints import asked_in
 from .provider_errors import ProviderFault, ResponseError, shown_cause
 from .responses import is_empty, read_response
@@ -153,7 +153,8 @@ def with_timeout(send: Send, seconds: float) -> Send:
 
     async def in_time(call: Call) -> Reply:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as limit:
+                time_limit.set(limit)
                 return await send(call)
         except TimeoutError as error:
             problem = (

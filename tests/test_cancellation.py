@@ -1,0 +1,200 @@
+"""A call whose graph is cancelled is ended, or its reply is kept for the graph when it is resumed.
+
+Each test has its control in plain LangGraph: what becomes of the same model's call there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from jurygraph.graphs import debate, ensemble
+from jurygraph.nodes.models.connections import for_running_loop
+from jurygraph.nodes.models.send import NoReplyInTimeError, with_timeout
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from pydantic import PrivateAttr
+from typing_extensions import TypedDict
+
+TASK = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "fluency"}
+THREAD: Any = {"configurable": {"thread_id": "a"}}
+
+
+class Held(BaseChatModel):
+    """Replies when it is let: a call in a thread, which cannot be ended."""
+
+    first_let: int = 0
+    _let: threading.Event = PrivateAttr(default_factory=threading.Event)
+    _begun: list[str] = PrivateAttr(default_factory=list)
+    _ended: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "held"
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        self._begun.append(str(messages[-1].content))
+        if len(self._begun) > self.first_let:
+            self._let.wait(10)
+        self._ended.append(str(messages[-1].content))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("It is poor.\nScore: 3"))])
+
+
+class HeldAsync(Held):
+    """The same with an async call, which can be ended."""
+
+    _lost: int = PrivateAttr(default=0)
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        self._begun.append(str(messages[-1].content))
+        try:
+            while len(self._begun) > self.first_let and not self._let.is_set():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            self._lost += 1
+            raise
+        self._ended.append(str(messages[-1].content))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("It is poor.\nScore: 3"))])
+
+
+class State(TypedDict, total=False):
+    """Of a plain graph, and of one round a judge."""
+
+    said: str
+    task: dict[str, Any]
+    verdict: dict[str, Any]
+
+
+def plain(model: Held) -> Any:
+    """The control: one node that asks the model as LangGraph's own examples do."""
+
+    async def ask(_state: State) -> State:
+        return {"said": (await model.ainvoke("Score it.")).text}
+
+    builder: Any = StateGraph(State)
+    builder.add_node("ask", ask)
+    builder.add_edge(START, "ask")
+    builder.add_edge("ask", END)
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def cancelled(work: Awaitable[Any], holds: Callable[[], bool]) -> None:
+    running = asyncio.ensure_future(work)
+    await until(holds)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_control_plain_langgraph_ends_an_async_call() -> None:
+    model = HeldAsync()
+    graph = plain(model)
+    await cancelled(graph.ainvoke({}, THREAD), lambda: len(model._begun) == 1)
+    model._let.set()
+    await graph.ainvoke(None, THREAD)
+    assert (model._lost, len(model._begun), len(model._ended)) == (1, 2, 1)
+
+
+async def test_control_plain_langgraph_loses_a_call_in_a_thread() -> None:
+    model = Held()
+    graph = plain(model)
+    await cancelled(graph.ainvoke({}, THREAD), lambda: len(model._begun) == 1)
+    model._let.set()
+    await graph.ainvoke(None, THREAD)
+    await until(lambda: len(model._ended) == 2)
+    assert len(model._begun) == 2, "paid twice"
+
+
+# Of a caller's own model of any class the sync client is called, in a thread: both are the same here.
+@pytest.mark.parametrize("kind", [Held, HeldAsync])
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("resumed", ["at once", "later"])
+async def test_a_debates_call_is_kept_for_the_resumed_debate(
+    kind: type[Held], call: int, resumed: str
+) -> None:
+    model = kind(first_let=call - 1)
+    graph = debate.build(models=model, n=1, structured="off").compile(checkpointer=InMemorySaver())
+    await cancelled(graph.ainvoke({"task": TASK}, THREAD), lambda: len(model._begun) == call)
+    if resumed == "later":
+        model._let.set()
+        await until(lambda: len(model._ended) == call)
+    going_on = asyncio.ensure_future(graph.ainvoke(None, THREAD))
+    await asyncio.sleep(0.05)
+    model._let.set()
+    verdict = (await going_on)["verdict"]
+    assert len(model._begun) == verdict["calls"] == 3
+
+
+async def test_of_agents_side_by_side_nobody_is_asked_twice() -> None:
+    # One of three has replied; their prompts are the same but for their roles.
+    model = Held(first_let=1)
+    graph = ensemble.build(models=model, referees=3, roles="same", structured="off").compile(
+        checkpointer=InMemorySaver()
+    )
+    done = lambda: (len(model._begun), len(model._ended)) == (3, 1)  # noqa: E731
+    await cancelled(graph.ainvoke({"task": TASK}, THREAD), done)
+    model._let.set()
+    assert (await graph.ainvoke(None, THREAD))["verdict"]["calls"] == 3
+    assert len(model._begun) == 3
+
+
+@pytest.mark.parametrize("how", ["a sibling fails", "the parent has no more time"])
+async def test_a_graph_round_the_judge_that_gives_up_loses_no_call(how: str) -> None:
+    model, fails = Held(first_let=1), how == "a sibling fails"
+
+    async def sibling(_state: State) -> State:
+        if fails:
+            await until(lambda: len(model._begun) == 2)
+            raise ValueError("The sibling has failed.")
+        return {"said": "nothing"}
+
+    builder: Any = StateGraph(State)
+    builder.add_node("judge", debate.build(models=model, n=1, structured="off").compile())
+    if fails:
+        builder.add_node("sibling", sibling)
+        builder.add_edge(START, "sibling")
+    builder.add_edge(START, "judge")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    if fails:
+        with pytest.raises(ValueError, match="The sibling has failed"):
+            await graph.ainvoke({"task": TASK}, THREAD)
+    else:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await graph.ainvoke({"task": TASK}, THREAD)
+    model._let.set()
+    fails = False
+    verdict = (await graph.ainvoke(None, THREAD))["verdict"]
+    assert len(model._begun) == verdict["calls"] == 3
+
+
+async def test_a_call_that_took_too_long_is_sent_again() -> None:
+    model = Held()
+    chat = for_running_loop(model)
+    call: Any = SimpleNamespace(model=SimpleNamespace(label="held"))
+
+    async def attempt(_call: Any) -> Any:
+        return await chat.agenerate([[AIMessage("Score it.")]])
+
+    for _ in range(2):
+        with pytest.raises(NoReplyInTimeError):
+            await with_timeout(attempt, 0.05)(call)
+    assert len(model._begun) == 2
+    model._let.set()

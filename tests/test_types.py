@@ -1,0 +1,97 @@
+"""What type checkers say: wrong protocols and settings fail, right ones pass, and both follow the settings classes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import jurygraph
+import pytest
+from jurygraph.eval.judges import judge_options
+from jurygraph.graphs import options
+from jurygraph.graphs.registry import protocols
+from jurygraph.state.settings.referee_settings import GROUPS, ROLES, SAME
+
+HERE = Path(__file__).parent
+FILES = ["types_that_must_fail.py", "types_that_must_pass.py"]
+BUNDLED = {
+    name: module.protocol for name, module in protocols().items() if name in get_args(options.ProtocolName)
+}
+# What callers may give in other forms than the one that settings keep.
+IN_OTHER_FORMS = {"persona", "roles", "steps", "backgrounds", "of", "inner", "when"} | {
+    "cheap", "cheap_settings", "expensive", "expensive_settings",
+}  # fmt: skip
+
+
+def plain(hint: Any) -> Any:
+    """A type without the bounds that pydantic checks."""
+    return plain(get_args(hint)[0]) if get_origin(hint) is Annotated else hint
+
+
+def options_of(name: str) -> dict[str, Any]:
+    return get_type_hints(get_type_hints(options.RunSettings)[name])
+
+
+def test_every_protocol_is_known_by_name() -> None:
+    assert set(BUNDLED) == set(get_args(options.ProtocolName))
+    assert set(get_args(options.RoleName)) == set(ROLES)
+    assert set(get_args(options.RoleGroup)) == {*GROUPS, SAME}
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_options_are_those_of_the_settings_class(name: str) -> None:
+    fields = BUNDLED[name].settings.model_fields
+    known = options_of(name)
+    assert set(known) == {*fields, "model"} - {"models"}
+    for field, hint in known.items():
+        if field not in {*IN_OTHER_FORMS, "model"}:
+            assert hint == plain(fields[field].annotation), field
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_judges_options_are_its_protocols_and_its_own(name: str) -> None:
+    class_name = get_type_hints(options.RunSettings)[name].__name__.replace("Options", "Judge")
+    judge = getattr(judge_options, class_name.replace("Common", "Baseline"))
+    own = get_type_hints(judge_options.WithModels)
+    assert set(get_type_hints(judge)) == {*options_of(name), *own}
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (Path(jurygraph.__file__).parent / "py.typed").is_file()
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A folder with the files, in which checkers find the package by its name, however it is installed."""
+    (tmp_path / "jurygraph").symlink_to(Path(jurygraph.__file__).parent)
+    for file in FILES:
+        shutil.copy(HERE / file, tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_mypy_agrees(package: Path) -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file="]
+    done = subprocess.run([*command, *FILES], cwd=package, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("pyright") is None, reason="pyright is not installed")
+def test_pyright_agrees(package: Path) -> None:
+    config = {
+        "include": FILES,
+        "strict": FILES,
+        "enableTypeIgnoreComments": False,
+        "reportUnnecessaryTypeIgnoreComment": "error",
+        "reportUnknownMemberType": "none",
+    }
+    (package / "pyrightconfig.json").write_text(json.dumps(config))
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", str(package)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -112,6 +113,9 @@ class UnreadResponseError(ModelCallError):
         super().__init__(message)
         self.messages, self.seconds, self.tool = messages, seconds, tool
 
+
+asked_in: ContextVar[tuple[Sequence[BaseMessage], tuple[int, ...]]] = ContextVar("asked_in", default=((), ()))
+"""The messages of the call under way, and where in them those parts end that later calls of its debate repeat."""
 
 Send = Callable[[Call], Awaitable[Reply]]
 """A function that makes a call: one attempt, or all that a run puts around it."""

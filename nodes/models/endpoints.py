@@ -6,15 +6,14 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 import aiohttp
-from langchain_core.messages import BaseMessage
 
 from ...state.redaction import redact
+from .call import asked_in
 from .provider_errors import ResponseError
 
 log = logging.getLogger("jurygraph.notices")
@@ -32,9 +31,6 @@ HANGS_SECONDS = 30.0
 
 MOST_DEBATES = 10_000
 """So many debates are remembered; a server has long lost the prompts of older ones from its cache."""
-
-asked_in: ContextVar[tuple[Sequence[BaseMessage], tuple[int, ...]]] = ContextVar("asked_in", default=((), ()))
-"""The messages of the call under way, and where in them those parts end that later calls of its debate repeat."""
 
 
 @dataclass

@@ -22,7 +22,15 @@ from langchain_core.runnables.config import var_child_runnable_config
 from ...state.errors import ContextOverflowError, ModelCallError, StoppedError, TransientCallError
 from ...state.usage import NO_USAGE
 from ..replies.reasoning import without_reasoning
-from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
+from .call import (
+    Call,
+    Reply,
+    Send,
+    UnreadResponseError,
+    UnsupportedParameterError,
+    asked_in,
+    is_first_of_its_kind,
+)
 from .capabilities import (
     BOUNDS,
     CHOICES,
@@ -40,7 +48,6 @@ from .capabilities import (
     with_marks,
 )
 from .connections import HELD, hold_connections, request_handler, time_limit
-from .endpoints import asked_in
 from .provider_errors import ProviderFault, ResponseError, shown_cause
 from .responses import is_empty, read_response
 from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Waits

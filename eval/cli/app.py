@@ -74,6 +74,11 @@ COMMANDS = {
         "See how a judge holds out against texts that judge themselves.",
         "single --data demo --aspect consistency --limit 5 --out runs/redteam",
     ),
+    "reproduce": _Command(
+        _JUDGE,
+        "Run a paper's table again, beside the figures that it prints.",
+        "courtroom-table2",
+    ),
     "merge": _Command(_JUDGE, "Put the shards of a run together.", "runs/demo --out runs/merged"),
     "measure": _Command(
         _JUDGE,

@@ -102,7 +102,7 @@ def sweep(
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         config = planned.config(config)
-        _announce(out, planned, ablation, config, dry_run)
+        announce_sweep(out, planned, ablation, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
     counts, stop = SweepCounts(), StopSignal()
@@ -118,7 +118,7 @@ def sweep(
         raise typer.Exit(exit_code(done.stopped, done.failed))
 
 
-def _announce(
+def announce_sweep(
     out: Console, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, dry: bool
 ) -> None:
     """Print what will be judged, and an estimate of the calls it takes.

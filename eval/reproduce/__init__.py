@@ -1,0 +1,1 @@
+"""Run the papers' tables again, and set what is measured beside what they print."""

@@ -1,0 +1,260 @@
+"""Measure the rows of a paper's table, and lay them out beside what it prints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...state.errors import UsageError
+from ..datasets.dataset import Dataset
+from ..datasets.frames import row_file
+from ..datasets.items import ScoreItem, profile_items
+from ..datasets.published.catalog import find_source
+from ..metrics import Metric
+from ..metrics import measure as measure_metrics
+from ..plan.plan import Options
+from ..statistics.metrics import METRICS
+from ..statistics.resampling import Statistic
+from ..sweeps.cell_metrics import AVERAGE, PREFERENCE, Measured, MetricKey, measure
+from ..sweeps.cells import Axis, Cell, CellResult
+from ..sweeps.sweep_plan import SweepPlan, plan_sweep
+from ..tables.grid import CellValue, Column, Grid, text_column
+from .tables import Figures, PaperTable, find_table
+
+METHOD = "method"
+PEOPLE = "people"
+
+Row = Mapping[tuple[str, str], Statistic | float | None]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Holds a table as it was measured, by row and by what measured it, beside what the paper prints.
+
+    Attributes:
+        table: the paper's.
+        measured: figures of the rows; of judges, with the names of their models.
+        rows: how many items counted, by row.
+        part: how much of the paper's data is here, where it is not all.
+    """
+
+    table: PaperTable
+    measured: Mapping[tuple[str, str], Row]
+    rows: Mapping[str, int]
+    part: str = ""
+
+    def grid(self) -> Grid:
+        """Lay out each row: first what was measured here, then what the paper prints."""
+        table, names = self.table, self.table.figure_names
+        heads = [
+            Column(
+                f"{column} {_short(name)}" if len(table.columns) > 1 else _short(name),
+                digits=3 if table.metrics else 2 if table.shares else 1,
+                interval=name == names[0],
+            )
+            for column in table.columns
+            for name in names
+        ]
+        places = [(column, name) for column in table.columns for name in names]
+        lines: list[tuple[CellValue, ...]] = []
+        for row in dict.fromkeys([*(row for row, _ in self.measured), *table.printed]):
+            here = {by: figures for (of, by), figures in self.measured.items() if of == row}
+            for by in dict.fromkeys([*here, *table.printed.get(row, ())]):
+                sources = {"here": here.get(by)}
+                if by in table.printed.get(row, ()):
+                    sources["printed"] = table.printed_figures(row, by)
+                lines += [
+                    (row, f"{source}{by and f', {by}'}", *(figures.get(place) for place in places))
+                    for source, figures in sources.items()
+                    if figures is not None
+                ]
+        title = f"{table.paper}: {table.title}"
+        return Grid(title, (text_column(METHOD), text_column("figures"), *heads), tuple(lines), self.notes())
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what is wrong in the paper, what differs here, and of how many items the figures are."""
+        counts = [f"{name} {count:,}" for name, count in self.rows.items()]
+        counted = [f"measured here on so many rows: {', '.join(counts)}"] if counts else []
+        if self.part:
+            counted.append(self.part)
+        wrong = (f"Erratum: {text}" for text in self.table.errata)
+        return (*wrong, *(f"Differs: {text}" for text in self.table.differs), *counted)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as plain JSON."""
+        grid = self.grid()
+        return {
+            "paper": self.table.paper,
+            "title": self.table.title,
+            "columns": [column.name for column in grid.columns],
+            "rows": [
+                [vars(cell) if isinstance(cell, Statistic) else cell for cell in row] for row in grid.rows
+            ],
+            "notes": list(grid.notes),
+        }
+
+
+def _short(name: str) -> str:
+    return METRICS[name].short if name in METRICS else name
+
+
+def without_systems(dataset: Dataset, systems: Sequence[str]) -> Dataset:
+    """Return a dataset without the texts of some systems."""
+    if not systems:
+        return dataset
+
+    def read() -> Iterator[Any]:
+        return (
+            numbered for numbered in dataset.numbered() if getattr(numbered[1], "system", None) not in systems
+        )
+
+    return replace(dataset, read=read, survey=profile_items(read, dataset.name, dataset.unit), limit=None)
+
+
+def plan_table(table: PaperTable, dataset: Dataset, options: Options) -> SweepPlan | None:
+    """Check the runs of a table's judges; ``None`` where it has none.
+
+    Raises:
+        UsageError: bad input; says what and where.
+    """
+    if not table.judges:
+        return None
+    if dataset.kind == "score" and not options.get("aspects"):
+        options["aspects"] = [column for column in table.columns if column != AVERAGE]
+    first = str(next(iter(table.judges.values()))["protocol"])
+    return plan_sweep(first, [Axis.of(METHOD, table.judges)], dataset, **options)
+
+
+def reproduce_table(
+    table: PaperTable, dataset: Dataset | None, cells: Sequence[CellResult] = ()
+) -> Reproduction:
+    """Measure a table's rows.
+
+    Args:
+        table: the paper's.
+        dataset: all of its data, of which rows that need no model are measured; ``None`` for one that has none.
+        cells: the judges' results.
+    """
+    measured: dict[tuple[str, str], Row] = {}
+    rows: dict[str, int] = {}
+    if table.gains_of:
+        measured |= {(row, model): gain for row, model, gain in _gains(table)}
+    part = ""
+    if dataset is not None:
+        part = _part(dataset)
+        dataset = without_systems(dataset, table.without_systems)
+        if table.shares:
+            labels = _labels(dataset, table)
+            measured[PEOPLE, ""] = _shares(table, labels)
+            rows[PEOPLE] = max(map(len, labels.values()))
+        others = [_without_model(table, name, dataset) for name in table.rows if name not in table.judges]
+        for cell in (*others, *cells):
+            name = cell.cell.labels[METHOD]
+            by = "" if cell in others else _models(cell)
+            figures, count = _scored_shares(table, cell) if table.shares else _agreement(table, cell)
+            measured[name, by] = figures
+            rows[name] = count
+    return Reproduction(table, measured, rows, part)
+
+
+def _part(dataset: Dataset) -> str:
+    source = find_source(dataset.name)
+    if source is None or source.items in (None, len(dataset)):
+        return ""
+    return f"{dataset.name} here: {len(dataset):,} of the {source.items:,} items that were published"
+
+
+def _models(cell: CellResult) -> str:
+    labels = cell.evaluation.manifest["models"][cell.protocol].values()
+    return ", ".join(dict.fromkeys(label.partition("?")[0] for label in labels))
+
+
+def _agreement(table: PaperTable, cell: CellResult) -> tuple[Row, int]:
+    """Return a row's figures, each metric by itself: a table has its own pair of them."""
+    found: dict[tuple[str, str], Statistic | None] = {}
+    counted = Measured()
+    for metric in table.metrics:
+        (counted,) = measure([cell], metric=metric)
+        for column in table.columns:
+            figure = counted.figures.get(MetricKey(column, metric))
+            found[column, metric] = figure
+    return found, max(counted.rows.values(), default=0)
+
+
+def _without_model(table: PaperTable, name: str, dataset: Dataset) -> CellResult:
+    """Measure a row that needs no model: a reference metric, or what the published file has."""
+    row, aspects = (
+        table.rows[name],
+        [column for column in table.columns if column not in (AVERAGE, PREFERENCE)],
+    )
+    metric = row.get("metric") or _of_field(str(row["field"]), dataset)
+    return CellResult(Cell({METHOD: name}), name, measure_metrics({name: metric}, dataset, aspects=aspects))
+
+
+def _of_field(field: str, dataset: Dataset) -> Metric:
+    """Make a metric of a field of the published file, which has a number for each aspect.
+
+    Raises:
+        UsageError: the file has no such field.
+    """
+    path = Path(dataset.location)
+    files = [path] if path.is_file() else sorted(path.glob("*.jsonl*"))
+    by_id = {
+        str(row.get("item_id", row.get("id"))): row[field]
+        for file in files
+        for _, row in row_file(file).rows()
+        if isinstance(row.get(field), dict)
+    }
+    if not by_id:
+        raise UsageError(
+            f"{dataset.location} has no field {field!r}: this row is taken from a copy of {dataset.name} that has it; "
+            "name its folder with --data-dir"
+        )
+
+    def score(item: ScoreItem, aspects: Sequence[str]) -> dict[str, float]:
+        return {
+            aspect: float(by_id[item.id][aspect]) for aspect in aspects if aspect in by_id.get(item.id, {})
+        }
+
+    return Metric(field, f"field:{field}", score)
+
+
+def _labels(dataset: Dataset, table: PaperTable) -> dict[str, list[float]]:
+    texts = [item for item in dataset if isinstance(item, ScoreItem)]
+    return {
+        column: [label for item in texts if (label := item.label(column)) is not None]
+        for column in table.columns
+    }
+
+
+def _scored_shares(table: PaperTable, cell: CellResult) -> tuple[Row, int]:
+    scores: dict[str, list[float]] = {column: [] for column in table.columns}
+    for result in cell.evaluation.results:
+        if result.aspect in scores and result.score is not None:
+            scores[result.aspect].append(result.score)
+    return _shares(table, scores), max(map(len, scores.values()), default=0)
+
+
+def _shares(table: PaperTable, scores: Mapping[str, Sequence[float]]) -> Figures:
+    """Return how often each score is given, in percent; means lie between scores, and are rounded half up."""
+    shares: Figures = {}
+    for column, given in scores.items():
+        rounded = [math.floor(score + 0.5) for score in given]
+        for point in table.shares:
+            shares[column, str(point)] = 100 * rounded.count(point) / len(rounded) if rounded else None
+    return shares
+
+
+def _gains(table: PaperTable) -> Iterator[tuple[str, str, Figures]]:
+    """Yield the gains over a row of another table, in percent, from what that table prints."""
+    other = find_table(table.gains_of)
+    for row in table.printed:
+        for model in other.printed[row]:
+            gains: Figures = {}
+            for place, figure in other.printed_figures(row, model).items():
+                base = other.printed_figures(table.over, model)[place]
+                gains[place[0], "gain"] = None if figure is None or not base else 100 * (figure / base - 1)
+            yield row, model, gains

@@ -77,9 +77,7 @@ def lone_scorer(_state: JudgeState, _settings: Any) -> list[str]:
 def score_of(turn: Mapping[str, Any]) -> Score | None:
     """Return a turn's value if it is a score or a pair of scores; also of an edit, which may hold no value."""
     value = turn.get("value")
-    if isinstance(value, bool) or not isinstance(value, int | float | list):
-        return None
-    return value
+    return value if type(value) in (int, float, list) else None
 
 
 def scores_of_roles(role_kinds: Mapping[str, RoleKind]) -> Callable[[JudgeState], list[Score]]:

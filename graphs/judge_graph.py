@@ -190,7 +190,11 @@ def threads_side_by_side(runtime: Runtime[Any]) -> Iterator[None]:
             yield
         finally:
             # Whatever ends the block: nobody must wait for a thread that is gone.
-            _leave(step)
+            with _threads_changed:
+                _THREADS[step] -= 1
+                if not _THREADS[step]:
+                    del _THREADS[step]
+                _threads_changed.notify_all()
     except GraphBubbleUp:
         raise
     except Exception:
@@ -198,14 +202,6 @@ def threads_side_by_side(runtime: Runtime[Any]) -> Iterator[None]:
             _threads_changed.wait_for(lambda: step not in _THREADS)
         time.sleep(GRACE)
         raise
-
-
-def _leave(step: str) -> None:
-    with _threads_changed:
-        _THREADS[step] -= 1
-        if not _THREADS[step]:
-            del _THREADS[step]
-        _threads_changed.notify_all()
 
 
 @contextmanager

@@ -200,7 +200,10 @@ class AgentRuntime(Generic[SettingsT]):
             ModelCallError: as ``ask``.
         """
         model = self.model_of(question.role, question.agent)
-        temperature = self._sampling_temperature(question)
+        # The settings' own entry, for the loaded model already has the default temperature of a single reply.
+        spec = self.settings.models.get(self._model_key(question.role, question.agent))
+        given = (spec.temperature if spec else None, self.settings.temperature, SAMPLING_TEMPERATURE)
+        temperature = next(degree for degree in given if degree is not None)
         parameters = {**question.parameters, "temperature": temperature}
         question = replace(question, parameters=parameters)
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
@@ -328,15 +331,6 @@ class AgentRuntime(Generic[SettingsT]):
 
     def _asks_for_json(self, model: LoadedModel) -> bool:
         return self.settings.structured == "auto" and model.form != "text"
-
-    def _sampling_temperature(self, question: Question) -> float:
-        """Return the temperature in the model's name, else that of the settings, else ``SAMPLING_TEMPERATURE``."""
-        # The settings' own entry, for the loaded model already has the default temperature of a single reply.
-        spec = self.settings.models.get(self._model_key(question.role, question.agent))
-        if spec is not None and spec.temperature is not None:
-            return spec.temperature
-        given = self.settings.temperature
-        return SAMPLING_TEMPERATURE if given is None else given
 
     def _model_key(self, role: str, agent: str | None) -> str:
         for key in (agent, role, "*"):

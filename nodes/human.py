@@ -96,10 +96,8 @@ def place_of_pause() -> dict[str, Any]:
     marks: dict[str, Any] = {key: marked[key] for key in ("stage", "repeat", "order") if key in marked}
     words = [str(marks["stage"])] if "stage" in marks else []
     words += [f"run {marks['repeat'] + 1}"] if "repeat" in marks else []
-    if marks.get("order") == 1:
-        words.append("order 1, answers as in the task")
-    elif marks.get("order") == 2:
-        words.append("order 2, answers swapped: answer 1 here is the task's answer 2")
+    swapped = "order 2, answers swapped: answer 1 here is the task's answer 2"
+    words += filter(None, [{1: "order 1, answers as in the task", 2: swapped}.get(marks.get("order", 0))])
     return {"id": marked["id"], **marks, "where": ", ".join(words)}
 
 

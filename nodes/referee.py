@@ -77,8 +77,7 @@ async def _speaker(state: AgentState, runtime: AgentRuntime[Any]) -> Referee:
 
 
 def _alone(state: AgentState) -> list[str]:
-    alone = len(state["details"]["roles"]) == 1
-    return [ONE_REFEREE.of()] if alone else []
+    return [ONE_REFEREE.of()] if len(state["details"]["roles"]) == 1 else []
 
 
 def _verdict(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None = None) -> Question:

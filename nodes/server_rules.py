@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from typing import Literal
 
 from langchain_core.runnables import ensure_config
@@ -73,8 +72,14 @@ def check_caller(context: object) -> None:
         type(context).model_validate(
             dict.fromkeys(dropped)
         )  # Says what is wrong, and what was probably meant.
+    # What only an operator may choose. A form sends fields that are empty: these choose nothing.
+    chosen = ["prompts"] if context.prompts and context.prompts != PAPERS else []
+    if isinstance(context, RefereeSettings) and isinstance(context.roles, str) and "." in context.roles:
+        chosen.append("roles")
+    of_models = [name for model in context.models.values() for name in model.model_dump(exclude_none=True)]
+    chosen += [name for name in of_models if name not in PARAMETERS]
     allowed = _allowed().keys()
-    refused = next((name for name in _only_for_operators(context) if not allowed & {name, "*"}), None)
+    refused = next((name for name in chosen if not allowed & {name, "*"}), None)
     if refused is not None:
         raise UsageError(
             f"callers of this server may not choose {refused!r}; its operator can bind it (`build`), "
@@ -97,14 +102,3 @@ def is_on_server() -> bool:
         return get_runtime().server_info is not None
     except RuntimeError:  # called outside of a graph
         return False
-
-
-def _only_for_operators(context: Settings) -> Iterator[str]:
-    """Yield the names of what only an operator may choose. A form sends fields that are empty: these choose nothing."""
-    if context.prompts and context.prompts != PAPERS:
-        yield "prompts"
-    if isinstance(context, RefereeSettings) and isinstance(context.roles, str) and "." in context.roles:
-        yield "roles"
-    for model in context.models.values():
-        given = model.model_dump(exclude_none=True)
-        yield from (name for name in given if name not in PARAMETERS)

@@ -77,9 +77,7 @@ def lone_scorer(_state: JudgeState, _settings: Any) -> list[str]:
 def score_of(turn: Mapping[str, Any]) -> Score | None:
     """Return a turn's value if it is a score or a pair of scores; also of an edit, which may hold no value."""
     value = turn.get("value")
-    if isinstance(value, bool) or not isinstance(value, int | float | list):
-        return None
-    return value
+    return value if type(value) in (int, float, list) else None
 
 
 def scores_of_roles(role_kinds: Mapping[str, RoleKind]) -> Callable[[JudgeState], list[Score]]:
@@ -327,10 +325,8 @@ def prepare(protocol: Protocol[Any], details: Details = no_details) -> Node:
     return prepare_task
 
 
-def _verdicts_in(task: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a warning for each text of the task that states a verdict itself."""
-    fields = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
-    return verdict_warnings({name.replace("_", " "): task.get(name) for name in fields})
+TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
+"""The texts of a task, in which a verdict warns of one that states a verdict itself."""
 
 
 def complete(_state: JudgeState, _settings: Any) -> StopReason:
@@ -357,7 +353,9 @@ def conclude(
     scores_by_round = scores_of_roles(protocol.role_kinds)
 
     def verdict_of(state: JudgeState, settings: Any) -> Verdict:
-        decision = decide(state, settings)
+        decision, repeated = decide(state, settings), repeated_words(state["transcript"])
+        texts = {name.replace("_", " "): state["task"].get(name) for name in TEXTS}
+        stated = verdict_warnings(texts)
         return Verdict(
             protocol=protocol.name,
             kind=state["task"]["kind"],
@@ -368,10 +366,7 @@ def conclude(
             score_by_round=state["scores"],
             details=decision.details,
             # A model's warnings come with each of its turns; each is told once, in the order of its first turn.
-            warnings=tuple(
-                dict.fromkeys((*state["warnings"], *repeated_words(state["transcript"]), *decision.warnings))
-                | dict.fromkeys(_verdicts_in(state["task"]))
-            ),
+            warnings=tuple(dict.fromkeys((*state["warnings"], *repeated, *decision.warnings, *stated))),
             **_explanation(decision.turn),
             **usage_of_turns(state["transcript"]).flat(),
         )

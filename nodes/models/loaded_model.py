@@ -293,9 +293,8 @@ class LoadedModel:
             if FORMS.index(form) > FORMS.index(self.form):
                 self.form = form
                 self._warnings.pop(STRUCTURE, None)
-                self._warn_of(
-                    STRUCTURE, f"takes no reply schema: replies were asked for as {FORM_WORDS[form]}"
-                )
+                words = f"takes no reply schema: replies were asked for as {FORM_WORDS[form]}"
+                self._warn_of(STRUCTURE, words)
         elif kind == BOUNDS:
             bounds = next(known for known in BOUNDS_KEPT if known == eased)
             self.bounds = max(bounds, self.bounds, key=BOUNDS_KEPT.index)

@@ -89,9 +89,8 @@ def critic(view: View) -> Response:
     claim = f"a score of {spoken(values)} is too {'low' if up else 'high'}"
     if view.compares:
         claim = f"scores of {spoken(values)} are too hard on answer {1 if up else 2}"
-    return Response(
-        f"{opening.replace('{claim}', claim)} {sentence(piece)} I would give {spoken(preferred)}."
-    )
+    said = f"{opening.replace('{claim}', claim)} {sentence(piece)}"
+    return Response(f"{said} I would give {spoken(preferred)}.")
 
 
 def tie_breaker(view: View) -> Response:
@@ -100,10 +99,8 @@ def tie_breaker(view: View) -> Response:
     attacked = view.mean(cited) if cited else last
     settled = between(view.mean(view.evidence), between(last, attacked))
     side = "Scorer" if abs(pull(settled, last)) <= abs(pull(settled, attacked)) else "Critic"
-    reasons = view.reasons(view.evidence)
-    return Response(
-        f"I have weighed both sides. {reasons} On balance I am closer to the {side}.", view.values(settled)
-    )
+    weighed = f"I have weighed both sides. {view.reasons(view.evidence)}"
+    return Response(f"{weighed} On balance I am closer to the {side}.", view.values(settled))
 
 
 def referee(view: View) -> Response:
@@ -167,18 +164,17 @@ def commander(view: View) -> Response:
     """Write the Commander's message: a brief for the first score, or what accompanies the latest words."""
     turns = [turn for turn in view.log if turn.role != "commander"]
     subject = "the two answers" if view.compares else f"the {view.aspect or 'quality'} of the candidate"
-    if not turns:
-        return Response(
-            f"Scorer, please judge {subject} from the texts alone, step by step, and give your reasons."
-        )
     basis = listed(topics(turns[-1:])) or "what was said"
-    if turns[-1].role == "critic":
-        return Response(
-            f"Scorer, the Critic objects and points to {basis}. Please weigh this step by step and reply."
-        )
-    return Response(
+    message = (
         f"Critic, the verdict on {subject} rests on {basis}. Please check step by step whether that holds."
     )
+    if not turns:
+        message = f"Scorer, please judge {subject} from the texts alone, step by step, and give your reasons."
+    elif turns[-1].role == "critic":
+        message = (
+            f"Scorer, the Critic objects and points to {basis}. Please weigh this step by step and reply."
+        )
+    return Response(message)
 
 
 def summarizer(view: View) -> Response:

@@ -15,11 +15,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from jurygraph.eval.cli import studio
+from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.graph_drawing import drawing, mermaid
 from jurygraph.eval.cli.studio import configuration
 from jurygraph.graphs.registry import protocols
 from jurygraph.state import UsageError
+from jurygraph.state.settings import Settings
 from langgraph.graph.state import CompiledStateGraph
+from typer.testing import CliRunner
 
 HERE = Path(__file__).resolve().parent
 SNAPSHOTS = HERE / "snapshots"
@@ -132,3 +136,30 @@ def test_studio_lists_nothing_but_registered_protocols() -> None:
 def test_a_graph_that_cannot_be_is_told_before_the_server_starts(given: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         configuration([given])
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ([], ["--no-reload"]),
+        (["--jobs", "4"], ["--n-jobs-per-worker", "4", "--no-reload"]),
+        (["--reload", "--jobs", "2"], ["--n-jobs-per-worker", "2"]),
+    ],
+)
+def test_jobs_and_reload_are_passed_on_to_langgraphs_server(
+    given: list[str], passed: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("langgraph_api")
+    served: list[list[str]] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(studio, "_serve", lambda arguments: served.append(list(arguments)) or 0)
+    assert CliRunner().invoke(app, ["studio", *given]).exit_code == 0
+    assert served[0][0] == "dev" and served[0][7:] == passed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_form_begins_with_the_protocols_own_settings(name: str) -> None:
+    fields = list(protocols()[name].protocol.settings.model_json_schema()["properties"])
+    own = [field for field in fields if field not in Settings.model_fields]
+    assert fields[: len(own)] == own
+    assert name != "debate" or fields[:2] == ["n", "persona"]

@@ -69,9 +69,11 @@ def test_the_picture_shows_every_node_and_outcome_without_a_browser(
     picture: tuple[str, ElementTree.Element],
 ) -> None:
     name, root = picture
-    graph = protocols()[name].graph.get_graph(xray=True)
-    wanted = Counter(node.rpartition(":")[2] for node in graph.nodes)
-    wanted += Counter(str(edge.data).replace(" ", "") for edge in graph.edges if edge.data is not None)
+    text = mermaid(name).replace(" ", "")
+    nodes = re.findall(r"(?<=[\w(])\((?:\[<p>)?([^()<]+)", text)
+    wanted = Counter(nodes) + Counter(re.findall(r"&nbsp;(.+?)&nbsp;", text))
+    graph, hubs = protocols()[name].graph.get_graph(xray=True), protocols()[name].protocol.phases
+    assert wanted.total() >= len(graph.nodes) - len(hubs) + sum(edge.data is not None for edge in graph.edges)
     assert wanted - Counter(words(root)) == Counter()
     assert not [tag.tag for tag in root.iter() if tag.tag.endswith("foreignObject")]
 
@@ -163,3 +165,17 @@ def test_a_form_begins_with_the_protocols_own_settings(name: str) -> None:
     own = [field for field in fields if field not in Settings.model_fields]
     assert fields[: len(own)] == own
     assert name != "debate" or fields[:2] == ["n", "persona"]
+
+
+def test_a_drawing_says_how_many_speak_and_shows_phases() -> None:
+    drawn = mermaid("chateval")
+    assert "referee × 2" in drawn and "next_speakers" not in drawn
+    assert "referee -. &nbsp;referees&nbsp; .-> referee" in drawn
+    assert "juror × 5" in mermaid("samre")
+    # What is drawn is what the routes have: nothing leads nowhere, and each outcome is there.
+    for name in ("chateval", "more"):
+        graph, record = protocols()[name].graph.get_graph(), protocols()[name].protocol
+        for hub, follows in record.phases.items():
+            assert set(follows) == {edge.source for edge in graph.edges if edge.target == hub}
+            outcomes = {str(edge.data) for edge in graph.edges if edge.source == hub}
+            assert {outcome for several in follows.values() for outcome in several} == outcomes

@@ -179,3 +179,16 @@ def test_a_drawing_says_how_many_speak_and_shows_phases() -> None:
             assert set(follows) == {edge.source for edge in graph.edges if edge.target == hub}
             outcomes = {str(edge.data) for edge in graph.edges if edge.source == hub}
             assert {outcome for several in follows.values() for outcome in several} == outcomes
+
+
+def test_the_picture_of_the_layered_jury_is_of_the_file_on_its_page(tmp_path: Path) -> None:
+    page = HERE.parent / "docs" / "layered-jury.md"
+    if not page.is_file():
+        pytest.skip("docs/ is not beside tests/")
+    pytest.importorskip("mermaidx")
+    code = page.read_text(encoding="utf-8").split("```python\n")[1].partition("```")[0]
+    (tmp_path / "layered_jury.py").write_text(code, encoding="utf-8")
+    picture = page.parent / "pictures" / "layered-jury.svg"
+    drawn = drawing(str(tmp_path / "layered_jury.py"))
+    assert words(ElementTree.fromstring(drawn)) == words(ElementTree.parse(picture).getroot())
+    assert drawn.count("jurors × 3") == 3

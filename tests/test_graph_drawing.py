@@ -153,8 +153,13 @@ def test_jobs_and_reload_are_passed_on_to_langgraphs_server(
 ) -> None:
     pytest.importorskip("langgraph_api")
     served: list[list[str]] = []
+
+    def serve(arguments: list[str]) -> int:
+        served.append(arguments)
+        return 0
+
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(studio, "_serve", lambda arguments: served.append(list(arguments)) or 0)
+    monkeypatch.setattr(studio, "_serve", serve)
     assert CliRunner().invoke(app, ["studio", *given]).exit_code == 0
     assert served[0][0] == "dev" and served[0][7:] == passed
 

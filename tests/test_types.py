@@ -86,10 +86,12 @@ def test_mypy_agrees(package: Path) -> None:
 def test_pyright_agrees(package: Path) -> None:
     config = {
         "include": FILES,
-        "strict": FILES,
+        "typeCheckingMode": "strict",
         "enableTypeIgnoreComments": False,
         "reportUnnecessaryTypeIgnoreComment": "error",
+        # What LangGraph leaves open.
         "reportUnknownMemberType": "none",
+        "reportMissingTypeStubs": "none",
     }
     (package / "pyrightconfig.json").write_text(json.dumps(config))
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", str(package)]

@@ -17,7 +17,7 @@ from langchain.agents.middleware.types import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from ..state.aspects import Aspect
-from ..state.conversations import Entry, before_last_answers, read_conversation
+from ..state.conversations import Entry, Media, before_last_answers, read_conversation
 from ..state.errors import UsageError
 from ..state.graph_state import append
 from ..state.tasks import ScoreTask, parse_task
@@ -41,8 +41,8 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
     stands. Where the judge fails, the answer stands, and ``judged`` says with what error.
 
     The judge is shown the conversation before the answer, the calls of tools with their results among it, and rates the
-    answer. It is not shown what is no message, as the agent's system prompt, nor how the model reasoned. A conversation
-    that holds more than text is refused, as it would be judged without that.
+    answer. It is not shown what is no message, as the agent's system prompt, nor how the model reasoned. What the
+    judge's model cannot be shown is refused, as the answer would be judged without it.
 
     Args:
         judge: a protocol's name or graph, compiled or not, or what ``create_judge`` made with an aspect.
@@ -78,7 +78,7 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         # A judge of ``create_judge`` makes its tasks itself.
         self._made_by = getattr(judge, "task", None)
         self._aspect = aspect
-        rated = self._task("-", "-").aspect
+        rated = self._task(source="-", candidate="-").aspect
         check_until(until, rated)
         slot = slot_of(judge)._replace(rubric=rated)
         self._judge = softly(nested_judge_node(slot, self._input, self._decided), self._failed)
@@ -88,7 +88,7 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
 
         What the judge could not see is refused here already, before the agent's model is asked.
         """
-        _heard(state["messages"])
+        _heard(state["messages"], {})
         return {"judged": None}
 
     @hook_config(can_jump_to=["model"])
@@ -102,11 +102,11 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         return await self._judge.ainvoke(state) if _is_answered(state) else None
 
     def _input(self, state: GateState) -> dict[str, Any]:
-        asked, (answer,) = before_last_answers(_heard(state["messages"]))
-        return {"task": self._task(asked, answer).model_dump(mode="json")}
+        media: Media = {}
+        asked, (answer,) = before_last_answers(_heard(state["messages"], media))
+        return {"task": self._task(source=asked, candidate=answer, media=media).model_dump(mode="json")}
 
-    def _task(self, source: str, answer: str) -> ScoreTask:
-        texts = {"source": source, "candidate": answer}
+    def _task(self, **texts: Any) -> ScoreTask:
         given = {"kind": "score", "aspect": self._aspect, **texts}
         task = self._made_by(**texts) if self._made_by else parse_task(given)
         if not isinstance(task, ScoreTask):
@@ -135,11 +135,11 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
 
 def _is_answered(state: GateState) -> bool:
     """Tell whether the conversation ends with an answer to something."""
-    entries = _heard(state["messages"])
+    entries = _heard(state["messages"], {})
     return bool(entries) and entries[-1].answers and any(entry.asks for entry in entries)
 
 
-def _heard(messages: Sequence[AnyMessage]) -> list[Entry]:
+def _heard(messages: Sequence[AnyMessage], media: Media) -> list[Entry]:
     """Return what happened in the conversation, without objections and the answers that they are to.
 
     Raises:
@@ -147,8 +147,7 @@ def _heard(messages: Sequence[AnyMessage]) -> list[Entry]:
     """
     if not messages:
         return []
-    entries = read_conversation(
-        messages, "messages", "have it put in words, or take an agent without the gate for it"
-    )
+    remedy = "have it put in words, or take an agent without the gate for it"
+    entries = read_conversation(messages, "messages", remedy, media)
     objections = {entry.message for entry in entries if entry.asks and entry.name == OBJECTOR}
     return [entry for entry in entries if not {entry.message, entry.message + 1} & objections]

@@ -158,10 +158,8 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         async def act(state: AgentState) -> Update:
             async with side_by_side(get_runtime()):
                 update = await body(state, await self._runtime(state))
-                return {
-                    **update,
-                    "round": max([state["round"], *(turn["round"] for turn in update["transcript"])]),
-                }
+                rounds = [turn["round"] for turn in update["transcript"]]
+                return {**update, "round": max([state["round"], *rounds])}
 
         self.add_node(name, AsyncNode(name, act, one_of_several=True))
 

@@ -69,12 +69,20 @@ class BothOrders(Wrapper[CalibratedSettings]):
 
         def weigh(state: OrdersState) -> dict[str, Any]:
             straight, swapped = state.get("straight"), state.get("swapped")
-            assert straight is not None
-            assert swapped is not None
+            assert straight is not None and swapped is not None
             return self.concluded(weigh_orders(straight, swapped))
 
-        self.judge("straight", "of", _straight, mark=lambda _state, turn: as_given(turn))
-        self.judge("swapped", "of", _mapped_back, _swapped, mark=lambda _state, turn: mapped_back(turn))
+        def straight(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
+            return _noted("straight", marked_outcome(outcome, as_given))
+
+        def swapped(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
+            return _noted("swapped", outcome_mapped_back(outcome))
+
+        def swap(state: OrdersState) -> CompareInput:
+            return cast("CompareInput", {"task": swap_answers(state["task"])})
+
+        self.judge("straight", "of", straight, mark=lambda _state, turn: as_given(turn))
+        self.judge("swapped", "of", swapped, swap, mark=lambda _state, turn: mapped_back(turn))
         self.step("weigh", weigh)
         for order in ("straight", "swapped"):
             self.add_edge("prepare", order)
@@ -90,18 +98,8 @@ class BothOrders(Wrapper[CalibratedSettings]):
         super().check(task)
 
 
-def _swapped(state: OrdersState) -> CompareInput:
-    return cast("CompareInput", {"task": swap_answers(state["task"])})
-
-
-def _straight(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
-    marked = marked_outcome(outcome, as_given)
-    return {"straight": marked, "transcript": marked["transcript"], "round": marked["verdict"]["rounds"]}
-
-
-def _mapped_back(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
-    mapped = outcome_mapped_back(outcome)
-    return {"swapped": mapped, "transcript": mapped["transcript"], "round": mapped["verdict"]["rounds"]}
+def _noted(order: str, outcome: JudgeOutput) -> dict[str, Any]:
+    return {order: outcome, "transcript": outcome["transcript"], "round": outcome["verdict"]["rounds"]}
 
 
 def build(

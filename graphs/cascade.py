@@ -82,7 +82,8 @@ def cascade(
     judges = GivenJudges(CascadeSettings(**chosen), cheap=cheap, expensive=expensive)
     if not callable(when):
         return Cascade(judges)
-    graph = Cascade(judges, _asking(when))
+    reason = f"{getattr(when, '__name__', type(when).__name__)}: says that it is in doubt"
+    graph = Cascade(judges, lambda verdict: reason if when(verdict) else None)
     graph.parameters = {"when": getattr(when, "__qualname__", type(when).__qualname__)}
     return graph
 
@@ -115,16 +116,17 @@ class Cascade(Wrapper[CascadeSettings]):
             because = doubt(verdict) if doubt else escalation_reason(verdict, self.settings())
             return {**_outcome_update("cheap", outcome), "because": because}
 
-        def expensive(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
-            return _outcome_update("expensive", outcome)
-
         self.judge("cheap", "cheap", cheap, mark=lambda _state, turn: _staged(turn, "cheap"))
-        self.judge("expensive", "expensive", expensive, mark=lambda _state, turn: _staged(turn, "expensive"))
+        self.judge(
+            "expensive",
+            "expensive",
+            lambda _state, outcome: _outcome_update("expensive", outcome),
+            mark=lambda _state, turn: _staged(turn, "expensive"),
+        )
         self.step("conclude", self._conclude)
         self.add_edge("prepare", "cheap")
-        self.add_conditional_edges(
-            "cheap", SyncFunction("in_doubt", _in_doubt), {"in_doubt": "expensive", "sure": "conclude"}
-        )
+        in_doubt = SyncFunction("in_doubt", lambda state: "in_doubt" if state.get("because") else "sure")
+        self.add_conditional_edges("cheap", in_doubt, {"in_doubt": "expensive", "sure": "conclude"})
         self.add_edge("expensive", "conclude")
         self.add_edge("conclude", END)
 
@@ -152,10 +154,6 @@ def _outcome_update(stage: str, outcome: JudgeOutput) -> dict[str, Any]:
     return {stage: marked, **gathered(marked)}
 
 
-def _in_doubt(state: CascadeState) -> str:
-    return "in_doubt" if state.get("because") else "sure"
-
-
 def _staged(turn: Turn, stage: str) -> Turn:
     """Mark a turn with its stage; a cascade within a cascade has both: ``expensive.cheap``."""
     inner = [turn["stage"]] if "stage" in turn else []
@@ -163,17 +161,7 @@ def _staged(turn: Turn, stage: str) -> Turn:
     return cast("Turn", {**turn, **marks})
 
 
-def _asking(when: Callable[[Verdict], bool]) -> Doubt:
-    name = getattr(when, "__name__", type(when).__name__)
-    return lambda verdict: f"{name}: says that it is in doubt" if when(verdict) else None
-
-
 Count = Callable[[WrapperSettings, TaskKind, Can, str], CallsByRole]
-
-
-def can_escalate(settings: CascadeSettings, kind: TaskKind) -> bool:
-    """Tell whether a verdict can be in doubt; a single text has neither two orders nor two close scores."""
-    return "unresolved" in settings.when if kind == "score" else bool(settings.when)
 
 
 def calls(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
@@ -187,9 +175,9 @@ def calls_once(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRo
 
 
 def _by_place(settings: CascadeSettings, kind: TaskKind, can: Can, count: Count) -> CallsByRole:
-    cheap = count(settings, kind, _within("cheap", can), "cheap")
-    expensive = count(settings, kind, _within("expensive", can), "expensive")
-    asked = 1 if can_escalate(settings, kind) else 0
+    cheap, expensive = (count(settings, kind, _within(place, can), place) for place in ("cheap", "expensive"))
+    # A verdict can be in doubt; a single text has neither two orders nor two close scores.
+    asked = "unresolved" in settings.when if kind == "score" else bool(settings.when)
     return {
         **{f"cheap.{role}": of_role for role, of_role in cheap.items()},
         **{f"expensive.{role}": CallRange(0, of_role.most * asked) for role, of_role in expensive.items()},

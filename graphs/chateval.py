@@ -40,7 +40,7 @@ from ..state.settings import ChatEvalSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn
 from ..state.verdict import Verdict
-from .base import ProtocolGraph, each
+from .base import FanOut, ProtocolGraph, each
 from .options import Bound, ChatEvalOptions
 from .position_calibration import weigh_orders
 
@@ -87,11 +87,6 @@ def turns_held(state: JudgeState) -> int:
     return len(turns_of(state, "referee")) // len(state["details"]["roles"])
 
 
-def turn_is_over(state: JudgeState) -> bool:
-    """Tell whether every referee has spoken in the present turn of the discussion."""
-    return len(turns_of(state, "referee")) % len(state["details"]["roles"]) == 0
-
-
 def summary_is_due(state: JudgeState, settings: ChatEvalSettings) -> bool:
     """Whether to summarise now: another referee will read the summary, or ``summarize_last`` is set."""
     turns = turns_held(state)
@@ -119,7 +114,8 @@ async def next_speakers(_state: JudgeState, _runtime: AgentRuntime[ChatEvalSetti
 
 def what_follows(state: JudgeState, settings: ChatEvalSettings) -> str:
     """A turn goes on until all have spoken, and is then summed up if wanted; the last one ends the discussion."""
-    if turn_is_over(state) and summary_is_due(state, settings):
+    is_over = len(turns_of(state, "referee")) % len(state["details"]["roles"]) == 0
+    if is_over and summary_is_due(state, settings):
         return "summary"
     return "referees" if turns_held(state) < settings.turns else "complete"
 
@@ -160,15 +156,9 @@ def build(
     graph.agents("summarizer", summarizer)
     graph.end(decide=vote, weigh=weigh_votes)
     graph.add_edge("prepare", "next_speakers")
-    graph.route(
-        "next_speakers",
-        what_follows,
-        {
-            "referees": each("referee", next_referees),
-            "summary": each("summarizer", summarizers),
-            "complete": "conclude",
-        },
-    )
+    speak, sum_up = each("referee", next_referees), each("summarizer", summarizers)
+    outcomes: dict[str, str | FanOut] = {"referees": speak, "summary": sum_up, "complete": "conclude"}
+    graph.route("next_speakers", what_follows, outcomes)
     graph.add_edge("referee", "next_speakers")
     graph.add_edge("summarizer", "next_speakers")
     return graph

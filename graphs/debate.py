@@ -185,17 +185,9 @@ def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
     graph.add_edge("prepare", "commander")
     speakers = {"scorer_speaks": "scorer", "critic_speaks": "critic", "context_full": "conclude"}
     graph.route("commander", after_commander, speakers)
-    graph.route(
-        "scorer",
-        after_scorer,
-        {
-            "another_round": "commander",
-            "max_rounds": "conclude",
-            "context_full": "conclude",
-            "tie_breaker": "tie_breaker",
-            "human": "human",
-        },
-    )
+    over = dict.fromkeys(("max_rounds", "context_full"), "conclude")
+    decides = {"tie_breaker": "tie_breaker", "human": "human"}
+    graph.route("scorer", after_scorer, {"another_round": "commander", **over, **decides})
     answers = {"objection": "commander", "no_issue": "conclude", "context_full": "conclude"}
     graph.route("critic", after_critic, answers)
     graph.add_edge("tie_breaker", "conclude")

@@ -49,7 +49,9 @@ def named(protocols: Protocols) -> dict[str, NameOrGraph]:
     judges: dict[str, NameOrGraph] = {}
     for name, given in pairs:
         judge = judge_of(given)
-        called = _own_name(given, judge) if name is None else name
+        called = name_of(judge) if name is None else name
+        if (name, called) == (None, NAMELESS) and isinstance(given, str):
+            called = Path(given.partition(":")[0]).stem  # of a nameless graph of a file, the file's
         if judges.setdefault(called, judge) != judge:
             raise UsageError(f"two judges are named {called}: give them names, as in {{'a': ..., 'b': ...}}")
         _check_name(called, judge)
@@ -62,12 +64,6 @@ def _with_label(given: Given) -> tuple[str | None, Given]:
         return None, given
     label, _, judge = given.partition("=")
     return label.strip(), judge.strip()
-
-
-def _own_name(given: Given, judge: NameOrGraph) -> str:
-    """Return the name that a judge has by itself; a nameless graph of a file has the file's."""
-    name = name_of(judge)
-    return Path(given.partition(":")[0]).stem if name == NAMELESS and isinstance(given, str) else name
 
 
 def load_graph(judge: Given, **settings: Any) -> PregelProtocol[Any, Any, Any, Any]:

@@ -81,11 +81,6 @@ def scores_by_round(state: JudgeState) -> list[Score]:
     return best_totals(state) or scores_of_roles(protocol.role_kinds)(state)
 
 
-def round_is_over(state: JudgeState) -> bool:
-    """Tell whether the judge has ruled on the present round, so that another one begins."""
-    return len(state["scores"]) == state["round"]
-
-
 def advocates_due(state: JudgeState, settings: MoreSettings) -> list[str]:
     """Return the advocates who speak next in this round: all at once, or if they collaborate, one of each team."""
     spoken = {turn["agent"] for turn in turns_of_round(state, "advocate", state["round"])}
@@ -107,7 +102,7 @@ def defence_judges(_state: JudgeState, settings: MoreSettings) -> list[str]:
 
 async def teams(state: JudgeState, _runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
     """Begin the next round once the judge has ruled on the last one; else wait until both teams have spoken."""
-    return {"round": state["round"] + 1} if round_is_over(state) else {}
+    return {"round": state["round"] + 1} if len(state["scores"]) == state["round"] else {}
 
 
 def after_teams(state: JudgeState, settings: MoreSettings) -> str:
@@ -150,16 +145,9 @@ def build(
     graph.agent("feedback", feedback)
     graph.end(decide=decide)
     graph.add_edge("prepare", "teams")
-    graph.route(
-        "teams",
-        after_teams,
-        {
-            "advocates": each("advocate", advocates_due),
-            "llm": each("aggregator", aggregators),
-            "concat": "judge",
-            "best": each("defence_judge", defence_judges),
-        },
-    )
+    argue, combine = each("advocate", advocates_due), each("aggregator", aggregators)
+    rate = each("defence_judge", defence_judges)
+    graph.route("teams", after_teams, {"advocates": argue, "llm": combine, "concat": "judge", "best": rate})
     graph.add_edge("advocate", "teams")
     graph.add_edge("aggregator", "judge")
     for judge in ("judge", "defence_judge"):

@@ -14,7 +14,7 @@ from typing import Any, cast
 from ..state.aggregation import mean_pair, swapped, winner_by_mean
 from ..state.graph_state import JudgeOutput
 from ..state.transcript import Turn, usage_of_turns
-from ..state.verdict import StopReason, Verdict, Winner
+from ..state.verdict import Verdict, Winner
 from ..state.verdict_warnings import INCONSISTENT
 
 
@@ -34,28 +34,27 @@ def weigh_orders(
     """
     first, second = (Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in (straight, mapped))
     by_order = [list(verdict.scores or ()) for verdict in (first, second)]
-    scores = mean_pair(by_order)
+    scores, stops = mean_pair(by_order), [first.stop_reason, second.stop_reason]
+    longest = max(len(first.score_by_round), len(second.score_by_round))
+    own = {"details_by_order": [first.details, second.details]} if first.details or second.details else {}
     return Verdict(
         protocol=first.protocol,
         kind="compare",
         scores=scores,
         winner=winner or winner_by_mean(scores),
-        stop_reason=_stop_reason(first, second),
+        # Where the two orders ended for different reasons, neither reason holds for both.
+        stop_reason=first.stop_reason if stops[0] == stops[1] else "complete",
         # The orders ran side by side, so their rounds do not add up.
         rounds=max(first.rounds, second.rounds),
-        score_by_round=_mean_by_round(first, second),
+        score_by_round=tuple(map(mean_pair, zip(_held(first, longest), _held(second, longest), strict=True))),
         position_consistent=first.winner == second.winner,
         **_explanation(first, second, winner or winner_by_mean(scores)),
         details={
             "calibrated": True,
             "winner_by_order": [first.winner, second.winner],
             "scores_by_order": by_order,
-            **(
-                {}
-                if first.stop_reason == second.stop_reason
-                else {"stop_reasons": [first.stop_reason, second.stop_reason]}
-            ),
-            **(_by_order(first, second) if details is None else details),
+            **({} if stops[0] == stops[1] else {"stop_reasons": stops}),
+            **(own if details is None else details),
         },
         warnings=tuple(dict.fromkeys([*first.warnings, *second.warnings, *_inconsistency(first, second)])),
         **usage_of_turns([*straight["transcript"], *mapped["transcript"]]).flat(),
@@ -92,25 +91,11 @@ def _explanation(first: Verdict, second: Verdict, winner: Winner) -> dict[str, A
     return {"explanation": words, "explained_by": second.explained_by}
 
 
-def _stop_reason(first: Verdict, second: Verdict) -> StopReason:
-    # Where the two orders ended for different reasons, neither reason holds for both.
-    return first.stop_reason if first.stop_reason == second.stop_reason else "complete"
-
-
-def _mean_by_round(first: Verdict, second: Verdict) -> tuple[tuple[float, float], ...]:
-    """Average both orders after each round; an order that ended earlier keeps its last scores."""
-    longest = max(len(first.score_by_round), len(second.score_by_round))
-    return tuple(map(mean_pair, zip(_held(first, longest), _held(second, longest), strict=True)))
-
-
 def _held(verdict: Verdict, rounds: int) -> list[tuple[float, float]]:
+    """Return the scores after each round; an order that ended earlier keeps its last scores."""
     pairs = [pair for pair in verdict.score_by_round if isinstance(pair, tuple)]
     # A slice, which is empty where there is no pair at all.
     return [*pairs, *pairs[-1:] * (rounds - len(pairs))]
-
-
-def _by_order(first: Verdict, second: Verdict) -> dict[str, Any]:
-    return {"details_by_order": [first.details, second.details]} if first.details or second.details else {}
 
 
 def _inconsistency(first: Verdict, second: Verdict) -> tuple[str, ...]:

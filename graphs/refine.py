@@ -28,7 +28,7 @@ from typing_extensions import TypedDict
 
 from ..nodes.agent_runtime import TurnIds, publisher
 from ..nodes.bound_judge import BoundJudge, split_models
-from ..nodes.models.model_chains import check_chain
+from ..nodes.models.model_chains import is_chain
 from ..nodes.models.resolver import OFFLINE
 from ..nodes.prompt_context import Prompts
 from ..nodes.writer import writer as ask_writer
@@ -128,7 +128,10 @@ def refine(
     limits = _Limits(until, tries)
     builder.add_node("prepare", SyncFunction("prepare", lambda state: _prepared(state, until)))
     builder.add_node("write", _writing_node(writer))
-    builder.add_node("judge", softly(nested_judge_node(slot, _judged_task, _judged, mark=_mark), _unjudged))
+    asked = nested_judge_node(
+        slot, lambda s: {"task": {**s["task"], "candidate": s.get("candidate")}}, _judged, mark=_mark
+    )
+    builder.add_node("judge", softly(asked, _unjudged))
     builder.add_node("conclude", SyncFunction("conclude", limits.concluded))
     builder.add_edge(START, "prepare")
     _route(builder, "prepare", after_prepare, {"nothing_written": "write", "draft_given": "judge"})
@@ -157,11 +160,8 @@ def slot_of(judge: Any) -> JudgeSlot:
 def objections(verdict: Mapping[str, Any], transcript: list[Turn]) -> str:
     """Return what a writer is told of a verdict: the score, the words that explain it, and what critics objected."""
     kinds = role_kinds(str((verdict.get("details") or {}).get("of", verdict["protocol"])))
-    critics = [
-        turn["content"]
-        for turn in transcript
-        if kinds.get(turn["role"]) == "objects" and turn["value"] is not True
-    ]
+    objected = (turn for turn in transcript if kinds.get(turn["role"]) == "objects")
+    critics = [turn["content"] for turn in objected if turn["value"] is not True]
     parts = [f"The score is {verdict['score']:g}.", str(verdict.get("explanation") or ""), *critics]
     return "\n\n".join(dict.fromkeys(words.strip() for words in parts if words.strip()))
 
@@ -200,27 +200,22 @@ class _Limits(NamedTuple):
 
     def after_judge(self, state: RefineState) -> str:
         """Have the text written anew if it is not good enough, and there are tries left."""
-        last = state["tries"][-1]
-        if last["verdict"] is None:
-            return "judge_failed"
-        if reaches(last["verdict"], self.until):
-            return "good_enough"
+        verdict = state["tries"][-1]["verdict"]
+        if verdict is None or reaches(verdict, self.until):
+            return "judge_failed" if verdict is None else "good_enough"
         return "objection" if len(state["tries"]) < self.tries else "out_of_tries"
 
     def concluded(self, state: RefineState) -> dict[str, Any]:
         """Return the best text with its verdict; of equals the latest, which has met more objections."""
         tries = state["tries"]
         ended = after_write(state) if state.get("error") else self.after_judge(state)
-        judged = [
-            (attempt["verdict"]["score"], place) for place, attempt in enumerate(tries) if attempt["verdict"]
-        ]
+        scores = [attempt["verdict"]["score"] if attempt["verdict"] else None for attempt in tries]
+        judged = [(score, place) for place, score in enumerate(scores) if score is not None]
         best = max(judged)[1] if judged else len(tries) - 1
         verdict = tries[best]["verdict"]
         if verdict is not None:
             about = {"try": best + 1, "tries": len(tries), "until": self.until, "ended": ended}
-            about["scores"] = [
-                attempt["verdict"]["score"] if attempt["verdict"] else None for attempt in tries
-            ]
+            about["scores"] = scores
             details = {**(verdict.get("details") or {}), "refine": about}
             verdict = {**verdict, **usage_of_turns(state["transcript"]).flat(), "details": details}
         error = state.get("error") or tries[-1]["error"]
@@ -281,10 +276,6 @@ def softly(
 # The judge
 
 
-def _judged_task(state: RefineState) -> dict[str, Any]:
-    return {"task": {**state["task"], "candidate": state.get("candidate")}}
-
-
 def _mark(state: RefineState, turn: Turn) -> Turn:
     return cast("Turn", {**turn, "id": f"try_{len(state['tries']) + 1}/{turn.get('id')}"})
 
@@ -309,23 +300,14 @@ def _writing_node(writer: Any) -> Runnable[Any, Any]:
         writer = writer.compile()
     if isinstance(writer, PregelProtocol):
         node: Runnable[Any, Any] = nested_judge_node(JudgeSlot.of(writer), _given, _written)
-    elif _is_model(writer):
+    elif isinstance(writer, str) or is_chain(writer):
         node = _model_writer(writer)
     elif isinstance(writer, Runnable) or callable(writer):
-        node = RunnablePassthrough.assign(said=RunnableLambda(_given) | writer) | RunnableLambda(_read)
+        said = RunnablePassthrough.assign(said=RunnableLambda(_given) | writer)
+        node = said | RunnableLambda(_read)
     else:
         raise UsageError(f"a writer is a model, a function, a runnable or a graph, got {shortened(writer)}")
     return softly(node, _not_written)
-
-
-def _is_model(writer: Any) -> bool:
-    if isinstance(writer, str):
-        return True
-    try:
-        check_chain(writer)
-    except UsageError:
-        return False
-    return True
 
 
 def _model_writer(model: Any) -> Runnable[Any, Any]:

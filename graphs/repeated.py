@@ -13,7 +13,7 @@ Model calls: k times those of the protocol inside.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Unpack, cast
+from typing import Annotated, Any, Literal, TypeVar, Unpack, cast
 
 from langgraph.graph import END, StateGraph
 from langgraph.types import Send
@@ -113,26 +113,30 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
     """
     verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in outcomes]
     scores = [_score(verdict) for verdict in verdicts]
-    together = _aggregate(verdicts, scores, by)
+    outcome, decided_by = _aggregate(verdicts, scores, by)
+    # Runs that were not judged in both orders say nothing of them.
+    consistent = [v.position_consistent for v in verdicts if v.position_consistent is not None]
     return Verdict(
         protocol=verdicts[0].protocol,
         kind=verdicts[0].kind,
-        **together.outcome,
+        **outcome,
         stop_reason=_shared([verdict.stop_reason for verdict in verdicts]) or "complete",
         rounds=max(verdict.rounds for verdict in verdicts),
-        score_by_round=mean_by_round([_rounds(verdict) for verdict in verdicts]),
-        position_consistent=_consistent([verdict.position_consistent for verdict in verdicts]),
+        score_by_round=mean_by_round(
+            [[list(s) if isinstance(s, tuple) else s for s in verdict.score_by_round] for verdict in verdicts]
+        ),
+        position_consistent=all(consistent) if consistent else None,
         details={
             "repeated": len(verdicts),
             "by": by,
-            "decided_by": together.decided_by,
+            "decided_by": decided_by,
             "scores": scores,
             "spread": standard_deviation(scores),
             **_told(verdicts),
         },
-        **_explanation(verdicts, together.outcome),
+        **_explanation(verdicts, outcome),
         warnings=tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings)),
-        **usage_of_turns(turn for outcome in outcomes for turn in outcome["transcript"]).flat(),
+        **usage_of_turns(turn for run in outcomes for turn in run["transcript"]).flat(),
     )
 
 
@@ -147,29 +151,19 @@ def _explanation(verdicts: Sequence[Verdict], outcome: Mapping[str, Any]) -> dic
     return {"explanation": nearest.explanation, "explained_by": nearest.explained_by}
 
 
-class _Aggregate(NamedTuple):
-    """The joint outcome of several runs: score and winner, and what decided them."""
-
-    outcome: dict[str, Any]
-    decided_by: Literal["all", "majority", "average"]
-
-
-def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) -> _Aggregate:
+def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) -> tuple[dict[str, Any], str]:
+    """Return the joint outcome of several runs, score and winner, and what decided it."""
     mean = mean_of(scores)
     if not isinstance(mean, list):
         most = majority(scores) if by == "vote" else None
-        return (
-            _Aggregate({"score": mean}, "average")
-            if most is None
-            else _Aggregate({"score": most}, "majority")
-        )
+        return ({"score": mean}, "average") if most is None else ({"score": most}, "majority")
     winners = [verdict.winner or "tie" for verdict in verdicts]
     outcome = {"scores": (mean[0], mean[1])}
     if winner := _shared(winners):
-        return _Aggregate({**outcome, "winner": winner}, "all")
+        return {**outcome, "winner": winner}, "all"
     if by == "vote" and (winner := majority(winners)):
-        return _Aggregate({**outcome, "winner": winner}, "majority")
-    return _Aggregate({**outcome, "winner": winner_by_mean(mean)}, "average")
+        return {**outcome, "winner": winner}, "majority"
+    return {**outcome, "winner": winner_by_mean(mean)}, "average"
 
 
 def _metadata(run: _Run, outer: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,10 +191,6 @@ def _score(verdict: Verdict) -> Score:
     return verdict.score
 
 
-def _rounds(verdict: Verdict) -> list[Score]:
-    return [list(score) if isinstance(score, tuple) else score for score in verdict.score_by_round]
-
-
 def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Collect winners and details of the runs' verdicts, where they have any."""
     winners = [verdict.winner for verdict in verdicts]
@@ -211,12 +201,6 @@ def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         **({"winners": winners} if any(winners) else {}),
         **({"details_by_run": details} if any(details) else {}),
     }
-
-
-def _consistent(runs: Sequence[bool | None]) -> bool | None:
-    """Tell whether every run was position consistent; ``None`` if none was judged in both orders."""
-    known = [run for run in runs if run is not None]
-    return all(known) if known else None
 
 
 def _shared(values: Sequence[T]) -> T | None:

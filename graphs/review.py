@@ -105,11 +105,8 @@ class Review(Wrapper[ReviewSettings]):
         self.step("human", _human)
         self.step("conclude", lambda state: self.concluded(verdict_in(state.get("outcome"))))
         self.add_edge("prepare", "judge")
-        self.add_conditional_edges(
-            "judge",
-            SyncFunction("asks_person", _asks),
-            {"a_rule_holds": "human", "no_rule_holds": "conclude"},
-        )
+        asks = SyncFunction("asks_person", lambda s: "a_rule_holds" if s.get("why") else "no_rule_holds")
+        self.add_conditional_edges("judge", asks, {"a_rule_holds": "human", "no_rule_holds": "conclude"})
         self.add_edge("human", "conclude")
         self.add_edge("conclude", END)
 
@@ -149,10 +146,6 @@ def reviewed(verdict: Verdict, answer: HumanAnswer, turn_id: str, why: Sequence[
     if answer.value is not None or answer.reason:
         update |= {"explanation": answer.words, "explained_by": turn_id}
     return verdict.model_copy(update=update)
-
-
-def _asks(state: ReviewState) -> str:
-    return "a_rule_holds" if state.get("why") else "no_rule_holds"
 
 
 def _human(state: ReviewState) -> dict[str, Any]:

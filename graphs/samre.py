@@ -34,7 +34,7 @@ from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
 from ..state.verdict import winner_of
-from .base import ProtocolGraph, each
+from .base import FanOut, ProtocolGraph, each
 from .options import Bound, SamreOptions
 
 
@@ -77,11 +77,6 @@ def rounds_agree(scores: Sequence[Score]) -> bool:
     return len(gaps) == 2 and gaps[0] * gaps[1] > 0
 
 
-def rounds_are_over(state: JudgeState, settings: SamreSettings) -> bool:
-    """Tell whether no further round is held: the last two agree, or there were as many as there may be."""
-    return rounds_agree(state["scores"]) or state["round"] >= settings.max_rounds
-
-
 def stop_reason(state: JudgeState, _settings: SamreSettings) -> Literal["agreement", "max_rounds"]:
     """Say why no further round is held."""
     return "agreement" if rounds_agree(state["scores"]) else "max_rounds"
@@ -104,7 +99,7 @@ def begin(_state: JudgeState, _settings: SamreSettings) -> str:
 
 def after_judge(state: JudgeState, settings: SamreSettings) -> str:
     """The rounds end when two in a row agree or none is left; another one may begin with a summary of the memory."""
-    if rounds_are_over(state, settings):
+    if rounds_agree(state["scores"]) or state["round"] >= settings.max_rounds:
         return stop_reason(state, settings)
     return "another_round" if settings.memory == "full" else "another_round_from_summary"
 
@@ -147,19 +142,13 @@ def build(
     graph.agent("mean_scores", mean_scores)
     graph.agents("juror", juror)
     graph.end(stop_reason, decide)
-    graph.route("prepare", begin, {"begin_round": each("advocate", advocates)})
+    argue = each("advocate", advocates)
+    graph.route("prepare", begin, {"begin_round": argue})
     graph.add_edge("advocate", "judge")
-    graph.route(
-        "judge",
-        after_judge,
-        {
-            "another_round": each("advocate", advocates),
-            "another_round_from_summary": "summarizer",
-            "agreement": "mean_scores",
-            "max_rounds": "mean_scores",
-        },
-    )
-    graph.route("summarizer", begin, {"begin_round": each("advocate", advocates)})
+    again: dict[str, str | FanOut] = {"another_round": argue, "another_round_from_summary": "summarizer"}
+    over = dict.fromkeys(("agreement", "max_rounds"), "mean_scores")
+    graph.route("judge", after_judge, {**again, **over})
+    graph.route("summarizer", begin, {"begin_round": argue})
     graph.route("mean_scores", after_mean_scores, {"jury": each("juror", jurors), "no_jury": "conclude"})
     graph.add_edge("juror", "conclude")
     return graph

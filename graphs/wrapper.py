@@ -61,12 +61,8 @@ def marked_outcome(outcome: JudgeOutput, mark: Callable[[Turn], Turn]) -> JudgeO
 
 def gathered(outcome: JudgeOutput) -> dict[str, Any]:
     """Return the update by what a judge has said and come to."""
-    verdict = outcome["verdict"]
-    return {
-        "transcript": outcome["transcript"],
-        "scores": verdict["score_by_round"],
-        "round": verdict["rounds"],
-    }
+    scores, rounds = outcome["verdict"]["score_by_round"], outcome["verdict"]["rounds"]
+    return {"transcript": outcome["transcript"], "scores": scores, "round": rounds}
 
 
 def verdict_in(outcome: JudgeOutput | None) -> Verdict:
@@ -167,11 +163,8 @@ class NestedJudge(Generic[WrapperSettingsT]):
         """Build the graph with the caller's chat models; models in the judge's own settings win."""
         own = getattr(self._bound, self._bound.places[self._place]).get("models") or {}
         # A chat model object would win over a name that the judge's settings give for the same role.
-        models = {
-            role: model.model
-            for role, model in self._own.items()
-            if role not in own and self._has(name, role)
-        }
+        meant = [role for role in self._own if role not in own and self._has(name, role)]
+        models = {role: self._own[role].model for role in meant}
         graph: Compiled = built(name, self._settings(name, given), models).compile(name=name)
         return graph
 
@@ -227,11 +220,10 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         # A lone judge inside needs no prefix to tell its roles from another's.
         if len(self.inside) == 1:
             return next(iter(self.inside.values())).bound_judge.chosen()
-        bound_judges = {place: judge.bound_judge.chosen() for place, judge in self.inside.items()}
         return {
             f"{place}.{role}": model
-            for place, chosen in bound_judges.items()
-            for role, model in chosen.items()
+            for place, judge in self.inside.items()
+            for role, model in judge.bound_judge.chosen().items()
         }
 
     def check(self) -> None:
@@ -365,28 +357,23 @@ def kinds_of(graph: Any) -> tuple[TaskKind, ...]:
     if (bound_judge := getattr(builder, "bound_judge", None)) is None:
         return tuple(kinds_of_input(getattr(builder, "input_schema", JudgeInput)))
     own: tuple[TaskKind, ...] = bound_judge.record.kinds
-    return (
-        tuple(kind for kind in own if kind in bound_judge.kinds)
-        if isinstance(bound_judge, NestedJudges)
-        else own
-    )
+    inside = bound_judge.kinds if isinstance(bound_judge, NestedJudges) else own
+    return tuple(kind for kind in own if kind in inside)
 
 
 def roles_by_place(settings: WrapperSettings) -> dict[str, tuple[str, ...]]:
     """Return the roles of the protocol in each place of a wrapper; that protocol may be a wrapper too."""
-    return {
-        place: _roles(str(getattr(settings, place)), settings, settings_field)
-        for place, settings_field in settings.places.items()
-    }
-
-
-def _roles(name: str, settings: WrapperSettings, settings_field: str) -> tuple[str, ...]:
-    protocol: Protocol[Any] = find_protocol(name).protocol
-    if not issubclass(protocol.settings, WrapperSettings):
-        return protocol.roles
-    inner = _validated(name, getattr(settings, settings_field), settings_field)
-    assert isinstance(inner, WrapperSettings)
-    return tuple(dict.fromkeys(role for of_one in roles_by_place(inner).values() for role in of_one))
+    roles: dict[str, tuple[str, ...]] = {}
+    for place, settings_field in settings.places.items():
+        name = str(getattr(settings, place))
+        protocol: Protocol[Any] = find_protocol(name).protocol
+        roles[place] = protocol.roles
+        if issubclass(protocol.settings, WrapperSettings):
+            inner: Any = _validated(name, getattr(settings, settings_field), settings_field)
+            roles[place] = tuple(
+                dict.fromkeys(r for of_one in roles_by_place(inner).values() for r in of_one)
+            )
+    return roles
 
 
 def _validated(name: str, given: Mapping[str, Any], settings_field: str) -> Settings:
@@ -407,19 +394,14 @@ TEMPLATES = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().s
 """All folders of bundled templates; a wrapper's settings say which of them are used."""
 
 
-def roles_of(settings: type[WrapperSettings]) -> tuple[str, ...]:
-    """Return the roles of the protocols that a wrapper holds by default."""
-    names = [settings.model_fields[place].default for place in settings.places]
-    roles = [role for name in names for role in find_protocol(name).protocol.roles]
-    return tuple(dict.fromkeys(roles))
-
-
 def wrapper_record(
     settings: type[WrapperSettingsT], name: str, summary: str, source: str, **others: Any
 ) -> Protocol[WrapperSettingsT]:
     """Return the record of a wrapper: it takes all tasks and makes its judge's calls, unless ``others`` differ."""
+    inside = [find_protocol(settings.model_fields[place].default).protocol for place in settings.places]
+    roles = tuple(dict.fromkeys(role for protocol in inside for role in protocol.roles))
     usual = {"kinds": ("score", "compare"), "calls": calls_of, "calls_once": calls_once_of}
-    own: dict[str, Any] = {**usual, **others, "roles": roles_of(settings), "prompts": TEMPLATES}
+    own: dict[str, Any] = {**usual, **others, "roles": roles, "prompts": TEMPLATES}
     return Protocol(name, summary, source, settings=settings, **own)
 
 
@@ -438,11 +420,8 @@ def calls_once_of(settings: WrapperSettings, kind: TaskKind, can: Can, place: st
 def _inside(settings: WrapperSettings, place: str) -> tuple[Protocol[Any], Settings]:
     name = str(getattr(settings, place))
     protocol: Protocol[Any] = find_protocol(name).protocol
-    given = _changed(protocol.settings, settings.handed_to(place))
-    return protocol, _validated(name, given, settings.places[place])
-
-
-def _changed(settings: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop settings that are at their default: a bound wrapper lists both names of a setting that has two."""
-    defaults = {name: field.get_default() for name, field in settings.model_fields.items()}
-    return {name: value for name, value in given.items() if name not in defaults or value != defaults[name]}
+    # Without settings at their default: a bound wrapper lists both names of a setting that has two.
+    defaults = {name: field.get_default() for name, field in protocol.settings.model_fields.items()}
+    given = settings.handed_to(place).items()
+    changed = {name: value for name, value in given if name not in defaults or value != defaults[name]}
+    return protocol, _validated(name, changed, settings.places[place])

@@ -41,15 +41,9 @@ async def advocate_of_team(state: AgentState, runtime: AgentRuntime[MoreSettings
     settings, round, side = runtime.settings, state["round"], side_of_agent(state["agent"])
     mates = [turn for turn in turns_of_round(state, "advocate", round) if side_of(turn) == side]
     number = int(state["agent"].rpartition("_")[2])
-    given = {
-        "number": number,
-        "advocates": settings.advocates,
-        "lead": " and ".join(leading_criteria(number, settings.advocates)).lower(),
-        "heard": bool(mates),
-        "round": round,
-        "rounds": settings.rounds,
-    }
-    own = _own(state, runtime, "in_team", **given)
+    lead = " and ".join(leading_criteria(number, settings.advocates)).lower()
+    given = {"number": number, "advocates": settings.advocates, "lead": lead, "heard": bool(mates)}
+    own = _own(state, runtime, "in_team", **given, round=round, rounds=settings.rounds)
     record = record_of(state, side, round)
     return await _argument(state, runtime, round, court_prompt(state, runtime.prompts, own, record))
 

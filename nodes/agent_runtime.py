@@ -23,9 +23,10 @@ from ..state.settings import SettingsT
 from ..state.transcript import Turn, turn_id, turn_without_model, written_by
 from ..state.usage import total_usage
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
+from .models.attachments import text_block, with_text
 from .models.call import Call, Reply
 from .models.loaded_model import LoadedModel
-from .models.send import SampledReply, draw_samples, invalidate, send
+from .models.send import draw_samples, invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_context import Prompt, Prompts
 from .replies import LONGEST_READ_WHOLE, Shown
@@ -206,7 +207,13 @@ class AgentRuntime(Generic[SettingsT]):
         turns = [await self._sample_turn(question, reply, model.label) for _, reply in sampled]
         unpublished, warnings = turns, tuple(model.warnings)
         if all(turn["value"] is None for turn in turns):
-            answer = await self._repair_first_sample(question, sampled, turns[0]["id"])
+            # The sample's number stays in the metadata, as in the call that is repaired.
+            first = replace(question, details={**question.details, "sample": 1})
+            try:
+                answer = await self._read_or_repair(first, *sampled[0], turns[0]["id"])
+            except ReplyError:
+                invalidate([call for call, _ in sampled[1:]])
+                raise
             turns[0], warnings = answer.turn, answer.warnings
             # The repair has published its own turns.
             unpublished = turns[1:]
@@ -259,18 +266,6 @@ class AgentRuntime(Generic[SettingsT]):
                 warnings = _warnings(question, replies, content, calls)
                 return Answer(turn, (*model.warnings, *warnings), replies[-1].tokens)
 
-    async def _repair_first_sample(
-        self, question: Question, sampled: Sequence[SampledReply], id: str
-    ) -> Answer:
-        """Request the first sample again where none can be read; on failure invalidate the calls of all samples."""
-        # The sample's number stays in the metadata, as in the call that is repaired.
-        first = replace(question, details={**question.details, "sample": 1})
-        try:
-            return await self._read_or_repair(first, *sampled[0], id)
-        except ReplyError:
-            invalidate([call for call, _ in sampled[1:]])
-            raise
-
     async def _sample_turn(self, question: Question, reply: Reply, model: str) -> Turn:
         """Make the turn of one sample; its value is None if the reply cannot be read."""
         try:
@@ -306,7 +301,14 @@ class AgentRuntime(Generic[SettingsT]):
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
         form = self._format_instructions(question.form, model)
         system, user = question.prompt.messages(form, self.settings.layout)
-        return [SystemMessage(system), HumanMessage(user)]
+        if not (media := question.prompt.media):
+            return [SystemMessage(system), HumanMessage(user)]
+        attached = self.prompts.render("shared/attached", names=list(media))
+        # Before the text, as providers advise: they are the same for all agents, so that a prefix cache keeps them.
+        return [
+            SystemMessage(f"{system}\n\n{attached}"),
+            HumanMessage([*model.sent(media), text_block(user)]),
+        ]
 
     def _format_instructions(self, form: OutputSchema, model: LoadedModel, alone: bool = False) -> str:
         """Return how the agent is to answer; ``alone``: with the value and without reasons."""
@@ -390,10 +392,13 @@ def _warnings(question: Question, replies: list[Reply], content: str, calls: Seq
 
 def _prompt_warning(who: str, call: Call, reply: Reply) -> Iterator[str]:
     """Yield a warning where the server counted far fewer tokens than the prompt can have: it may have cut it."""
-    # Blanks in a row may be one token.
-    sent = sum(len(" ".join(message.text.split())) for message in call.messages)
-    if sent >= _LONG_PROMPT and 0 < reply.usage.input_tokens * _MOST_CHARACTERS < sent:
-        yield PROMPT_CUT.of(who, counted=reply.usage.input_tokens, sent=sent)
+    counted = reply.usage.input_tokens
+    least = max(_LONG_PROMPT, counted * _MOST_CHARACTERS + 1)
+    if counted and sum(len(message.text) for message in call.messages) >= least:
+        # Blanks in a row may be one token.
+        sent = sum(len(" ".join(message.text.split())) for message in call.messages)
+        if sent >= least:
+            yield PROMPT_CUT.of(who, counted=counted, sent=sent)
 
 
 _MOST_CHARACTERS, _LONG_PROMPT = 12, 8000
@@ -413,7 +418,7 @@ def repair_conversation(
     request = prompts.render("shared/repair", problem=error.problem, form=form, cut_off=cut_off)
     # Some providers refuse an assistant's message without text, and two messages of one role in a row.
     if cut_off:
-        return [*asked[:-1], HumanMessage(f"{asked[-1].text}\n\n{request}")]
+        return [*asked[:-1], with_text(asked[-1], f"{asked[-1].text}\n\n{request}")]
     return [*asked, AIMessage(error.reply or "(no text)"), HumanMessage(request)]
 
 
@@ -426,11 +431,8 @@ def value_alone(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """
     if schema is None:
         return None
-    kept = {
-        name: about
-        for name, about in schema["properties"].items()
-        if about.get("type") != "string" or "enum" in about
-    }
+    fields = schema["properties"].items()
+    kept = {name: about for name, about in fields if about.get("type") != "string" or "enum" in about}
     # A bare flag is no critique: an objection without its words helps nobody.
     if all(about.get("type") == "boolean" for about in kept.values()):
         brief = {

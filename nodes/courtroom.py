@@ -75,7 +75,9 @@ def court_prompt(
     turns = list(record or ())
     if turns:
         shared.append(prompts.render("courtroom/log", turns=turns))
-    return Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone)
+    return Prompt.of_discussion(
+        system_text(prompts, alone), shared, own, alone=alone, media=task_of(state).media
+    )
 
 
 def court_details(**more: Any) -> dict[str, Any]:
@@ -183,17 +185,24 @@ def _stated_points(reply: str, side: int | None) -> Iterator[tuple[str, int, int
             yield from ((line, answer, criterion, value) for answer, value in _values(stated[2], side))
 
 
-def sums_that_differ(points: Points, totals: list[float]) -> list[str]:
-    """Return a sentence for each answer whose points do not add up to its total; points not all stated are no fault.
+def sums_that_differ(turn: Turn) -> list[str]:
+    """Warn of each answer whose points do not add up to its total, which counts; points not all stated are no fault.
 
-    >>> sums_that_differ([[10.0] * 6, None], [61, 50])
-    ['the points of answer 1 add up to 60, not to the total of 61 that is stated and counts']
+    >>> from ..state.transcript import turn_without_model
+    >>> lines = "\\n".join(f"{word}: [10, 9]" for word in ("Relevance", "Accuracy", "Depth", "Clarity", "Reasoning"))
+    >>> sums_that_differ(turn_without_model(1, "judge", "judge", f"{lines}\\nObjections: [10, 9]", [61.0, 54.0]))
+    ['judge, round 1: the points of answer 1 add up to 60, not to the total of 61 that is stated and counts']
     """
+    value = turn["value"]
+    # Of one defence, the points of the other side are None, so that its copy of the total is compared with nothing.
+    totals = value if isinstance(value, list) else [value] * len(SIDES)
     return [
-        f"the points of answer {answer} add up to {sum(stated):g}, not to the total of {total:g} that is stated "
-        "and counts"
-        for answer, stated, total in zip(SIDES, points, totals, strict=True)
-        if stated is not None and abs(sum(stated) - total) > 1e-6
+        f"{turn['agent']}, round {turn['round']}: the points of answer {answer} add up to {sum(stated):g}, not to the "
+        f"total of {total:g} that is stated and counts"
+        for answer, stated, total in zip(
+            SIDES, read_points(turn["content"], side_of(turn)), totals, strict=True
+        )
+        if stated is not None and isinstance(total, int | float) and abs(sum(stated) - total) > 1e-6
     ]
 
 
@@ -259,107 +268,84 @@ def record_of(state: JudgeState, side: int, round: int) -> list[Turn]:
     """
     earlier = (turn for number in range(1, round) for turn in presented_defences(state, number))
     public = {(turn["agent"], turn["round"]) for turn in earlier}
-    return [
-        turn
-        for turn in state["transcript"]
-        if side_of(turn) in (0, side) or (turn["agent"], turn["round"]) in public
-    ]
+    told = [(turn, side_of(turn) in (0, side)) for turn in state["transcript"]]
+    return [turn for turn, own in told if own or (turn["agent"], turn["round"]) in public]
 
 
 _POINTS = ScoreSchema(LOWEST, HIGHEST)
 
 
 @dataclass(frozen=True)
-class TotalsSchema(PairSchema):
-    """Ask for points for each answer on every criterion; the value is the two totals.
+class _ByPoints(ScoreSchema):
+    """Ask for points on every criterion, which are added up for each answer.
 
     ``feedback`` asks for some words to each advocate as well, ``explained`` for why one answer is better.
     """
 
     feedback: bool = False
     explained: bool = False
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        asked_for = ("reasoning", "feedback") if self.feedback else ("reasoning",)
+        # Feedback that repeats the reasoning word for word is kept once.
+        lines = [*filter(None, dict.fromkeys(read_words(fields, key) for key in asked_for))]
+        # A reply that has none of the fields states its totals, as one in text does.
+        if any(name in fields for name in self.names):
+            points = [read_number(fields, name, _POINTS, raw) for name in self.names]
+            sides = len(points) // len(CRITERIA)
+            of_sides = [points[side::sides] for side in range(sides)]
+            criteria = CRITERIA_WITHOUT_OPPONENT if self.explained else CRITERIA
+            for criterion, *given in zip(criteria, *of_sides, strict=True):
+                shown = ", ".join(f"{value:g}" for value in given)
+                lines.append(f"{criterion.name}: {f'[{shown}]' if sides > 1 else shown}")
+            totals = [sum(of_side) for of_side in of_sides]
+            fields = {"score": totals[0], "score_1": totals[0], "score_2": totals[-1]}
+        return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
+
+    def from_text(self, text: str) -> Value:
+        if problem := points_off_scale(text, self.shown):
+            raise ReplyError(problem, text, "off_scale")
+        return super().from_text(text)
+
+    def limits(self) -> dict[str, Any]:
+        points = {"lowest": LOWEST, "highest": HIGHEST, "names": self.names}
+        return {**super().limits(), **points, "feedback": self.feedback, "explained": self.explained}
+
+    @property
+    def names(self) -> list[str]:
+        """The fields of the points."""
+        # ``reasoning`` alone would be both a criterion and the reasons.
+        return [f"{word}_points" for word in _WORDS]
+
+
+@dataclass(frozen=True)
+class TotalsSchema(_ByPoints, PairSchema):
+    """Ask for points for each answer on every criterion; the value is the two totals."""
+
     template: ClassVar[str] = "courtroom/form_totals"
 
     def schema(self) -> dict[str, Any]:
         words = {"reasoning": prose("For each criterion, why each answer earns its points.")}
         if self.feedback:
             words["feedback"] = prose("Feedback for each advocate, up to 50 words each.")
-        points = {name: number(LOWEST, HIGHEST) for name in self._names}
+        points = {name: number(LOWEST, HIGHEST) for name in self.names}
         return object_schema("judgement_reply" if self.feedback else "totals_reply", **words, **points)
 
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        asked_for = ("reasoning", "feedback") if self.feedback else ("reasoning",)
-        # Feedback that repeats the reasoning word for word is kept once.
-        lines = [*filter(None, dict.fromkeys(read_words(fields, key) for key in asked_for))]
-        if points := _read_points(fields, self._names, raw):
-            first, second = points[::2], points[1::2]
-            criteria = CRITERIA_WITHOUT_OPPONENT if self.explained else CRITERIA
-            rows = zip(criteria, first, second, strict=True)
-            lines += [
-                f"{criterion.name}: [{of_first:g}, {of_second:g}]" for criterion, of_first, of_second in rows
-            ]
-            fields = {"score_1": sum(first), "score_2": sum(second)}
-        return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
-
-    def from_text(self, text: str) -> Value:
-        _refuse_points_off_scale(text, self.shown)
-        return super().from_text(text)
-
-    def limits(self) -> dict[str, Any]:
-        points = {"lowest": LOWEST, "highest": HIGHEST, "names": self._names}
-        return {**super().limits(), **points, "feedback": self.feedback, "explained": self.explained}
-
     @property
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         return [f"{word}_{side}" for word in _WORDS for side in SIDES]
 
 
 @dataclass(frozen=True)
-class TotalSchema(ScoreSchema):
+class TotalSchema(_ByPoints):
     """Ask for the points of one defence on every criterion; the value is their total."""
 
     template: ClassVar[str] = "courtroom/form_total"
 
     def schema(self) -> dict[str, Any]:
         reasons = prose("For each criterion, why the defence earns its points.")
-        points = {name: number(LOWEST, HIGHEST) for name in _POINTS_OF_ONE}
+        points = {name: number(LOWEST, HIGHEST) for name in self.names}
         return object_schema("total_reply", reasoning=reasons, **points)
-
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        lines = [*filter(None, [read_words(fields, "reasoning")])]
-        if points := _read_points(fields, _POINTS_OF_ONE, raw):
-            lines += [
-                f"{criterion.name}: {value:g}" for criterion, value in zip(CRITERIA, points, strict=True)
-            ]
-            fields = {"score": sum(points)}
-        return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
-
-    def from_text(self, text: str) -> Value:
-        _refuse_points_off_scale(text, self.shown)
-        return super().from_text(text)
-
-    def limits(self) -> dict[str, Any]:
-        return {**super().limits(), "lowest": LOWEST, "highest": HIGHEST, "names": _POINTS_OF_ONE}
 
 
 _WORDS = [criterion.name.partition(" ")[0].lower() for criterion in CRITERIA]
-# ``reasoning`` alone would be both a criterion and the reasons.
-_POINTS_OF_ONE = [f"{word}_points" for word in _WORDS]
-
-
-def _refuse_points_off_scale(text: str, shown: Shown) -> None:
-    if problem := points_off_scale(text, shown):
-        raise ReplyError(problem, text, "off_scale")
-
-
-def _read_points(fields: Mapping[str, Any], names: Sequence[str], raw: str) -> list[float]:
-    """Return the points in the fields of these names; none where the reply has none of the fields.
-
-    Such a reply states its totals, as one in text does.
-
-    Raises:
-        ReplyError: some are missing, no numbers, or off the scale.
-    """
-    if not any(name in fields for name in names):
-        return []
-    return [read_number(fields, name, _POINTS, raw) for name in names]

@@ -68,7 +68,10 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
     own = runtime.prompts.instruction(
         "courtroom/feedback", round=round, rounds=settings.rounds, totals=totals
     )
-    record = [*presented_defences(state, round), *_rulings(state, round)]
+    # With aggregate=best each defence has a judge of its own: judge_1_2 scored the defence of advocate_1_2.
+    judges = {name.replace("advocate", "judge", 1) for name in selected_advocates(state, round)} or {"judge"}
+    rulings = [turn for turn in turns_of_round(state, "judge", round) if turn["agent"] in judges]
+    record = [*presented_defences(state, round), *rulings]
     prompt = court_prompt(state, runtime.prompts, own, record)
     details = court_details(last_value=state["scores"][-1])
     return (await runtime.ask(Question("judge", "judge", round, prompt, TextSchema(), details))).update
@@ -88,7 +91,7 @@ async def _judged(
     details = court_details(last_value=state["scores"][-1] if state["scores"] else None)
     # The judge without a debate is asked while the state still says round 0.
     answer = await runtime.ask(Question("judge", "judge", max(state["round"], 1), prompt, form, details))
-    return {**answer.update, "warnings": [*answer.warnings, *_sums(answer.turn)]}
+    return {**answer.update, "warnings": [*answer.warnings, *sums_that_differ(answer.turn)]}
 
 
 def by_last_ruling(state: JudgeState, _settings: Settings) -> Decision:
@@ -106,25 +109,6 @@ def points_by_round(state: JudgeState) -> list[Points]:
     return [read_points(turn["content"]) for turn in rulings]
 
 
-def _sums(turn: Turn) -> list[str]:
-    """Warn of points that do not add up to the totals; the stated totals count."""
-    totals = turn["value"]
-    faults = sums_that_differ(read_points(turn["content"]), totals) if isinstance(totals, list) else []
-    return [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
-
-
 def _own(state: JudgeState, runtime: AgentRuntime[Any], rounds: int, most: str) -> Instruction:
-    given = {
-        "round": state["round"],
-        "rounds": rounds,
-        "most": most,
-        "totals": totals_so_far(state["scores"]),
-    }
-    return runtime.prompts.instruction("courtroom/judge", **given)
-
-
-def _rulings(state: JudgeState, round: int) -> list[Turn]:
-    """Return the judge's turns on the defences that it was shown."""
-    # With aggregate=best each defence has a judge of its own: judge_1_2 scored the defence of advocate_1_2.
-    judges = {name.replace("advocate", "judge", 1) for name in selected_advocates(state, round)} or {"judge"}
-    return [turn for turn in turns_of_round(state, "judge", round) if turn["agent"] in judges]
+    given = {"round": state["round"], "rounds": rounds, "totals": totals_so_far(state["scores"])}
+    return runtime.prompts.instruction("courtroom/judge", most=most, **given)

@@ -35,11 +35,12 @@ async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     warnings = list(answer.warnings)
     if answer.turn["value"] is False and not has_words(content):
         warnings.append(EMPTY_OBJECTION.of(**facts))
-    # What it is told to write, in either form; quoted texts stand in fences elsewhere.
-    told = [prompt.system, prompt.messages("", "shared_prefix")[1].removeprefix(prompt.shared)]
-    told += [runtime.prompts.render(form.template, structured=structured) for structured in (True, False)]
-    if answer.turn["value"] is True and is_copied(content, " ".join(told)):
-        warnings.append(COPIED_DECLARATION.of(**facts))
+    if answer.turn["value"] is True:
+        # What it is told to write, in either form; quoted texts stand in fences elsewhere.
+        told = [prompt.system, prompt.messages("", "shared_prefix")[1].removeprefix(prompt.shared)]
+        told += [runtime.prompts.render(form.template, structured=structured) for structured in (True, False)]
+        if is_copied(content, " ".join(told)):
+            warnings.append(COPIED_DECLARATION.of(**facts))
     return {**answer.update, "warnings": warnings}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import MoreSettings
-from ..state.transcript import Score, Turn
+from ..state.transcript import Score
 from .agent_runtime import AgentRuntime, Question
 from .courtroom import (
     HIGHEST_TOTAL,
@@ -18,7 +18,6 @@ from .courtroom import (
     best_rulings,
     court_details,
     court_prompt,
-    read_points,
     selected_advocates,
     side_of,
     side_of_agent,
@@ -39,45 +38,37 @@ async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) 
     defence = [
         turn for turn in turns_of_round(state, "advocate", state["round"]) if turn["agent"] == advocate
     ]
-    given = {
-        "round": state["round"],
-        "rounds": runtime.settings.rounds,
-        "totals": totals_so_far(state["scores"]),
-    }
-    own = runtime.prompts.instruction("courtroom/judge_of_one", side=side, **given)
+    rounds, totals = runtime.settings.rounds, totals_so_far(state["scores"])
+    given = {"side": side, "round": state["round"], "rounds": rounds, "totals": totals}
+    own = runtime.prompts.instruction("courtroom/judge_of_one", **given)
     prompt = court_prompt(state, runtime.prompts, own, defence)
     form = TotalSchema(LOWEST_TOTAL, HIGHEST_TOTAL)
-    answer = await runtime.ask(
-        Question(state["agent"], "judge", state["round"], prompt, form, court_details(side=side))
-    )
-    return {**answer.update, "warnings": [*answer.warnings, *_sums(answer.turn)]}
+    about = court_details(side=side)
+    answer = await runtime.ask(Question(state["agent"], "judge", state["round"], prompt, form, about))
+    return {**answer.update, "warnings": [*answer.warnings, *sums_that_differ(answer.turn)]}
 
 
 def best_totals(state: JudgeState) -> list[Score]:
     """Return, for each round, the highest total of each side."""
-    rounds = sorted({turn["round"] for turn in state["transcript"] if _scores_one_defence(turn)})
-    return [[total_of(turn) for turn in best_rulings(state, round)] for round in rounds]
+    return [[total_of(turn) for turn in best_rulings(state, round)] for round in _rounds(state)]
 
 
 def selections(state: JudgeState, tau: float) -> list[dict[str, Any]]:
     """Return each round's totals, their softmax weights, and the advocates whose defences were selected."""
-    rounds = sorted({turn["round"] for turn in state["transcript"] if _scores_one_defence(turn)})
-    return [_selection(state, round, tau) for round in rounds]
+    return [_selection(state, round, tau) for round in _rounds(state)]
 
 
 def _selection(state: JudgeState, round: int, tau: float) -> dict[str, Any]:
     rulings = turns_of_round(state, "judge", round)
     totals = [[total_of(turn) for turn in rulings if side_of(turn) == side] for side in SIDES]
-    return {
-        "round": round,
-        "totals": totals,
-        "weights": [softmax(values, tau) for values in totals],
-        "picked": selected_advocates(state, round),
-    }
+    weights, picked = [softmax(values, tau) for values in totals], selected_advocates(state, round)
+    return {"round": round, "totals": totals, "weights": weights, "picked": picked}
 
 
-def _scores_one_defence(turn: Turn) -> bool:
-    return turn["role"] == "judge" and side_of(turn) > 0
+def _rounds(state: JudgeState) -> list[int]:
+    """Return the rounds in which single defences were scored."""
+    judges = (turn for turn in state["transcript"] if turn["role"] == "judge")
+    return sorted({turn["round"] for turn in judges if side_of(turn) > 0})
 
 
 def softmax(totals: Sequence[float], tau: float) -> list[float]:
@@ -91,10 +82,3 @@ def softmax(totals: Sequence[float], tau: float) -> list[float]:
     span = HIGHEST_TOTAL - LOWEST_TOTAL
     raw = [math.exp((total - highest) / span / tau) for total in totals]
     return [weight / sum(raw) for weight in raw]
-
-
-def _sums(turn: Turn) -> list[str]:
-    points = read_points(turn["content"], side_of(turn))
-    # Points of the other side are None, so that its copy of the total is not compared with anything.
-    faults = sums_that_differ(points, [total_of(turn)] * len(SIDES))
-    return [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]

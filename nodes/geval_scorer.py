@@ -61,16 +61,9 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dic
     steps = list(runtime.settings.steps) or state["details"]["steps"]
     weighted = await _weighted_score(_question(task, steps, runtime), task, runtime)
     expected = weighted.expectation
-    return {
-        "transcript": list(weighted.turns),
-        "warnings": list(weighted.warnings),
-        "details": {
-            **weighted.details,
-            "expected": expected.value,
-            "distribution": expected.by_name,
-            "steps": steps,
-        },
-    }
+    about = {"expected": expected.value, "distribution": expected.by_name, "steps": steps}
+    details, warnings = {**weighted.details, **about}, list(weighted.warnings)
+    return {"transcript": list(weighted.turns), "warnings": warnings, "details": details}
 
 
 def expected_by_round(state: JudgeState) -> list[Score]:
@@ -87,9 +80,8 @@ def expected_by_round(state: JudgeState) -> list[Score]:
     if details["weighting"] == "logprobs":
         return [values[-1] if edited else details["expected"]]
     # The attempt to get probabilities is a turn, too, but not a sample.
-    samples = [
-        value for turn in turns if "sample" in turn and isinstance(value := turn["value"], int | float)
-    ]
+    sampled = (turn["value"] for turn in turns if "sample" in turn)
+    samples = [value for value in sampled if isinstance(value, int | float)]
     return [expected_from_samples(samples).value if edited else details["expected"]]
 
 
@@ -108,7 +100,7 @@ def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEval
     material = prompts.render("geval/task", aspect=aspect, steps=steps, rubric=followed, **texts)
     shared = f"{rubric(aspect, prompts)}\n\n{material}"
     own = prompts.instruction("geval/scorer", aspect=aspect)
-    prompt = Prompt(prompts.render("geval/system"), shared, own)
+    prompt = Prompt(prompts.render("geval/system"), shared, own, media=task.media)
     return Question("scorer", "scorer", 1, prompt, form, call_metadata(task), {CHOICES: form.choices})
 
 

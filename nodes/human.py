@@ -37,8 +37,7 @@ async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
     task = task_of(state)
     why = ["unresolved: Scorer and Critic do not agree"]
     answer = ask_person(task, state["task"], why, state["scores"], debate_turns(state))
-    scores = state["scores"]
-    value = decided(answer, scores[-1])
+    value = decided(answer, state["scores"][-1])
     turn = runtime.say(state["round"], "human", answer.words, value, score_schema(task).scale, answer.name)
     return {"transcript": [turn]}
 
@@ -210,16 +209,12 @@ def _value(text: str, form: ScoreSchema, task: ScoreTask | CompareTask) -> Score
         plain = text.strip().lower()
         if plain in ("1", "2", "tie", "1.0", "2.0"):
             return cast("Winner", plain.removesuffix(".0"))
-        return _pair_or_vote(text, form)
+        try:
+            return list(read_pair(text, form.low, form.high))
+        except ReplyError as error:
+            if error.fault != "missing":
+                raise
+        return read_vote(text)
     except ReplyError as error:
         problem = f"{error.problem.replace('The reply', 'The answer')} Please give {wanted(task)}."
         raise ReplyError(problem, error.reply, error.fault) from None
-
-
-def _pair_or_vote(text: str, form: ScoreSchema) -> Score | Winner:
-    try:
-        return list(read_pair(text, form.low, form.high))
-    except ReplyError as error:
-        if error.fault != "missing":
-            raise
-        return read_vote(text)

@@ -23,11 +23,8 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
     try:
         return (await runtime.ask(_question(state, runtime))).update
     except ReplyError as error:
-        turns = [error.turn] if error.turn else []
-        return {
-            "transcript": turns,
-            "warnings": [VOID_VOTE.of(error.agent or "juror", problem=error.problem)],
-        }
+        void = VOID_VOTE.of(error.agent or "juror", problem=error.problem)
+        return {"transcript": [error.turn] if error.turn else [], "warnings": [void]}
 
 
 def backgrounds_of(settings: SamreSettings) -> dict[str, str]:

@@ -191,11 +191,9 @@ class CritiqueSchema(OutputSchema):
 
     def schema(self) -> dict[str, Any]:
         flag = "true only to declare NO ISSUE: the score leaves nothing to object to."
-        return object_schema(
-            "critique_reply",
-            feedback=prose("What you have to say, step by step."),
-            no_issue={"type": "boolean", "description": flag},
-        )
+        words = prose("What you have to say, step by step.")
+        no_issue = {"type": "boolean", "description": flag}
+        return object_schema("critique_reply", feedback=words, no_issue=no_issue)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         words = read_words(fields, "feedback")
@@ -277,14 +275,8 @@ class BriefStepsSchema(StepsSchema):
     """Ask for evaluation steps as JSON, where their number and length can be bounded."""
 
     def schema(self) -> dict[str, Any]:
-        step = {"type": "string", "maxLength": 150}
-        steps = {
-            "type": "array",
-            "description": "The steps in order.",
-            "items": step,
-            "minItems": 2,
-            "maxItems": 6,
-        }
+        bounds = {"items": {"type": "string", "maxLength": 150}, "minItems": 2, "maxItems": 6}
+        steps = {"type": "array", "description": "The steps in order.", **bounds}
         return object_schema("steps_reply", steps=steps)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
@@ -378,13 +370,8 @@ def prose(meaning: str) -> dict[str, Any]:
 
 def object_schema(title: str, **fields: dict[str, Any]) -> dict[str, Any]:
     """Return a strict JSON schema with these fields. Models write them in this order, so reasons go before values."""
-    return {
-        "title": title,
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    about = {"title": title, "type": "object", "properties": fields}
+    return {**about, "required": list(fields), "additionalProperties": False}
 
 
 def read_words(fields: Mapping[str, Any], key: str) -> str:

@@ -58,13 +58,9 @@ class Referee:
             others: whether it discusses with other referees; if not, it is told of none.
         """
         compare = isinstance(task, CompareTask)
-        about: dict[str, Any] = {
-            "number": self.number,
-            "title": self.title,
-            "others": others,
-            "question": "which answer is better" if compare else "how good the candidate is",
-            "texts": "answers" if compare else "judgments",
-        }
+        about: dict[str, Any] = {"number": self.number, "title": self.title, "others": others}
+        about["question"] = "which answer is better" if compare else "how good the candidate is"
+        about["texts"] = "answers" if compare else "judgments"
         if isinstance(self.role, str):
             return prompts.render(f"chateval/role_{self.role}", **about)
         return prompts.render("chateval/role_own", description=self.role.description, **about)

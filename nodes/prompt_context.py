@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import jinja2
 import orjson
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from ..state.conversations import Media
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeState
 from ..state.settings import PAPERS, Layout
@@ -62,7 +63,9 @@ def build_prompt(
     shared = [_material(task_of(state), prompts)]
     if turns := list(log or ()):
         shared.append(prompts.render("shared/log", turns=turns, alone=alone))
-    return Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone)
+    return Prompt.of_discussion(
+        system_text(prompts, alone), shared, own, alone=alone, media=task_of(state).media
+    )
 
 
 def system_text(prompts: Prompts, alone: bool) -> str:
@@ -100,22 +103,19 @@ def _material(task: ScoreTask | CompareTask, prompts: Prompts) -> str:
 
 def debate_prompt(state: JudgeState, prompts: Prompts, template: str, **values: Any) -> Prompt:
     """Build what an agent of a debate is shown: task, debate so far, the Commander's message, its own instruction."""
-    own = prompts.instruction(template, **values).after(commander_message(state))
+    # The Commander's latest message comes before it; a model's words are fenced as data.
+    turn = state["transcript"][-1]
+    message = turn["content"]
+    if turn["model"] is not None:
+        label = f"commander, round {turn['round']}"
+        message = f"The Commander's message:\n{fence(label, message)}"
+    own = prompts.instruction(template, **values).after(message)
     return build_prompt(state, prompts, own, debate_turns(state))
 
 
 def debate_turns(state: JudgeState) -> list[Turn]:
     """Return what Scorer and Critic have said, without the Commander's messages."""
     return [turn for turn in state["transcript"] if turn["role"] in {"scorer", "critic"}]
-
-
-def commander_message(state: JudgeState) -> str:
-    """Return the Commander's latest message as shown to its recipient; a model's words are fenced as data."""
-    turn = state["transcript"][-1]
-    if turn["model"] is None:
-        return turn["content"]
-    label = f"commander, round {turn['round']}"
-    return f"The Commander's message:\n{fence(label, turn['content'])}"
 
 
 _HOME = Path(__file__).parent / "prompts"
@@ -155,6 +155,7 @@ class Prompt:
         shared: the material and the log.
         own: what is said to the agent alone.
         repeated: where in ``shared`` those parts end that later calls of the same item repeat from the beginning on.
+        media: the images and files that it names.
         text: all of it, but for the form of the reply.
     """
 
@@ -162,6 +163,7 @@ class Prompt:
     shared: str
     own: Instruction | str
     repeated: tuple[int, ...] = ()
+    media: Media = field(default_factory=dict)
 
     @cached_property
     def text(self) -> str:
@@ -169,7 +171,13 @@ class Prompt:
 
     @classmethod
     def of_discussion(
-        cls, system: str, shared: Sequence[str], own: Instruction | str, *, alone: bool
+        cls,
+        system: str,
+        shared: Sequence[str],
+        own: Instruction | str,
+        *,
+        alone: bool,
+        media: Media | None = None,
     ) -> Prompt:
         """Return a prompt of material and log; nothing of it is repeated where the agent is alone.
 
@@ -177,7 +185,7 @@ class Prompt:
         (9, 15)
         """
         text = "\n\n".join(shared)
-        return cls(system, text, own, () if alone else (len(shared[0]), len(text)))
+        return cls(system, text, own, () if alone else (len(shared[0]), len(text)), media or {})
 
     def messages(self, form: str, layout: Layout) -> tuple[str, str]:
         """Return the system message and the user message; the latter ends with the form of the reply.

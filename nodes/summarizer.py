@@ -7,7 +7,7 @@ from typing import Any
 from ..state.aggregation import mean_of
 from ..state.graph_state import JudgeState
 from ..state.settings import ChatEvalSettings
-from ..state.transcript import Score, Turn, last_turn
+from ..state.transcript import Score, last_turn
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import TextSchema
 from .prompt_context import build_prompt, call_metadata, task_of
@@ -19,20 +19,11 @@ async def summarizer(state: JudgeState, runtime: AgentRuntime[ChatEvalSettings])
     Shown: the material, the rubric, its own previous summary, this turn's words.
     """
     own = runtime.prompts.instruction("chateval/summarizer")
-    prompt = build_prompt(state, runtime.prompts, own, _to_be_summed_up(state))
-    details = {**call_metadata(task_of(state)), "last_value": _latest_mean(state)}
-    question = Question("summarizer", "summarizer", state["round"], prompt, TextSchema(), details)
-    return (await runtime.ask(question)).update
-
-
-def _to_be_summed_up(state: JudgeState) -> list[Turn]:
-    previous = last_turn(state["transcript"], "summarizer")
     now = [turn for turn in state["transcript"] if turn["round"] == state["round"]]
     # The previous summary stands for all turns before this one.
-    return [previous, *now] if previous else now
-
-
-def _latest_mean(state: JudgeState) -> Score | None:
-    latest = [turn["value"] for turn in state["transcript"] if turn["round"] == state["round"]]
-    scores: list[Score] = [value for value in latest if isinstance(value, float | list)]
-    return mean_of(scores) if scores else None
+    previous = last_turn(state["transcript"], "summarizer")
+    prompt = build_prompt(state, runtime.prompts, own, [previous, *now] if previous else now)
+    scores: list[Score] = [turn["value"] for turn in now if isinstance(turn["value"], float | list)]
+    details = {**call_metadata(task_of(state)), "last_value": mean_of(scores) if scores else None}
+    question = Question("summarizer", "summarizer", state["round"], prompt, TextSchema(), details)
+    return (await runtime.ask(question)).update

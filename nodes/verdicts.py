@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..state.aggregation import mean_of, mean_pair, swapped, vote_by_scores, winner_by_mean
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
+from ..state.protocols import Protocol
 from ..state.role_kinds import RoleKind
 from ..state.settings import PositionSettings, SamreSettings, Settings
 from ..state.tasks import TaskKind, parse_task
@@ -92,11 +93,13 @@ def scores_of_roles(role_kinds: Mapping[str, RoleKind]) -> Callable[[JudgeState]
             what a role is of which nothing is said.
     """
 
+    # Asked before and behind every node.
+    quiet = {role for role, kind in role_kinds.items() if kind not in ("scores", "panel")}
+
     def scores_by_round(state: JudgeState) -> list[Score]:
         rounds: dict[int, dict[int, dict[tuple[str, int], Score]]] = {}
         for turn in state["transcript"]:
-            counts = role_kinds.get(turn["role"], "scores") in ("scores", "panel")
-            if counts and (score := score_of(turn)) is not None:
+            if turn["role"] not in quiet and (score := score_of(turn)) is not None:
                 of_order = rounds.setdefault(turn["round"], {}).setdefault(turn.get("order", 1), {})
                 of_order[turn["agent"], turn.get("sample", 0)] = score
         # Order by order first: one with an unreadable sample would otherwise weigh less than the other.
@@ -232,13 +235,8 @@ def _turns(state: JudgeState, role: str) -> list[Turn]:
 def _on_the_side_of(winner: Winner, turns: Sequence[Turn], averaged: Decision) -> Turn | None:
     """Return the turn nearest to the mean among those of the last round that prefer the winner, if any does."""
     last = max((turn["round"] for turn in turns), default=0)
-    agreeing = [
-        turn
-        for turn in turns
-        if turn["round"] == last
-        and isinstance(turn["value"], list)
-        and winner_by_mean(turn["value"]) == winner
-    ]
+    pairs = [turn for turn in turns if turn["round"] == last and isinstance(turn["value"], list)]
+    agreeing = [turn for turn in pairs if winner_by_mean(cast("Any", turn["value"])) == winner]
     return nearest(agreeing, averaged.final) or averaged.turn
 
 
@@ -256,10 +254,13 @@ def by_jury(state: JudgeState, settings: SamreSettings) -> Decision:
         jurors = [*{turn["agent"]: turn for turn in _turns(state, "juror")}.values()]
         votes = count_votes(jurors)
         by_votes = winner_of(votes.values())
-        details |= {"jury_winner": by_votes, "votes": votes, **_void(jurors)}
+        void = sum(juror["value"] is None for juror in jurors)
+        details |= {"jury_winner": by_votes, "votes": votes, "void_votes": void}
         if by_votes != "tie":
             winner = by_votes
-            turn = next((juror for juror in jurors if _vote_of(juror) == winner), turn)
+            voted = ((juror, juror["value"]) for juror in jurors)
+            own = ((juror, winner_of(vote) if isinstance(vote, list) else vote) for juror, vote in voted)
+            turn = next((juror for juror, vote in own if vote == winner), turn)
     return Decision(means, turn, winner, {**state["details"], **details})
 
 
@@ -283,29 +284,9 @@ def count_votes(jurors: Sequence[Turn]) -> dict[str, float]:
     return {str(side): ballots.count(str(side)) for side in SIDES}
 
 
-def _vote_of(juror: Turn) -> Any:
-    value = juror["value"]
-    return winner_of(value) if isinstance(value, list) else value
-
-
-def _void(jurors: Sequence[Turn]) -> dict[str, Any]:
-    return {"void_votes": sum(turn["value"] is None for turn in jurors)}
-
-
 Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]
 Weigh = Callable[[JudgeOutput, JudgeOutput], Verdict]
 """A function that makes one verdict of both orders' outcomes; the second is already in the task's order."""
-
-
-class JudgesTasks(Protocol):
-    """Name what the two nodes need to know of a protocol."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kinds(self) -> tuple[TaskKind, ...]: ...
-    @property
-    def role_kinds(self) -> Mapping[str, RoleKind]: ...
 
 
 Details = Callable[[Any], Awaitable[dict[str, Any]]]
@@ -317,7 +298,7 @@ async def no_details(_settings: Settings) -> dict[str, Any]:
     return {}
 
 
-def prepare(protocol: JudgesTasks, details: Details = no_details) -> Node:
+def prepare(protocol: Protocol[Any], details: Details = no_details) -> Node:
     """Make the node that checks the task before any model is called and empties the rest of the state.
 
     Args:
@@ -336,12 +317,9 @@ def prepare(protocol: JudgesTasks, details: Details = no_details) -> Node:
             raise UsageError(f"{protocol.name} takes no task of the kind {task.kind!r}, only {kinds}")
         # A thread may be used again: the reducers would add to what its last run left behind, and None empties them.
         empty = dict.fromkeys(("transcript", "warnings", "details", "round"))
-        begun: dict[str, Any] = {
-            "task": task.model_dump(mode="json"),
-            "orders": [*range(1, number_of_orders(runtime.settings, task.kind) + 1)],
-            "scores": [],
-            "verdict": None,
-        }
+        orders = [*range(1, number_of_orders(runtime.settings, task.kind) + 1)]
+        begun: dict[str, Any] = {"orders": orders, "scores": [], "verdict": None}
+        begun["task"] = task.model_dump(mode="json")
         if own := await details(runtime.settings):
             begun["details"] = own
         return {**empty, **begun}
@@ -361,7 +339,7 @@ def complete(_state: JudgeState, _settings: Any) -> StopReason:
 
 
 def conclude(
-    protocol: JudgesTasks,
+    protocol: Protocol[Any],
     stop_reason: Callable[[JudgeState, Any], StopReason] = complete,
     decide: Decide | None = None,
     weigh: Weigh | None = None,
@@ -383,7 +361,8 @@ def conclude(
         return Verdict(
             protocol=protocol.name,
             kind=state["task"]["kind"],
-            **_outcome(decision),
+            # A vote may decide for the answer with the lower score, and then overrules the winner by scores.
+            **outcome_fields(decision.final) | ({"winner": decision.winner} if decision.winner else {}),
             stop_reason=stop_reason(state, settings),
             rounds=state["round"],
             score_by_round=state["scores"],
@@ -418,12 +397,6 @@ def outcome_fields(value: Score) -> dict[str, Any]:
     if isinstance(value, list):
         return {"scores": (value[0], value[1]), "winner": winner_of(value)}
     return {"score": value}
-
-
-def _outcome(decision: Decision) -> dict[str, Any]:
-    outcome = outcome_fields(decision.final)
-    # A vote may decide for the answer with the lower score, and then overrules the winner by scores.
-    return {**outcome, "winner": decision.winner} if decision.winner else outcome
 
 
 def _explanation(turn: Turn | None) -> dict[str, Any]:

@@ -19,11 +19,9 @@ async def writer(
 
 def writer_prompt(task: ScoreTask, last: str | None, objections: str, prompts: Prompts) -> Prompt:
     """Build what a writer is shown: source and criteria, then its last version with the objections to it."""
-    given = {
-        "source": task.source,
-        "fact": task.fact,
-        "aspect": task.aspect,
-        "rubric": is_rubric(task.aspect),
-    }
+    aspect = task.aspect
+    given = {"source": task.source, "fact": task.fact, "aspect": aspect, "rubric": is_rubric(aspect)}
     own = prompts.instruction("refine/writer", candidate=last or "", objections=objections)
-    return Prompt(prompts.render("refine/system"), prompts.render("refine/material", **given), own)
+    return Prompt(
+        prompts.render("refine/system"), prompts.render("refine/material", **given), own, media=task.media
+    )

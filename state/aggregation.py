@@ -261,7 +261,9 @@ def score_tokens(
     labels = ((at, _scale_value(token["token"], low, high)) for at, token in enumerate(tokens))
     values = {at: float(label) for at, label in labels if label is not None}
     exact = [at for at, value in values.items() if value == stated]
-    candidates = [at for at in exact if not _numbers_an_item(tokens, at, exact)]
+    # Not a token that numbers a list item which holds the score, as the first 1 of ``1. Naturalness: 1`` does. The last
+    # token of this value is the score itself, whatever follows: ``I give it a 4.``
+    candidates = [at for at in exact if at == exact[-1] or not tokens[at + 1]["token"].startswith((".", ")"))]
     # 2.5 is no single token: its first one, 2, is where the model decided.
     if stated % 1:
         candidates = list(values)
@@ -270,13 +272,6 @@ def score_tokens(
     token = tokens[candidates[0]]
     # Where no alternatives are listed, the token itself is all that is known to be likely.
     return token.get("top_logprobs") or [token]
-
-
-def _numbers_an_item(tokens: Sequence[Mapping[str, Any]], at: int, exact: Sequence[int]) -> bool:
-    """Tell whether the token numbers a list item that holds the score, as the first 1 of ``1. Naturalness: 1`` does."""
-    after = tokens[at + 1]["token"] if at + 1 < len(tokens) else ""
-    # The last token of this value is the score itself, whatever follows: ``I give it a 4.``
-    return at != exact[-1] and after.startswith((".", ")"))
 
 
 def _scale_value(token: str, low: float, high: float) -> str | None:

@@ -140,21 +140,17 @@ def _merged(faults: list[Fault]) -> list[Fault]:
 
 def _with_value(fault: Fault) -> Fault:
     """Quote the value, unless the words do, or there is none."""
-    quoted = fault.kind in ("missing", "extra_forbidden", "value_error") or ", got " in fault.words
-    return fault if quoted else fault._replace(words=_quoting(fault.words, fault.value))
-
-
-def _quoting(words: str, value: Any) -> str:
-    fault, mark, meant = words.partition("; did you mean")
-    return f"{fault}, got {shortened(value)}{mark}{meant}"
+    if fault.kind in ("missing", "extra_forbidden", "value_error") or ", got " in fault.words:
+        return fault
+    wrong, mark, meant = fault.words.partition("; did you mean")
+    return fault._replace(words=f"{wrong}, got {shortened(fault.value)}{mark}{meant}")
 
 
 def _holder(owner: type[Checked], where: tuple[str | int, ...]) -> type[Checked]:
     """Return the class of the object at this place in an object of class ``owner``."""
     for part in where:
         field = owner.model_fields.get(str(part))
-        inside = list(_classes(field.annotation)) if field else []
-        owner = inside[0] if inside else owner
+        owner = next(_classes(field.annotation), owner) if field else owner
     return owner
 
 
@@ -168,14 +164,13 @@ def _classes(annotation: Any) -> Iterator[type[Checked]]:
 def _unknown(name: str, holder: type[Checked]) -> str:
     names, about = holder.names(), holder.model_fields
     # A field of a single value, such as the kind of a task, is never what was meant.
-    free = [known for known in names if not _has_one_value(about[known].annotation)]
+    single = {
+        n for n in names if (a := about[n].annotation) and get_origin(a) is Literal and len(get_args(a)) == 1
+    }
+    free = [known for known in names if known not in single]
     meant = did_you_mean(name, names, {known: about[known].description or "" for known in free})
     its = " Its" if meant else "; its"
     return f"is no {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
-
-
-def _has_one_value(annotation: Any) -> bool:
-    return get_origin(annotation) is Literal and len(get_args(annotation)) == 1
 
 
 def did_you_mean(wrong: str, names: Sequence[str], about: Mapping[str, str] | None = None) -> str:

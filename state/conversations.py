@@ -1,13 +1,18 @@
 """Read a conversation in any usual form, and show it as one text: who said what, who called which tool, what came back.
 
 Read are LangChain's messages and their dicts, OpenAI's messages, the items of its Responses API, and the content blocks
-of Anthropic, Bedrock and LangChain. What cannot be shown as text is refused by name: nothing is judged without it.
+of Anthropic, Bedrock and LangChain. Images and files are named in the text and kept beside it; what can neither be put
+in words nor be sent along is refused by name: nothing is judged without it.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -35,6 +40,12 @@ _CALLS = ("_use", "_call", "toolUse")
 _RESULTS = ("_result", "_output", "toolResult")
 _MOST_NAMED = 5
 
+
+Media = dict[str, dict[str, Any]]
+"""Images and files by the names that a text has for them, such as ``[image 1]``, each as it stood in its message."""
+
+MOST_MEDIA, LARGEST_MEDIUM = 50, 30_000_000
+"""How many images and files a task may have, and how many characters of base64 each of them; providers take fewer."""
 
 Kind = Literal["words", "reasoning", "call", "result"]
 
@@ -115,12 +126,10 @@ def before_last_answers(entries: Sequence[Entry], answers: int = 1) -> tuple[str
         UsageError: it has too few answers, or nothing is asked before them.
     """
     entries = [entry for entry in entries if entry.kind != "reasoning"]
-    last = [
-        place
-        for place, (entry, following) in enumerate(zip(entries, [*entries[1:], None], strict=False))
-        if entry.answers
-        and not (following and following.kind == "call" and following.message == entry.message)
-    ][-answers:]
+    calling = {place - 1 for place, entry in enumerate(entries) if entry.kind == "call"}
+    calling = {place for place in calling if entries[place].message == entries[place + 1].message}
+    said = [place for place, entry in enumerate(entries) if entry.answers and place not in calling]
+    last = said[-answers:]
     if len(last) < answers:
         wanted = "no answer" if answers == 1 else f"fewer than {answers} answers"
         raise UsageError(f"the conversation has {wanted} to judge: a model's message with text must be in it")
@@ -151,8 +160,24 @@ def is_conversation(value: Any) -> bool:
     )
 
 
+def texts_of(fields: Any, names: Sequence[str]) -> Any:
+    """Return the fields of an object with messages in them as texts, and with images and files under ``media``.
+
+    What cannot be read is left for the field's own validator, which says what is wrong with it.
+    """
+    if not isinstance(fields, Mapping):
+        return fields
+    read, media = dict(fields), dict(fields.get("media") or {})
+    for name in names:
+        value = fields.get(name)
+        if not isinstance(value, str) and is_conversation(value):
+            with suppress(UsageError):
+                read[name] = as_text(read_conversation(value, name, media=media))
+    return {**read, "media": media} if media else read
+
+
 def read_conversation(
-    value: Any, where: str, remedy: str = "put it in words, or leave it out"
+    value: Any, where: str, remedy: str = "put it in words, or leave it out", media: Media | None = None
 ) -> list[Entry]:
     """Read a message, or a list of messages, as what happened in it, in order.
 
@@ -160,6 +185,7 @@ def read_conversation(
         value: the message or messages.
         where: the name that errors have for the value, such as ``outputs``.
         remedy: what to do about a part that cannot be shown.
+        media: takes up images and files, which the text then names; without it they are refused.
 
     Raises:
         UsageError: a message without a role, the result of a call that nobody made, or a part that is no text, such as
@@ -168,7 +194,7 @@ def read_conversation(
     alone = is_message(value)
     if not alone and not isinstance(value, list | tuple):
         raise UsageError(f"{where} must be a message or a list of messages, got {shortened(value)}")
-    reader = _Reader()
+    reader = _Reader(media)
     for place, message in enumerate([value] if alone else value):
         reader.read(message, where if alone else f"{where}[{place}]", place)
     if not reader.entries and not reader.unseen:
@@ -176,10 +202,7 @@ def read_conversation(
     if reader.unseen:
         named, more = reader.unseen[:_MOST_NAMED], len(reader.unseen) - _MOST_NAMED
         others = f"; and {more} more" if more > 0 else ""
-        raise UsageError(
-            f"{'; '.join(named)}{others}. A judge is shown text and nothing else, so that it would judge without "
-            f"seeing this: {remedy}"
-        )
+        raise UsageError(f"{'; '.join(named)}{others}. A judge would judge without seeing this: {remedy}")
     return reader.entries
 
 
@@ -199,11 +222,13 @@ class _Reader:
     """Read messages one after another; knows the calls so far, to which results belong.
 
     Attributes:
+        media: images and files so far, by name; ``None`` where they are refused.
         entries: what happened.
         unseen: what cannot be shown, each with its place.
         calls: the heading of each call, by id or, where calls have none, by the tool's name.
     """
 
+    media: Media | None = None
     entries: list[Entry] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
     calls: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -216,11 +241,8 @@ class _Reader:
         name = None if speaker == "Tool" else fields.get("name")
         who = f"{speaker} ({_one_line(name)})" if name else speaker
         found: list[Entry] = []
-        for kind, body in _parts(fields):
-            made = self._entry(kind, body, who, where)
-            if made is None:
-                continue
-            entry = Entry(made[0], speaker, made[1], made[2], name, place)
+        for made in filter(None, (self._entry(kind, body, who, where) for kind, body in _parts(fields))):
+            entry = Entry(made[0], speaker, *made[1:], name, place)
             if entry.kind == "words" and found and found[-1].kind == "words":
                 found[-1] = entry._replace(text=found[-1].text + entry.text)
             else:
@@ -242,14 +264,28 @@ class _Reader:
             return ("call", *self._call(kind, body, who))
         if medium is None and kind.endswith(_RESULTS):
             return ("result", *self._result(body, where))
-        self.unseen.append(f"{where} holds {medium or 'a part that is no text'} ({kind})")
+        if named := self._named(medium, kind, body, f"{where} holds"):
+            return "words", who, named
+        return None
+
+    def _named(self, medium: str | None, kind: str, body: Mapping[str, Any], where: str) -> str | None:
+        """Keep an image or a file and return the name that the text has for it; note why it cannot be shown."""
+        what, fault = medium or "a part that is no text", ""
+        if medium is not None and self.media is not None:
+            part = dict(body) if "type" in body else {kind: dict(body)}
+            fault = _fault(part) or (f"more than {MOST_MEDIA} of them" * (len(self.media) >= MOST_MEDIA))
+            if not fault:
+                known = next((name for name, other in self.media.items() if other == part), None)
+                name = known or f"[{medium.split()[-1]} {len(self.media) + 1}]"
+                self.media[name] = part
+                return name
+        self.unseen.append(f"{where} {what} ({kind}){fault and f': {fault}'}")
         return None
 
     def _call(self, kind: str, called: Mapping[str, Any], who: str) -> tuple[str, str]:
         """Return the heading and the arguments of a call."""
-        inner = next(
-            (called[key] for key in ("function", "custom") if isinstance(called.get(key), Mapping)), called
-        )
+        inside = (called.get(key) for key in ("function", "custom"))
+        inner = next((body for body in inside if isinstance(body, Mapping)), called)
         given = _first(inner, _ARGUMENTS)
         if "name" not in inner:
             # A provider's own tool, such as a search: all of it is shown, since its keys are the provider's.
@@ -271,10 +307,8 @@ class _Reader:
             )
         failed = result.get("is_error") or result.get("status") == "error"
         content = result["content"] if "content" in result else result.get("output")
-        return (
-            f"Result of {self.calls[key]}{', an error' if failed else ''}",
-            "\n".join(self._texts(content, where)),
-        )
+        heading = f"Result of {self.calls[key]}{', an error' if failed else ''}"
+        return heading, "\n".join(self._texts(content, where))
 
     def _texts(self, content: Any, where: str) -> Iterator[str]:
         """Yield the texts in the content of a result; what is no text is noted."""
@@ -284,10 +318,9 @@ class _Reader:
                 yield body["text"]
             elif kind == "json" or not isinstance(block, Mapping) or kind.endswith(("_result", "_error")):
                 yield _json(body.get("json", block))
-            elif media := _medium(kind):
-                self.unseen.append(f"{where} is a tool's result and holds {media} ({kind})")
-            elif "type" in block:
-                self.unseen.append(f"{where} is a tool's result and holds a part that is no text ({kind})")
+            elif (medium := _medium(kind)) or "type" in block:
+                if named := self._named(medium, kind, body, f"{where} is a tool's result and holds"):
+                    yield named
             else:
                 yield _json(block)
 
@@ -375,19 +408,52 @@ def _thought(value: Any) -> str:
         return "\n".join(filter(None, map(_thought, value)))
     if not isinstance(value, Mapping):
         return ""
-    return next(
-        filter(
-            None,
-            (_thought(value.get(key)) for key in ("thinking", "reasoning", "text", "summary", "content")),
-        ),
-        "",
-    )
+    keys = ("thinking", "reasoning", "text", "summary", "content")
+    return next(filter(None, (_thought(value.get(key)) for key in keys)), "")
 
 
 def _medium(kind: str) -> str | None:
     """Return what a part of this type is, where it is no text; the search in files is a tool."""
     kind = kind.removeprefix("file_search")
     return next((named for word, named in _MEDIA.items() if word in kind.casefold()), None)
+
+
+_ADDRESSES = ("url", "image_url", "file_url", "uri", "file_id")
+_CONTENTS = ("base64", "data", "file_data", "bytes")
+
+
+def _sources(part: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the addresses and contents in an image or a file, whichever provider's keys it has."""
+    if isinstance(part, Mapping):
+        for name, inner in part.items():
+            yield from _sources(inner, str(name))
+    elif key in (*_ADDRESSES, *_CONTENTS) and part is not None:
+        yield key, part
+
+
+def _fault(part: Mapping[str, Any]) -> str:
+    """Say what is wrong with an image or a file; empty where nothing is."""
+    sources = [*_sources(part)]
+    return (
+        next(filter(None, map(_fault_of, sources)), "") if sources else "it has neither address nor content"
+    )
+
+
+def _fault_of(source: tuple[str, Any]) -> str:
+    key, value = source
+    if not isinstance(value, str):
+        return "its bytes are to be base64"
+    is_data = value.startswith("data:")
+    if key in _ADDRESSES and not is_data:
+        known = key == "file_id" or re.match(r"(https?|gs|s3)://[^\s/]", value)
+        return "" if known else f"its address {shortened(value)} is no web address"
+    content = value.partition(",")[2] if is_data else value
+    if len(content) > LARGEST_MEDIUM:
+        return f"it has {len(content):,} characters, more than {LARGEST_MEDIUM:,}"
+    try:
+        return "" if base64.b64decode(content, validate=True) else "it is empty"
+    except (binascii.Error, ValueError):
+        return "its content is no base64"
 
 
 def _first(fields: Mapping[str, Any], keys: Sequence[str]) -> Any:

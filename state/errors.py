@@ -83,14 +83,9 @@ class InputError(UsageError, ValidationError):
     def from_faults(cls, title: str, faults: Iterable[Fault]) -> InputError:
         """Make the error of some faults of one object; ``title`` is what the object is called."""
         redacted = tuple(fault.redacted() for fault in faults)
-        lines = [
-            InitErrorDetails(
-                type=PydanticCustomError(fault.kind, "{words}", {"words": fault.words}),
-                loc=fault.where,
-                input=fault.value,
-            )
-            for fault in redacted
-        ]
+        kinds = [PydanticCustomError(fault.kind, "{words}", {"words": fault.words}) for fault in redacted]
+        pairs = zip(kinds, redacted, strict=True)
+        lines = [InitErrorDetails(type=kind, loc=fault.where, input=fault.value) for kind, fault in pairs]
         error: InputError = cls.from_exception_data(title, lines)
         error.faults = redacted
         return error

@@ -148,23 +148,15 @@ def check_value(turn: Turn, before: Any) -> None:
         raise ValueError(f"the turn {turn['id']} cannot have the value {value!r}: it takes {wanted}")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _kind_of(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return "pair" if len(value) == 2 and all(map(_is_number, value)) else "other"
-    return "number" if _is_number(value) else type(value).__name__
+        return "pair" if [*map(_kind_of, value)] == ["number"] * 2 else "other"
+    return "number" if type(value) in (int, float) else type(value).__name__
 
 
 def _wanted(before: Any, scale: Sequence[float] | None) -> str:
-    named = {
-        "number": "a number",
-        "pair": "a pair of numbers",
-        "bool": "true or false",
-        "NoneType": "no value (null)",
-    }
+    named = {"number": "a number", "pair": "a pair of numbers", "bool": "true or false"}
+    named["NoneType"] = "no value (null)"
     kind = named.get(_kind_of(before), "a text such as " + repr(before))
     return f"{kind} from {scale[0]:g} to {scale[1]:g}" if scale and "number" in kind else kind
 

@@ -88,7 +88,13 @@ def redact(text: str) -> str:
     >>> redact('{"Authorization": "Bearer abc"} at http://me:pw@host/v1?api_key=def&n=1')
     '{"Authorization": "Bearer ***"} at http://me:***@host/v1?api_key=***&n=1'
     """
-    return spelled_out(_without_keys(text))
+    named = {os.environ.get(name, "") for name in list(os.environ) if _is_secret_variable(name)}
+    known = frozenset(value for value in named | _REMEMBERED if len(value) >= _SHORTEST_SECRET)
+    text = _without_known(text, known)
+    # Most messages quote nothing, and errors are made often: one look tells whether any shape can match.
+    for shape in _SHAPES if _HINT.search(text) else ():
+        text = shape.sub(lambda match: f"{match.groupdict().get('name') or ''}{HIDDEN}", text)
+    return spelled_out(text)
 
 
 def spelled_out(text: str) -> str:
@@ -120,10 +126,8 @@ def redact_all(value: Any) -> Any:
     {'model': 'm?base_url=http://me:***@host', 'api_key': '***', 'n': 2}
     """
     if isinstance(value, Mapping):
-        return {
-            name: HIDDEN if inner is not None and names_a_secret(name) else redact_all(inner)
-            for name, inner in value.items()
-        }
+        hidden = {name for name, inner in value.items() if inner is not None and names_a_secret(name)}
+        return {name: HIDDEN if name in hidden else redact_all(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [redact_all(inner) for inner in value]
     return redact(value) if isinstance(value, str) else value
@@ -155,17 +159,6 @@ def _secrets(value: Any, is_named: bool = False, depth: int = 0) -> Iterator[str
 def names_a_secret(name: object) -> bool:
     """Tell whether a parameter of this name holds a secret, such as ``api_key``."""
     return isinstance(name, str) and bool(_SECRET_PARAMETER.search(name))
-
-
-def _without_keys(text: str) -> str:
-    named = {os.environ.get(name, "") for name in list(os.environ) if _is_secret_variable(name)}
-    known = frozenset(value for value in named | _REMEMBERED if len(value) >= _SHORTEST_SECRET)
-    text = _without_known(text, known)
-    # Most messages quote nothing, and errors are made often: one look tells whether any shape can match.
-    if _HINT.search(text):
-        for shape in _SHAPES:
-            text = shape.sub(_hidden, text)
-    return text
 
 
 @lru_cache(maxsize=4)
@@ -218,7 +211,3 @@ def _without_known(text: str, known: frozenset[str]) -> str:
 @lru_cache
 def _is_secret_variable(name: str) -> bool:
     return bool(_SECRET_VARIABLE.search(name))
-
-
-def _hidden(match: re.Match[str]) -> str:
-    return f"{match.groupdict().get('name') or ''}{HIDDEN}"

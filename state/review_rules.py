@@ -85,7 +85,8 @@ def _why(rule: Rule, verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -
     if rule.name == "always":
         return "every verdict is reviewed"
     if rule.name == "unresolved":
-        return "the debate ended at its last round without agreement" if _unresolved(verdict) else ""
+        stops = (verdict.stop_reason, *_all_of("stop_reasons", verdict.details))
+        return "the debate ended at its last round without agreement" if "max_rounds" in stops else ""
     if rule.name == "orders_differ":
         differ = verdict.position_consistent is False
         return "the two orders of the answers have different winners" if differ else ""
@@ -97,11 +98,6 @@ def _why(rule: Rule, verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -
         return f"the scores of the two answers are {apart:g} apart" if apart < limit else ""
     spread = max(_all_of("spread", verdict.details), default=0)
     return f"scores of repeated runs have a standard deviation of {spread:.3g}" if spread > limit else ""
-
-
-def _unresolved(verdict: Verdict) -> bool:
-    inside = _all_of("stop_reasons", verdict.details)
-    return "max_rounds" in (verdict.stop_reason, *inside)
 
 
 def _splits(verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from .aspects import ASPECTS, Aspect, check_scale, find_aspect
 from .checked import Checked, Described, FilledText, OptionalText, alternative, shortened
-from .conversations import as_text, is_conversation, read_conversation
+from .conversations import Media, as_text, is_conversation, read_conversation, texts_of
 from .errors import Fault, InputError
 
 TaskKind = Literal["score", "compare"]
@@ -27,20 +27,20 @@ DEFAULT_CRITERIA = ("helpfulness", "relevance", "accuracy", "level of detail")
 
 def _messages_as_text(value: Any, info: ValidationInfo) -> Any:
     if is_conversation(value):
-        return as_text(read_conversation(value, info.field_name or "messages"))
+        return as_text(read_conversation(value, info.field_name or "messages", media={}))
     return value
 
 
 AsText = BeforeValidator(_messages_as_text, json_schema_input_type=str)
 """Shows messages, where a text is wanted, as one text: calls of tools and their results are a part of it."""
 
+MEDIA = (
+    "Images and files that the texts name, such as `[image 1]`, as content blocks; messages bring their own."
+)
 
-def _aspect_names() -> list[str]:
-    """Return the known aspects' full names, then the bare ones."""
-    return list(dict.fromkeys([*ASPECTS, *(name.partition("/")[2] for name in ASPECTS)]))
 
-
-AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_aspect_names()]})]
+_ASPECT_NAMES = dict.fromkeys([*ASPECTS, *(name.partition("/")[2] for name in ASPECTS)])
+AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_ASPECT_NAMES]})]
 """Used in the JSON schema only: validation looks a name up in any case, and says which names there are."""
 
 
@@ -113,6 +113,12 @@ class ScoreTask(Checked):
     fact: Annotated[OptionalText, AsText] = Field(
         default=None, description="A fact the candidate was to make use of, if any."
     )
+    media: Media = Field(default={}, description=MEDIA)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _messages(cls, fields: Any) -> Any:
+        return texts_of(fields, ("source", "fact", "candidate"))
 
 
 class CompareTask(Checked):
@@ -137,6 +143,12 @@ class CompareTask(Checked):
     )
     low: float = Field(default=1, description="Lowest score an answer can get.")
     high: float = Field(default=10, description="Highest score an answer can get.")
+    media: Media = Field(default={}, description=MEDIA)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _messages(cls, fields: Any) -> Any:
+        return texts_of(fields, ("question", "reference", "answer_1", "answer_2"))
 
     @model_validator(mode="after")
     def _scale_runs_upwards(self) -> CompareTask:

@@ -104,10 +104,12 @@ def copied_words(who: str, content: str, prompt: str) -> Iterator[str]:
     joined = (" ".join(line.split()) for line in content.splitlines())
     lines = [line for line in joined if len(line) >= _TELLING][:_MOST_LINES]
     length = sum(map(len, lines))
-    if length < _LONG:
+    # This is asked of every reply. Most have a word in a line that the prompt lacks, which is told at once.
+    possible = [line for line in lines if all(word in prompt for word in line.split())]
+    if length < _LONG or sum(map(len, possible)) < _SHARE * length:
         return
     prompt = " ".join(prompt.split())
-    if sum(len(line) for line in lines if line in prompt) >= _SHARE * length:
+    if sum(len(line) for line in possible if line in prompt) >= _SHARE * length:
         yield COPIED.of(who)
 
 

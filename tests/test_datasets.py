@@ -101,7 +101,10 @@ BAD = {
         json.dumps({"id": "a", "src": "s", "candidate": "c"}),
         "line 1: field 'source' is missing",
     ),
-    "no id": (json.dumps({"source": "s", "candidate": "c"}), "line 1: field 'id' is missing"),
+    "no id": (
+        json.dumps(ROW) + "\n" + json.dumps({"source": "s", "candidate": "c"}),
+        "line 2: field 'id' is missing",
+    ),
     "label no number": (
         json.dumps({**ROW, "human": {"coherence": "good"}}),
         "line 1: field 'human.coherence",
@@ -171,9 +174,9 @@ def test_binary_junk(tmp_path: Path, name: str) -> None:
 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
-    path = tmp_path / "data.xlsx"
+    path = tmp_path / "data.docx"
     path.write_text("x")
-    with pytest.raises(DataError, match=r"expected \.jsonl or \.csv"):
+    with pytest.raises(DataError, match=r"expected \.jsonl, \.json, \.csv or \.tsv"):
         load_dataset(path)
 
 
@@ -475,7 +478,9 @@ def test_a_json_array(tmp_path: Path) -> None:
     path.write_text(json.dumps([ROW, {**ROW, "id": "b"}], indent=1))
     assert [item.id for item in load_dataset(path)] == ["a", "b"]
     path.write_text(json.dumps([ROW, {"id": "b"}], indent=1))
-    with pytest.raises(DataError, match=r"data\.json, row 2: field 'source' is missing; there are id"):
+    with pytest.raises(
+        DataError, match=r"data\.json, row 2: fields 'source' and 'candidate' are missing; there are id"
+    ):
         load_dataset(path)
     path.write_text(json.dumps([ROW, 7]))
     with pytest.raises(DataError, match=r"data\.json, row 2: expected an object with named fields, got int"):

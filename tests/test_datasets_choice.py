@@ -142,8 +142,13 @@ NAMES = "id=key,group=article,source=text,candidate=summary,human.fluency=rating
 
 def test_a_missing_field_says_how_to_take_it_from_another_column(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text("key,source,candidate\n1,a,b\n")
-    with pytest.raises(DataError, match=r"field 'id' is missing; there are .*: --columns id=COLUMN$"):
+    path.write_text("id,headline,candidate\n1,a,b\n")
+    with pytest.raises(DataError, match=r"field 'source' is missing; there are .*: --columns source=COLUMN$"):
+        load_dataset(path)
+    path.write_text("headline,body\na,b\n")
+    with pytest.raises(
+        DataError, match=r"there are headline, body; .*--columns source=COLUMN,candidate=COLUMN$"
+    ):
         load_dataset(path)
 
 

@@ -333,6 +333,20 @@ def test_on_a_phone_a_debate_has_the_screen_to_itself(opened: Any) -> None:
     expect(it.page.locator("article.sheet")).to_have_count(0)
 
 
+def test_on_a_phone_a_section_opens_when_it_is_asked_for(opened: Any) -> None:
+    it = opened(viewport={"width": 390, "height": 800}, has_touch=True)
+    folds = it.page.locator("details.fold")
+    first, *others = [folds.nth(place).evaluate("fold => fold.open") for place in range(folds.count())]
+    assert first
+    assert others
+    assert not any(others)
+    for chart in it.page.locator("figure svg").all():
+        assert chart.evaluate("drawn => drawn.getBoundingClientRect().right") <= 390
+    last = it.page.locator("main > section:has(details.fold)").last
+    last.locator("h2").click()
+    assert last.locator("details.fold").evaluate("fold => fold.open")
+
+
 def test_on_a_phone_no_column_is_lost(opened: Any) -> None:
     it = opened(viewport={"width": 360, "height": 740}, has_touch=True)
     right = "cells => cells.map(cell => cell.getBoundingClientRect().right)"

@@ -53,7 +53,7 @@ class _Observed:
 
 
 def _characters(call: Call) -> int:
-    return sum(len(str(message.content)) for message in call.messages)
+    return sum(len(message.text) for message in call.messages)
 
 
 @dataclass

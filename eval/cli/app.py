@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
@@ -44,6 +45,12 @@ class _Command(NamedTuple):
 
 _JUDGE, _READ, _CATALOG, _ADMIN = "Judge", "Read results", "Protocols and datasets", "Maintenance"
 COMMANDS = {
+    "try": _Command(
+        _JUDGE,
+        "Try one judge and a debate on a few items of your own data.",
+        "demo --aspect consistency --sample 6 --out runs/try",
+        "try_data",
+    ),
     "run": _Command(
         _JUDGE, "Judge a dataset with one or more protocols.", "debate --data demo --limit 5 --out runs/demo"
     ),
@@ -146,7 +153,9 @@ def _load(name: str) -> Any:
     """Import a command with its options, its help ending in an example."""
     about = COMMANDS[name]
     try:
-        function = getattr(import_module(f".{about.file or name}", __package__), name.replace("-", "_"))
+        # A function cannot be called as a word of Python's own is.
+        named = f"{name}_" if iskeyword(name) else name.replace("-", "_")
+        function = getattr(import_module(f".{about.file or name}", __package__), named)
     except KeyboardInterrupt:
         # Importing takes long enough for Ctrl-C to be pressed meanwhile.
         raise typer.Exit(INTERRUPTED) from None
@@ -215,10 +224,11 @@ def _warning_printer() -> Callable[..., None]:
     """Print a warning in one line, without the place in the code that gave it, and once in a command."""
     printed: set[str] = set()
 
-    def show(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    def show(message: Warning | str, kind: type[Warning], *_where: Any, **_more: Any) -> None:
         if (text := str(message)) not in printed:
             printed.add(text)
-            _tell("Warning: ", "yellow", text)
+            # How a file was read is no warning: it may well be right.
+            _tell("" if kind.__name__ == "ReadingNotice" else "Warning: ", "yellow", text)
 
     return show
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .items import DatasetProfile, Item, Numbered, Reader, parse_item, profile_i
 from .published import catalog
 from .published.fetch import fetch
 from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
+from .reading import ROW_NUMBER, ReadingNotice, beginning, guess_columns, number_columns
 from .selection import Sample, Shard, renamed, sampled, sharded
 
 
@@ -99,7 +101,13 @@ class Dataset:
         >>> Dataset.of_frame(rows).aspect_names()
         ['fluency']
         """
-        items = (item for _, item in _parsed(frame_rows(frame), name, "row"))
+        rows = frame_rows(frame)
+        first = beginning(rows)
+        numbered = enumerate(chain(first, (row for _, row in rows)), start=1)
+        columns = guess_columns(first, {})
+        _tell(name, (), first, columns, {})
+        read = renamed(numbered, columns, name) if columns else numbered
+        items = (item for _, item in _parsed(read, name, "row"))
         return cls._in_memory(name, items, "row", labels, family, max_characters)
 
     @classmethod
@@ -164,10 +172,11 @@ class Dataset:
         """Return the dataset with its first items only; ``None`` keeps them all."""
         return self if limit is None else replace(self, limit=min(limit, len(self)))
 
-    def sample(self, size: int, seed: int = 0) -> Dataset:
+    def sample(self, size: int, seed: int = 0, of_group: int | None = None) -> Dataset:
         """Return the dataset with so many items, chosen at random by whole groups; the same seed chooses the same.
 
-        A larger sample with the same seed holds the smaller one.
+        A larger sample with the same seed holds the smaller one. With ``of_group``, at most so many items of a group
+        are taken before other groups have had their turn.
 
         Raises:
             UsageError: a size below 1.
@@ -178,7 +187,7 @@ class Dataset:
         """
         if size < 1:
             raise UsageError(f"a sample has 1 item or more, not {size}")
-        chosen = Sample(size, seed)
+        chosen = Sample(size, seed, of_group)
         read = sampled(self.numbered, chosen)
         survey = profile_items(read, self.name, self.unit)
         return replace(self, read=read, survey=survey, limit=None, chosen=chosen)
@@ -234,18 +243,22 @@ def _parsed(rows: Iterable[Row], place: str, unit: str, columns: bool = False) -
 
 def explain(error: ValidationError, row: Any = None, columns: bool = False) -> str:
     """Describe the first error that pydantic found in one line: field, fault, value."""
-    first = error.errors(include_url=False)[0]
+    errors = error.errors(include_url=False)
+    first = errors[0]
     field = ".".join(map(str, field_path(first["loc"])))
     message = first["msg"].removeprefix("Value error, ")
     # A validator of our own says in its message what is wrong with the value: it need not be quoted again.
     if not field or first["type"] == "value_error":
         return f"field {field!r}: {message}" if field else message
     if first["type"] == "missing":
+        missing = [str(one["loc"][-1]) for one in errors if one["type"] == "missing"]
+        # Rows without ids are numbered as soon as their texts are found.
+        missing = [name for name in missing if name != "id"] or missing
         has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
-        named = (
-            f"; to take it from one of these, name it: --columns {field}=COLUMN" if columns and has else ""
-        )
-        return f"field {field!r} is missing{has}{named}"
+        names = ",".join(f"{name}=COLUMN" for name in missing)
+        of, it, verb = ("field", "it", "is") if len(missing) == 1 else ("fields", "them", "are")
+        named = f"; to take {it} from one of these, name {it}: --columns {names}" if columns and has else ""
+        return f"{of} {' and '.join(map(repr, missing))} {verb} missing{has}{named}"
     # Redacted before it is cut, since half a key is no longer known for one.
     value = repr(redact_all({field: first["input"]})[field])
     return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
@@ -337,14 +350,43 @@ def _of_file(
         raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(names)}{meant}")
     if data_dir is not None:
         raise UsageError(f"{path} is a file: --data-dir (data_dir=) is for datasets that have a name")
-    file = _one_file(path, columns)
+    rows = row_file(path)
+    first = beginning(rows.rows())
+    read = guess_columns(first, columns)
+    file = _one_file(path, read)
     try:
-        return replace(_loaded(None, file, max_characters), columns=columns)
+        dataset = replace(_loaded(None, file, max_characters), columns=read)
     except DataError:
         # The first row lacks the field of a misspelt column; that no row has the column is known at the last one only.
         for _ in file.form.rows((row_file(path),)) if columns and path.is_file() else ():
             pass
         raise
+    _tell(str(path), rows.form(), first, read, columns)
+    return dataset
+
+
+def _tell(
+    place: str,
+    form: Sequence[str],
+    first: Sequence[Mapping[str, Any]],
+    read: Mapping[str, str],
+    given: Mapping[str, str],
+) -> None:
+    """Say how data were read that do not come as they are documented; what the user has said is not repeated."""
+    guessed = {field: column for field, column in read.items() if field not in given}
+    parts = [
+        *([f"read {' '.join(form)}"] if form else []),
+        *(f"{field} = {column!r}" for field, column in guessed.items() if column != ROW_NUMBER),
+        *(["ids are the rows' numbers"] if guessed.get("id") == ROW_NUMBER else []),
+    ]
+    if not parts:
+        return
+    hint, labelled = "", any(field.startswith("human") for field in read)
+    if len(guessed) > 1 and not labelled and (numbers := number_columns(first, read.values())):
+        hint = (
+            f"; if {numbers[0]!r} holds people's scores, name the aspect: --columns human.ASPECT={numbers[0]}"
+        )
+    warnings.warn(f"{place}: {', '.join(parts)}{hint}", ReadingNotice, stacklevel=4)
 
 
 def _one_file(path: Path, columns: Mapping[str, str] | None = None) -> LocatedFile:

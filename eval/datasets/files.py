@@ -1,23 +1,27 @@
-"""Read and check the rows of a file, one at a time: JSON lines, a JSON array, CSV or plain text, also compressed."""
+"""Read and check the rows of a file, one at a time: JSON lines, an array, CSV, TSV or plain text, also compressed."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import hashlib
 import io
 import json
 import os
+import re
 import stat
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ...state.errors import DataError
+from .reading import SEPARATORS, guessed_encoding, marked_encoding, separator_of
 
 LONGEST_LINE = 1 << 26
 """Characters: a longer line or cell is a file of another kind, or a quote that nobody closed, and fills the memory."""
@@ -28,10 +32,12 @@ csv.field_size_limit(LONGEST_LINE)
 Row = tuple[int, dict[str, Any]]
 """A row: its number and its fields."""
 _CHUNK = 1 << 18
+_HEADER_LINES = 20
+"""Lines among which a header ends that has line ends in its names."""
 
 
 class RowFile:
-    """Reads a JSONL, JSON or CSV file (its name tells which), also ``.gz``, many times, never holding it in memory.
+    """Reads a JSONL, JSON, CSV or TSV file (by its name), also ``.gz``, many times, never holding it in memory.
 
     The first complete pass records a digest of the content; a later pass over other content is an error.
     A JSON array, which has no lines, is the exception: it is read as a whole.
@@ -62,7 +68,7 @@ class RowFile:
         # A first pass that was broken off left a version without a digest: there is nothing to compare with yet.
         self._version = self._version if self.digest else None
         with self._content() as content:
-            yield from self.parser()(self.path, content)
+            yield from self.parser()(self, content)
         digest = content.digest()
         if self.digest not in ("", digest):
             raise self._changed()
@@ -71,13 +77,51 @@ class RowFile:
     def parser(self) -> Parser:
         """Choose the parser by the file's name and, for JSON, by its first character."""
         name = self.path.name.removesuffix(".gz").lower()
-        if name.endswith(".csv"):
+        if name.endswith((".csv", ".tsv", ".tab")):
             return _csv_rows
         if self.unit == "row":
             return _array_rows
         if name.endswith((".jsonl", ".ndjson", ".json")):
             return _json_rows
         raise DataError(f"{self.path}: not a dataset that can be read; expected {KINDS}")
+
+    @cached_property
+    def encoding(self) -> str:
+        """Return how the file's text is encoded: as its first bytes say, else UTF-8, of a CSV also what fits.
+
+        Raises:
+            DataError: a CSV in no known encoding, or in several.
+        """
+        with self._content() as content:
+            encoding = marked_encoding(content.read(4))
+        if encoding == "utf-8-sig" and self.parser() is _csv_rows:
+            decoder = codecs.getincrementaldecoder("utf-8")()
+            with self._content() as content:
+                try:
+                    while chunk := content.read(_CHUNK):
+                        decoder.decode(chunk)
+                except UnicodeDecodeError:
+                    with _opened(self.path) as again:
+                        return guessed_encoding(io.BufferedReader(again, _CHUNK), str(self.path))
+        return encoding
+
+    @cached_property
+    def separator(self) -> str:
+        """Return what stands between the columns of a CSV file."""
+        with self._content() as content:
+            first = list(islice(_text(content, self.encoding, newline=""), _HEADER_LINES))
+        # The first line by which spreadsheets tell each other.
+        if first and (told := re.fullmatch(r"sep=(.)\s*", first[0])):
+            return told[1]
+        return separator_of(first)
+
+    def form(self) -> list[str]:
+        """Say what the file's form is, as far as it is not UTF-8 with the usual sign between columns."""
+        said = [] if self.encoding == "utf-8-sig" else [f"as {self.encoding}"]
+        is_tabs = self.path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab"))
+        if self.parser() is _csv_rows and self.separator != ("\t" if is_tabs else ","):
+            said.append(f"with {SEPARATORS.get(self.separator, repr(self.separator))} between columns")
+        return said
 
     @contextmanager
     def _content(self) -> Iterator[_Content]:
@@ -120,7 +164,8 @@ class RowFile:
                     line.decode()
                 except UnicodeDecodeError as error:
                     where = f"byte {position + error.start}: {error.reason}"
-                    return DataError(f"{self.path}, line {number}: not UTF-8 text ({where})")
+                    hint = "save the file as UTF-8"
+                    return DataError(f"{self.path}, line {number}: not UTF-8 text ({where}); {hint}")
                 position += len(line)
         return self._changed()
 
@@ -161,8 +206,8 @@ class _Content(io.RawIOBase):
         return self._hash.hexdigest()[:12]
 
 
-Parser = Callable[[Path, _Content], Iterator[Row]]
-KINDS = ".jsonl or .csv (also .gz), .json or .parquet"
+Parser = Callable[[RowFile, _Content], Iterator[Row]]
+KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet or .xlsx"
 
 
 def _is_json(path: Path) -> bool:
@@ -187,36 +232,35 @@ class TextFile(RowFile):
         return _text_rows
 
 
-def _text(content: _Content, newline: str) -> io.TextIOWrapper:
-    # "-sig" drops the byte order mark that spreadsheets write, which would become part of the first field's name.
-    return io.TextIOWrapper(io.BufferedReader(content, _CHUNK), encoding="utf-8-sig", newline=newline)
+def _text(content: _Content, encoding: str, newline: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BufferedReader(content, _CHUNK), encoding=encoding, newline=newline)
 
 
-def _lines(path: Path, content: _Content, newline: str) -> Iterator[str]:
+def _lines(file: RowFile, content: _Content, newline: str) -> Iterator[str]:
     """Yield the lines of a file, and refuse one that is too long to be a row before it is in memory."""
-    text = _text(content, newline)
+    text = _text(content, file.encoding, newline)
     number = 0
     while line := text.readline(LONGEST_LINE):
         number += 1
         if len(line) == LONGEST_LINE:
             raise DataError(
-                f"{path}, line {number}: has more than {LONGEST_LINE:,} characters, so it is no row"
+                f"{file.path}, line {number}: has more than {LONGEST_LINE:,} characters, so it is no row"
             )
         yield line
 
 
-def _json_rows(path: Path, content: _Content) -> Iterator[Row]:
+def _json_rows(file: RowFile, content: _Content) -> Iterator[Row]:
     # Lines end with "\n" alone: texts may hold U+2028 and its kin, which JSON allows inside a string.
-    for number, line in enumerate(_lines(path, content, newline="\n"), start=1):
+    for number, line in enumerate(_lines(file, content, newline="\n"), start=1):
         if line.strip():
-            where = f"{path}, line {number}"
+            where = f"{file.path}, line {number}"
             yield number, _named_fields(_parsed_json(line, where), where)
 
 
-def _array_rows(path: Path, content: _Content) -> Iterator[Row]:
-    rows = _parsed_json(_text(content, newline="\n").read(), str(path))
+def _array_rows(file: RowFile, content: _Content) -> Iterator[Row]:
+    rows = _parsed_json(_text(content, file.encoding, newline="\n").read(), str(file.path))
     for number, row in enumerate(rows, start=1):
-        yield number, _named_fields(row, f"{path}, row {number}")
+        yield number, _named_fields(row, f"{file.path}, row {number}")
 
 
 def _parsed_json(text: str, where: str) -> Any:
@@ -232,6 +276,11 @@ def _named_fields(row: Any, where: str) -> dict[str, Any]:
         raise DataError(f"{where}: {row}")
     if not isinstance(row, dict):
         raise DataError(f"{where}: expected an object with named fields, got {type(row).__name__}")
+    if row and all(isinstance(column, dict) and "0" in column for column in row.values()):
+        raise DataError(
+            f"{where}: holds columns, and not rows: of a pandas frame, write "
+            "df.to_json(path, orient='records', lines=True)"
+        )
     return row
 
 
@@ -274,28 +323,30 @@ def repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def _text_rows(path: Path, content: _Content) -> Iterator[Row]:
-    for number, line in enumerate(_lines(path, content, newline="\n"), start=1):
+def _text_rows(file: RowFile, content: _Content) -> Iterator[Row]:
+    for number, line in enumerate(_lines(file, content, newline="\n"), start=1):
         if line.strip():
             yield number, {"text": line.rstrip("\r\n")}
 
 
-def _csv_rows(path: Path, content: _Content) -> Iterator[Row]:
+def _csv_rows(file: RowFile, content: _Content) -> Iterator[Row]:
     # With newline="" the csv module itself tells line ends from those inside quoted cells. Strict, or it takes a quote
     # that nobody closed for one that ends with the file, and all rows between for one cell.
-    reader = csv.reader(_lines(path, content, newline=""), strict=True)
+    reader = csv.reader(_lines(file, content, newline=""), strict=True, delimiter=file.separator)
     before = 0
     try:
         columns = next(reader, [])
+        if reader.line_num == 1 and re.fullmatch("sep=.?", file.separator.join(columns).strip()):
+            columns = next(reader, [])
         before = reader.line_num
         if name := repeated(filter(None, columns)):
-            raise DataError(f"{path}, line 1: two columns are called {name!r}")
+            raise DataError(f"{file.path}, line {before}: two columns are called {name!r}")
         for cells in reader:
             before = reader.line_num
             if cells:  # a blank line has none
-                yield reader.line_num, _csv_row(columns, cells, f"{path}, line {reader.line_num}")
+                yield before, named_cells(columns, cells, f"{file.path}, line {before}")
     except csv.Error as error:
-        where = f"{path}, line {before + 1}"
+        where = f"{file.path}, line {before + 1}"
         if reader.line_num > before + 1:
             where = f"{where} to {reader.line_num}"
         hint = (
@@ -304,8 +355,13 @@ def _csv_rows(path: Path, content: _Content) -> Iterator[Row]:
         raise DataError(f"{where}: not CSV: {error}{hint}") from error
 
 
-def _csv_row(columns: Sequence[str], cells: Sequence[str], where: str) -> dict[str, Any]:
-    if len(cells) > len(columns):
+def named_cells(columns: Sequence[str], cells: Sequence[Any], where: str) -> dict[str, Any]:
+    """Make a row of a line of cells, in which an empty cell is an empty string.
+
+    Raises:
+        DataError: there are more cells than columns, or a text is not there.
+    """
+    if any(cell != "" for cell in cells[len(columns) :]):
         raise DataError(f"{where}: more cells than columns")
     # Spreadsheets leave out empty cells at the end of a row; a text that is not there is a row cut off.
     if missing := [name for name in columns[len(cells) :] if name in _MAY_BE_EMPTY]:
@@ -314,7 +370,7 @@ def _csv_row(columns: Sequence[str], cells: Sequence[str], where: str) -> dict[s
     # An empty cell is a missing value, except in these columns, where it is a text without characters.
     empty = {key: "" for key in _MAY_BE_EMPTY if key in row}
     try:
-        return {**empty, **unflattened({key: cell for key, cell in row.items() if cell})}
+        return {**empty, **unflattened({key: cell for key, cell in row.items() if key and cell != ""})}
     except DoubledKeyError as error:
         raise DataError(f"{where}: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Read the rows of tables: Parquet files, data frames of pandas, polars and others, lists of dicts.
+"""Read the rows of tables: Parquet files, spreadsheets, data frames of pandas, polars and others, lists of dicts.
 
 Neither pandas nor polars is imported: a frame is recognized by its methods.
 """
@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ...state.errors import DataError, UsageError
-from .files import Row, RowFile, repeated, sha256, unflattened, unreadable
+from .files import Row, RowFile, named_cells, repeated, sha256, unflattened, unreadable
 
 _BATCH = 256
 _CHUNK = 1 << 20
@@ -114,8 +114,8 @@ def _arrow_rows(frame: object) -> Iterator[Any]:
         yield from batch.to_pylist()
 
 
-class ParquetFile(RowFile):
-    """Reads a Parquet file in batches; its rows are counted from 1."""
+class _TableFile(RowFile):
+    """Reads a table that is no text, by a package made for its format; its rows are counted from 1."""
 
     unit = "row"
 
@@ -124,26 +124,22 @@ class ParquetFile(RowFile):
 
         Raises:
             DataError: a file that cannot be read, or has changed.
-            UsageError: pyarrow is not installed.
+            UsageError: the package that reads it is not installed.
         """
-        arrow = _arrow()
-        from pyarrow import parquet
-
         try:
             self._check_unchanged()
-            # Without pre-buffering, which holds the columns of a whole row group in memory; small batches likewise.
-            with parquet.ParquetFile(self.path, buffer_size=_CHUNK, pre_buffer=False) as table:
-                _refuse_repeated(table.schema_arrow.names, f"{self.path}: ")
-                batches = table.iter_batches(batch_size=_BATCH, use_threads=False)
-                rows = (cells for batch in batches for cells in batch.to_pylist())
-                for number, cells in enumerate(rows, start=1):
-                    yield number, present(cells)
+            yield from enumerate(self.cells(), start=1)
             self._check_unchanged()  # again: it may have been written to while it was read
         except OSError as error:
             raise unreadable(self.path, error) from error
-        except arrow.ArrowException as error:
-            reason = " ".join(str(error).split())  # pyarrow's own words may fill several lines
-            raise DataError(f"{self.path}: cannot be read as Parquet: {reason}") from error
+
+    def cells(self) -> Iterator[dict[str, Any]]:
+        """Yield the cells of each row by their columns, without missing ones."""
+        raise NotImplementedError
+
+    def form(self) -> list[str]:
+        """Say nothing: a format of its own says how it is read."""
+        return []
 
     def _check_unchanged(self) -> None:
         """Record the content's digest, or raise an error if it differs from the recorded one."""
@@ -157,9 +153,59 @@ class ParquetFile(RowFile):
         self.digest, self._version = digest, version
 
 
+class ParquetFile(_TableFile):
+    """Reads a Parquet file, in batches."""
+
+    def cells(self) -> Iterator[dict[str, Any]]:
+        """Yield the cells of each row by their columns, without missing ones."""
+        arrow = _arrow()
+        from pyarrow import parquet
+
+        try:
+            # Without pre-buffering, which holds the columns of a whole row group in memory; small batches likewise.
+            with parquet.ParquetFile(self.path, buffer_size=_CHUNK, pre_buffer=False) as table:
+                _refuse_repeated(table.schema_arrow.names, f"{self.path}: ")
+                for batch in table.iter_batches(batch_size=_BATCH, use_threads=False):
+                    yield from map(present, batch.to_pylist())
+        except arrow.ArrowException as error:
+            reason = " ".join(str(error).split())  # pyarrow's own words may fill several lines
+            raise DataError(f"{self.path}: cannot be read as Parquet: {reason}") from error
+
+
+class SpreadsheetFile(_TableFile):
+    """Reads the first sheet of a spreadsheet, whose first row that is not empty names the columns."""
+
+    def cells(self) -> Iterator[dict[str, Any]]:
+        """Yield the cells of each row by their columns, without missing ones."""
+        try:
+            from python_calamine import CalamineError, CalamineWorkbook
+        except ImportError as error:
+            raise UsageError(
+                f'a spreadsheet is read with python-calamine: pip install "jurygraph[frames]" ({error})'
+            ) from error
+        try:
+            with CalamineWorkbook.from_path(self.path) as book:
+                rows = ([*map(_as_typed, row)] for row in book.get_sheet_by_index(0).iter_rows())
+                filled = (row for row in rows if any(cell != "" for cell in row))
+                columns = [str(name) for name in next(filled, [])]
+                _refuse_repeated(filter(None, columns), f"{self.path}: ")
+                for number, row in enumerate(filled, start=1):
+                    yield named_cells(columns, row, f"{self.path}, row {number}")
+        except CalamineError as error:
+            raise DataError(f"{self.path}: cannot be read as a spreadsheet: {error}") from error
+
+
+def _as_typed(cell: Any) -> Any:
+    """Return whole numbers as they were typed: a sheet holds 7 as 7.0."""
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+
+
+_OF_TABLES = {".parquet": ParquetFile, **dict.fromkeys((".xlsx", ".xls", ".xlsb", ".ods"), SpreadsheetFile)}
+
+
 def row_file(path: Path) -> RowFile:
     """Return the reader of a file, by its name."""
-    return ParquetFile(path) if path.name.lower().endswith(".parquet") else RowFile(path)
+    return _OF_TABLES.get(path.suffix.lower(), RowFile)(path)
 
 
 def present(cells: Mapping[Any, Any]) -> dict[str, Any]:

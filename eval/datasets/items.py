@@ -12,17 +12,24 @@ from statistics import fmean
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
 from ...state.aggregation import majority as winner_of_most
 from ...state.aspects import Aspect
-from ...state.conversations import asked_and_answered, read_conversation
+from ...state.conversations import Media, asked_and_answered, read_conversation, texts_of
 from ...state.errors import DataError
 from ...state.tasks import DEFAULT_CRITERIA, AsText, CompareTask, ScoreTask, TaskKind
 from ...state.verdict import Winner
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
+
+def _with_point(value: Any) -> Any:
+    """Read the comma in "3,5", as spreadsheets write it in much of the world."""
+    is_comma = isinstance(value, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", value)
+    return value.replace(",", ".") if is_comma else value
+
+
+Number = Annotated[float, BeforeValidator(_with_point), Field(allow_inf_nan=False)]
 
 
 class _Item(BaseModel):
@@ -31,6 +38,14 @@ class _Item(BaseModel):
 
     id: str = Field(min_length=1)
     group: str | None = None
+    media: Media = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _messages(cls, fields: Any) -> Any:
+        return texts_of(
+            fields, ("source", "question", "fact", "reference", "candidate", "answer_1", "answer_2")
+        )
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yield the name and value of each field that is text."""
@@ -77,7 +92,8 @@ class ScoreItem(_Item):
 
     def task(self, aspect: Aspect) -> ScoreTask:
         """Return the task that a protocol is given."""
-        return ScoreTask(source=self.source, candidate=self.candidate, fact=self.fact, aspect=aspect)
+        texts = {"source": self.source, "candidate": self.candidate, "fact": self.fact}
+        return ScoreTask(**texts, aspect=aspect, media=self.media)
 
     def label(self, aspect: str) -> float | None:
         """Return people's score, the mean where several are given; ``None`` without any."""
@@ -104,8 +120,19 @@ def _joined(value: Any) -> Any:
     return value
 
 
+_NAMED = re.compile(r"(?:(?:answer|model|response)[ _]?)?([12ab])")
+_TIES = ("draw", "equal", "tie (bothbad)")
+
+
 def _as_text(value: Any) -> Any:
-    """Turn whole numbers into text; tables hold 1.0 for 1 in a column with missing cells."""
+    """Turn whole numbers into text, and names that others have for a winner ("model_a", "draw") into ours.
+
+    Tables hold 1.0 for 1 in a column with missing cells.
+    """
+    if isinstance(value, str):
+        word = value.strip().lower()
+        named = _NAMED.fullmatch(word)
+        return {"a": "1", "b": "2"}.get(named[1], named[1]) if named else "tie" if word in _TIES else value
     # Neither True, which is an int, nor NaN and infinity, which differ from their floor.
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     return f"{value:.0f}" if whole else value
@@ -136,6 +163,7 @@ class CompareItem(_Item):
             answer_2=self.answer_2,
             criteria=self.criteria,
             reference=self.reference,
+            media=self.media,
         )
 
     def label(self) -> Winner | None:
@@ -185,7 +213,8 @@ def parse_item(row: Mapping[str, Any]) -> Item:
         if compares or "candidate" in row:
             row[material] = row["messages"]
         else:
-            entries = read_conversation(row["messages"], "messages")
+            media = row["media"] = dict(row.get("media") or {})
+            entries = read_conversation(row["messages"], "messages", media=media)
             row["source"], row["candidate"] = asked_and_answered(entries)
     return (CompareItem if compares else ScoreItem).model_validate(row)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from ...state.checked import did_you_mean
 from ...state.errors import DataError, UsageError
 from .files import Row
 from .items import FIELDS, Numbered, Reader, digest
+from .reading import ROW_NUMBER
 
 
 def parse_columns(text: str) -> dict[str, str]:
@@ -38,18 +40,25 @@ def parse_columns(text: str) -> dict[str, str]:
     return columns
 
 
+_COMPARED = {"question", "turns", "answer_1"}
+
+
 def renamed(rows: Iterable[Row], columns: Mapping[str, str], place: str) -> Iterator[Row]:
     """Yield the rows with the fields that an item has; a cell that is empty leaves its field out.
+
+    The column ``#`` is the number of the row among those that are read, from 1.
 
     Raises:
         DataError: no row has anything in one of the columns.
     """
-    unseen, names = set(columns.values()), dict[str, None]()
-    for number, row in rows:
-        fields = dict(row)
+    unseen, names = set(columns.values()) - {ROW_NUMBER}, dict[str, None]()
+    # What is a question elsewhere and the source of a candidate here would make the row a comparison.
+    moved = _COMPARED & unseen if {"source", "candidate"} & columns.keys() else set()
+    for count, (number, row) in enumerate(rows, start=1):
+        fields = {field: cell for field, cell in row.items() if field not in moved}
         for field, column in columns.items():
             fields.pop(field, None)
-            if (value := _cell(row, column)) is not None:
+            if (value := str(count) if column == ROW_NUMBER else _cell(row, column)) is not None:
                 unseen.discard(column)
                 _put(fields, field, value)
         if unseen:
@@ -85,14 +94,16 @@ class Sample(NamedTuple):
     Attributes:
         size: how many items were asked for.
         seed: the seed by which they were chosen.
+        of_group: how many items of a group are taken before another group's; ``None``: all.
     """
 
     size: int
     seed: int
+    of_group: int | None = None
 
     def described(self) -> dict[str, int]:
         """Return what a manifest records of it."""
-        return self._asdict()
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 def sampled(read: Reader, sample: Sample) -> Reader:
@@ -102,15 +113,18 @@ def sampled(read: Reader, sample: Sample) -> Reader:
     the last group that may be a part. An item without a group is a group of its own. So a larger sample with the same
     seed holds the smaller one, and a run can be extended.
     """
+    seen: Counter[int] = Counter()
 
-    def rank(numbered: Numbered) -> int:
+    def rank(numbered: Numbered) -> tuple[int, int]:
         item = numbered[1]
         group = ("item", item.id) if item.group is None else ("group", item.group)
-        return digest(sample.seed, *group)
+        drawn = digest(sample.seed, *group)
+        seen[drawn] += sample.of_group is not None
+        return drawn, (seen[drawn] - 1) // sample.of_group if sample.of_group else 0
 
-    ranks = np.fromiter(map(rank, read()), dtype=np.uint64)
     # Stable: within a group, and among groups that share a rank, the file's order decides.
-    chosen = set(np.argsort(ranks, kind="stable")[: sample.size].tolist())
+    ranks = np.fromiter(map(rank, read()), dtype=[("drawn", np.uint64), ("time", np.int64)])
+    chosen = set(np.lexsort((ranks["drawn"], ranks["time"]))[: sample.size].tolist())
     return lambda: (numbered for index, numbered in enumerate(read()) if index in chosen)
 
 

@@ -10,6 +10,7 @@ from ...state.aspects import Aspect
 from ...state.checked import shortened
 from ...state.conversations import (
     Entry,
+    Media,
     as_text,
     asked_and_answered,
     is_conversation,
@@ -50,7 +51,7 @@ class TaskMaker:
             raise UsageError(
                 f"variable_mapping: {strange[0]!r} is no field of this judge's task; map {', '.join(self.fields)}"
             )
-        self._made(dict.fromkeys(self.fields, "-"))  # tells criteria that cannot be so before the first call
+        self.made(dict.fromkeys(self.fields, "-"))  # tells criteria that cannot be so before the first call
 
     @property
     def rubric(self) -> Rubric | None:
@@ -70,62 +71,100 @@ class TaskMaker:
         Raises:
             UsageError: something is missing, empty, ambiguous, no text or not text alone; names the argument.
         """
-        return self._made({name: self._text(name, given) for name in self.fields})
+        return _TaskInputs(self, given).task()
 
-    def _is_given(self, name: str, given: Mapping[str, Any]) -> bool:
-        return name in self.mapping or given.get(name) is not None
-
-    def _made(self, texts: Mapping[str, str | None]) -> ScoreTask | CompareTask:
+    def made(self, texts: Mapping[str, Any]) -> ScoreTask | CompareTask:
+        """Make the task of its texts and media."""
         kind = "score" if self.aspect is not None else "compare"
         fixed = {"aspect": self.aspect} if self.aspect is not None else {"criteria": self.criteria}
         return parse_task({k: v for k, v in {"kind": kind, **texts, **fixed}.items() if v is not None})
 
-    def _text(self, name: str, given: Mapping[str, Any]) -> str | None:
-        if name in self.mapping:
-            return _as_text(_look_up(self.mapping[name], given), self.mapping[name], name)
+
+@dataclass
+class _TaskInputs:
+    """Finds the texts of one task in the arguments of an evaluator, and takes up the images and files beside them."""
+
+    maker: TaskMaker
+    given: Mapping[str, Any]
+    media: Media = field(default_factory=dict)
+
+    def task(self) -> ScoreTask | CompareTask:
+        """Make the task."""
+        self.media.update(self.given.get("media") or {})
+        texts = {name: self._text(name) for name in self.maker.fields}
+        return self.maker.made({**texts, "media": self.media})
+
+    def _text(self, name: str) -> str | None:
+        given, mapping = self.given, self.maker.mapping
+        if name in mapping:
+            return self._as_text(_look_up(mapping[name], given), mapping[name], name)
         if given.get(name) is not None:
-            return _as_text(given[name], name, name)
-        if name in ("answer_1", "answer_2"):
-            return _one_of_two(given.get("outputs"), name)
+            return self._as_text(given[name], name, name)
         inputs, outputs = given.get("inputs"), given.get("outputs")
+        if name in ("answer_1", "answer_2"):
+            return self._one_of_two(outputs, name)
         if name == "fact" or (name == "reference" and not given.get("reference_outputs")):
-            return _as_text(inputs[name], f"inputs.{name}", name) if _has(inputs, name) else None
-        if name in ("source", "candidate") and is_absent(inputs) and not self._is_given("source", given):
+            return self._as_text(inputs[name], f"inputs.{name}", name) if _has(inputs, name) else None
+        source_given = "source" in mapping or given.get("source") is not None
+        if name in ("source", "candidate") and is_absent(inputs) and not source_given:
             # The state of an agent has its messages beside other keys.
             messages, place = outputs, "outputs"
             if _has(outputs, "messages"):
                 messages, place = outputs["messages"], "outputs.messages"
-            if conversation := _conversation(messages, place, name):
+            if conversation := self._conversation(messages, place, name):
                 return asked_and_answered(conversation)[name == "candidate"]
         argument, _ = _KEYS[name]
-        return _as_text(given.get(argument), argument, name)
+        return self._as_text(given.get(argument), argument, name)
 
-
-def _as_text(value: Any, where: str, name: str) -> str:
-    """Return a value as the text that a field of the task needs."""
-    if conversation := _conversation(value, where, name):
-        # Of a conversation the last answer is judged; where tools were called, the way to it is a part of it.
-        last = [entry for entry in conversation if entry.answers][-1:]
-        whole = len(conversation) == 1 or any(entry.kind != "words" for entry in conversation)
-        if not (whole or last or name in ("source", "question", "fact")):
+    def _as_text(self, value: Any, where: str, name: str) -> str:
+        """Return a value as the text that a field of the task needs."""
+        if conversation := self._conversation(value, where, name):
+            # Of a conversation the last answer is judged; where tools were called, the way to it is a part of it.
+            last = [entry for entry in conversation if entry.answers][-1:]
+            whole = len(conversation) == 1 or any(entry.kind != "words" for entry in conversation)
+            if not (whole or last or name in ("source", "question", "fact")):
+                raise UsageError(
+                    "the conversation has no answer to judge: a model's message with text must be in it"
+                )
+            value = as_text(conversation if whole or name in ("source", "question", "fact") else last)
+        if isinstance(value, Mapping) and value:
+            key = _key(value, where, name)
+            return self._as_text(value[key], f"{where}.{key}", name)
+        if is_absent(value):
+            raise UsageError(f"{where} is missing: this judge takes its {name} from there{_hint(name)}")
+        if not isinstance(value, str):
+            several = name == "candidate" and isinstance(value, list)
+            compare = "; to compare two outputs, leave out the aspect" if several else _hint(name)
             raise UsageError(
-                "the conversation has no answer to judge: a model's message with text must be in it"
+                f"{where} must be text, a dict with one, or messages, got {shortened(value)}{compare}"
             )
-        value = as_text(conversation if whole or name in ("source", "question", "fact") else last)
-    if isinstance(value, Mapping) and value:
-        key = _key(value, where, name)
-        return _as_text(value[key], f"{where}.{key}", name)
-    if is_absent(value):
-        raise UsageError(f"{where} is missing: this judge takes its {name} from there{_hint(name)}")
-    if not isinstance(value, str):
-        several = name == "candidate" and isinstance(value, list)
-        compare = "; to compare two outputs, leave out the aspect" if several else _hint(name)
-        raise UsageError(
-            f"{where} must be text, a dict with one, or messages, got {shortened(value)}{compare}"
-        )
-    if not value.strip():
-        raise UsageError(f"{where} is empty: there is no {name} to judge")
-    return value
+        if not value.strip():
+            raise UsageError(f"{where} is empty: there is no {name} to judge")
+        return value
+
+    def _one_of_two(self, outputs: Any, name: str) -> str:
+        if _has(outputs, "answer_1") and _has(outputs, "answer_2"):
+            return self._as_text(outputs[name], f"outputs.{name}", name)
+        if not isinstance(outputs, list | tuple) or len(outputs) != 2:
+            raise UsageError(
+                f"outputs must be a list of the two outputs to compare, got {shortened(outputs)}; "
+                "to rate one output, name an aspect: create_judge(..., aspect=...)"
+            )
+        place = int(name[-1]) - 1
+        return self._as_text(outputs[place], f"outputs.{place}", name)
+
+    def _conversation(self, value: Any, where: str, name: str) -> list[Entry]:
+        """Return what happens in a message or a list of messages; nothing if a value is neither.
+
+        Raises:
+            UsageError: messages that cannot be read, or a part that can be neither put in words nor sent along.
+        """
+        if not is_conversation(value):
+            return []
+        path = _EXAMPLES.get(name, where if is_message(value) else f"{where}.-1")
+        hint = f'such as variable_mapping={{"{name}": "{path}"}}'
+        remedy = f"pass the text that is to be judged, or name where it is, {hint}"
+        return read_conversation(value, where, remedy, self.media)
 
 
 def _hint(name: str) -> str:
@@ -156,18 +195,6 @@ def _key(value: Mapping[str, Any], where: str, name: str) -> str:
     )
 
 
-def _one_of_two(outputs: Any, name: str) -> str:
-    if _has(outputs, "answer_1") and _has(outputs, "answer_2"):
-        return _as_text(outputs[name], f"outputs.{name}", name)
-    if not isinstance(outputs, list | tuple) or len(outputs) != 2:
-        raise UsageError(
-            f"outputs must be a list of the two outputs to compare, got {shortened(outputs)}; "
-            "to rate one output, name an aspect: create_judge(..., aspect=...)"
-        )
-    place = int(name[-1]) - 1
-    return _as_text(outputs[place], f"outputs.{place}", name)
-
-
 def is_absent(value: Any) -> bool:
     """Whether an argument of an evaluator holds nothing: LangSmith gives an empty dict for what is not there."""
     return value is None or (isinstance(value, Mapping | list) and not value)
@@ -194,19 +221,3 @@ def _look_up(path: str, given: Mapping[str, Any]) -> Any:
             )
         value = inner
     return value
-
-
-def _conversation(value: Any, where: str, name: str) -> list[Entry]:
-    """Return what happens in a message or a list of messages; nothing if a value is neither.
-
-    Raises:
-        UsageError: messages that cannot be read, or that hold what is no text.
-    """
-    if not is_conversation(value):
-        return []
-    path = _EXAMPLES.get(name, where if is_message(value) else f"{where}.-1")
-    return read_conversation(
-        value,
-        where,
-        f'pass the text that is to be judged, or name where it is, such as variable_mapping={{"{name}": "{path}"}}',
-    )

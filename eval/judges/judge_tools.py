@@ -18,7 +18,7 @@ from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
 from ...graphs.references import AnyGraph
 from ...nodes.replies.json_fields import whole_object
 from ...state.checked import Checked, did_you_mean
-from ...state.conversations import before_last_answers, read_conversation
+from ...state.conversations import Media, before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeOutput
 from ...state.tasks import CompareTask, ScoreTask
@@ -106,13 +106,16 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
 
     def read(state: JudgeAgentState) -> dict[str, Any]:
         try:
-            said = [entry for entry in read_conversation(state["messages"], "messages") if entry.name != name]
+            media: Media = {}
+            entries = read_conversation(state["messages"], "messages", media=media)
+            said = [entry for entry in entries if entry.name != name]
             # An agent that hands over a description alone (deepagents) can name the texts in it.
             handed = whole_object(said[0].text) if len(said) == 1 and said[0].asks else None
             if handed is None:
                 asked, answers = before_last_answers(said, 2 if compares else 1)
                 handed = dict(zip(tasks.fields, [asked, *answers], strict=False))
-            task = tasks.task({field: handed[field] for field in tasks.fields if field in handed})
+            texts = {field: handed[field] for field in tasks.fields if field in handed}
+            task = tasks.task({**texts, "media": media})
         except UsageError as error:
             told = (
                 f"Nothing was judged: {error}. Who hands over one message alone makes it one JSON object, and "

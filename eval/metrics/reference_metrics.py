@@ -29,6 +29,8 @@ _LATIN_WORD = re.compile(r"[a-z0-9]+")
 # Kana, and ideographs of the basic and the supplementary planes; Korean has spaces between its words.
 _CHINESE_OR_JAPANESE = re.compile("[\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
+_EXTRA = 'pip install "jurygraph[metrics]"'
+
 
 def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
     """Make ROUGE-L: F1 from 0 to 1 of longest common subsequences, sentence by sentence (Lin 2004, section 3.2).
@@ -46,14 +48,13 @@ def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
     >>> round(rouge_l().score(item, ["relevance"]), 3)
     0.857
     """
-    from rouge_score.rouge_scorer import RougeScorer
-
+    package = _imported("rouge_score.rouge_scorer", "rouge-l", _EXTRA)
     if words not in _WORDS:
         raise UsageError(f"rouge-l: words must be {' or '.join(_WORDS)}, got {words!r}")
     # Each reference is met once for every system: what it is split into is kept.
     lines = lru_cache(maxsize=65_536)(_lines)
     is_readable = lru_cache(maxsize=65_536)(_is_latin if words == "latin" else bool)
-    scorer = RougeScorer(["rougeLsum"], tokenizer=_Words(_WORDS[words]))
+    scorer = package.RougeScorer(["rougeLsum"], tokenizer=_Words(_WORDS[words]))
 
     def pair(candidate: str, reference: str) -> float:
         if reference and not is_readable(reference):
@@ -86,12 +87,11 @@ def bleu_4(tokenize: str = "13a") -> Metric:
     >>> round(bleu_4().score(item, ["relevance"]), 1)
     58.0
     """
-    from sacrebleu.metrics import BLEU  # type: ignore[attr-defined]
-
+    package = _imported("sacrebleu.metrics", "bleu-4", _EXTRA)
     try:
-        bleu = BLEU(effective_order=True, tokenize=tokenize)
+        bleu = package.BLEU(effective_order=True, tokenize=tokenize)
     except Exception as error:  # an unknown name, or a tokeniser whose own package is missing
-        reason, known = " ".join(str(error).split()), ", ".join(BLEU.TOKENIZERS)
+        reason, known = " ".join(str(error).split()), ", ".join(package.BLEU.TOKENIZERS)
         raise UsageError(
             f"bleu-4: sacreBLEU has no tokenize={tokenize!r} ({reason}); it knows {known}"
         ) from error

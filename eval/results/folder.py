@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
@@ -335,6 +336,9 @@ def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, An
         raise UsageError(f"{folder} belongs to another run: {'; '.join(unlike)}. {_OTHERWISE.capitalize()}")
 
 
+_SERVERS = re.compile(r"[?&]base_url=(?:[^,&|]+,(?=\w+://))+[^,&|]*")
+
+
 def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     """Say what differs between signatures: the protocols, and each part of those that are in both."""
     if old.keys() != new.keys():
@@ -343,7 +347,8 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]
         before, now = signature_parts(old[protocol]), signature_parts(new[protocol])
         for part in dict.fromkeys([*before, *now]):
             was, becomes = before.get(part, "not there"), now.get(part, "not there")
-            if was != becomes:
+            # Which of several servers of a model answer makes no difference.
+            if _SERVERS.sub("", was) != _SERVERS.sub("", becomes):
                 yield f"{protocol}: {part} was {was}, is {becomes}"
 
 

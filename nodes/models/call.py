@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -90,13 +91,10 @@ class UnsupportedParameterError(ModelCallError):
     The model is not asked for it again; the caller decides how to do without.
     """
 
-    def __init__(self, message: str, parameter: str) -> None:
+    # With a default, since an error that was sent to another process is made again of its message alone.
+    def __init__(self, message: str, parameter: str = "") -> None:
         super().__init__(message)
         self.parameter = parameter
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # By default an error is made again of its message alone.
-        return type(self), (str(self), self.parameter), self.__dict__
 
 
 class UnreadResponseError(ModelCallError):
@@ -108,24 +106,24 @@ class UnreadResponseError(ModelCallError):
         tool: the tool that was offered to answer with.
     """
 
+    # With defaults, as above.
     def __init__(
-        self, message: str, messages: Sequence[BaseMessage], seconds: float, tool: str | None = None
+        self, message: str, messages: Sequence[BaseMessage] = (), seconds: float = 0, tool: str | None = None
     ) -> None:
         super().__init__(message)
-        self.messages = messages
-        self.seconds = seconds
-        self.tool = tool
+        self.messages, self.seconds, self.tool = messages, seconds, tool
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # By default an error is made again of its message alone.
-        return type(self), (str(self), self.messages, self.seconds, self.tool), self.__dict__
 
+asked_in: ContextVar[tuple[Sequence[BaseMessage], tuple[int, ...]]] = ContextVar("asked_in", default=((), ()))
+"""The messages of the call under way, and where in them those parts end that later calls of its debate repeat."""
 
 Send = Callable[[Call], Awaitable[Reply]]
 """A function that makes a call: one attempt, or all that a run puts around it."""
 
 SIZE = 16
 """Bytes of a fingerprint: with a billion calls the chance of any two colliding is below 1e-20."""
+AT_ONCE = 2000
+"""Bytes that are hashed at once."""
 
 
 def fingerprint(call: Call) -> bytes:
@@ -138,7 +136,7 @@ def fingerprint(call: Call) -> bytes:
     about = call.metadata
     parts = (
         call.model.identity,
-        [_message(message) for message in call.messages],
+        [(message.type, message.content) for message in call.messages],
         call.schema,
         call.parameters,
         _index(about),
@@ -147,7 +145,13 @@ def fingerprint(call: Call) -> bytes:
         # The offline judge and scripted models answer by the metadata, so all of it decides their reply.
         about if call.model.plays_roles else None,
     )
-    return blake2b(_canonical(parts), digest_size=SIZE).digest()
+    # Keys are sorted, since a schema or parameters in another order are still the same call.
+    data = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=_plain)
+    hashed = blake2b(digest_size=SIZE)
+    # In pieces: of more bytes hashlib gives other threads their turn, and then waits for its own to come again.
+    for start in range(0, len(data), AT_ONCE):
+        hashed.update(data[start : start + AT_ONCE])
+    return hashed.digest()
 
 
 def is_first_of_its_kind(call: Call) -> bool:
@@ -164,20 +168,11 @@ def _index(about: Mapping[str, Any]) -> str:
     return str(about.get("agent", "")).removeprefix(str(about.get("role", "")))
 
 
-def _message(message: BaseMessage) -> tuple[str, Any]:
-    return message.type, message.content
-
-
 def _repeat() -> int:
     """Return the number of the independent verdict that is being made."""
     # A repeated judge marks its runs in the metadata of LangChain's config, which all calls inside inherit.
     config = var_child_runnable_config.get() or {}
     return int((config.get("metadata") or {}).get("repeat", 0))
-
-
-def _canonical(parts: Any) -> bytes:
-    # Keys are sorted, since a schema or parameters in another order are still the same call.
-    return orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=_plain)
 
 
 def _plain(value: Any) -> Any:

@@ -21,6 +21,7 @@ from langchain_core.runnables import Runnable
 
 from ...state.settings import REPLY_LIMITS
 from ..delimiters import section_ends
+from .attachments import attached, text_block, with_text
 
 SEVERAL, LOGPROBS = "n", "logprobs"
 """Parameters that ask for several replies to one request, and for the likely tokens in each place of a reply."""
@@ -45,12 +46,8 @@ Form = Literal["schema", "tool", "json", "text"]
 """A JSON schema that the provider holds the reply to; a tool that must be called with it; any JSON object; words."""
 FORMS: tuple[Form, ...] = get_args(Form)
 
-FORM_WORDS: Mapping[Form, str] = {
-    "schema": "JSON by a schema",
-    "tool": "the arguments of a tool",
-    "json": "a JSON object",
-    "text": "text",
-}
+_IN_WORDS = ("JSON by a schema", "the arguments of a tool", "a JSON object", "text")
+FORM_WORDS: Mapping[Form, str] = dict(zip(FORMS, _IN_WORDS, strict=True))
 """What is asked for, in a warning's words."""
 
 Bounds = Literal["all", "lists", "none"]
@@ -240,9 +237,9 @@ def adapted(
     """
     sent = list(messages)
     if folded and len(sent) > 1 and isinstance(sent[0], SystemMessage):
-        sent[:2] = [sent[1].model_copy(update={"content": f"{sent[0].text}\n\n{sent[1].text}"})]
+        sent[:2] = [with_text(sent[1], f"{sent[0].text}\n\n{sent[1].text}")]
     if schema is not None and form in ("json", "text"):
-        sent[-1] = HumanMessage(f"{sent[-1].text}\n\n{described(schema)}")
+        sent[-1] = with_text(sent[-1], f"{sent[-1].text}\n\n{described(schema)}")
     return sent
 
 
@@ -282,19 +279,14 @@ def with_bounds(schema: Schema, bounds: Bounds) -> dict[str, Any]:
     [{'type': 'integer', 'enum': [1, 2]}, {'type': 'integer'}]
     """
     dropped = {"all": set[str](), "lists": _RANGES, "none": {*_RANGES, "enum"}}[bounds]
-    return {
-        **schema,
-        "properties": {name: _without(about, dropped) for name, about in schema["properties"].items()},
-    }
+    fields = {name: _without(about, dropped) for name, about in schema["properties"].items()}
+    return {**schema, "properties": fields}
 
 
 def _without(about: Schema, dropped: Collection[str]) -> dict[str, Any]:
-    kept = {
-        # A list of texts says what may be answered, and is taken everywhere.
-        key: value
-        for key, value in about.items()
-        if key not in dropped or (key == "enum" and about.get("type") == "string")
-    }
+    # A list of texts says what may be answered, and is taken everywhere.
+    refused = {*dropped} - ({"enum"} if about.get("type") == "string" else set())
+    kept = {key: value for key, value in about.items() if key not in refused}
     return {**kept, "items": _without(kept["items"], dropped)} if "items" in kept else kept
 
 
@@ -438,9 +430,9 @@ def with_marks(
     first, *others = (end + text.index(prompt) for end in sorted({*ends}))
     # The first part has been the same from the beginning; what grows from call to call are the turns behind it.
     grown = {end for end in section_ends(text) if others and first < end < others[-1]}
-    content: list[str | dict[str, Any]] = []
+    content: list[str | dict[str, Any]] = [*attached(sent[at])]
     for start, end in pairwise(sorted({0, first, *others, *grown, len(text)})):
-        block: dict[str, Any] = {"type": "text", "text": text[start:end]}
+        block = text_block(text[start:end])
         content.append(block)
         if end in (first, *others) and marks == "cache_control":
             block["cache_control"] = {"type": "ephemeral"}

@@ -22,14 +22,8 @@ from ...state.settings import ModelSpec
 from .capabilities import field_of
 from .provider_errors import shown_cause
 
-EXTRAS = {
-    "langchain_anthropic": "anthropic",
-    "langchain_aws": "bedrock",
-    "langchain_deepseek": "deepseek",
-    "langchain_groq": "groq",
-    "langchain_mistralai": "mistral",
-    "langchain_ollama": "ollama",
-}
+EXTRAS = {f"langchain_{name}": name for name in ("anthropic", "deepseek", "groq", "ollama")}
+EXTRAS |= {"langchain_aws": "bedrock", "langchain_mistralai": "mistral"}
 """From a provider's package to the extra of ours that installs it."""
 
 
@@ -142,10 +136,8 @@ def _advice(name: str, fields: Mapping[str, FieldInfo]) -> str:
 def _typed(spec: ModelSpec, name: str, value: Any, field: FieldInfo) -> Any:
     """Check a value by the type of the class's field; text that looked like a number may have been meant as text."""
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(
-            Any if field.annotation is None else field.annotation,
-            config=ConfigDict(arbitrary_types_allowed=True),
-        )
+        wanted: Any = Any if field.annotation is None else field.annotation
+        adapter = TypeAdapter[Any](wanted, config=ConfigDict(arbitrary_types_allowed=True))
     except PydanticUserError:
         return value
     try:
@@ -174,11 +166,9 @@ def _check_key(spec: ModelSpec, chat: BaseChatModel) -> None:
     keys = {field: variable for field, variable in chat.lc_secrets.items() if field.endswith("api_key")}
     # Where there are other secrets to sign in with, such as those of AWS, the client looks for them in further places.
     others = any(field.startswith("aws_") for field in chat.lc_secrets)
-    if keys and not others and not any(_is_set(getattr(chat, field, None)) for field in keys):
+    given = [getattr(chat, field, None) for field in keys]
+    known = [key.get_secret_value() if isinstance(key, SecretStr) else key for key in given]
+    if keys and not others and not any(known):
         raise UsageError(
             f"{next(iter(keys.values()))} is not set, and the model {spec.name} cannot be called without it"
         )
-
-
-def _is_set(key: Any) -> bool:
-    return bool(key.get_secret_value() if isinstance(key, SecretStr) else key)

@@ -11,9 +11,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableBinding
 
+from ...state.conversations import Media
 from ...state.redaction import remember_secrets
 from ..offline import DISCLOSURE, OfflineJudge
 from . import capabilities
+from .attachments import content_blocks
 from .capabilities import (
     BOUNDS,
     BOUNDS_KEPT,
@@ -222,6 +224,15 @@ class LoadedModel:
             self._tuned[key] = tuned
         return self._tuned[key]
 
+    def sent(self, media: Media) -> list[dict[str, Any]]:
+        """Return images and files as they are sent.
+
+        Raises:
+            UsageError: the model, or one that it falls back to, is known not to take one of them.
+        """
+        blocks, *_ = [content_blocks(media, chat, label_of(chat)) for chat in self._chats]
+        return blocks
+
     # What it takes
 
     def gives(self, what: str) -> bool:
@@ -296,7 +307,10 @@ class LoadedModel:
         elif parameter not in self._dropped:
             if not self._has(parameter, parameter in sent):
                 return False
-            self._leave_out(parameter)
+            self._dropped.add(parameter)
+            self.keeps_limit = LIMIT not in self._dropped
+            self.folds_system = SYSTEM in self._dropped
+            self.cache_marks = None if CACHE in self._dropped else self.cache_marks
             if parameter in _WARNINGS and (parameter != LIMIT or parameter in sent):
                 self._warn_of(parameter)
             # G-Eval's scorer warns of missing log-probabilities itself, with what it did instead.
@@ -304,13 +318,6 @@ class LoadedModel:
                 self._take(with_each(self._chain, lambda chat: _with(chat, {parameter: None})))
                 self._warn_of(parameter, f"takes no {parameter}: it was left out")
         return True
-
-    def _leave_out(self, parameter: str) -> None:
-        self._dropped.add(parameter)
-        self.keeps_limit = LIMIT not in self._dropped
-        self.folds_system = SYSTEM in self._dropped
-        if CACHE in self._dropped:
-            self.cache_marks = None
 
     def _has(self, parameter: str, with_call: bool) -> bool:
         """Tell whether a parameter was sent: with this call, or with every one."""

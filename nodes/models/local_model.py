@@ -78,11 +78,6 @@ class LocalParameters(Checked):
             raise UsageError(f"the model local takes a GGUF file, and {path} is none")
         return path
 
-    @property
-    def weights_identity(self) -> str:
-        """The file's name and size, which tell other weights wherever they lie."""
-        return f"{self.weights.name}, {self.weights.stat().st_size} bytes"
-
 
 def check(spec: ModelSpec) -> LocalParameters:
     """Check that the model can be served, without serving it.

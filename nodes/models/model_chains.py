@@ -55,6 +55,12 @@ def check_chain(model: object) -> Chain:
     return model
 
 
+def is_chain(model: object) -> bool:
+    """Tell whether something is a chat model, or made of chat models."""
+    inner = _inner(model)
+    return all(map(is_chain, inner)) if inner else isinstance(model, BaseChatModel) or _is_open(model)
+
+
 def _inner(chain: object) -> list[Chain]:
     """Return the runnables that a chain wraps, the one that is asked first before its fallbacks."""
     match chain:
@@ -202,6 +208,9 @@ def identity_of_name(spec: ModelSpec) -> Identity:
     {'name': 'ollama:llama3.2', 'num_ctx': 4096, 'reasoning': False}
     """
     known = spec.model_dump(mode="json", exclude_none=True, exclude=_NO_IDENTITY)
+    # Several servers of one model are told apart by nobody; alone, an address may say which model it is.
+    if len(spec.addresses) > 1:
+        del known["base_url"]
     return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
 
 
@@ -235,7 +244,7 @@ def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
     return {"name": label, "class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
 
 
-_NO_IDENTITY = {"key_env", "price_in", "price_out", "context_window"}
+_NO_IDENTITY = {"key_env", "price_in", "price_out", "context_window", "at_once"}
 _LEFT_OUT = re.compile(
     r"key|secret|password|credential|auth|(?:^|_)token$|access_token"  # secrets; ``max_tokens`` does not match
     r"|url|uri|endpoint|api_base|host|proxy|header|query|project|location|organi[sz]ation|client|http|socket"
@@ -247,38 +256,24 @@ _LEFT_OUT = re.compile(
 
 def _plain(value: Any) -> Any:
     """Return a value as plain JSON; what is not set, empty, secret or no plain data is left out."""
-    if isinstance(value, Enum):
-        return _plain(value.value)
-    if isinstance(value, BaseModel):
-        return _plain(value.model_dump(mode="json"))
+    if isinstance(value, Enum | BaseModel):
+        return _plain(value.value if isinstance(value, Enum) else value.model_dump(mode="json"))
     if isinstance(value, Mapping):
         kept = {str(_plain(name)): _plain(inner) for name, inner in value.items()}
-        return {name: kept[name] for name in sorted(kept) if _tells(name, kept[name])}
+        # No plain test for truth, which would leave out ``temperature=0``.
+        unset = {
+            name for name, inner in kept.items() if inner is None or inner is False or inner in ("", [], {})
+        }
+        return {name: kept[name] for name in sorted(kept) if name not in unset and _may_matter(name)}
     if isinstance(value, list | tuple):
         return [plain for inner in value if (plain := _plain(inner)) is not None]
-    return _scalar(value)
-
-
-def _scalar(value: Any) -> str | int | float | None:
-    """Return a single value as JSON has it: functions and classes by name, None for other objects.
-
-    The text of another object may hold its address in memory, which differs from process to process.
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     if isinstance(value, str | int | float):
-        return value
+        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
     if isinstance(value, set | frozenset):
         return ", ".join(sorted(map(str, value)))
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return None
-
-
-def _tells(name: str, value: Any) -> bool:
-    """Tell whether a parameter is set and matters to a reply; zero counts as set."""
-    # No plain test for truth, which would leave out ``temperature=0``.
-    return not (value is None or value is False or value in ("", [], {})) and _may_matter(name)
+    # The text of any other object may hold its address in memory, which differs from process to process.
+    has_name = callable(value) and hasattr(value, "__qualname__")
+    return f"{value.__module__}.{value.__qualname__}" if has_name else None
 
 
 def _may_matter(name: str) -> bool:

@@ -24,6 +24,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
+from langchain_core.prompt_values import ChatPromptValue
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr
 from yarl import URL
@@ -31,6 +32,7 @@ from yarl import URL
 from ...state.errors import UsageError
 from ...state.redaction import redact
 from .connections import MOST_REDIRECTS, on_loop_end, redirect_to_follow, request_handler
+from .endpoints import Endpoint, Endpoints
 from .provider_errors import ResponseError
 from .responses import replace_surrogates, token_count
 
@@ -71,9 +73,11 @@ class _Post:
         enough = plain and not client.default_query and not chat.include_response_headers
         return cls(url, headers, proxy, enough)
 
-    def can_send(self, payload: Mapping[str, Any]) -> bool:
-        """Tell whether the payload holds nothing that only the client itself can do, such as a stream."""
-        return self.enough and not _client_side(payload)
+    def elsewhere(self, address: str, key: str) -> _Post:
+        """Return the same for another server, or another key."""
+        url = URL(f"{address.rstrip('/')}/chat/completions", encoded=True)
+        proxy = self.proxy and proxy_for(str(url))
+        return replace(self, url=url, headers={**self.headers, "Authorization": f"Bearer {key}"}, proxy=proxy)
 
     async def __call__(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Post a request and return the chat completion.
@@ -105,11 +109,24 @@ class FastChatOpenAI(ChatOpenAI):
     """
 
     _post: _Post | None = PrivateAttr(default=None)
+    _endpoints: Endpoints | None = PrivateAttr(default=None)
 
-    def prepare(self, proxied: bool = True) -> None:
-        """Prepare what the first call needs; without it, calls go through the ``openai`` client. Blocking."""
+    def prepare(
+        self, proxied: bool = True, others: Sequence[tuple[str, str]] = (), at_once: int | None = None
+    ) -> None:
+        """Prepare what the first call needs; without it, calls go through the ``openai`` client. Blocking.
+
+        Args:
+            proxied: whether a proxy of the environment is used.
+            others: address and key of each further server that serves the model; its calls are shared among all.
+            at_once: how many calls each of several servers may have under way.
+        """
         post = _Post.of(self)
         self._post = post if proxied else replace(post, proxy=None)
+        if others:
+            posts = [self._post, *(self._post.elsewhere(*other) for other in others)]
+            named = [Endpoint(f"{one.url.origin()} (key {n})", one) for n, one in enumerate(posts, start=1)]
+            self._endpoints = Endpoints(named, at_once)
 
     async def complete(self, messages: Sequence[BaseMessage], **kwargs: Any) -> list[BaseMessage]:
         """Return all replies to one request as ``agenerate`` would, but without callbacks and tracers.
@@ -133,18 +150,17 @@ class FastChatOpenAI(ChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        payload = self._get_request_payload(messages, stop=stop, **kwargs)
-        if handler := request_handler():
-            return self._result(await handler(self, self._plain_body(payload)))
-        post = self._post
-        if post is None or not post.can_send(payload) or self._use_responses_api(payload):
-            return await super()._agenerate(messages, stop, run_manager, **kwargs)
-        return self._result(await post(payload))
-
-    def _plain_body(self, payload: dict[str, Any]) -> dict[str, Any]:
-        if _client_side(payload) or self._use_responses_api(payload):
+        # As a prompt, which is not converted: they are messages already.
+        prompt = ChatPromptValue.model_construct(messages=messages)
+        payload = self._get_request_payload(prompt, stop=stop, **kwargs)
+        handler, post, is_plain = request_handler(), self._post, not _client_side(payload)
+        if handler and not is_plain:
             raise UsageError(f"{self.model_name} is not asked by plain chat completions, which this needs")
-        return _body(payload)
+        if handler:
+            return self._result(await handler(self, _body(payload)))
+        if post is None or not (post.enough and is_plain):
+            return await super()._agenerate(messages, stop, run_manager, **kwargs)
+        return self._result(await (self._endpoints or post)(payload))
 
     def _result(self, body: dict[str, Any]) -> ChatResult:
         result = self._create_chat_result({**body, "usage": _counted(body.get("usage"))})
@@ -158,10 +174,8 @@ def _counted(usage: object) -> dict[str, Any] | None:
     """Return the numbers of a response's usage that are numbers of tokens, on which ``ChatOpenAI`` calculates."""
     if not isinstance(usage, dict):
         return None
-    return {
-        name: _counted(count) if isinstance(count, dict) else token_count(count)
-        for name, count in usage.items()
-    }
+    counts = usage.items()
+    return {name: _counted(n) if isinstance(n, dict) else token_count(n) for name, n in counts}
 
 
 _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
@@ -169,7 +183,8 @@ _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
 
 
 def _client_side(payload: Mapping[str, Any]) -> bool:
-    return bool(payload.get("stream") or _CLIENT_SIDE & payload.keys())
+    # What only the client itself can do, such as a stream. The Responses API has no messages.
+    return bool("messages" not in payload or payload.get("stream") or _CLIENT_SIDE & payload.keys())
 
 
 def _body(payload: dict[str, Any]) -> dict[str, Any]:

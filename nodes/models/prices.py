@@ -50,11 +50,17 @@ def cost_usd(
     >>> cost_usd("somebody:their-own-model", 1000, 0, 100) is None
     True
     """
-    if label in FREE:
-        return 0.0
-    if not is_priced(label):
-        return None
-    return _price(label, input_tokens, cached_input_tokens, output_tokens, kept_input_tokens)
+    if label in FREE or not is_priced(label):
+        return 0.0 if label in FREE else None
+    sent, cached, written, kept = input_tokens, cached_input_tokens, output_tokens, kept_input_tokens
+    if (rates := _GIVEN.get(label) or _flat_rates(label)) is None:
+        # Rates that depend on the call's length: the list itself is asked.
+        tokens = {"input_tokens": sent, "cache_read_tokens": cached, "cache_write_tokens": kept}
+        return float(_listed(label, **tokens, output_tokens=written).total_price)
+    # Providers count cached tokens among the input tokens, and their clients those that were written to a cache.
+    fresh, read, stored, output = rates
+    price = (sent - cached - kept) * fresh + cached * read + kept * stored + written * output
+    return float(price) / 1_000_000
 
 
 def is_priced(label: str) -> bool:
@@ -64,21 +70,6 @@ def is_priced(label: str) -> bool:
     (True, False)
     """
     return label in FREE or label in _GIVEN or _is_listed(label)
-
-
-def _price(label: str, sent: int, cached: int, written: int, kept: int) -> float:
-    rates = _GIVEN.get(label) or _flat_rates(label)
-    if rates is None:
-        # Rates that depend on the call's length: the list itself is asked.
-        price = _listed(
-            label, input_tokens=sent, cache_read_tokens=cached, cache_write_tokens=kept, output_tokens=written
-        )
-        return float(price.total_price)
-    # Providers count cached tokens among the input tokens, and their clients those that were written to a cache.
-    fresh, read, stored, output = rates
-    return (
-        float((sent - cached - kept) * fresh + cached * read + kept * stored + written * output) / 1_000_000
-    )
 
 
 def _listed(label: str, **tokens: int) -> PriceCalculation:

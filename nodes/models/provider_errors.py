@@ -117,6 +117,11 @@ class ProviderFault:
         too_long = status not in {None, 429} and any(_TOO_LONG.search(str(cause)) for cause in causes)
         # A response with status 200 is raised where it holds no reply; the next one may hold one.
         passes = status is not None and (status in {408, 409, 429} or status >= 500 or status < 300)
+        shown = " ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
+        met = next((words for words, sign in _OBSTACLES.items() if sign.search(shown)), "")
+        headers: Any = next(
+            (known for known in _attributes(causes, "headers") if hasattr(known, "items")), {}
+        )
         return cls(
             status=status,
             # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
@@ -124,11 +129,11 @@ class ProviderFault:
             parameter=next((sent["param"] for sent in errors if isinstance(sent.get("param"), str)), None),
             retryable=(misformed or lost or (passes and not too_long)) and not spent,
             rate_limited=not spent and (status == 429 or bool(codes & _TOO_MANY)),
-            retry_after=retry_after(_headers(causes), errors),
+            retry_after=retry_after({str(name).lower(): str(headers[name]) for name in headers}, errors),
             spent=spent,
             misformed=misformed,
             may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
-            obstacle=_obstacle(causes) if status is None else _REFUSED_KEY if status == 401 else "",
+            obstacle=met if status is None else _REFUSED_KEY if status == 401 else "",
         )
 
     @property
@@ -199,11 +204,6 @@ _OBSTACLES = {
     ),
 }
 """What to say of a connection that cannot be made, by the class names and words of its errors; the first counts."""
-
-
-def _obstacle(causes: list[BaseException]) -> str:
-    shown = " ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
-    return next((words for words, sign in _OBSTACLES.items() if sign.search(shown)), "")
 
 
 _MOST_READ = 20_000
@@ -293,11 +293,6 @@ def _status(causes: list[BaseException], errors: list[dict[str, Any]], codes: se
     return next((number for number in inside + sorted(known) if number >= 400), 200 if errors else status)
 
 
-def _headers(causes: list[BaseException]) -> dict[str, str]:
-    headers: Any = next((known for known in _attributes(causes, "headers") if hasattr(known, "items")), {})
-    return {str(name).lower(): str(value) for name, value in headers.items()}
-
-
 def _http_status(code: object) -> int | None:
     number = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else 0
     return number if 100 <= number < 600 else None
@@ -331,15 +326,8 @@ def _was_not_sent(error: BaseException) -> bool:
 
 
 _NO_CONNECTION = re.compile(r"ConnectError|ConnectTimeout|ConnectorError|PoolTimeout|SSL|Certificate")
-_CONNECTION = (
-    ConnectionError,
-    TimeoutError,
-    EOFError,
-    socket.gaierror,
-    ssl.SSLError,
-    HTTPException,
-    json.JSONDecodeError,
-)
+_OF_SYSTEM = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
+_CONNECTION = (*_OF_SYSTEM, EOFError, HTTPException, json.JSONDecodeError)
 # Found in names such as ``APIConnectionError`` (openai), ``ServerDisconnectedError`` (aiohttp), ``RemoteProtocolError``
 # (httpx), ``ServiceUnavailable`` (Google).
 _CONNECTION_NAME = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -90,15 +90,15 @@ class AdaptiveConcurrency:
 
     def record(self, *, seconds: float, refused: bool = False) -> None:
         """Record a call that ended: how long it took, and whether the provider refused it for its rate limit."""
-        self._round_trip.calls += 1
-        self._round_trip.refused += refused
-        self._round_trip.seconds += seconds
-        if self._round_trip.calls >= self.limit:
-            self._adapt(self._round_trip)
+        trip = self._round_trip
+        trip.calls += 1
+        trip.refused += refused
+        trip.seconds += seconds
+        if trip.calls >= self.limit:
+            self._adapt(trip.refused / trip.calls, trip.seconds / trip.calls)
             self._round_trip = _RoundTrip()
 
-    def _adapt(self, trip: _RoundTrip) -> None:
-        refused, seconds = trip.refused / trip.calls, trip.seconds / trip.calls
+    def _adapt(self, refused: float, seconds: float) -> None:
         # The first refusal ends the doubling for good, as in TCP's slow start.
         self._doubling = self._doubling and refused == 0
         growth = self._exact if self._doubling else max(1.0, GROWTH * self._exact) * (1 - refused)
@@ -108,10 +108,7 @@ class AdaptiveConcurrency:
         # What is usual may itself change in the course of a run, with longer texts, say.
         self._usual_seconds = min(seconds, self._usual_seconds * 1.02)
         self._exact = min(max(self._exact * (1 - refused / 2) + growth, 1.0), float(self.maximum))
-        self._set_limit(int(self._exact))
-
-    def _set_limit(self, limit: int) -> None:
-        if limit != self.limit:
+        if (limit := int(self._exact)) != self.limit:
             log.debug("calls in flight", extra={"model": self.model, "before": self.limit, "now": limit})
         self.limit = limit
 
@@ -158,7 +155,11 @@ class RateLimiter:
         """
         await self._enter()
         try:
-            await self._wait_for_rate(tokens)
+            if self._requests is not None:
+                await self._requests.acquire()
+            if self._tokens is not None:
+                # The limiter never gives more than its whole rate, so a longer call waits for that and no more.
+                await self._tokens.acquire(min(tokens, self._tokens.max_rate))
             # Last, so that a call which waits for this model's rate takes no place from calls to other models.
             async with self._run_limit:
                 return await self._observe(work)
@@ -196,13 +197,6 @@ class RateLimiter:
 
     def _has_room(self) -> bool:
         return self.in_flight < self.concurrency.limit and _now() >= self._closed_until
-
-    async def _wait_for_rate(self, tokens: int) -> None:
-        if self._requests is not None:
-            await self._requests.acquire()
-        if self._tokens is not None:
-            # The limiter never gives more than its whole rate, so a longer call waits for that and no more.
-            await self._tokens.acquire(min(tokens, self._tokens.max_rate))
 
     async def _observe(self, work: Callable[[], Awaitable[T]]) -> T:
         started = _now()
@@ -299,7 +293,9 @@ class SharedLimiter:
             try:
                 ends = await self._book(sum(seconds for seconds, _ in waiting)) - self._burst
             except Exception as error:
-                self._fail([turn for _, turn in waiting], error)
+                for _, turn in waiting:
+                    if not turn.done():
+                        turn.set_exception(type(error)(*error.args))
                 continue
             for seconds, turn in waiting:
                 ends += seconds
@@ -307,11 +303,6 @@ class SharedLimiter:
                 asyncio.get_running_loop().call_later(max(0.0, ends), _let_go, turn)
         self._waiting.clear()
         self._booking = None
-
-    def _fail(self, turns: Iterable[asyncio.Future[None]], error: Exception) -> None:
-        for turn in turns:
-            if not turn.done():
-                turn.set_exception(type(error)(*error.args))
 
 
 def _let_go(turn: asyncio.Future[None]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import os
 import re
@@ -54,7 +53,9 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
         UsageError: an unknown provider, or a key that is missing; the message says what to do.
     """
     with _LOADING:
-        _forget_ended_loops()
+        # A closed loop that somebody still refers to would keep its clients.
+        for ended in [known for known in _LOADED if getattr(known, "is_closed", bool)()]:
+            del _LOADED[ended]
         models, key = _LOADED.setdefault(loop, {}), _key(spec)
         if key not in models:
             made = _checked(spec)()
@@ -115,6 +116,10 @@ def _checked(spec: ModelSpec) -> Callable[[], _Made]:
         own, others = local_model.check(spec), local_model.further(spec)
         further_parameters(others, _openai_class())
         return lambda: _local(own, others)
+    if provider != "openai" and max(len(spec.addresses), len(spec.key_names)) > 1:
+        raise UsageError(
+            f"{spec.name}: several addresses or keys are for servers of OpenAI's protocol: openai:NAME?base_url=A,B"
+        )
     if provider in _PROVIDERS and name:
         built_in = _PROVIDERS[provider]
         _check_key(spec, built_in.keys)
@@ -138,8 +143,9 @@ def _checked(spec: ModelSpec) -> Callable[[], _Made]:
 
 
 def _check_key(spec: ModelSpec, keys: Sequence[str]) -> None:
-    keys = [spec.key_env] if spec.key_env else keys
-    if not any(os.environ.get(key) for key in keys):
+    if missing := [key for key in spec.key_names if not os.environ.get(key)]:
+        keys = missing
+    if missing or not (spec.key_names or any(os.environ.get(key) for key in keys)):
         raise UsageError(
             f"{keys[0]} is not set, and the model {spec.name} cannot be called without it; "
             "set it (for a local server any value will do), or choose the model `offline`"
@@ -195,7 +201,7 @@ def _key(spec: ModelSpec) -> _Key:
 @lru_cache
 def _environment(provider: str, key_env: str | None) -> tuple[str, ...]:
     """Name the environment variables that a provider's client may read."""
-    own = (key_env,) if key_env else ()
+    own = tuple(key_env.split(",")) if key_env else ()
     if provider in _PROVIDERS:
         return own + _PROVIDERS[provider].keys + _PROVIDERS[provider].addresses
     prefix = _PREFIXES.get(provider, provider.upper())
@@ -203,13 +209,6 @@ def _environment(provider: str, key_env: str | None) -> tuple[str, ...]:
 
 
 _PREFIXES = {"mistralai": "MISTRAL", "bedrock": "AWS", "bedrock_converse": "AWS"}
-
-
-def _forget_ended_loops() -> None:
-    # A closed loop that somebody still refers to would keep its clients.
-    for loop in list(_LOADED):
-        if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_closed():
-            del _LOADED[loop]
 
 
 def _with_clients(chat: BaseChatModel) -> _Made:
@@ -225,8 +224,11 @@ def _local(own: local_model.LocalParameters, others: ModelSpec) -> _Made:
     server = local_model.server(own)
     address = {"base_url": server.url, "api_key": SecretStr(server.key)}
     serving = Serving(None if own.model_path else local_model.DISCLOSURE, own.slots, own.context)
-    made = _openai(others, own.weights.stem, address)
-    return made._replace(spec=others, identity={"weights": own.weights_identity}, serving=serving)
+    weights = own.weights
+    made = _openai(others, weights.stem, address)
+    # Name and size tell other weights, wherever they lie.
+    identity = {"weights": f"{weights.name}, {weights.stat().st_size} bytes"}
+    return made._replace(spec=others, identity=identity, serving=serving)
 
 
 # OpenAI serves these by its Responses API alone. LangChain itself knows of ``gpt-5-pro`` and codex.
@@ -238,15 +240,38 @@ def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -
     from openai import DefaultAsyncHttpxClient
 
     kind = _openai_class()
-    given: dict[str, Any] = {"max_retries": 0, **class_parameters(spec, kind), **(here or {})}
+    (address, key), *others = _servers(spec)
+    first = spec.model_copy(update={"base_url": address, "key_env": key})
+    given: dict[str, Any] = {"max_retries": 0, **class_parameters(first, kind), **(here or {})}
     if _RESPONSES_ONLY.match(name):
         given.setdefault("use_responses_api", True)
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
     # What is served by this process is reached by no proxy.
     http = DefaultAsyncHttpxClient(timeout=None, event_hooks=REDIRECT_HOOKS, trust_env=not here)
     chat = kind(model=name, http_async_client=http, **given)
-    chat.prepare(proxied=not here)
+    keys = [(str(address or chat.root_async_client.base_url), _key_of(key)) for address, key in others]
+    chat.prepare(not here, keys, spec.at_once)
     return _Made(chat, [http])
+
+
+def _servers(spec: ModelSpec) -> list[tuple[str | None, str | None]]:
+    """Return address and key variable of each server that serves a model, from the lists in its name.
+
+    Raises:
+        UsageError: so many addresses do not go with so many keys.
+    """
+    addresses: list[str | None] = [*spec.addresses] or [None]
+    keys: list[str | None] = [*spec.key_names] or [None]
+    if len(addresses) > 1 and len(keys) > 1 and len(addresses) != len(keys):
+        raise UsageError(
+            f"{spec.name}: {len(addresses)} addresses and {len(keys)} keys: name one key for all, or one for each"
+        )
+    size = max(len(addresses), len(keys))
+    return [*zip(addresses * (size // len(addresses)), keys * (size // len(keys)), strict=True)]
+
+
+def _key_of(variable: str | None) -> str:
+    return os.environ.get(variable or "OPENAI_API_KEY", "")
 
 
 def _openai_class() -> type[FastChatOpenAI]:

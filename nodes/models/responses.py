@@ -47,18 +47,17 @@ def read_response(
         UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
     """
     writer = messages[0].response_metadata.pop(WRITER, label)
+    known = {} if writer == label else {"model": writer}
+    known |= _answered_by(messages[0].response_metadata, asked_name)
     try:
-        first, *others = [_reply(message, writer, seconds, tool) for message in messages]
+        first = _reply(messages[0], writer, seconds, tool, known)
+        others = [_reply(message, writer, seconds, tool, {}) for message in messages[1:]]
     except ResponseError:
         raise
     except Exception as error:
         problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
         raise UnreadResponseError(problem, messages, seconds, tool) from error
-    if others:
-        first = replace(first, others=tuple(reply.without_usage() for reply in others))
-    known = {} if writer == label else {"model": writer}
-    known |= _answered_by(messages[0].response_metadata, asked_name)
-    return replace(first, **known) if known else first
+    return replace(first, others=tuple(reply.without_usage() for reply in others)) if others else first
 
 
 def is_empty(message: BaseMessage) -> bool:
@@ -68,13 +67,25 @@ def is_empty(message: BaseMessage) -> bool:
     return not (about or message.text or _called(message))
 
 
-def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -> Reply:
-    usage, words, arguments = _usage(message, label, seconds), _words(message), _arguments(message, tool)
+def _reply(
+    message: BaseMessage, label: str, seconds: float, tool: str | None, known: Mapping[str, Any]
+) -> Reply:
+    usage, called = _usage(message, label, seconds), _called(message)
+    # Reasoning in blocks of its own, and what was said on the way, do not count.
+    final = [block.get("text") or "" for block in _blocks(message) if block.get("phase") == "final_answer"]
+    words = "".join(final) or str(message.text)
+    arguments = "\n".join(given for name, given in called if name == tool)
     answer = without_reasoning(words)
     reasoned = usage.reasoning_tokens > 0 or answer != words or _has_reasoning(message)
     ending = ending_of(message, answer or arguments, reasoned=reasoned)
     if ending.how == "failed":
         raise ResponseError(ending.problem, 200)
+    logprobs = message.response_metadata.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    # A reply that says nothing and calls a tool that was not offered.
+    strange = ""
+    if called and not (words or arguments):
+        strange = f"The reply calls a tool that was not offered: {called[0][0]}({called[0][1][:300]})."
     return Reply(
         # OpenAI sends a refusal beside an empty text; a reply by function call has no text either. Reasoning stays in
         # the text: only who knows the prompt can tell the model's own tags from quoted ones.
@@ -83,23 +94,12 @@ def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -
         cut_off=ending.how == "cut_off",
         refused=ending.how in ("refused", "filtered"),
         usage=usage,
-        tokens=_tokens(message),
+        tokens=tokens if isinstance(tokens, list) and tokens else None,
         filtered=ending.how == "filtered",
-        problem=ending.problem or _strange_call(message, words or arguments),
+        problem=ending.problem or strange,
         reasoned=reasoned,
+        **known,
     )
-
-
-def _words(message: BaseMessage) -> str:
-    """Return the text of a message; reasoning in blocks of its own, and what was said on the way, do not count."""
-    final = [block.get("text") or "" for block in _blocks(message) if block.get("phase") == "final_answer"]
-    return "".join(final) or str(message.text)
-
-
-def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
-    logprobs = message.response_metadata.get("logprobs")
-    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    return tokens if isinstance(tokens, list) and tokens else None
 
 
 def _called(message: BaseMessage) -> list[tuple[str, str]]:
@@ -108,17 +108,6 @@ def _called(message: BaseMessage) -> list[tuple[str, str]]:
         return []
     broken = [(str(call["name"]), str(call["args"])) for call in message.invalid_tool_calls]
     return [*((call["name"], json.dumps(call["args"])) for call in message.tool_calls), *broken]
-
-
-def _arguments(message: BaseMessage, tool: str | None) -> str:
-    return "\n".join(arguments for name, arguments in _called(message) if name == tool)
-
-
-def _strange_call(message: BaseMessage, text: str) -> str:
-    """Return what is wrong with a reply that says nothing and calls a tool that was not offered, else nothing."""
-    for name, arguments in () if text else _called(message):
-        return f"The reply calls a tool that was not offered: {name}({arguments[:300]})."
-    return ""
 
 
 def _fields(message: BaseMessage, text: str, tool: str | None) -> dict[str, Any] | None:
@@ -250,14 +239,19 @@ def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> Ending:
     metadata = message.response_metadata
     if refusal_of(message):
         return Ending("refused", "The reply is a refusal.")
-    if word := _blocked_prompt(metadata):
+    feedback = metadata.get("prompt_feedback")
+    # Why Gemini refused the prompt, in which case its response has no candidate at all.
+    if isinstance(feedback, Mapping) and (reason := feedback.get("block_reason")):
+        word = getattr(reason, "name", reason)
         return Ending("filtered", f"The provider's filter refused the prompt ({word}).")
     words = list(_ending_words(metadata))
     known = {how: word for word in words if (how := _how(word)) is not None}
     worst = next((how for how in _WORST_FIRST if how in known), None)
     if worst is not None:
         return Ending(worst, _problem(worst, known[worst], reasoned=reasoned and not text.strip()))
-    if _is_open(text) or (words and _stops_midway(text)):
+    # A last line that is longer than a label or title and has no end.
+    last = text.strip().rpartition("\n")[2].strip()
+    if _is_open(text) or (words and len(last.split()) > 6 and last[-1:].isalpha()):
         source = f" (the provider says {words[0]!r} of it)" if words else ""
         return Ending("cut_off", f"The reply breaks off{source}.")
     return Ending("complete")
@@ -265,11 +259,8 @@ def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> Ending:
 
 def refusal_of(message: BaseMessage) -> str:
     """Return the words of a refusal that a provider sends in a place of its own, else nothing."""
-    refusals = [
-        message.additional_kwargs.get("refusal"),
-        *(block.get("refusal") for block in _blocks(message)),
-    ]
-    return next((str(refusal) for refusal in refusals if refusal), "")
+    places = (message.additional_kwargs, *_blocks(message))
+    return next((str(refusal) for place in places if (refusal := place.get("refusal"))), "")
 
 
 _WORST_FIRST: tuple[How, ...] = ("filtered", "refused", "failed", "cut_off", "complete")
@@ -322,13 +313,6 @@ def _how(word: str) -> How | None:
     return _KNOWN.get(spelled) or next(inside, None)
 
 
-def _blocked_prompt(metadata: Mapping[str, Any]) -> str:
-    """Return why Gemini refused the prompt, in which case its response has no candidate at all; else nothing."""
-    feedback = metadata.get("prompt_feedback")
-    reason = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
-    return str(getattr(reason, "name", reason)) if reason else ""
-
-
 def _problem(how: How, word: str, *, reasoned: bool) -> str:
     if how != "cut_off":
         return _SENTENCES[how].format(word=word)
@@ -361,12 +345,6 @@ def _is_open(text: str) -> bool:
     if text.startswith(("{", "```")) and text.count("{") > text.count("}"):
         return True
     return text.endswith((",", ";", "(", "[", " -")) or text.count("```") % 2 == 1
-
-
-def _stops_midway(text: str) -> bool:
-    """Tell whether the last line is longer than a label or title and has no end."""
-    last = text.strip().rpartition("\n")[2].strip()
-    return len(last.split()) > 6 and last[-1:].isalpha()
 
 
 # Who answered

@@ -63,12 +63,6 @@ class Wait:
     since: float
     until: float | None
 
-    def is_shown(self, now: float) -> bool:
-        """Tell whether the wait is not over yet and long enough to be told of."""
-        if self.until is None:
-            return now - self.since >= SHOWN_FROM
-        return self.until > now and self.until - self.since >= SHOWN_FROM
-
 
 class Waits:
     """Hold the waits of a run; threads may add to it, and a display reads it whenever it likes.
@@ -125,16 +119,15 @@ class Waits:
         """Describe the wait that ends last, and how many others there are; empty if there is none."""
         # A copy in one step, since threads add and remove.
         now, waits = self._clock(), tuple(self._waits)
-        current = [wait for wait in waits if wait.is_shown(now)]
+        # Those that are not over yet, and long enough to be told of.
+        going_on = [wait for wait in waits if wait.until is None or wait.until > now]
+        current = [wait for wait in going_on if (wait.until or now) - wait.since >= SHOWN_FROM]
         if not current:
             return ""
         last = max(current, key=lambda wait: float("inf") if wait.until is None else wait.until)
-        until = "" if last.until is None else f" until {(show_time or _time_of_day)(last.until)}"
+        # As the clock on the wall shows it: who reads it sits before the screen.
+        shown = show_time or (lambda at: time.strftime("%H:%M:%S", time.localtime(at)))
+        until = "" if last.until is None else f" until {shown(last.until)}"
         others = len({wait.subject for wait in current} - {last.subject})
         more = f" and {others} more" if others else ""
         return f"waiting for {last.subject}{more}{until} ({last.why})"
-
-
-def _time_of_day(seconds: float) -> str:
-    """Write a time as the clock on the wall shows it: who reads it sits before the screen."""
-    return time.strftime("%H:%M:%S", time.localtime(seconds))

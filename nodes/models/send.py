@@ -22,7 +22,15 @@ from langchain_core.runnables.config import var_child_runnable_config
 from ...state.errors import ContextOverflowError, ModelCallError, StoppedError, TransientCallError
 from ...state.usage import NO_USAGE
 from ..replies.reasoning import without_reasoning
-from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
+from .call import (
+    Call,
+    Reply,
+    Send,
+    UnreadResponseError,
+    UnsupportedParameterError,
+    asked_in,
+    is_first_of_its_kind,
+)
 from .capabilities import (
     BOUNDS,
     CHOICES,
@@ -249,11 +257,8 @@ async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[Sample
     for reply in replies:
         if isinstance(reply, BaseException):
             raise reply
-    return [
-        SampledReply(sent, reply)
-        for sent, reply in zip(calls, replies, strict=True)
-        if isinstance(reply, Reply)
-    ]
+    pairs = zip(calls, replies, strict=True)
+    return [SampledReply(sent, reply) for sent, reply in pairs if isinstance(reply, Reply)]
 
 
 def _with_sample_number(call: Call, number: int) -> Call:
@@ -346,6 +351,7 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
         call.schema if wants_json else None, call.parameters, is_first_of_its_kind(call)
     )
     messages = adapted(call.messages, call.schema, form, folded=model.folds_system)
+    asked_in.set((call.messages, call.repeated))
     # The requests of a batch are answered in any order, and the next wave comes when a cache has been given up.
     if call.repeated and (marks := model.cache_marks) and request_handler() is None:
         prompt = next(message.text for message in call.messages if isinstance(message, HumanMessage))
@@ -368,13 +374,8 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
 async def _generated(
     chat: BaseChatModel, messages: Sequence[BaseMessage], options: Mapping[str, Any], config: RunnableConfig
 ) -> list[BaseMessage]:
-    result = await chat.agenerate(
-        [list(messages)],
-        callbacks=config.get("callbacks"),
-        tags=config.get("tags"),
-        metadata=config.get("metadata"),
-        **options,
-    )
+    about: dict[str, Any] = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
+    result = await chat.agenerate([list(messages)], **about, **options)
     answers = [choice.message for choice in result.generations[0] if isinstance(choice, ChatGeneration)]
     if not answers or (is_a(chat, "ChatGoogleGenerativeAI") and all(map(is_empty, answers))):
         raise ResponseError("the response holds no reply", 200)

@@ -113,14 +113,10 @@ def _reply(
     content = (
         as_text(response, form) if properties is None else as_json(response, properties, metadata.get("high"))
     )
+    read, written = (math.ceil(len(text) / LETTERS_PER_TOKEN) for text in (prompt, content))
     message = AIMessage(
         content=content,
         response_metadata={"model_name": "offline", "finish_reason": "stop"},
-        usage_metadata=_usage(prompt, content),
+        usage_metadata=UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written),
     )
     return ChatResult(generations=[ChatGeneration(message=message)])
-
-
-def _usage(prompt: str, content: str) -> UsageMetadata:
-    read, written = (math.ceil(len(text) / LETTERS_PER_TOKEN) for text in (prompt, content))
-    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)

@@ -51,9 +51,8 @@ def scorer(view: View) -> Response:
     last, before = view.last, view.values(view.last)
     points = [piece for piece in view.evidence if piece.name in topics(objections[-1:])]
     if not points:
-        return Response(
-            f"The objection names nothing that I can count, so I stay with {spoken(before)}.", before
-        )
+        nothing = "The objection names nothing that I can count, so I stay with"
+        return Response(f"{nothing} {spoken(before)}.", before)
     considered = {*view.first_impression, *view.raised("critic")}
     revised = view.mean(piece for piece in view.evidence if piece in considered)
     # A score that came from elsewhere may lie beyond the evidence; an objection never moves it the other way.
@@ -64,9 +63,8 @@ def scorer(view: View) -> Response:
     if values == before:
         stay = f"Next to the other evidence it weighs too little to change the score, so I stay with {spoken(before)}."
         return Response(f"{point} {stay}", before)
-    return Response(
-        f"{point} That is a fair point, and I move from {spoken(before)} to {spoken(values)}.", values
-    )
+    moved = f"That is a fair point, and I move from {spoken(before)} to {spoken(values)}."
+    return Response(f"{point} {moved}", values)
 
 
 def critic(view: View) -> Response:

@@ -79,7 +79,11 @@ def profile(text: str) -> Profile:
     parts = [(part, raw) for part in _SENTENCE_END.split(text) if (raw := _raw_words(part))]
     if not parts and text.strip():
         parts = [(text, [char for char in text if not char.isspace()])]
-    sentences = tuple(_sentence(part, raw) for part, raw in parts)
+    lowered = [(part, tuple(word.lower() for word in raw)) for part, raw in parts]
+    sentences = tuple(
+        Sentence(part, words, tuple(stem(word) for word in words if word not in STOP_WORDS))
+        for part, words in lowered
+    )
     words = tuple(word for sentence in sentences for word in sentence.words)
     stems = tuple(word for sentence in sentences for word in sentence.stems)
     return Profile(
@@ -101,10 +105,8 @@ def stem(word: str) -> str:
     """
     if not word.isascii() or len(word) < 5:
         return word
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return word[: -len(ending)]
-    return word
+    ending = next((e for e in _ENDINGS if word.endswith(e) and len(word) - len(e) >= 4), "")
+    return word.removesuffix(ending)
 
 
 def _raw_words(text: str) -> list[str]:
@@ -115,11 +117,6 @@ def _raw_words(text: str) -> list[str]:
         else:
             words.append(word.replace("\u2019", "'"))
     return words
-
-
-def _sentence(text: str, words: list[str]) -> Sentence:
-    lowered = tuple(word.lower() for word in words)
-    return Sentence(text, lowered, tuple(stem(word) for word in lowered if word not in STOP_WORDS))
 
 
 def _names(sentences: list[list[str]]) -> tuple[str, ...]:

@@ -105,11 +105,8 @@ class _Declarations(Grammar[bool]):
         if not places:
             parts = [(at, part) for at, part in _pieces(words, _SENTENCE_END) if part.strip(_AROUND)]
             places = [parts[at] for at in {0, len(parts) - 1} if parts and _declares(parts, at)][:1]
-        return [
-            Statement(Strength.OWN_LINE, at + match.start(), at + match.end(), True)
-            for at, piece in places
-            if (match := _ANYWHERE.search(piece))
-        ]
+        spans = [(at, match) for at, piece in places if (match := _ANYWHERE.search(piece))]
+        return [Statement(Strength.OWN_LINE, at + m.start(), at + m.end(), True) for at, m in spans]
 
 
 def declares_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .own_words import GAP, replaced, unwrapped
-from .shown import Shown, fold
+from .shown import Shown, fold, lacks_word
 
 Scalar = str | int | float | bool | None
 
@@ -185,14 +185,9 @@ def is_repeated(fields: Mapping[str, Any], shown: Shown) -> bool:
 
 def without_repeats(text: str, shown: Shown) -> str:
     """Return a plain text with a gap in place of each object that stands with its reasons in ``shown``."""
-    return replaced(
-        text,
-        [
-            (quoted.start, quoted.end, GAP * 2)
-            for quoted in (objects(text) if shown else ())
-            if _gives_reasons(quoted.entries) and _stands_in(tuple(quoted.entries), shown)
-        ],
-    )
+    stated = [known for known in (objects(text) if shown else ()) if _gives_reasons(known.entries)]
+    quoted = [known for known in stated if _stands_in(tuple(known.entries), shown)]
+    return replaced(text, [(known.start, known.end, GAP * 2) for known in quoted])
 
 
 _FENCED = re.compile(r"```(?:json|JSON)?\s*(\{.*\})\s*```", re.DOTALL)
@@ -232,12 +227,17 @@ _HAS_WORD = re.compile(r"[^\W\d_]{2}")
 @lru_cache(maxsize=256)
 def _stands_in(entries: tuple[Field, ...], shown: Shown) -> bool:
     """Tell whether each field stands in one text under judgement, in whatever order and spelling."""
-    fields = [
-        [f"{entry.path[-1] if entry.path else ''} {value}" for value in values]
-        for entry in entries
-        if fold((values := _written(entry.value))[0]).flat.strip()
+    # A text with escapes may hold words that it does not spell.
+    words = [entry.value for entry in entries if isinstance(entry.value, str)]
+    texts = [
+        text for text in shown.judged if "\\" in text or not any(lacks_word(text, said) for said in words)
     ]
-    for text in shown.judged if fields else ():
+    if not texts:
+        return False
+    stated = [("".join(entry.path[-1:]), _written(entry.value)) for entry in entries]
+    filled = [(name, values) for name, values in stated if fold(values[0]).flat.strip()]
+    fields = [[f"{name} {value}" for value in values] for name, values in filled]
+    for text in texts if fields else ():
         # A model reprints what a text escapes as it looks: ``caf\\u00e9`` as ``café``.
         spellings = [Shown((text,)), *([Shown((_without_escapes(text),))] if "\\" in text else [])]
         if all(any(spelling.place_of(form) for spelling in spellings for form in field) for field in fields):

@@ -17,26 +17,9 @@ from collections.abc import Iterable, Iterator
 from .wording import introduces
 
 # Characters whose plain form does not follow from their Unicode category.
-_SINGLE = {
-    0x2044: "/",
-    0x2215: "/",
-    0x2212: "-",
-    0x2015: "—",
-    0x066B: ".",
-    0x066C: ",",
-    0x3001: ", ",
-    0x3002: ". ",
-    0xFF61: ". ",
-    0x3010: "[",
-    0x3011: "]",
-    0x3014: "[",
-    0x3015: "]",
-    0x20E3: None,
-    0x00BD: ".5",
-    0x2028: "\n",
-    0x2029: "\n",
-    0x0085: "\n",
-}
+_UNPLAIN = "\u2044\u2215\u2212\u2015\u066b\u066c\u3010\u3011\u3014\u3015\u2028\u2029\x85"
+_SINGLE: dict[int, str | None] = dict(zip(map(ord, _UNPLAIN), "//-\u2014.,[][]\n\n\n", strict=True))
+_SINGLE |= {0x3001: ", ", 0x3002: ". ", 0xFF61: ". ", 0x20E3: None, 0x00BD: ".5"}
 
 
 class _Plain(dict[int, str | None]):
@@ -311,11 +294,8 @@ def _too_far(kind: str, start: int, at: int, text: str) -> bool:
     """Whether two apostrophes, or the ends of a code span, lie too far apart to be a pair."""
     if kind == '"' or kind not in _CURLY.values():
         return False
-    return (
-        at - start > _LONGEST_APOSTROPHE_QUOTE
-        or "\n\n" in text[start:at]
-        or (kind == "`" and "\n" in text[start:at])
-    )
+    between = text[start:at]
+    return len(between) > _LONGEST_APOSTROPHE_QUOTE or ("\n" if kind == "`" else "\n\n") in between
 
 
 def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

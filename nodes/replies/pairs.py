@@ -104,7 +104,10 @@ class _Pairs(Grammar[Pair]):
         return []
 
     def find(self, words: str) -> list[Statement[Pair]]:
-        pairs = [*_first_line(words), *_tuples(words), *_named_pairs(words), *_sides(words)]
+        pairs = [*_tuples(words), *_named_pairs(words), *_sides(words)]
+        line = words.partition("\n")[0]
+        if (match := _WHOLE_LINE.fullmatch(line.strip())) and (scores := _two(match.groups())):
+            pairs.insert(0, Statement(Strength.FIRST_LINE, 0, len(line), scores))
         if any(pair.strength > Strength.CRITERION for pair in pairs):
             return strongest(pairs)[-1:]
         # Only pairs of criteria: a single criterion is the final pair, several are none.
@@ -144,13 +147,6 @@ def _two(groups: Sequence[str | None]) -> Pair | None:
         return None
     limits = [float(part) if part else None for part in (limit, second_limit or limit)]
     return Number((values[0],), limits[0]), Number((values[1],), limits[1])
-
-
-def _first_line(text: str) -> Iterator[Statement[Pair]]:
-    line = text.partition("\n")[0]
-    match = _WHOLE_LINE.fullmatch(line.strip())
-    if match and (scores := _two(match.groups())):
-        yield Statement(Strength.FIRST_LINE, 0, len(line), scores)
 
 
 def _tuples(text: str) -> Iterator[Statement[Pair]]:

@@ -204,11 +204,10 @@ def _without(words: str, removed: Sequence[Span], texts: _Texts) -> str:
         copies = [match.span() for match in re.finditer(re.escape(text), words)]
         # Each look at a copy takes time; words that a reply repeats so often say nothing.
         many = len(copies) > _MOST_COPIES
-        spans |= {
-            span
-            for span in copies
-            if many or _origin(words, span, texts, plain=_is_plain(words, *span)).doubt == _Doubt.REPRINTED
-        }
+        for span in copies:
+            plain = many or _is_plain(words, *span)
+            if many or _origin(words, span, texts, plain=plain).doubt == _Doubt.REPRINTED:
+                spans.add(span)
     passages: list[tuple[int, int, str]] = []
     for at, end in sorted(spans):
         if not passages or at >= passages[-1][1]:
@@ -248,7 +247,7 @@ def _origin(words: str, span: Span, texts: _Texts, *, plain: bool) -> _Origin:
     passage_at, passage_end, place = stands or (*span, None)
     # Words that happen to stand around the statement in both belong to it only on its own line.
     at, end = max(passage_at, _line_start(words, span[0])), min(passage_end, _line_end(words, span[1]))
-    starts, stops = _starts_line(words, at), _stops_line(words, end)
+    starts, stops = _starts_line(words, at), _LINE_GOES_ON.match(words, end) is not None
     closes = stops and not _HAS_WORD.search(words, _line_end(words, end))
     line = starts and stops
     if stands is not None:
@@ -358,10 +357,6 @@ def _starts_line(words: str, at: int) -> bool:
     """Whether nothing but markup or a short label of the agent's own stands before ``at`` on its line."""
     before = words[_line_start(words, at) : at]
     return len(before.replace("\x00", " ").split()) <= _LABEL_WORDS or introduces(before)
-
-
-def _stops_line(words: str, end: int) -> bool:
-    return _LINE_GOES_ON.match(words, end) is not None
 
 
 def _is_announced(words: str, at: int, known: _Texts) -> bool:

@@ -99,12 +99,12 @@ class Shown:
         >>> Shown(judged=("It ends: **SCORE** -\\n5",)).place_of("Score: 5")
         'judged'
         """
-        folded = fold(passage)
-        if not folded.flat.strip():
+        places: list[tuple[Place, str]] = [("judged", text) for text in self.judged]
+        places += [("said", text) for text in self.said]
+        places = [(place, text) for place, text in places if not lacks_word(text, passage)]
+        if not places or not (folded := fold(passage)).flat.strip():
             return None
-        if any(_holds(text, folded, prepare) for text in self.judged):
-            return "judged"
-        return "said" if any(_holds(text, folded, prepare) for text in self.said) else None
+        return next((place for place, text in places if _holds(text, folded, prepare)), None)
 
 
 NOTHING = Shown()
@@ -135,17 +135,16 @@ def fold(text: str) -> Folded:
     text = (
         text.replace("[[", f" {_OPENING} ").replace("]]", f" {_CLOSING} ").translate(_WORDS_ALONE).casefold()
     )
-    return Folded(
-        f" {' '.join(text.split())} ",
-        "\n".join(["", *(" ".join(line.split()) for line in text.split("\n")), ""]),
-    )
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return Folded(f" {' '.join(text.split())} ", "\n".join(["", *lines, ""]))
+
+
+def lacks_word(text: str, passage: str) -> bool:
+    """Tell whether a text lacks a word of a passage, which cannot stand in it then. Of most it is known at once."""
+    return any(word not in _light(text) for word in _LONG_WORDS.findall(_letters(passage)))
 
 
 def _holds(text: str, passage: Folded, prepare: Callable[[str], str]) -> bool:
-    # Most passages are told at once by a word that the text lacks.
-    light = _light(text)
-    if any(word not in light for word in _LONG_WORDS.findall(passage.flat)):
-        return False
     return _stands_in(passage, _folded(text, str)) or (
         prepare is not str and _stands_in(passage, _folded(text, prepare))
     )
@@ -157,9 +156,11 @@ def _stands_in(passage: Folded, text: Folded) -> bool:
     return passage.flat in text.flat
 
 
-@lru_cache(maxsize=256)
-def _light(text: str) -> str:
+def _letters(text: str) -> str:
     return text.casefold() if text.isascii() else fold(text).flat
+
+
+_light = lru_cache(maxsize=256)(_letters)
 
 
 @lru_cache(maxsize=256)
@@ -224,11 +225,8 @@ def flagged_texts(warnings: Iterable[str]) -> tuple[str, ...]:
     >>> flagged_texts(["answer 2 states a verdict", "judge takes no seed"])
     ('answer 2',)
     """
-    return tuple(
-        warning.removesuffix(STATES_VERDICT).rstrip()
-        for warning in warnings
-        if warning.endswith(STATES_VERDICT)
-    )
+    flagged = (warning for warning in warnings if warning.endswith(STATES_VERDICT))
+    return tuple(warning.removesuffix(STATES_VERDICT).rstrip() for warning in flagged)
 
 
 STATES_VERDICT = "states a verdict"

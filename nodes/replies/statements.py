@@ -78,17 +78,13 @@ def own_statements(
             return said
         return [Statement(Strength.LABEL, closing.start, closing.end, value) for value in values]
 
+    def forged() -> set[ValueT]:
+        return {value for text in shown.judged for value in _stated(text, grammar)}
+
     try:
         prepared = grammar.prepare(words)
-        own = own_among(
-            prepared,
-            shown,
-            find,
-            grammar.prepare,
-            forged=lambda: {value for text in shown.judged for value in _stated(text, grammar)},
-            lone=grammar.lone_line_is_own,
-        )
-        return own, words
+        lone, prepare = grammar.lone_line_is_own, grammar.prepare
+        return own_among(prepared, shown, find, prepare, forged=forged, lone=lone), words
     except RepeatedError as error:
         raise repeated(reply, grammar.what) from error
 
@@ -115,10 +111,7 @@ _MOST_STATED = 4
 def strongest(statements: Sequence[Statement[ValueT]]) -> list[Statement[ValueT]]:
     """Return the statements of the strongest form, in the order in which they stand."""
     most = max((statement.strength for statement in statements), default=None)
-    return sorted(
-        (statement for statement in statements if statement.strength == most),
-        key=lambda statement: statement.at,
-    )
+    return sorted((s for s in statements if s.strength == most), key=lambda statement: statement.at)
 
 
 # --- what is wrong with a reply -------------------------------------------------------------------------------------

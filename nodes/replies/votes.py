@@ -105,22 +105,15 @@ _RELATION = re.compile(r"([AB12①②]) ?(>{1,2}|<{1,2}|=|≈|≫|≪) ?([AB12�
 def _named(name: str) -> Vote | None:
     """Return the vote that a short phrase names (``A``, ``②``, ``A>>B``, ``tie``), or None."""
     name = name.strip(" .")
-    relation = _RELATION.fullmatch(name.upper())
-    if relation:
-        return _related(*relation.groups())
+    if relation := _RELATION.fullmatch(name.upper()):
+        left, right, sign = side_of(relation[1]), side_of(relation[3]), relation[2]
+        if left is None or right is None or left == right:
+            return None
+        return "tie" if sign in "=≈" else _named(left if sign[0] in ">≫" else right)
     if re.fullmatch(rf"{_EVEN}|a tie", name, re.IGNORECASE):
         return "tie"
     side = side_of(name)
     return None if side is None else "1" if side == "1" else "2"
-
-
-def _related(first: str, sign: str, second: str) -> Vote | None:
-    left, right = side_of(first), side_of(second)
-    if left is None or right is None or left == right:
-        return None
-    if sign in "=≈":
-        return "tie"
-    return _named(left if sign[0] in ">≫" else right)
 
 
 # MT-Bench's and Arena-Hard's form: ``[[A]]``, ``[[B>>A]]``, ``[[tie]]``.
@@ -327,11 +320,8 @@ def _closing_comparison(text: str) -> Iterator[Statement[Vote]]:
     closing = _SENTENCES.split(text[-1000:].strip())[-1]
     if closing.endswith("?"):
         return
-    praised = {
-        match["vote"]
-        for match in _MORE.finditer(closing)
-        if not _NEGATION.search(match["between"]) and not _supposed(closing, match.start())
-    }
+    found = (match for match in _MORE.finditer(closing) if not _NEGATION.search(match["between"]))
+    praised = {match["vote"] for match in found if not _supposed(closing, match.start())}
     if len(praised) == 1 and (vote := _named(praised.pop())):
         at = text.rindex(closing)
         yield Statement(Strength.COMPARISON, at, at + len(closing), vote, conclusive="\n" not in text[:2000])

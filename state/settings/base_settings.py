@@ -39,9 +39,16 @@ class ModelSpec(Checked):
     max_tokens: int | None = Field(
         default=None, ge=0, description="Most tokens a reply may have; 0: as many as the provider lets it."
     )
-    base_url: str | None = Field(default=None, description="Another address that speaks the same protocol.")
+    base_url: str | None = Field(
+        default=None,
+        description="Another address that speaks the same protocol; several of one model, with commas between.",
+    )
     key_env: str | None = Field(
-        default=None, description="The environment variable with the key, where it is not the provider's own."
+        default=None,
+        description="The environment variable with the key, where it is not the provider's own; also several.",
+    )
+    at_once: int | None = Field(
+        default=None, ge=1, description="Of several addresses or keys: most calls under way at each."
     )
     context_window: int | None = Field(
         default=None,
@@ -57,6 +64,16 @@ class ModelSpec(Checked):
     def more(self) -> dict[str, Any]:
         """Parameters of the model's class that are no fields of this one."""
         return dict(self.model_extra or {})
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses of the servers that serve it."""
+        return [part.strip() for part in (self.base_url or "").split(",") if part.strip()]
+
+    @property
+    def key_names(self) -> list[str]:
+        """The environment variables with the keys."""
+        return [part.strip() for part in (self.key_env or "").split(",") if part.strip()]
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
@@ -88,7 +105,8 @@ class ModelSpec(Checked):
 
     def __str__(self) -> str:
         fields = self.model_dump(exclude={"name"}, exclude_none=True)
-        query = "&".join(f"{key}={_to_text(value)}" for key, value in fields.items())
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}
+        query = "&".join(f"{key}={text}" for key, text in texts.items())
         return f"{self.name}?{query}" if query else self.name
 
 
@@ -108,10 +126,6 @@ def _from_text(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]
@@ -267,10 +281,7 @@ def resolve_settings(bound: SettingsT, context: object) -> SettingsT:
     """
     # LangGraph hands a sub-graph its parent's context object as it is, whatever the sub-graph's own context schema;
     # the exact class is compared, since the settings of one protocol may inherit from those of another.
-    if type(context) is not type(bound):
-        return bound
-    assert isinstance(context, type(bound))
-    return context.over(bound)
+    return context.over(bound) if type(context) is type(bound) else bound
 
 
 def explicitly_set(settings: Settings) -> dict[str, Any]:

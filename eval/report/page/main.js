@@ -12,7 +12,7 @@ const LOOKS = ["auto", "light", "dark"];
 function look(name) {
   if (name === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = name;
-  at("theme").textContent = name.charAt(0).toUpperCase() + name.slice(1);
+  at("theme").textContent = `Colours: ${name}`;
   at("theme").setAttribute("aria-label", name === "auto" ? "Colours: follow the system" : `Colours: ${name}`);
 }
 function remembered(name) {
@@ -29,6 +29,15 @@ at("theme").addEventListener("click", () => {
   lookNow = LOOKS[(LOOKS.indexOf(lookNow) + 1) % LOOKS.length];
   look(lookNow);
   remembered(lookNow);
+});
+
+// ---- sections, of which a telephone shows the first alone until another is asked for
+
+const folds = [...document.querySelectorAll("details.fold")];
+if (matchMedia("(max-width: 48rem)").matches) for (const fold of folds.slice(1)) fold.open = false;
+document.querySelector("header nav").addEventListener("click", (event) => {
+  const fold = document.querySelector(`${event.target.hash || "#top"} > details.fold`);
+  if (fold) fold.open = true;
 });
 
 // ---- sorting and filters

@@ -1,0 +1,118 @@
+"""Try one judge and a debate on a few items of one's own data: the command ``jurygraph try``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...state.usage import NO_USAGE
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal
+from ..datasets.dataset import Dataset
+from ..plan.plan import plan
+from ..report.result_tables import money
+from ..results.config import RunConfig
+from ..results.evaluation import Evaluation
+from ..run.pipelines import check_run
+from ..run.runner import execute
+from .option_sets import option, takes_options
+from .plan_options import DATA, PlanOptions
+from .run import announce, carry_out, default_out, print_ending, print_evaluation
+from .runtime import Verbose, console, exit_code, interruptible, program
+
+TRIED = ("single", "debate")
+FEW = 24
+OF_A_GROUP = 2
+"""Items of a group, at first: two can be put in order, and of many groups more can be said than of a few."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriedOptions(PlanOptions):
+    """What is tried: a few items of some groups."""
+
+    sample: int | None = option(
+        "How many items to judge, chosen at random, a few of each group.", "N", min=1, default=FEW
+    )
+
+
+@takes_options(without=("data", "replies", "limit", "repeats", "shard"))
+def try_(
+    data: Annotated[str, typer.Argument(metavar="FILE|NAME", help=f"{DATA}.")],
+    chosen: TriedOptions,
+    config: RunConfig,
+    verbose: Verbose = False,
+) -> None:
+    """Try one judge and a debate on a few items of your own data.
+
+    Says how the file was read, judges the items with `single` and `debate`, answers which of the two agrees better with
+    the labels, and says what the rest would cost.
+
+    Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
+    """
+    folder = chosen.out or default_out(["try"], data)
+    out = console()
+    with interruptible("interrupted before the first call; nothing was started"):
+        whole = replace(chosen, data=data, sample=None, seed=None).dataset()
+        assert whole is not None  # data were named
+        few = whole.sample(chosen.sample or FEW, chosen.seed or 0, OF_A_GROUP)
+        prepared = plan(TRIED, few, **chosen.of_plan(folder))
+        check_run(prepared, config)
+        out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
+        announce(out, prepared, config, dry=False)
+    counts, stop = ProgressCounters(), StopSignal()
+    with interruptible(
+        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
+    ):
+        evaluation = carry_out(folder, verbose, counts, stop, lambda: execute(prepared, config, counts, stop))
+        print_evaluation(out, evaluation)
+        print_ending(out, folder, evaluation.stopped, len(evaluation.failed), counts, stop)
+        for line in _the_rest(evaluation, len(few), whole, chosen, folder):
+            out.print_line(line)
+    raise typer.Exit(exit_code(evaluation.stopped, len(evaluation.failed)))
+
+
+def _the_rest(
+    evaluation: Evaluation, tried: int, whole: Dataset, chosen: PlanOptions, folder: Path
+) -> Iterator[str]:
+    """Say what judging the other items would take, as these did, and with which command."""
+    left = len(whole) - tried
+    if not left or evaluation.stopped or evaluation.failed:
+        return
+    spent = dict.fromkeys(TRIED, NO_USAGE)
+    for (protocol, _aspect), overview in evaluation.figures.overviews.items():
+        spent[protocol] += overview.usage
+    more = left / tried
+    parts = [
+        f"{name} about {more * usage.calls:,.0f} calls, "
+        + ("cost unknown" if usage.cost_usd is None else money(more * usage.cost_usd))
+        for name, usage in spent.items()
+    ]
+    yield f"the other {left:,} items would take: {'; '.join(parts)}"
+    options = ("aspect", "model", "role_model", "settings", "columns", "data_dir", "seed")
+    given = [
+        word
+        for name in options
+        for value in _listed(getattr(chosen, name))
+        for word in ("--set" if name == "settings" else f"--{name.replace('_', '-')}", str(value))
+    ]
+    words = [
+        "run",
+        ",".join(TRIED),
+        "--data",
+        whole.location,
+        *given,
+        "--sample",
+        str(len(whole)),
+        "--out",
+        str(folder),
+    ]
+    yield f"to judge them as well: {program()} {shlex.join(words)}"
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else [] if value is None else [value]

@@ -1,0 +1,228 @@
+"""Find out how a file that others made is to be read: its encoding, what separates its columns, which fields they hold.
+
+A file in UTF-8 whose columns have the names of an item's fields is read as it stands, and nothing is looked for. What
+is guessed of any other is told, once, in one sentence.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from ...state.aspects import ASPECTS
+from ...state.errors import DataError
+from ...state.tasks import TaskKind
+
+LOOKED_AT = 50
+"""Rows of a table that tell what its columns hold."""
+
+ROW_NUMBER = "#"
+"""Stands for a column: the number of the row among those that have been read, from 1."""
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+class ReadingNotice(UserWarning):
+    """Says how data were read that do not come in the form that is documented."""
+
+
+# Those with more bytes first: the mark of UTF-16 begins that of UTF-32.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# What spreadsheets save as in one place or another of the world; with all that there are, short texts are misjudged.
+_CODE_PAGES = ["cp1252", "cp1251", "cp932", "gb18030", "cp949", "big5", "mac_roman"]
+# In a word, these signs of Western Europe are letters of Central Europe that have the same bytes.
+_CENTRAL_EUROPE = re.compile(r"[a-z][\xb3\xb9\xbc\xbe\xbf]|[\xb3\xb9\xbc\xbe\xbf][a-z]")
+_LOOKED_AT_BYTES = 1 << 16
+
+
+def marked_encoding(beginning: bytes) -> str:
+    """Return the encoding that a file's first bytes name; UTF-8 if they name none.
+
+    >>> marked_encoding("id,source".encode("utf-16")), marked_encoding(b"id,source")
+    ('utf-16', 'utf-8-sig')
+    """
+    named = (encoding for mark, encoding in _MARKS.items() if beginning.startswith(mark))
+    # "-sig" drops the mark that spreadsheets write before UTF-8, which would become part of the first field's name.
+    return next(named, "utf-8-sig")
+
+
+def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
+    """Return the encoding of lines that are not UTF-8 throughout.
+
+    Raises:
+        DataError: some of the lines are UTF-8, or no encoding fits.
+    """
+    from charset_normalizer import from_bytes
+
+    sample, size, first = [], 0, {True: 0, False: 0}
+    for number, line in enumerate(lines, start=1):
+        if line.isascii():
+            continue
+        is_utf8 = _is_utf8(line)
+        first[is_utf8] = first[is_utf8] or number
+        if all(first.values()):
+            raise DataError(
+                f"{place}: line {first[True]} is UTF-8 and line {first[False]} is not: a file in several encodings "
+                "cannot be read; save each part as UTF-8 and put them together again"
+            )
+        if size < _LOOKED_AT_BYTES:
+            sample.append(line)
+            size += len(line)
+    text = b"".join(sample)
+    found = from_bytes(text, cp_isolation=_CODE_PAGES).best()
+    if found is None or (found.encoding == "cp1252" and _CENTRAL_EUROPE.search(str(found))):
+        found = from_bytes(text, cp_isolation=["cp1250"]).best()
+    if found is None:
+        raise DataError(f"{place}, line {first[False]}: text in an unknown encoding; save the file as UTF-8")
+    return found.encoding
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def separator_of(beginning: Sequence[str]) -> str:
+    r"""Return what separates the columns of a table, of its first lines: what makes most columns of the header.
+
+    >>> separator_of(["id;source, or text;candidate\n"]), separator_of(["text\n"])
+    (';', ',')
+    """
+
+    def columns(separator: str) -> int:
+        try:
+            return len(next(csv.reader(beginning, delimiter=separator)))
+        except (csv.Error, StopIteration):
+            return 0
+
+    return max(SEPARATORS, key=columns)
+
+
+# In each, the names that tables in use have for a field, simplified as ``_simple`` does.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "id": ("item_id", "example_id", "sample_id", "uid", "uuid"),
+    "source": (
+        *("article", "document", "text", "input", "context", "passage", "dialogue", "source_text"),
+        *("prompt", "question", "instruction", "query"),
+    ),
+    "candidate": (
+        *("summary", "output", "response", "answer", "completion", "generation", "generated_text"),
+        *("prediction", "hypothesis", "system_output", "model_output", "system_summary"),
+    ),
+    "question": ("prompt", "instruction", "query", "input", "user_prompt"),
+    "human": ("winner", "preference", "preferred", "label", "human_preference"),
+    "group": ("source_id", "doc_id", "document_id", "article_id", "prompt_id", "question_id"),
+    "system": ("model", "model_name", "system_name", "model_id", "system_id"),
+    "model_1": ("model_a",),
+    "model_2": ("model_b",),
+    "reference": ("reference_answer", "gold", "gold_answer"),
+    "category": ("topic", "task", "domain"),
+} | {
+    f"answer_{number}": tuple(
+        name.format(part)
+        for name in ("answer{}", "answer_{}", "response{}", "response_{}", "output{}", "output_{}")
+        for part in (number, letter)
+    )
+    for number, letter in ((1, "a"), (2, "b"))
+}
+_TEXTS: dict[TaskKind, tuple[str, ...]] = {
+    "score": ("source", "candidate"),
+    "compare": ("question", "answer_1", "answer_2"),
+}
+_MORE: dict[TaskKind, tuple[str, ...]] = {
+    "score": ("group", "system"),
+    "compare": ("human", "group", "model_1", "model_2", "reference", "category"),
+}
+_BARE_ASPECTS = {name.rpartition("/")[2] for name in ASPECTS}
+_ABOUT_LABELS = re.compile(
+    "^(human|expert|annotator|mean|avg|average)_|_(score|rating|mean|avg|average|human)$"
+)
+
+
+def guess_columns(rows: Sequence[Mapping[str, Any]], given: Mapping[str, str]) -> dict[str, str]:
+    """Return which columns the fields of an item are taken from, of a table's first rows.
+
+    A column is taken where its name alone says what it holds. Where two might be meant, none is, and the user is asked.
+    A table that has all fields that an item must have is left as it is.
+
+    Args:
+        rows: the first rows.
+        given: what the user has said, which stands.
+
+    >>> guess_columns([{"Article": "It rained.", "Summary": "Rain.", "Fluency": "4"}], {})
+    {'id': '#', 'source': 'Article', 'candidate': 'Summary', 'human.fluency': 'Fluency'}
+    """
+    if not rows:
+        return dict(given)
+    simple: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        simple.setdefault(_simple(name), []).append(name)
+
+    def column_of(field: str) -> str | None:
+        if field in given or field in simple.get(field, ()):
+            return given.get(field, field)
+        # Its own name, however it is written, is not one of several that might be meant.
+        found = simple.get(field) or [name for known in _NAMES[field] for name in simple.get(known, ())]
+        return found[0] if len(found) == 1 and found[0] not in given.values() else None
+
+    kind: TaskKind = "compare" if column_of("answer_1") and column_of("answer_2") else "score"
+    columns = {"id": column_of("id") or ROW_NUMBER}
+    texts = {field: column for field in _TEXTS[kind] if (column := column_of(field))}
+    # With other names or none the fields are asked for; a column that would be two of them at once is neither.
+    if {"messages", "turns"} & simple.keys():
+        texts = {}
+    elif len({*texts.values()}) < len(_TEXTS[kind]):
+        return dict(given)
+    if any(column not in (field, given.get(field)) for field, column in texts.items()):
+        columns |= texts | {field: column for field in _MORE[kind] if (column := column_of(field))}
+        if kind == "score" and not any(name.startswith("human") for name in [*simple, *given]):
+            columns |= _labels(simple, rows, [*columns.values(), *given.values()])
+    return {field: column for field, column in columns.items() if field != column} | dict(given)
+
+
+def _simple(name: str) -> str:
+    return re.sub(r"[\W_]+", "_", name.strip().lower()).strip("_")
+
+
+def _labels(
+    simple: Mapping[str, list[str]], rows: Sequence[Mapping[str, Any]], taken: Sequence[str]
+) -> dict[str, str]:
+    """Find people's scores: columns of numbers whose names are those of known aspects."""
+    found: dict[str, list[str]] = {}
+    for name, columns in simple.items():
+        aspect = _ABOUT_LABELS.sub("", name)
+        if aspect in _BARE_ASPECTS and not {*columns} & {*taken}:
+            found.setdefault(f"human.{aspect}", []).extend(columns)
+    return {
+        field: columns[0]
+        for field, columns in found.items()
+        if len(columns) == 1 and _numbers(rows, columns[0])
+    }
+
+
+def _numbers(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
+    cells = [row[column] for row in rows if row.get(column) is not None]
+    return bool(cells) and all(re.fullmatch(r"-?\d+([.,]\d+)?", str(cell).strip()) for cell in cells)
+
+
+def number_columns(rows: Sequence[Mapping[str, Any]], besides: Iterable[str]) -> list[str]:
+    """Return the other columns that hold numbers: people's scores, perhaps, of an aspect that is not named."""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in columns if name not in {*besides} and _numbers(rows, name)]
+
+
+def beginning(rows: Iterator[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the first rows of a table."""
+    return [row for _, row in islice(rows, LOOKED_AT)]

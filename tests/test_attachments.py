@@ -1,0 +1,164 @@
+"""Images and files beside the texts: sent to models that take them, refused by name elsewhere, and never left out."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph import create_judge
+from jurygraph.eval import evaluate, load_dataset
+from jurygraph.graphs.answer_gate import AnswerGate
+from jurygraph.nodes.models.attachments import with_text
+from jurygraph.state import CompareTask, ScoreTask, UsageError
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage
+
+from .loopback import Provider
+from .loopback_debate import OPENAI, Debaters, google
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
+IMAGE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
+PDF = {"type": "file", "base64": base64.b64encode(b"%PDF-1.7").decode(), "mime_type": "application/pdf"}
+ASKED = {"role": "user", "content": [{"type": "text", "text": "What is shown in "}, IMAGE]}
+ANSWERED = {"role": "assistant", "content": "A lighthouse."}
+
+
+def users_content(provider: Provider, place: int) -> list[dict[str, Any]]:
+    """The blocks of the user's message in a request to OpenAI."""
+    return provider.requests[place].body["messages"][-1]["content"]  # type: ignore[no-any-return]
+
+
+def test_every_agent_is_shown_what_the_texts_name(provider: Provider) -> None:
+    provider.play(by=Debaters(satisfied_in=2))
+    result = create_judge("debate", aspect="consistency", model=OPENAI)(outputs=[ASKED, ANSWERED])
+    assert result["score"] is not None
+    assert len(provider.requests) == 4
+    for request in provider.requests:
+        system, user = request.body["messages"]
+        image, text = user["content"]
+        assert image == IMAGE
+        assert "What is shown in [image 1]" in text["text"]
+        assert "Attached to the user's message, in this order: [image 1]." in system["content"]
+
+
+def test_images_come_in_order_and_the_same_one_is_sent_once(provider: Provider) -> None:
+    provider.play(by=Debaters(scores=[(7, 5)] * 3))
+    other = {"type": "image", "source": {"type": "url", "url": "https://example.org/b.png"}}
+    answers = [[IMAGE, {"type": "text", "text": " or "}, other], [other]]
+    judge = create_judge("single", model=OPENAI, position_calibration=False)
+    judge(inputs="Draw it.", outputs=[{"role": "assistant", "content": answer} for answer in answers])
+    first, second, text = users_content(provider, 0)
+    assert (first["image_url"], second["image_url"]["url"]) == (
+        IMAGE["image_url"],
+        "https://example.org/b.png",
+    )
+    assert "[image 1] or [image 2]" in text["text"]
+    assert text["text"].count("[image 2]") == 2
+
+
+def test_a_repaired_question_shows_them_again(provider: Provider) -> None:
+    provider.play("I would rather not say.", {"reasoning": "Fine.", "score": 4})
+    judge = create_judge("single", aspect="consistency", model=OPENAI)
+    assert judge(outputs=[ASKED, ANSWERED])["score"] == pytest.approx(4)
+    again = provider.requests[1].body["messages"]
+    assert again[1]["content"][0] == IMAGE
+
+
+def test_gemini_is_sent_its_own_form_and_files_too(provider: Provider) -> None:
+    provider.play({"reasoning": "Fine.", "score": 4})
+    judge = create_judge("single", aspect="consistency", model=google(provider))
+    judge(inputs=[{"role": "user", "content": [IMAGE, PDF]}], outputs="A lighthouse.")
+    [user] = provider.requests[0].body["contents"]
+    kinds = [part["inlineData"]["mime_type"] for part in user["parts"] if "inlineData" in part]
+    assert kinds == ["image/png", "application/pdf"]
+
+
+def test_items_bring_theirs_and_a_run_resumes_with_them(provider: Provider, tmp_path: Path) -> None:
+    data = tmp_path / "mine.jsonl"
+    rows = [{"id": f"{n}", "messages": [ASKED, {**ANSWERED, "content": f"Answer {n}."}]} for n in range(2)]
+    data.write_text("\n".join(map(json.dumps, rows)))
+    assert [item.media for item in load_dataset(data)] == [{"[image 1]": IMAGE}] * 2
+    provider.play(*[{"reasoning": "Fine.", "score": 4}] * 2)
+    done = evaluate("single", data, aspects=["consistency"], models={"*": OPENAI}, out=tmp_path / "out")
+    assert [result.status for result in done.results] == ["ok"] * 2
+    again = evaluate("single", data, aspects=["consistency"], models={"*": OPENAI}, out=tmp_path / "out")
+    assert list(again.results) == list(done.results)
+    assert len(provider.requests) == 2
+    assert users_content(provider, 1)[0] == IMAGE
+
+
+def test_a_gate_judges_what_its_agent_saw(provider: Provider) -> None:
+    from langchain.agents import create_agent
+
+    provider.play({"reasoning": "Fine.", "score": 5})
+    judge = create_judge("single", aspect="consistency", model=OPENAI)
+    agent = create_agent(
+        GenericFakeChatModel(messages=iter([AIMessage("A lighthouse.")])), middleware=[AnswerGate(judge)]
+    )
+    found = agent.invoke({"messages": [HumanMessage([*ASKED["content"]])]})  # type: ignore[call-overload]
+    assert found["judged"][-1]["verdict"]["score"] == pytest.approx(5)
+    assert users_content(provider, 0)[0] == IMAGE
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "part", "kind"),
+    [
+        ("offline", "offline", IMAGE, "image"),
+        ("openai:gpt-3.5-turbo", "openai:gpt-3.5-turbo", IMAGE, "image"),
+        (OPENAI, OPENAI, {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}, "audio"),
+    ],
+)
+def test_models_that_cannot_see_them_are_not_asked(
+    provider: Provider, model: str, name: str, part: dict[str, Any], kind: str
+) -> None:
+    judge = create_judge("debate", aspect="consistency", model=model)
+    with pytest.raises(
+        UsageError, match=rf"{name} cannot be shown \[{kind} 1\], and nothing is judged without it"
+    ):
+        judge(inputs=[{"role": "user", "content": [part]}], outputs="A lighthouse.")
+    assert not provider.requests
+
+
+UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "no address": (
+        {"type": "image_url", "image_url": {"url": "cat.png"}},
+        "its address 'cat.png' is no web address",
+    ),
+    "no base64": ({"type": "image", "base64": "a cat", "mime_type": "image/png"}, "its content is no base64"),
+    "empty": ({"type": "image", "base64": "", "mime_type": "image/png"}, "it is empty"),
+    "bytes": ({"type": "image", "base64": b"cat", "mime_type": "image/png"}, "its bytes are to be base64"),
+    "nothing": ({"type": "image"}, "it has neither address nor content"),
+    "huge": (
+        {"type": "image", "base64": "A" * 30_000_004, "mime_type": "image/png"},
+        "it has 30,000,004 characters",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+def test_what_is_no_image_is_refused_with_its_place(case: str) -> None:
+    part, words = UNUSABLE[case]
+    with pytest.raises(UsageError, match="holds an image") as refused:
+        ScoreTask(source=[ANSWERED, {"role": "user", "content": [part]}], candidate="c", aspect="fluency")
+    assert f"source[1] holds an image ({part['type']}): {words}" in str(refused.value)
+
+
+def test_a_task_has_a_bounded_number_of_them() -> None:
+    images = [{"type": "image", "url": f"https://example.org/{n}.png"} for n in range(51)]
+    with pytest.raises(UsageError, match=r"question holds an image \(image\): more than 50 of them"):
+        CompareTask(question={"role": "user", "content": images}, answer_1="a", answer_2="b")
+
+
+def test_a_name_in_a_text_alone_attaches_nothing(provider: Provider) -> None:
+    provider.play({"reasoning": "Fine.", "score": 4})
+    create_judge("single", aspect="consistency", model=OPENAI)(inputs="See [image 1].", outputs="A cat.")
+    assert isinstance(provider.requests[0].body["messages"][-1]["content"], str)
+
+
+def test_a_message_keeps_what_is_attached_when_its_text_changes() -> None:
+    message = HumanMessage([IMAGE, {"type": "text", "text": "before"}])
+    assert with_text(message, "after").content == [IMAGE, {"type": "text", "text": "after"}]
+    assert with_text(HumanMessage("before"), "after").content == "after"

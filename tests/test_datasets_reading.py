@@ -1,0 +1,201 @@
+"""Data as people have them: encodings, separators, names of columns; what is guessed is told, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval.datasets.dataset import load_again
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem
+from jurygraph.eval.datasets.reading import ReadingNotice, guess_columns
+from jurygraph.state import DataError
+
+ROWS = [
+    {
+        "Doc ID": "d1",
+        "Article": "Es regnet über der Größe, sagt Zoë.",
+        "Summary": "Es regnet über.",
+        "Fluency": 3.5,
+    },
+    {
+        "Doc ID": "d1",
+        "Article": "Es regnet über der Größe, sagt Zoë.",
+        "Summary": "Zoë – müde.",
+        "Fluency": 2.667,
+    },
+]
+COLUMNS = {
+    "id": "#",
+    "source": "Article",
+    "candidate": "Summary",
+    "group": "Doc ID",
+    "human.fluency": "Fluency",
+}
+
+
+def read(path: Path) -> tuple[Dataset, str]:
+    """Load a file, and return what is told of how it was read."""
+    with pytest.warns(ReadingNotice) as told:
+        dataset = load_dataset(path)
+    [notice] = told
+    return dataset, str(notice.message).removeprefix(f"{path}: ")
+
+
+SAVED: dict[str, tuple[dict[str, Any], str]] = {
+    "a German spreadsheet": (
+        {"sep": ";", "decimal": ",", "encoding": "cp1252"},
+        "read as cp1252 with semicolons between columns, ",
+    ),
+    "Unicode text": ({"sep": "\t", "encoding": "utf-16"}, "read as utf-16 with tabs between columns, "),
+    "UTF-8 with its mark": ({"encoding": "utf-8-sig"}, ""),
+    "with an index": ({"index": True}, ""),
+}
+
+
+@pytest.mark.parametrize("form", SAVED)
+def test_a_table_that_a_program_saved_is_read_as_it_was_meant(tmp_path: Path, form: str) -> None:
+    how, told = SAVED[form]
+    path = tmp_path / "mine.csv"
+    pd.DataFrame(ROWS).to_csv(path, **{"index": False, **how})
+    dataset, notice = read(path)
+    assert notice.startswith(f"{told}source = 'Article', candidate = 'Summary', group = 'Doc ID'"), notice
+    assert notice.endswith("human.fluency = 'Fluency', ids are the rows' numbers")
+    assert dataset.columns == COLUMNS
+    found = [(item.id, item.group, item.source, item.candidate, item.label("fluency")) for item in dataset]  # type: ignore[union-attr, call-arg]
+    assert found == [
+        (str(number), row["Doc ID"], row["Article"], row["Summary"], row["Fluency"])
+        for number, row in enumerate(ROWS, start=1)
+    ]
+
+
+def test_tabs_sheets_arrays_and_frames_are_read_alike(tmp_path: Path) -> None:
+    frame = pd.DataFrame(ROWS)
+    tabs, book, array = (tmp_path / name for name in ("a.tsv", "a.xlsx", "a.json"))
+    frame.to_csv(tabs, sep="\t", index=False)
+    frame.to_excel(book, index=False)
+    frame.to_json(array, orient="records")
+    with pytest.warns(ReadingNotice):
+        expected = Dataset.of_frame(frame).items
+    for path in (tabs, book, array):
+        dataset, notice = read(path)
+        assert dataset.items == expected
+        assert not notice.startswith("read")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert load_again(dataset.name, dataset.location, dataset.columns).digest == dataset.digest
+
+
+ENCODED = {
+    "cp1252": "Der Bäcker fährt über die Brücke – „eilig“, für 5 €.",
+    "cp1250": "Wczoraj padał śnieg, a dziś świeci słońce i żółw idzie.",
+    "cp1251": "Вчера шёл снег, а сегодня солнце.",
+    "cp932": "昨日は雪が降りましたが、今日は晴れです。",
+    "gb18030": "昨天下雪了，今天出太阳了。",
+    "cp949": "어제는 눈이 왔고 오늘은 맑습니다.",
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+def test_code_pages_are_told_apart(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f'id,source,candidate\n1,"{ENCODED[encoding]}",x\n', encoding=encoding)
+    dataset, notice = read(path)
+    assert ENCODED[encoding] in dataset.items[0].source  # type: ignore[union-attr]
+    assert notice == f"read as {encoding}"
+
+
+def test_of_the_line_that_names_the_separator_nothing_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("sep=;\nid;source;candidate\n1;a, b;c\n2;a;b;c\n")
+    with pytest.raises(DataError, match="line 4: more cells than columns"):
+        load_dataset(path)
+    path.write_text("sep=;\nid;source;candidate\n1;a, b;c;;\n")
+    dataset, notice = read(path)
+    assert [(item.id, item.source) for item in dataset] == [("1", "a, b")]  # type: ignore[union-attr]
+    assert notice == "read with semicolons between columns"
+
+
+def test_an_arena_s_votes(tmp_path: Path) -> None:
+    path = tmp_path / "arena.csv"
+    path.write_text("prompt,response_a,response_b,winner\nq,x,y,model_b\nq,x,y,tie (bothbad)\nq,x,y,A\n")
+    dataset, notice = read(path)
+    assert [item.label() for item in dataset if isinstance(item, CompareItem)] == ["2", "tie", "1"]
+    assert "answer_1 = 'response_a', answer_2 = 'response_b', human = 'winner'" in notice
+
+
+def test_a_question_may_be_the_source_of_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("question,answer,Rating\nWhat fell?,Rain.,4\n")
+    dataset, notice = read(path)
+    [item] = dataset
+    assert isinstance(item, ScoreItem)
+    assert (item.source, item.candidate) == ("What fell?", "Rain.")
+    hint = "if 'Rating' holds people's scores, name the aspect: --columns human.ASPECT=Rating"
+    assert notice == f"source = 'question', candidate = 'answer', ids are the rows' numbers; {hint}"
+
+
+GUESSED: dict[str, tuple[dict[str, Any], dict[str, str], dict[str, str]]] = {
+    "its own names are left alone": ({"id": 1, "source": "s", "candidate": "c", "model": "m"}, {}, {}),
+    "two that might be meant are not guessed": ({"text": "s", "summary": "c", "output": "d"}, {}, {}),
+    "what is said stands": (
+        {"text": "s", "summary": "c", "output": "d"},
+        {"candidate": "output"},
+        {"id": "#", "source": "text", "candidate": "output"},
+    ),
+    "numbers that are no scores": (
+        {"text": "s", "summary": "c", "fluency": "good"},
+        {},
+        {"id": "#", "source": "text", "candidate": "summary"},
+    ),
+    "an annotator's mean": (
+        {"uid": "a", "text": "s", "summary": "c", "expert_coherence_mean": "3,5"},
+        {},
+        {"id": "uid", "source": "text", "candidate": "summary", "human.coherence": "expert_coherence_mean"},
+    ),
+    "conversations": ({"messages": []}, {}, {"id": "#"}),
+}
+
+
+@pytest.mark.parametrize("case", GUESSED)
+def test_a_column_is_taken_where_its_name_alone_says_what_it_holds(case: str) -> None:
+    row, given, expected = GUESSED[case]
+    assert guess_columns([row], given) == expected
+
+
+UNREADABLE = {
+    "three encodings": (
+        "id;source\n1;caf\xe9\n".encode("cp1252") + "2;Größe\n".encode(),
+        "line 3 is UTF-8 and line 2 is not: a file in several encodings",
+    ),
+    "a header alone": (b"id;source;candidate\n", "holds no items"),
+    "a wrong name": (
+        b"headline;body\na;b\n",
+        "fields 'source' and 'candidate' are missing; there are headline, body;",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_what_cannot_be_read_says_why(tmp_path: Path, case: str) -> None:
+    content, words = UNREADABLE[case]
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=re.escape(words)):
+        load_dataset(path)
+
+
+def test_a_frame_written_by_columns_says_how_to_write_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    pd.DataFrame(ROWS).to_json(path)
+    with pytest.raises(DataError, match=r"holds columns, and not rows: .*orient='records', lines=True"):
+        load_dataset(path)
+    broken = tmp_path / "mine.xlsx"
+    broken.write_text(json.dumps(ROWS))
+    with pytest.raises(DataError, match="cannot be read as a spreadsheet"):
+        load_dataset(broken)

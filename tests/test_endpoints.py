@@ -1,0 +1,156 @@
+"""One model behind several servers or keys: each debate stays with one, a broken one is left out, and is told of."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph import create_judge
+from jurygraph.eval import evaluate
+from jurygraph.nodes.models.model_chains import identity_of_name
+from jurygraph.state import UsageError
+from jurygraph.state.settings import ModelSpec
+
+from .loopback import Failure, Provider, Request
+from .loopback_debate import Debaters
+
+ASPECT = "consistency"
+
+
+@pytest.fixture
+def servers(provider: Provider) -> Iterator[list[Provider]]:
+    """Three servers of one model; ``provider`` sets the key."""
+    three = [Provider() for _ in range(3)]
+    for server in three:
+        server.start()
+        server.play(by=by_role)
+    yield three
+    for server in three:
+        server.stop()
+
+
+def by_role(request: Request) -> Any:
+    """A debate of three rounds, whatever was said before."""
+    return Debaters(scores=[3] * 9, satisfied_in=None)(request)
+
+
+def model(servers: list[Provider], more: str = "") -> str:
+    return f"openai:qwen?base_url={','.join(server.openai_url for server in servers)}{more}"
+
+
+def rows(size: int) -> list[dict[str, Any]]:
+    texts = {"source": "The bridge opened in 1932.", "candidate": "It opened."}
+    return [{"id": str(n), **texts, "source": f"{n}: {texts['source']}"} for n in range(size)]
+
+
+def judged(servers: list[Provider], items: int = 12, more: str = "", **options: Any) -> list[str]:
+    done = evaluate(
+        "debate",
+        rows(items),
+        aspects=[ASPECT],
+        models={"*": model(servers, more)},
+        settings={"n": 2},
+        **options,
+    )
+    return [result.status for result in done.results]
+
+
+def debates(server: Provider) -> Counter[str]:
+    """How many calls of which debate a server has had."""
+    return Counter(
+        request.user.partition(": The bridge")[0].rpartition("\n")[2] for request in server.requests
+    )
+
+
+def test_a_debate_stays_with_one_server_and_all_have_some(servers: list[Provider]) -> None:
+    assert judged(servers, concurrency=6) == ["ok"] * 12
+    of_servers = [debates(server) for server in servers]
+    assert all(of_servers)
+    assert sum(map(len, of_servers)) == 12
+    assert {count for of_server in of_servers for count in of_server.values()} == {5}
+
+
+@pytest.mark.parametrize("broken", [Failure(401), Failure(404)])
+def test_a_server_that_answers_nobody_is_left_out_at_once(
+    servers: list[Provider], broken: Failure, caplog: pytest.LogCaptureFixture
+) -> None:
+    servers[1].play(by=lambda _: broken)
+    with caplog.at_level(logging.WARNING, "jurygraph.notices"):
+        assert judged(servers, concurrency=1) == ["ok"] * 12
+    assert len(servers[1].requests) == 1
+    assert any(vars(record).get("others") == 2 for record in caplog.records)
+
+
+def test_a_server_that_is_not_there_costs_nothing(servers: list[Provider]) -> None:
+    servers[0].stop()
+    assert judged(servers, concurrency=6) == ["ok"] * 12
+    assert sum(len(server.requests) for server in servers[1:]) == 60
+
+
+def test_one_that_fails_again_and_again_is_left_out(servers: list[Provider]) -> None:
+    servers[2].play(by=lambda _: Failure(503))
+    assert judged(servers, concurrency=1) == ["ok"] * 12
+    assert len(servers[2].requests) == 3
+
+
+def test_where_all_fail_the_error_is_theirs(servers: list[Provider]) -> None:
+    for server in servers:
+        server.play(by=lambda _: Failure(401))
+    assert judged(servers, items=1) == ["failed"]
+    assert [len(server.requests) for server in servers] == [1, 1, 1]
+
+
+def test_each_takes_no_more_at_once_than_it_may(servers: list[Provider]) -> None:
+    assert judged(servers, items=9, more="&at_once=1", concurrency=9) == ["ok"] * 9
+    assert max(server.connections for server in servers) <= 2
+
+
+def test_keys_share_the_calls_of_one_address(
+    servers: list[Provider], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIRST", "sk-first-key-of-two")
+    monkeypatch.setenv("SECOND", "sk-second-key-of-two")
+    assert judged(servers[:1], more="&key_env=FIRST,SECOND", concurrency=4) == ["ok"] * 12
+    used = Counter(request.headers["authorization"] for request in servers[0].requests)
+    assert {*used} == {"Bearer sk-first-key-of-two", "Bearer sk-second-key-of-two"}
+
+
+def test_another_host_is_paid_nothing_anew(servers: list[Provider], tmp_path: Path) -> None:
+    assert judged(servers[:2], out=tmp_path / "run") == ["ok"] * 12
+    assert judged(servers[1:], out=tmp_path / "run") == ["ok"] * 12
+    assert not servers[2].requests
+
+
+def test_alone_an_address_tells_models_apart() -> None:
+    of = [
+        identity_of_name(ModelSpec.parse(f"openai:qwen{more}"))
+        for more in ("?base_url=a", "?base_url=b", "?base_url=a,b")
+    ]
+    assert of[0] != of[1]
+    assert of[2] == {"name": "openai:qwen"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("openai:qwen?base_url=http://a,http://b,http://c&key_env=ONE,TWO", "3 addresses and 2 keys"),
+        ("openai:qwen?base_url=http://a&key_env=ONE,NOT_SET", "NOT_SET is not set"),
+        ("google_genai:gemini?base_url=http://a,http://b", "are for servers of OpenAI's protocol"),
+    ],
+)
+def test_what_cannot_be_shared_says_why(name: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONE", "sk-1")
+    monkeypatch.setenv("TWO", "sk-2")
+    with pytest.raises(UsageError, match=words):
+        create_judge("single", aspect=ASPECT, model=name)(inputs="a", outputs="b")
+
+
+def test_a_name_with_a_list_is_written_as_it_was_given() -> None:
+    name = "openai:qwen?base_url=http://a,http://b&at_once=4"
+    assert str(ModelSpec.parse(name)) == name
+    assert json.loads(ModelSpec.parse(name).model_dump_json())["at_once"] == 4

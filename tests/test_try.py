@@ -1,0 +1,92 @@
+"""The command ``try``: a few items of one's own data, an answer, and what the rest would take."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from jurygraph.eval.cli.app import main
+from jurygraph.eval.datasets.items import parse_item
+from jurygraph.eval.datasets.selection import Sample, sampled
+
+from .test_datasets import ROW
+
+pytestmark = pytest.mark.filterwarnings("always::jurygraph.eval.datasets.reading.ReadingNotice")
+
+
+def call(*words: str) -> int:
+    """Call the program, and return its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["jurygraph", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table as a spreadsheet saves it: eight articles of three summaries each."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {
+            "Article ID": article,
+            "Article": f"The ferry of {article} o'clock sank at its moorings. Nobody was aboard.",
+            "Summary": ("The ferry sank.", "Forty people drowned in Peru.", "Nobody was aboard.")[system],
+            "Consistency": ("5", "1", "4,5")[system],
+        }
+        for article in range(8)
+        for system in range(3)
+    ]
+    path = tmp_path / "mine.csv"
+    pd.DataFrame(rows).to_csv(path, sep=";", index=False)
+    return path
+
+
+def test_it_answers_and_the_rest_is_judged_without_paying_again(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("try", "mine.csv", "--sample", "12", "--out", "tried") == 0
+    out, errors = capsys.readouterr()
+    assert "mine.csv: read with semicolons between columns, source = 'Article'" in errors
+    assert "12 of 24 items of mine.csv, with single and debate" in out
+    assert "the other 12 items would take: single about 12 calls, $0; debate about" in out
+    first = [json.loads(line) for line in Path("tried/results.jsonl").read_text().splitlines()]
+    assert len(first) == 2 * 12
+    # Two items of a group come before those of another.
+    assert len({result["group"] for result in first}) == 12 / 2
+    command = out[out.index("run single,debate") :].splitlines()[0]
+    assert call(*shlex.split(command)) == 0
+    every = [json.loads(line) for line in Path("tried/results.jsonl").read_text().splitlines()]
+    assert all(result in every for result in first)
+    assert len(every) == 2 * 24
+    assert "total usage" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nothing.csv",), "nothing.csv: cannot be read: No such file"),
+        (("mine.csv", "--columns", "candidate=Texts"), "no row has anything in the column 'Texts'"),
+        (("mine.csv", "--aspect", "fluency"), "has no labels for the aspect 'fluency'; it has consistency"),
+    ],
+)
+def test_what_cannot_be_tried_says_why(
+    table: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("try", *words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_sample_of_a_few_of_each_group_holds_the_smaller_ones() -> None:
+    items = [(n, parse_item({**ROW, "id": n, "group": n // 10})) for n in range(100)]
+
+    def chosen(size: int) -> list[int]:
+        return [number for number, _ in sampled(lambda: iter(items), Sample(size, 3, of_group=2))()]
+
+    assert len({number // 10 for number in chosen(8)}) == 4
+    assert {*chosen(8)} < {*chosen(20)} < {*chosen(21)}
+    assert sorted(number % 10 for number in chosen(20)) == [0] * 10 + [1] * 10
+    assert chosen(100) == [*range(100)]

@@ -58,6 +58,8 @@ from ..state.tasks import input_schema_of
 from ..state.transcript import Score
 from ..state.verdict import StopReason
 from .judge_graph import JudgeGraph, side_by_side, threads_side_by_side
+from .nested import JudgeSlot, nested_judge_node
+from .references import AnyGraph
 
 SIDE_BY_SIDE = 64
 """The most agents that speak at once where a run's config sets no ``max_concurrency``.
@@ -160,6 +162,20 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
                 return {**update, "round": max([state["round"], *rounds])}
 
         self.add_node(name, AsyncNode(name, act, one_of_several=True))
+
+    def judge(self, name: str, graph: AnyGraph) -> None:
+        """Add a node that is a judge's graph, drawn and streamed as a sub-graph: it judges the same task.
+
+        What its agents say is said here, too; their names must differ from those of all others. A run's context reaches
+        it where its settings are of the same class.
+        """
+
+        def heard(_state: JudgeState, outcome: JudgeOutput) -> Update:
+            return {"transcript": outcome["transcript"]}
+
+        self.add_node(
+            name, nested_judge_node(JudgeSlot.of(graph), lambda state: {"task": state["task"]}, heard)
+        )
 
     def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str | FanOut]) -> None:
         """Add a conditional edge: a pure function of the state and the settings names the outcome.

@@ -65,6 +65,14 @@ protocol = Protocol(
     prompts=("shared", "chateval"),
     calls=calls,
     role_kinds={"referee": "panel", "summarizer": "assists"},
+    agents=lambda settings: {"referee": settings.referees},
+    phases={
+        "next_speakers": {
+            "prepare": ["referees"],
+            "referee": ["referees", "summary", "complete"],
+            "summarizer": ["referees", "complete"],
+        }
+    },
     replay=Replay(fixed=("roles", "referees", "strategy", "summary", "summarize_last", "score_each_turn")),
 )
 

@@ -58,6 +58,7 @@ protocol = Protocol(
     prompts=("shared", "chateval"),
     calls=calls,
     role_kinds={"referee": "panel"},
+    agents=lambda settings: {"referee": settings.referees},
     replay=Replay(fixed=("roles",)),
     ensemble=Ensemble(single="single", settings=of_size, alike=are_alike),
 )

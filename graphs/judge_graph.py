@@ -64,6 +64,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def _noted(self, config: RunnableConfig | None, context: Any) -> RunnableConfig | None:
         """Return the config with the settings of the run's context in its metadata, which checkpoints keep."""
+        if context is None:
+            return config
         bound = self.builder.bound_judge.bound  # type: ignore[attr-defined]
         given = type(bound).model_validate(context) if isinstance(context, Mapping) else context
         begun = begun_with(bound, given)

@@ -59,6 +59,18 @@ protocol = Protocol(
     prompts=("shared", "courtroom"),
     calls=calls,
     role_kinds={"advocate": "argues", "aggregator": "argues", "judge": "scores"},
+    agents=lambda settings: {
+        "advocate": 2 * settings.advocates,
+        "aggregator": 2,
+        "defence_judge": 2 * settings.advocates,
+    },
+    phases={
+        "teams": {
+            "prepare": ["advocates"],
+            "advocate": ["advocates", "llm", "best", "concat"],
+            "feedback": ["advocates"],
+        }
+    },
     replay=Replay(fixed=("advocates", "aggregate", "collaborate")),
     score_gaps="by_round",
 )

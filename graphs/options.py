@@ -45,22 +45,13 @@ OwnText = NewType("OwnText", str)
 """A persona in one's own words, or the name of a file of roles: ``persona=OwnText("You are a nurse.")``."""
 
 RoleGroup = Literal["diverse", "same", "generic", "knowledge", "writing", "coding"]
-RoleName = Literal[
-    "general_public",
-    "critic",
-    "news_author",
-    "psychologist",
-    "scientist",
-    "encyclopedist",
-    "fact_checker",
-    "teacher",
-    "novelist",
-    "copy_editor",
-    "literary_critic",
-    "guido_van_rossum",
-    "code_reviewer",
-    "test_engineer",
-]
+RoleName = (
+    Literal["general_public", "critic", "news_author", "psychologist", "scientist"]
+    | Literal["encyclopedist", "fact_checker", "teacher"]
+    | Literal["novelist", "copy_editor", "literary_critic"]
+    | Literal["guido_van_rossum", "code_reviewer", "test_engineer"]
+)
+"""The known referees, by the groups in which they are new."""
 
 
 class CommonOptions(TypedDict, total=False):

@@ -61,6 +61,7 @@ protocol = Protocol(
     calls=calls,
     role_kinds={"advocate": "argues", "judge": "scores", "juror": "votes", "summarizer": "assists"},
     may_end_unresolved=lambda _settings: True,
+    agents=lambda settings: {"advocate": 2, "juror": settings.jurors},
     replay=Replay(fixed=("backgrounds", "memory", "ballot")),
     score_gaps="by_round",
 )

@@ -112,6 +112,9 @@ class Protocol(Generic[SettingsT]):
         is_baseline: whether it is a judge alone, from which gains are measured where nobody names a base.
         score_gaps: whether both answers have a total after each round (``by_round``) or once (``once``), so that the
             gap between them can be followed.
+        agents: from settings to how many speak at a node, where there are several; drawings say it.
+        phases: of a node at which nobody speaks and all meet, which outcomes can follow on each node that leads to it;
+            drawings show the phases in its place.
         ablations: ready-made sweeps; those of the bundled protocols are data of ``eval.sweeps``.
     """
 
@@ -133,6 +136,8 @@ class Protocol(Generic[SettingsT]):
     ensemble: Ensemble | None = None
     is_baseline: bool = False
     score_gaps: Literal["none", "once", "by_round"] = "none"
+    agents: Callable[[SettingsT], Mapping[str, int]] = lambda _settings: {}
+    phases: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     ablations: tuple[Ablation, ...] = ()
 
     @property

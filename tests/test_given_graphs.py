@@ -287,9 +287,7 @@ def test_a_file_is_what_a_name_is(files: Path) -> None:
     assert [result.calls for result in wrapped.results] == [4]
     assert "|file:" in wrapped.manifest["signatures"]["repeated"]
     assert refine(lambda given: given["task"]["source"], "mine.py").compile()
-    assert {
-        finding.opponent for finding in versus("mine.py", "demo", aspects=["consistency"], limit=2).contests
-    }
+    assert {finding.opponent for finding in versus(mine, "demo", aspects=["consistency"], limit=2).contests}
 
 
 def test_a_file_that_has_changed_is_another_judge(files: Path) -> None:

@@ -15,11 +15,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from jurygraph.eval.cli import studio
+from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.graph_drawing import drawing, mermaid
 from jurygraph.eval.cli.studio import configuration
 from jurygraph.graphs.registry import protocols
 from jurygraph.state import UsageError
+from jurygraph.state.settings import Settings
 from langgraph.graph.state import CompiledStateGraph
+from typer.testing import CliRunner
 
 HERE = Path(__file__).resolve().parent
 SNAPSHOTS = HERE / "snapshots"
@@ -65,9 +69,11 @@ def test_the_picture_shows_every_node_and_outcome_without_a_browser(
     picture: tuple[str, ElementTree.Element],
 ) -> None:
     name, root = picture
-    graph = protocols()[name].graph.get_graph(xray=True)
-    wanted = Counter(node.rpartition(":")[2] for node in graph.nodes)
-    wanted += Counter(str(edge.data).replace(" ", "") for edge in graph.edges if edge.data is not None)
+    text = mermaid(name).replace(" ", "")
+    nodes = re.findall(r"(?<=[\w(])\((?:\[<p>)?([^()<]+)", text)
+    wanted = Counter(nodes) + Counter(re.findall(r"&nbsp;(.+?)&nbsp;", text))
+    graph, hubs = protocols()[name].graph.get_graph(xray=True), protocols()[name].protocol.phases
+    assert wanted.total() >= len(graph.nodes) - len(hubs) + sum(edge.data is not None for edge in graph.edges)
     assert wanted - Counter(words(root)) == Counter()
     assert not [tag.tag for tag in root.iter() if tag.tag.endswith("foreignObject")]
 
@@ -132,3 +138,62 @@ def test_studio_lists_nothing_but_registered_protocols() -> None:
 def test_a_graph_that_cannot_be_is_told_before_the_server_starts(given: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         configuration([given])
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ([], ["--no-reload"]),
+        (["--jobs", "4"], ["--n-jobs-per-worker", "4", "--no-reload"]),
+        (["--reload", "--jobs", "2"], ["--n-jobs-per-worker", "2"]),
+    ],
+)
+def test_jobs_and_reload_are_passed_on_to_langgraphs_server(
+    given: list[str], passed: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("langgraph_api")
+    served: list[list[str]] = []
+
+    def serve(arguments: list[str]) -> int:
+        served.append(arguments)
+        return 0
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(studio, "_serve", serve)
+    assert CliRunner().invoke(app, ["studio", *given]).exit_code == 0
+    assert served[0][0] == "dev" and served[0][7:] == passed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_form_begins_with_the_protocols_own_settings(name: str) -> None:
+    fields = list(protocols()[name].protocol.settings.model_json_schema()["properties"])
+    own = [field for field in fields if field not in Settings.model_fields]
+    assert fields[: len(own)] == own
+    assert name != "debate" or fields[:2] == ["n", "persona"]
+
+
+def test_a_drawing_says_how_many_speak_and_shows_phases() -> None:
+    drawn = mermaid("chateval")
+    assert "referee × 2" in drawn and "next_speakers" not in drawn
+    assert "referee -. &nbsp;referees&nbsp; .-> referee" in drawn
+    assert "juror × 5" in mermaid("samre")
+    # What is drawn is what the routes have: nothing leads nowhere, and each outcome is there.
+    for name in ("chateval", "more"):
+        graph, record = protocols()[name].graph.get_graph(), protocols()[name].protocol
+        for hub, follows in record.phases.items():
+            assert set(follows) == {edge.source for edge in graph.edges if edge.target == hub}
+            outcomes = {str(edge.data) for edge in graph.edges if edge.source == hub}
+            assert {outcome for several in follows.values() for outcome in several} == outcomes
+
+
+def test_the_picture_of_the_layered_jury_is_of_the_file_on_its_page(tmp_path: Path) -> None:
+    page = HERE.parent / "docs" / "layered-jury.md"
+    if not page.is_file():
+        pytest.skip("docs/ is not beside tests/")
+    pytest.importorskip("mermaidx")
+    code = page.read_text(encoding="utf-8").split("```python\n")[1].partition("```")[0]
+    (tmp_path / "layered_jury.py").write_text(code, encoding="utf-8")
+    picture = page.parent / "pictures" / "layered-jury.svg"
+    drawn = words(ElementTree.fromstring(drawing(str(tmp_path / "layered_jury.py"))))
+    assert drawn == words(ElementTree.parse(picture).getroot())
+    assert drawn.count("jurors×3") == 3

@@ -434,7 +434,7 @@ async def test_a_fork_from_before_the_first_node_keeps_the_context(fork: str, is
         "candidate": "In 1923 it fell.",
         "aspect": "consistency",
     }
-    begun = graph.invoke({"task": text}, thread, context={"n": 1})["verdict"]  # type: ignore[arg-type]
+    begun = graph.invoke({"task": text}, thread, context={"n": 1})["verdict"]
     assert begun["calls"] == 3
     *_, second, oldest = graph.get_state_history(thread)
     assert (second.next, oldest.next) == (("prepare",), ("__start__",))
@@ -450,5 +450,5 @@ async def test_a_fork_from_before_the_first_node_keeps_the_context(fork: str, is
     )
     assert graph.invoke(None, own.config)["verdict"]["calls"] > 3
     # A context at hand goes before.
-    other = graph.invoke(None, oldest.config, context={"n": 2})  # type: ignore[arg-type]
+    other = graph.invoke(None, oldest.config, context={"n": 2})
     assert other["verdict"]["calls"] > 3

@@ -12,9 +12,10 @@ import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from jurygraph.graphs.options import ProtocolName
 from jurygraph.graphs.registry import protocols
 
 from .processes import Forks, forking
@@ -270,6 +271,8 @@ ALLOWED = {
     ("eval/equal_budget/opponents.py", "single"),
     # The judge that a command attacks where none is named.
     ("eval/cli/redteam.py", "single"),
+    # The types of a judge's settings, by the name that a caller writes.
+    *(("eval/judges/judge.py", name) for name in get_args(ProtocolName)),
     # The command checks its rules as the wrapper does.
     ("eval/cli/review.py", "review"),
     *(("eval/statistics/score_differentiation.py", name) for name in ("more", "samre", "baseline")),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
+from langchain_core.runnables.graph import Edge, Graph
+
 from ...graphs.given_graphs import compiled, name_of
 from ...graphs.registry import find_protocol, judge_of
+from ...graphs.wrapper import all_judges
 from ...state.errors import UsageError
+from ...state.protocols import Protocol
 
 _SVG = "http://www.w3.org/2000/svg"
 ElementTree.register_namespace("", _SVG)
@@ -81,8 +85,30 @@ def _mermaid(protocol: str, config: dict[str, Any] | None) -> str:
     judge = judge_of(protocol)
     drawn_graph = find_protocol(judge).graph if isinstance(judge, str) else compiled(name_of(judge), judge)
     graph = drawn_graph.get_graph(xray=True)
+    bound_judge = getattr(drawn_graph.builder, "bound_judge", None)
+    for inside in [] if bound_judge is None else all_judges(bound_judge):
+        _tell_agents_and_phases(graph, inside.record, inside.record.agents(inside.bound))
     drawn: str = graph.draw_mermaid(frontmatter_config=config)
     return drawn
+
+
+def _tell_agents_and_phases(graph: Graph, record: Protocol[Any], agents: Mapping[str, int]) -> None:
+    """Write how many agents speak at a node, and draw the phases that meet at a node instead of a star round it."""
+    for key, node in list(graph.nodes.items()):
+        inside, _, name = key.rpartition(":")
+        if agents.get(name, 1) > 1:
+            graph.nodes[key] = node._replace(name=f"{name} × {agents[name]}")  # noqa: RUF001
+        if name not in record.phases:
+            continue
+        place = inside and f"{inside}:"
+        leads = {str(edge.data): edge.target for edge in graph.edges if edge.source == key}
+        graph.edges = [edge for edge in graph.edges if key not in (edge.source, edge.target)]
+        for before, outcomes in record.phases[name].items():
+            several = len(outcomes) > 1
+            graph.edges += [
+                Edge(f"{place}{before}", leads[o], o if several else None, several) for o in outcomes
+            ]
+        del graph.nodes[key]
 
 
 def _for_every_viewer(picture: str) -> str:

@@ -42,6 +42,13 @@ def studio(
             metavar="FILE", help="Variables such as OPENAI_API_KEY. Default: .env, where there is one."
         ),
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="How many runs go on at once. Default: the server's, 10."),
+    ] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start anew when a Python file in this folder changes.")
+    ] = False,
     browser: Annotated[bool, typer.Option(help="Open Studio in the browser.")] = True,
     config: Annotated[
         Path | None,
@@ -71,7 +78,9 @@ def studio(
         file = Path(folder) / "langgraph.json"
         file.write_text(written, encoding="utf-8")
         options = ["--host", host, "--port", str(port), *([] if browser else ["--no-browser"])]
-        raise typer.Exit(_serve(["dev", "--config", str(file), "--no-reload", *options]))
+        options += [] if jobs is None else ["--n-jobs-per-worker", str(jobs)]
+        options += [] if reload else ["--no-reload"]
+        raise typer.Exit(_serve(["dev", "--config", str(file), *options]))
 
 
 def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from ...graphs.given_graphs import compiled, load_graph, name_of
 from ...graphs.nested import Compiled
+from ...graphs.options import AnyJudge
 from ...graphs.references import AnyGraph, Given
 from ...graphs.wrapper import kinds_of
 from ...state.aspects import Aspect
@@ -332,37 +333,7 @@ def create_judge(
     return Judge(graph, tasks, key or (rated.name if rated else "preference"), normalize)
 
 
-@overload
-def create_async_judge(judge: Literal["baseline"], **options: Unpack[of.BaselineJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["calibrated"], **options: Unpack[of.CalibratedJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["cascade"], **options: Unpack[of.CascadeJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["chateval"], **options: Unpack[of.ChatEvalJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(
-    judge: Literal["debate", "multiagent"], **options: Unpack[of.DebateJudge]
-) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["ensemble"], **options: Unpack[of.EnsembleJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["faireval"], **options: Unpack[of.FairEvalJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["geval"], **options: Unpack[of.GEvalJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["more"], **options: Unpack[of.MoreJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["repeated"], **options: Unpack[of.RepeatedJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["review"], **options: Unpack[of.ReviewJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["samre"], **options: Unpack[of.SamreJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: Literal["single"], **options: Unpack[of.SingleJudge]) -> AsyncJudge: ...
-@overload
-def create_async_judge(judge: ModuleType | AnyGraph, **options: Unpack[of.JudgeOptions]) -> AsyncJudge: ...
-def create_async_judge(judge: Given, **options: Any) -> AsyncJudge:
+def create_async_judge(judge: AnyJudge, **options: Unpack[of.AnyOptions]) -> AsyncJudge:
     """Make a judge for async code, with the arguments and errors of ``create_judge``.
 
     >>> import asyncio

@@ -76,3 +76,9 @@ class SamreJudge(WithModels, options.SamreOptions):
 
 class SingleJudge(WithModels, options.SingleOptions):
     """The same and the settings of ``single``."""
+
+
+class AnyOptions(
+    JudgeOptions, options.InnerOptions, options.RepeatedOptions, options.CascadeOptions, total=False
+):
+    """The same and the settings of any protocol."""

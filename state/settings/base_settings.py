@@ -218,9 +218,13 @@ class Settings(Checked):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
-        """Return the schema as pydantic does, with fields that note which others were looked for."""
+        """Return the schema as pydantic does, with fields that note which others were looked for.
+
+        A form has its fields in this order: what the protocol is about comes before what all of them have.
+        """
         schema = super().model_json_schema(*args, **options)
-        return {**schema, "properties": _Properties(schema["properties"])}
+        properties = {name: schema["properties"][name] for name in cls.names()}
+        return {**schema, "properties": _Properties(properties)}
 
     @classmethod
     def names(cls) -> list[str]:

@@ -14,7 +14,7 @@ from rich.text import Text
 from ...state.errors import UsageError
 from ...state.settings import Settings
 from ..datasets.published.catalog import dataset_names, find_source
-from ..datasets.published.source import GitHub, HuggingFace, Source
+from ..datasets.published.source import HuggingFace, Source
 from ..report.result_tables import LABELS
 from .graph_drawing import drawing, mermaid
 from .runtime import console
@@ -138,16 +138,12 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     else:
         yield "home", source.home.address
         yield "files", "\n".join(source.forms[0].files)
-        yield "checksum", _checked_by(source.home)
+        by_git = "each file's Git object id at that commit; later by its SHA-256"
+        sha256 = source.home.sha256 if isinstance(source.home, HuggingFace) else None
+        yield "checksum", by_git if sha256 is None else "\n".join(f"SHA-256 {digest}" for digest in sha256)
         yield "local copy", f"--data-dir DIR with {source.wanted}; files may be .gz, and in DIR/{source.name}"
     for quirk in source.quirks:
         yield "note", quirk
-
-
-def _checked_by(home: GitHub | HuggingFace) -> str:
-    if isinstance(home, HuggingFace):
-        return "\n".join(f"SHA-256 {digest}" for digest in home.sha256)
-    return "each file's Git object id at that commit; later by its SHA-256"
 
 
 def _fields(settings: type[Settings], without: Collection[str] = ()) -> list[str]:

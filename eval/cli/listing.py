@@ -57,7 +57,15 @@ def datasets(
 ) -> None:
     """List the datasets that have a name, or with NAME print all that is known of one."""
     if name is not None:
-        _describe(name)
+        if (source := find_source(name)) is None:
+            raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
+        # An address that is too long for its line goes on in the next one: cut off, it leads nowhere.
+        table = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
+        for fact, text in _facts(source):
+            table.add_row(Text(fact, style="bold"), Text(text))
+        console().print(table)
+        for paper in source.papers:
+            typer.echo(f"\n{paper.bibtex}")
         return
     rows = []
     for source in filter(None, map(find_source, dataset_names())):
@@ -105,19 +113,6 @@ def _print_list(headings: tuple[str, ...], rows: Sequence[tuple[str, *tuple[Sequ
             if words:
                 entry.add_row(Text(f"  {heading}", style="dim"), Text(", ".join(words)))
         out.print(Text(name, style="bold"), entry, "")
-
-
-def _describe(name: str) -> None:
-    source = find_source(name)
-    if source is None:
-        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
-    # An address that is too long for its line goes on in the next one: cut off, it leads nowhere.
-    table = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
-    for fact, text in _facts(source):
-        table.add_row(Text(fact, style="bold"), Text(text))
-    console().print(table)
-    for paper in source.papers:
-        typer.echo(f"\n{paper.bibtex}")
 
 
 def _facts(source: Source) -> Iterator[tuple[str, str]]:

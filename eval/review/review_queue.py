@@ -387,7 +387,20 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
         about = {name: getattr(result, name) for name in ("item", "group", "aspect", "protocol")}
         outcome = "score" if result.winner is None else "winner"
         judged = {outcome: getattr(result, outcome)}
-        lines.append({**about, "judge": judged, **_reviewed(result, answers.values(), how)})
+        given = [
+            {
+                "name": review.name,
+                "outcome": judged[outcome] if review.answer is None else review.outcome,
+                "stands": review.answer is None,
+                "reason": review.reason,
+                "blind": review.blind,
+            }
+            for review in answers.values()
+        ]
+        decided, by = decide_outcome([answer["outcome"] for answer in given], how)
+        why = list(dict.fromkeys(reason for review in answers.values() for reason in review.why))
+        came_to = {"reviewed": decided, "decided_by": by, "why": why, "answers": given}
+        lines.append({**about, "judge": judged, **came_to})
         # Who lets a verdict stand has not judged by themselves: that would count the judge's own score as a label.
         own = {name: review for name, review in answers.items() if review.outcome is not None}
         if human := [review.outcome for review in own.values() if review.outcome is not None]:
@@ -404,24 +417,6 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
 
 def _level(units: list[list[Outcome]]) -> Literal["nominal", "interval"]:
     return "nominal" if isinstance(units[0][0], str) else "interval"
-
-
-def _reviewed(result: Result, reviews: Collection[RecordedAnswer], how: Decide) -> dict[str, Any]:
-    """Return what people answered on a verdict, and what that comes to."""
-    judged = result.winner or result.score
-    answers = [
-        {
-            "name": review.name,
-            "outcome": judged if review.answer is None else review.outcome,
-            "stands": review.answer is None,
-            "reason": review.reason,
-            "blind": review.blind,
-        }
-        for review in reviews
-    ]
-    decided, by = decide_outcome([answer["outcome"] for answer in answers], how)
-    why = list(dict.fromkeys(reason for review in reviews for reason in review.why))
-    return {"reviewed": decided, "decided_by": by, "why": why, "answers": answers}
 
 
 def decide_outcome(answers: Sequence[Any], how: Decide) -> tuple[Outcome | None, str]:

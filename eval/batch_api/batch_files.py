@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -137,7 +138,10 @@ class WaveFiles:
             if sent.requests >= self._limits.requests or file.tell() + len(text) > most:
                 self._finish(place)
         if place not in self._open:
-            self._begin(place)
+            make_private_folder(self._folder)
+            part = 1 + len(self._complete) + len(self._open)
+            sent = SubmittedBatch(f"wave-{self.number}-{part}.jsonl", address=address)
+            self._open[place] = sent, (self._folder / (sent.file + UNFINISHED)).open("wb")
         sent, file = self._open[place]
         file.write(text)
         sent.requests += 1
@@ -161,12 +165,6 @@ class WaveFiles:
             file.close()
         for path in self._folder.glob(f"wave-{self.number}-*"):
             path.unlink()
-
-    def _begin(self, place: tuple[str, str]) -> None:
-        make_private_folder(self._folder)
-        part = 1 + len(self._complete) + len(self._open)
-        sent = SubmittedBatch(f"wave-{self.number}-{part}.jsonl", address=place[0])
-        self._open[place] = sent, (self._folder / (sent.file + UNFINISHED)).open("wb")
 
     def _finish(self, place: tuple[str, str]) -> None:
         sent, file = self._open[place]
@@ -216,7 +214,13 @@ class BatchResults:
         for path in files:
             file = path.open("rb")
             self._files.append(file)
-            places |= {custom_id: _Place(sent, file, offset) for offset, custom_id in _results_in(file)}
+            offset = 0
+            for line in file:
+                # Lines that hold no result are passed over.
+                with suppress(ValueError, TypeError, KeyError):
+                    if isinstance(custom_id := orjson.loads(line)["custom_id"], str):
+                        places[custom_id] = _Place(sent, file, offset)
+                offset += len(line)
         self._places |= places
         self._unread |= places.keys()
 
@@ -259,16 +263,3 @@ class BatchResults:
         self._files.clear()
         self._places.clear()
         self._unread.clear()
-
-
-def _results_in(file: BinaryIO) -> Iterator[tuple[int, str]]:
-    """Yield where each line begins and its request's id; lines that hold no result are passed over."""
-    offset = 0
-    for line in file:
-        try:
-            custom_id = orjson.loads(line)["custom_id"]
-        except (ValueError, TypeError, KeyError):
-            custom_id = None
-        if isinstance(custom_id, str):
-            yield offset, custom_id
-        offset += len(line)

@@ -175,21 +175,18 @@ class BatchManager:
     async def _poll_all(self) -> None:
         for sent in list(self._running.values()):
             try:
-                await self._poll(sent)
+                batch = await self._provider(sent.address).poll(sent.id)
+                if batch is not None and batch.requests_done is not None:
+                    sent.requests_done = batch.requests_done
+                if batch is not None and batch.refused:
+                    await self._drop(sent, batch)
+                elif batch is None or batch.ended:
+                    await self._collect(sent, batch)
             except self.errors as error:
                 if not may_pass(error):
                     raise
                 log.warning("batch cannot be looked after", extra={"batch": sent.id, "reason": str(error)})
             self._show_phase()
-
-    async def _poll(self, sent: SubmittedBatch) -> None:
-        batch = await self._provider(sent.address).poll(sent.id)
-        if batch is not None and batch.requests_done is not None:
-            sent.requests_done = batch.requests_done
-        if batch is not None and batch.refused:
-            await self._drop(sent, batch)
-        elif batch is None or batch.ended:
-            await self._collect(sent, batch)
 
     async def _collect(self, sent: SubmittedBatch, batch: BatchState | None) -> None:
         # A batch that is gone, or whose results are, has none: its requests count as not answered.

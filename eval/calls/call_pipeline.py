@@ -140,7 +140,13 @@ class LivePipeline(CallPipeline):
             # Reserving also waits for another process that is making the same call on a shared journal.
             kept = await self._journal.reserve(key)
             if kept is not None:
-                return self._from_journal(call, kept)
+                self._counts.served += 1
+                self._budget.count_off()
+                reply = records.from_bytes(kept, call.model.label)
+                # What the provider did not take then it will not take now: the next calls leave it out from the start.
+                for parameter in reply.dropped:
+                    call.model.drop(parameter, call.parameters)
+                return reply
             try:
                 return await self._call_model(key, call, send)
             except BaseException:
@@ -150,15 +156,6 @@ class LivePipeline(CallPipeline):
         except JournalError as error:
             self._stop.ask("journal", str(error))
             raise
-
-    def _from_journal(self, call: Call, kept: bytes) -> Reply:
-        self._counts.served += 1
-        self._budget.count_off()
-        reply = records.from_bytes(kept, call.model.label)
-        # What the provider did not take then it will not take now: the next calls leave it out from the start.
-        for parameter in reply.dropped:
-            call.model.drop(parameter, call.parameters)
-        return reply
 
     async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
         model = call.model.label

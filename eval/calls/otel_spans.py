@@ -25,7 +25,6 @@ from ...nodes.models.call import Call, Reply, Send
 from ...nodes.models.send import CallMiddleware
 from ...state.aspects import Aspect
 from ...state.errors import ModelCallError
-from ...state.usage import Usage
 from ..datasets.items import Item
 from ..results.results import Key, Result
 from ..results.run_log import log_text
@@ -130,10 +129,22 @@ class _TracedCalls(CallMiddleware):
                 "gen_ai.response.finish_reasons", [_finish(choice) for choice in (reply, *reply.others)]
             )
             if attempts:  # What was paid before is not to be paid again where somebody adds it up.
-                span.set_attributes(_usage(reply.usage))
-                _set(span, {"cost_usd": reply.usage.cost_usd})
+                usage = reply.usage
+                span.set_attributes(
+                    {
+                        "gen_ai.usage.input_tokens": usage.input_tokens,
+                        "gen_ai.usage.output_tokens": usage.output_tokens,
+                        "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
+                        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+                    }
+                )
+                _set(span, {"cost_usd": usage.cost_usd})
             if self._spans.with_words:
-                span.set_attributes(_words_out(reply))
+                choices = [
+                    {"role": "assistant", "parts": [_part(choice.text)], "finish_reason": _finish(choice)}
+                    for choice in (reply, *reply.others)
+                ]
+                span.set_attribute("gen_ai.output.messages", orjson.dumps(choices).decode())
             return reply
 
     def invalidate(self, calls: Sequence[Call]) -> None:
@@ -192,15 +203,6 @@ def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]
     return about
 
 
-def _usage(usage: Usage) -> dict[str, AttributeValue]:
-    return {
-        "gen_ai.usage.input_tokens": usage.input_tokens,
-        "gen_ai.usage.output_tokens": usage.output_tokens,
-        "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
-        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
-    }
-
-
 def _finish(reply: Reply) -> str:
     return "content_filter" if reply.refused else "length" if reply.cut_off else "stop"
 
@@ -219,14 +221,6 @@ def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
         "gen_ai.system_instructions": orjson.dumps(system).decode(),
         "gen_ai.input.messages": orjson.dumps(others).decode(),
     }
-
-
-def _words_out(reply: Reply) -> dict[str, AttributeValue]:
-    choices = [
-        {"role": "assistant", "parts": [_part(choice.text)], "finish_reason": _finish(choice)}
-        for choice in (reply, *reply.others)
-    ]
-    return {"gen_ai.output.messages": orjson.dumps(choices).decode()}
 
 
 def _part(text: str) -> dict[str, str]:

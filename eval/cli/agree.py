@@ -141,17 +141,16 @@ def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
     """Return how messages name a row (file and unit), and the numbered rows."""
     if file.is_dir():
         if not (file / FILE).is_file():
-            raise UsageError(f"{file}: not the folder of a run, since it has no {FILE}{_runs_below(file)}")
+            # Below the folder of a sweep are the runs of its cells.
+            runs = sorted(
+                {str(path.parent) for depth in ("*", "*/*") for path in file.glob(f"{depth}/{FILE}")}
+            )
+            more = ", ..." if len(runs) > 3 else ""
+            below = f"; there are runs below it: {', '.join(runs[:3])}{more}" if runs else ""
+            raise UsageError(f"{file}: not the folder of a run, since it has no {FILE}{below}")
         return f"{file / FILE}, result", enumerate(ResultsFile(file).read().heads(), start=1)
     rows = row_file(file)
     return f"{file}, {rows.unit if file.is_file() else 'line'}", rows.rows()
-
-
-def _runs_below(folder: Path) -> str:
-    """Write a hint that names the runs below a folder, such as those of a sweep's cells; empty if there are none."""
-    runs = sorted({str(path.parent) for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE}")})
-    more = ", ..." if len(runs) > 3 else ""
-    return f"; there are runs below it: {', '.join(runs[:3])}{more}" if runs else ""
 
 
 def _check(file: Path, results: list[Agreement]) -> None:

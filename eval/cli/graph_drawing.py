@@ -71,13 +71,21 @@ def drawing(protocol: str) -> str:
         raise UsageError("drawing pictures needs another package: pip install 'jurygraph[draw]'") from error
     # LangGraph writes some labels as HTML.
     plain = re.sub(r"</?p>", "", source).replace("&nbsp;", "")
-    return _for_every_viewer(mermaidx.render(re.sub(r"(?<=-\. )\S+(?= \.->)", _in_lines, plain)).svg())
 
+    def in_lines(label: re.Match[str]) -> str:
+        # Long names are broken behind underscores, where Mermaid would break them anywhere.
+        lines = textwrap.wrap(label[0].replace("_", "_ "), 20, break_long_words=False)
+        return "<br/>".join(line.replace(" ", "") for line in lines)
 
-def _in_lines(label: re.Match[str]) -> str:
-    """Break a long name behind underscores, where Mermaid would break it anywhere."""
-    lines = textwrap.wrap(label[0].replace("_", "_ "), 20, break_long_words=False)
-    return "<br/>".join(line.replace(" ", "") for line in lines)
+    root = ElementTree.fromstring(mermaidx.render(re.sub(r"(?<=-\. )\S+(?= \.->)", in_lines, plain)).svg())
+    # A white ground, since some viewers show a picture without one on black.
+    left, top, width, height = root.attrib["viewBox"].split()
+    root.attrib.pop("style", None)
+    ground = {"x": left, "y": top, "width": width, "height": height, "fill": "#ffffff"}
+    root.insert(0, ElementTree.Element(f"{{{_SVG}}}rect", ground))
+    for group in root.iterfind(f".//{{{_SVG}}}g[@class='edgeLabels']"):
+        _move_apart(group)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _mermaid(protocol: str, config: dict[str, Any] | None) -> str:
@@ -109,18 +117,6 @@ def _tell_agents_and_phases(graph: Graph, record: Protocol[Any], agents: Mapping
                 Edge(f"{place}{before}", leads[o], o if several else None, several) for o in outcomes
             ]
         del graph.nodes[key]
-
-
-def _for_every_viewer(picture: str) -> str:
-    """Give a picture a white ground, and move labels that lie on each other apart."""
-    root = ElementTree.fromstring(picture)
-    left, top, width, height = root.attrib["viewBox"].split()
-    root.attrib.pop("style", None)
-    ground = {"x": left, "y": top, "width": width, "height": height, "fill": "#ffffff"}
-    root.insert(0, ElementTree.Element(f"{{{_SVG}}}rect", ground))
-    for group in root.iterfind(f".//{{{_SVG}}}g[@class='edgeLabels']"):
-        _move_apart(group)
-    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _move_apart(labels: Iterable[ElementTree.Element]) -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ...state.errors import UsageError
 from ...state.usage import Usage
-from ..journal import JournalSummary, prune, summarize
+from ..journal import prune, summarize
 from ..tables.grid import money
 from .option_sets import flag, option, takes_options
 from .runtime import console
@@ -59,18 +59,15 @@ def journal(
             where, older_than_days=chosen.older_than, run=chosen.run, invalidated=chosen.invalidated
         )
         output.print(f"deleted {pruned:,} {'reply' if pruned == 1 else 'replies'}; their cost stays counted")
-    for part in _view(summarize(where)):
-        output.print(part)
-
-
-def _view(summary: JournalSummary) -> list[str | Table]:
+    summary = summarize(where)
     span = f", from {_day(summary.oldest)} to {_day(summary.newest)}" if summary.spent.calls else ""
-    about = (
+    output.print(
         f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {summary.spent.calls:,} calls, "
         f"{summary.replies:,} replies cached{span}; {summary.invalidated:,} invalidated, "
         f"{summary.claims:,} in flight now"
     )
-    return [about, _spending("model", summary.by_model), _spending("run", summary.by_run, summary.spent)]
+    output.print(_spending("model", summary.by_model))
+    output.print(_spending("run", summary.by_run, summary.spent))
 
 
 def _spending(by: str, spent: Mapping[str, Usage], total: Usage | None = None) -> Table:

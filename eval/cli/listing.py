@@ -14,7 +14,7 @@ from rich.text import Text
 from ...state.errors import UsageError
 from ...state.settings import Settings
 from ..datasets.published.catalog import dataset_names, find_source
-from ..datasets.published.source import GitHub, HuggingFace, Source
+from ..datasets.published.source import HuggingFace, Source
 from ..report.result_tables import LABELS
 from .graph_drawing import drawing, mermaid
 from .runtime import console
@@ -57,7 +57,15 @@ def datasets(
 ) -> None:
     """List the datasets that have a name, or with NAME print all that is known of one."""
     if name is not None:
-        _describe(name)
+        if (source := find_source(name)) is None:
+            raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
+        # An address that is too long for its line goes on in the next one: cut off, it leads nowhere.
+        table = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
+        for fact, text in _facts(source):
+            table.add_row(Text(fact, style="bold"), Text(text))
+        console().print(table)
+        for paper in source.papers:
+            typer.echo(f"\n{paper.bibtex}")
         return
     rows = []
     for source in filter(None, map(find_source, dataset_names())):
@@ -107,19 +115,6 @@ def _print_list(headings: tuple[str, ...], rows: Sequence[tuple[str, *tuple[Sequ
         out.print(Text(name, style="bold"), entry, "")
 
 
-def _describe(name: str) -> None:
-    source = find_source(name)
-    if source is None:
-        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
-    # An address that is too long for its line goes on in the next one: cut off, it leads nowhere.
-    table = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
-    for fact, text in _facts(source):
-        table.add_row(Text(fact, style="bold"), Text(text))
-    console().print(table)
-    for paper in source.papers:
-        typer.echo(f"\n{paper.bibtex}")
-
-
 def _facts(source: Source) -> Iterator[tuple[str, str]]:
     yield source.name, source.summary
     yield "kind", source.kind
@@ -138,16 +133,12 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     else:
         yield "home", source.home.address
         yield "files", "\n".join(source.forms[0].files)
-        yield "checksum", _checked_by(source.home)
+        by_git = "each file's Git object id at that commit; later by its SHA-256"
+        sha256 = source.home.sha256 if isinstance(source.home, HuggingFace) else None
+        yield "checksum", by_git if sha256 is None else "\n".join(f"SHA-256 {digest}" for digest in sha256)
         yield "local copy", f"--data-dir DIR with {source.wanted}; files may be .gz, and in DIR/{source.name}"
     for quirk in source.quirks:
         yield "note", quirk
-
-
-def _checked_by(home: GitHub | HuggingFace) -> str:
-    if isinstance(home, HuggingFace):
-        return "\n".join(f"SHA-256 {digest}" for digest in home.sha256)
-    return "each file's Git object id at that commit; later by its SHA-256"
 
 
 def _fields(settings: type[Settings], without: Collection[str] = ()) -> list[str]:

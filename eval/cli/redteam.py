@@ -11,16 +11,15 @@ import typer
 
 from ...state.errors import UsageError
 from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
-from ..red_team.redteam import ATTACKS, FILE, carry_out_redteam, plan_redteam
+from ..red_team.redteam import ATTACKS, FILE, RedTeam, carry_out_redteam, plan_redteam
 from ..red_team.replayed import DRAWN, replayed
 from ..results.config import RunConfig
 from ..run.pipelines import check_run
 from ..tables import Grid, to_lines
 from .option_sets import flag, option, takes_options
 from .plan_options import PlanOptions
-from .run import announce, carry_out, default_out, print_ending
-from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, exit_code, interruptible
+from .run import announce, carry_out_to_end, default_out
+from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible
 
 attack = partial(option, panel="The attacks")
 
@@ -81,17 +80,14 @@ def redteam(
         announce(out, planned.plan, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
-    counts, stop = ProgressCounters(), StopSignal()
-    with interruptible(
-        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
-    ):
-        done = carry_out(
-            folder, verbose, counts, stop, lambda: carry_out_redteam(planned, config, counts, stop)
-        )
+
+    def show(done: RedTeam) -> None:
         _print(out, done.grids())
         out.print_line(f"all of it: {done.folder}/{FILE}, results.jsonl")
-        print_ending(out, folder, done.stopped, done.failed, counts, stop)
-        raise typer.Exit(exit_code(done.stopped, done.failed))
+
+    carry_out_to_end(
+        out, folder, verbose, ProgressCounters(), partial(carry_out_redteam, planned, config), show
+    )
 
 
 def _print(out: Output, grids: Iterable[Grid]) -> None:

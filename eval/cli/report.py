@@ -20,7 +20,6 @@ from .runtime import Output, check_confidence, console
 
 if TYPE_CHECKING:
     from ..analysis import Study
-    from ..report.charts import Picture
 
 output, output_flag = partial(option, panel="Output"), partial(flag, panel="Output")
 statistics = partial(option, panel="Statistics")
@@ -230,8 +229,9 @@ class _Writing:
         from ..report.sections import TABLES
 
         for name, folder, suffix in (("--csv", csv, ".csv"), ("--figures", figures, ".svg")):
-            if folder is not None:
-                _check_folder(name, folder, suffix)
+            if folder is not None and (folder.suffix == suffix or folder.is_file()):
+                raise UsageError(f"{name} {folder} names a file; name a folder, for it gets several files")
+            _check_file(name, folder and folder / "any")
         tables = (
             {path.name for path in csv.glob("*.csv") if path.name.startswith(tuple(TABLES))} if csv else set()
         )
@@ -245,20 +245,15 @@ class _Writing:
         """Return the tables by the names of their files."""
         return {f"{grid.label}.csv": grid for grid in self._grids()}
 
-    def _figure_files(self) -> dict[str, Picture]:
-        """Return the charts by the names of their files, without suffixes."""
-        from ..report.charts import pictures
-        from ..report.sections import file_name
-
-        return {file_name(picture.title): picture for picture in pictures(self._study)}
-
     def figures(self, folder: Path) -> None:
         """Write every chart as SVG and PDF."""
         from ..report.chart_style import save
+        from ..report.charts import pictures
+        from ..report.sections import file_name
 
-        for name, picture in self._figure_files().items():
+        for picture in pictures(self._study):
             for suffix in (".svg", ".pdf"):
-                save(picture.figure, folder / f"{name}{suffix}")
+                save(picture.figure, folder / f"{file_name(picture.title)}{suffix}")
         self._written.append(f"wrote {folder}/*.svg, *.pdf")
 
     def html(self, path: Path, folders: list[Path], most: int | None) -> None:
@@ -292,9 +287,3 @@ def _check_file(option: str, path: Path | None) -> None:
         raise UsageError(f"{option} {path} is a folder; give the name of a file")
     if (inside := next((parent for parent in path.parents if parent.exists()), None)) and not inside.is_dir():
         raise UsageError(f"{option} {path}: {inside} is a file, so that nothing can be written in it")
-
-
-def _check_folder(option: str, folder: Path, suffix: str) -> None:
-    if folder.suffix == suffix or folder.is_file():
-        raise UsageError(f"{option} {folder} names a file; name a folder, for it gets several files")
-    _check_file(option, folder / "any")

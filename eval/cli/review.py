@@ -110,7 +110,14 @@ def review(
     if chosen.answers:
         if chosen.queue:
             raise UsageError("--queue writes a file and --answers reads them: give one of the two")
-        raise typer.Exit(_import(folder, chosen.answers, chosen.name, chosen.decide))
+        read, out = read_queue(folder, chosen.answers, chosen.name), console()
+        added = add_answers(folder, read.answers)
+        known = f", {len(read.answers) - added:,} of them known" if len(read.answers) > added else ""
+        out.print(f"{len(read.answers):,} answers read{known}; {read.empty:,} rows are not filled in")
+        for problem in read.problems:
+            out.print_line(f"not taken: {problem}", "red")
+        _print_summary(out, folder, chosen.decide)
+        raise typer.Exit(SOME_FAILED if read.problems else ALL_JUDGED)
     if chosen.queue is None:
         check_terminal("--queue")
     if chosen.blind and chosen.queue is None:
@@ -163,17 +170,6 @@ def export_or_ask(
     else:
         return _dialogue(out, folder, questions, name, how)
     return ALL_JUDGED
-
-
-def _import(folder: Path, files: Sequence[Path], name: str, how: Decide) -> int:
-    read, out = read_queue(folder, files, name), console()
-    added = add_answers(folder, read.answers)
-    known = f", {len(read.answers) - added:,} of them known" if len(read.answers) > added else ""
-    out.print(f"{len(read.answers):,} answers read{known}; {read.empty:,} rows are not filled in")
-    for problem in read.problems:
-        out.print_line(f"not taken: {problem}", "red")
-    _print_summary(out, folder, how)
-    return SOME_FAILED if read.problems else ALL_JUDGED
 
 
 def _dialogue(out: Output, folder: Path, questions: Sequence[Question], name: str, how: Decide) -> int:

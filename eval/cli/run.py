@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -32,8 +32,24 @@ from .option_sets import takes_options
 from .plan_options import EngineOptions, PlanOptions
 from .progress import LiveProgress
 from .review import ReviewOptions, export_or_ask
-from .runtime import ALL_JUDGED, RESUMES, DryRun, Verbose, console, interruptible, program, run_async
+from .runtime import (
+    ALL_JUDGED,
+    RESUMES,
+    DryRun,
+    Output,
+    Verbose,
+    console,
+    exit_code,
+    interruptible,
+    program,
+    run_async,
+)
 from .show import head
+
+if TYPE_CHECKING:
+    from ..equal_budget.versus_result import Versus
+    from ..red_team.redteam import RedTeam
+    from ..sweeps.sweep_result import Sweep
 
 SHOWN_FAILURES = 10
 
@@ -159,6 +175,29 @@ def carry_out(
         LiveProgress(errors, counts, stop),
     ):
         return run_async(until_stopped)
+
+
+Runs = TypeVar("Runs", bound="Versus | Sweep | RedTeam")
+Counts = TypeVar("Counts", bound=ProgressCounters)
+
+
+def carry_out_to_end(
+    out: Output,
+    folder: Path,
+    verbose: bool,
+    counts: Counts,
+    work: Callable[[Counts, StopSignal], Coroutine[Any, Any, Runs]],
+    show: Callable[[Runs], None],
+) -> NoReturn:
+    """Carry out what takes several runs, print what came of it and how it ended, and end with its exit code."""
+    stop = StopSignal()
+    with interruptible(
+        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
+    ):
+        done = carry_out(folder, verbose, counts, stop, lambda: work(counts, stop))
+        show(done)
+        print_ending(out, folder, done.stopped, done.failed, counts, stop)
+        raise typer.Exit(exit_code(done.stopped, done.failed))
 
 
 def print_ending(

@@ -45,11 +45,17 @@ def show(
     out = console()
     for part in head(manifest):
         out.print(part)
-    if texts := _item_of(manifest, item):
+    data = manifest["data"]
+    try:
+        texts = find_item(load_again(data["name"], data["location"], data.get("columns")), item)
+    # A file that is gone or has changed its format: the transcripts can be read without it.
+    except JurygraphError:
+        texts = None
+    if texts:
         for part in item_view(texts):
             out.print(part)
     else:
-        where = manifest["data"]["location"]
+        where = data["location"]
         out.print_line(
             f"The texts of this item are not shown, since the data can no longer be read ({where})."
         )
@@ -66,16 +72,6 @@ def _chosen(results: ResultsFile, item: str, protocol: str | None, aspect: str |
         has = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
         raise UsageError(f"no such verdict on item {item!r}; it has those of {has}")
     return chosen
-
-
-def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
-    """Read the texts of an item again; return ``None`` if the data is no longer where the run read it."""
-    data = manifest["data"]
-    try:
-        return find_item(load_again(data["name"], data["location"], data.get("columns")), item)
-    # A file that is gone or has changed its format: the transcripts can be read without it.
-    except JurygraphError:
-        return None
 
 
 COLORS: dict[RoleKind, str] = {

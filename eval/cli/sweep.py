@@ -17,7 +17,6 @@ from rich.text import Text
 from ...graphs.registry import DEFAULT
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
-from ..calls.shutdown import StopSignal
 from ..plan.estimator import between
 from ..results.config import RunConfig
 from ..statistics.metrics import METRICS
@@ -31,8 +30,8 @@ from ..tables import CellValue, Column, Grid, text_column, to_lines
 from ..tables.grid import money
 from .option_sets import takes_options
 from .plan_options import PlanOptions
-from .run import carry_out, default_out, print_answer, print_ending, print_example
-from .runtime import ALL_JUDGED, DryRun, Verbose, console, exit_code, interruptible, program
+from .run import carry_out_to_end, default_out, print_answer, print_example
+from .runtime import ALL_JUDGED, DryRun, Verbose, console, interruptible, program
 
 variation = partial(typer.Option, rich_help_panel="What varies")
 SHOWN_CELLS = 30
@@ -105,17 +104,14 @@ def sweep(
         announce_sweep(out, planned, ablation, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
-    counts, stop = SweepCounts(), StopSignal()
-    with interruptible(
-        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
-    ):
-        done = carry_out(
-            planned.folder, verbose, counts, stop, lambda: carry_out_sweep(planned, config, counts, stop)
-        )
-        done = replace(done, metric=metric)
-        _print_results(out, done, ablation, folder)
-        print_ending(out, done.folder, done.stopped, done.failed, counts, stop)
-        raise typer.Exit(exit_code(done.stopped, done.failed))
+    carry_out_to_end(
+        out,
+        folder,
+        verbose,
+        SweepCounts(),
+        partial(carry_out_sweep, planned, config),
+        lambda done: _print_results(out, replace(done, metric=metric), ablation, folder),
+    )
 
 
 def announce_sweep(

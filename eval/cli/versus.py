@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from ...state.errors import UsageError
-from ..calls.shutdown import StopSignal
 from ..equal_budget.terms import WORTH, Terms
 from ..equal_budget.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
 from ..equal_budget.versus_result import FILE, Versus
@@ -23,8 +22,8 @@ from ..tables import to_lines
 from ..tables.grid import printable
 from .option_sets import option, takes_options
 from .plan_options import PlanOptions
-from .run import carry_out, default_out, print_ending
-from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, exit_code, interruptible
+from .run import carry_out_to_end, default_out
+from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible
 from .show import head
 
 comparison = partial(option, panel="The comparison")
@@ -88,20 +87,8 @@ def versus(
         _announce(out, planned, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
-    counts, stop = VersusCounts(), StopSignal()
-    with interruptible(
-        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
-    ):
-        done = carry_out(
-            folder,
-            verbose,
-            counts,
-            stop,
-            lambda: carry_out_versus(planned, config, counts, stop),
-        )
-        print_versus(out, done)
-        print_ending(out, folder, done.stopped, done.failed, counts, stop)
-        raise typer.Exit(exit_code(done.stopped, done.failed))
+    work, show = partial(carry_out_versus, planned, config), partial(print_versus, out)
+    carry_out_to_end(out, folder, verbose, VersusCounts(), work, show)
 
 
 def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) -> None:

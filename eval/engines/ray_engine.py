@@ -154,7 +154,15 @@ class _Driver:
         jobs = filter(run.is_open, run.plan.jobs())
         ending = asyncio.create_task(self._end_when_stopped())
         try:
-            if self._opens_with_one():
+            kind = run.plan.dataset.kind
+            # Whether calls are made with the first verdict that serve all others.
+            opens_with_one = any(
+                calls.most
+                for graph in run.plan.graphs.values()
+                for judge in judges_of(graph).values()
+                for calls in judge.record.calls_once(judge.bound, kind, lambda *_: False).values()
+            )
+            if opens_with_one:
                 # Evaluation steps come of the first item, and all others are judged with them.
                 _, of_first_item = next(groupby(filter(run.is_open, run.plan.jobs()), lambda job: job[1].id))
                 opening = list(islice(jobs, sum(1 for _ in of_first_item)))
@@ -166,16 +174,6 @@ class _Driver:
         # Reports of a worker that was killed lack its last calls; the journal has them all.
         with suppress(JournalError):
             run.counts.usage = (await run.folder.journal.spent_by_all()).usage
-
-    def _opens_with_one(self) -> bool:
-        """Tell whether calls are made with the first verdict that serve all others, as for evaluation steps."""
-        kind = self._run.plan.dataset.kind
-        return any(
-            calls.most
-            for graph in self._run.plan.graphs.values()
-            for judge in judges_of(graph).values()
-            for calls in judge.record.calls_once(judge.bound, kind, lambda *_: False).values()
-        )
 
     def _shards(self, jobs: Iterator[Job], left: int) -> Iterator[list[Job]]:
         """Yield verdicts to make in shards that become smaller, so that all workers end at about the same time.
@@ -285,10 +283,8 @@ class _Driver:
             self._run.stop.ask(report.reason, report.explanation)
         counts, made = self._run.counts, self._made.values()
         counts.usage = sum((calls.usage for calls in made), start=self._spent_before)
-        counts.made = sum(calls.made for calls in made)
-        counts.served = sum(calls.served for calls in made)
-        counts.given_up = sum(calls.given_up for calls in made)
-        counts.refused = sum(calls.refused for calls in made)
+        for name in ("made", "served", "given_up", "refused"):
+            setattr(counts, name, sum(getattr(calls, name) for calls in made))
 
     async def _end_when_stopped(self) -> None:
         """End all workers once the run is to end, at once where it is asked to a second time."""

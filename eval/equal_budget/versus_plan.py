@@ -155,7 +155,16 @@ def plan_versus(
     planned = VersusPlan(name, own, tuple(opponents), options, folder, terms, taken_up)
     smallest = [own, *(planned.of_opponent(opponent, 1) for opponent in opponents)]
     if terms.by == "cost":
-        _check_prices({model for of_one in smallest for model in of_one.models().values()})
+        models = {model for of_one in smallest for model in of_one.models().values()}
+        if unpriced := sorted(model for model in models if not prices.is_priced(model)):
+            raise UsageError(
+                f"--by cost: the price of {unpriced[0]} is unknown; compare --by tokens or calls, or give the price in "
+                f"US$ for a million tokens: {unpriced[0]}?price_in=...&price_out=..."
+            )
+        if models <= {*prices.FREE}:
+            raise UsageError(
+                f"--by cost: {', '.join(sorted(models))} costs nothing; compare --by tokens or --by calls"
+            )
     return replace(planned, in_flight=_check_budget(planned, smallest, config))
 
 
@@ -199,18 +208,6 @@ def _check_same(own: Plan, taken_up: Evaluation) -> None:
         raise UsageError(
             f"--from {taken_up.folder}: it was judged by {', '.join(sorted(was))}; samples of another model are no "
             "equal opponents"
-        )
-
-
-def _check_prices(models: set[str]) -> None:
-    if unpriced := sorted(model for model in models if not prices.is_priced(model)):
-        raise UsageError(
-            f"--by cost: the price of {unpriced[0]} is unknown; compare --by tokens or calls, or give the price in US$ "
-            f"for a million tokens: {unpriced[0]}?price_in=...&price_out=..."
-        )
-    if models <= {*prices.FREE}:
-        raise UsageError(
-            f"--by cost: {', '.join(sorted(models))} costs nothing; compare --by tokens or --by calls"
         )
 
 

@@ -21,7 +21,7 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from ..statistics.significance import holm
 from ..tables import Column, Grid, columns_of, text_column
-from .equal_spending import Matched, matched
+from .equal_spending import matched
 from .finding import Evidence, Finding, Rivalry, find
 from .opponents import Opponent
 from .terms import Terms, Unit
@@ -119,17 +119,6 @@ class Versus:
             columns_of(Contest),
             self.contests,
         )
-        yield from self._flips()
-        if self.votes:
-            rows = [
-                (votes.subject, when, ", ".join(f"{name}: {count:,}" for name, count in counts.items()))
-                for votes in self.votes
-                for when, counts in (("before", votes.before), ("after", votes.after))
-            ]
-            columns = (text_column("on"), text_column("the talking"), text_column("verdicts"))
-            yield Grid("Verdicts before and after the talking", columns, tuple(rows))
-
-    def _flips(self) -> Iterator[Grid]:
         by_record: dict[str, list[tuple[str, object]]] = {}
         for diagnosis in self.diagnoses:
             if diagnosis.changes is not None:
@@ -143,6 +132,14 @@ class Versus:
             columns = columns_of(type(records[0][1]), of=itemgetter(1))
             named = (text_column("on", of=itemgetter(0)), *columns)
             yield Grid.from_records(title, named, records, drop_empty=True)
+        if self.votes:
+            rows = [
+                (votes.subject, when, ", ".join(f"{name}: {count:,}" for name, count in counts.items()))
+                for votes in self.votes
+                for when, counts in (("before", votes.before), ("after", votes.after))
+            ]
+            named = (text_column("on"), text_column("the talking"), text_column("verdicts"))
+            yield Grid("Verdicts before and after the talking", named, tuple(rows))
 
 
 def compare(
@@ -208,27 +205,11 @@ class _Subject:
 
     def contests(self) -> list[Contest]:
         """Compare with each opponent; p-values hold for all of them together."""
-        pairs = [self.comparator.compare(self.side, match.side) for match in self.matched.values()]
-        differences = [pair.differences[self.metric] for pair in pairs]
-        adjusted = holm([difference.p for difference in differences])
-        return [
-            Contest(
-                self.label,
-                opponent.name,
-                match.size,
-                opponent.title(match.size),
-                pair.shared,
-                difference.clusters,
-                match.ratio,
-                difference.first,
-                difference.second,
-                difference.difference,
-                p,
-            )
-            for (opponent, match), pair, difference, p in zip(
-                self.matched.items(), pairs, differences, adjusted, strict=True
-            )
-        ]
+        compared = []
+        for opponent, match in self.matched.items():
+            pair = self.comparator.compare(self.side, match.side)
+            compared.append((opponent, match.size, match.ratio, pair.shared, pair.differences[self.metric]))
+        return _contests(self.label, compared)
 
     def votes(self) -> Votes | None:
         """Count verdicts before and after the talking; ``None`` where nobody talked."""
@@ -242,6 +223,29 @@ def _counted(rows: Verdicts, values: Any) -> dict[str, int]:
     verdicts = [verdict for verdict in rows.as_verdicts(values) if verdict is not None]
     named = (verdict if isinstance(verdict, str) else f"{floor(verdict + 0.5)}" for verdict in verdicts)
     return dict(sorted(Counter(named).items()))
+
+
+def _contests(
+    subject: str, compared: Sequence[tuple[Opponent, float, float | None, int, Difference]]
+) -> list[Contest]:
+    """Make a contest of each opponent's size, spending, items and difference; p-values are adjusted over all."""
+    adjusted = holm([difference.p for *_, difference in compared])
+    return [
+        Contest(
+            subject,
+            opponent.name,
+            size,
+            opponent.title(size),
+            items,
+            difference.clusters,
+            ratio,
+            difference.first,
+            difference.second,
+            difference.difference,
+            p,
+        )
+        for (opponent, size, ratio, items, difference), p in zip(compared, adjusted, strict=True)
+    ]
 
 
 def _averages(subjects: Sequence[_Subject]) -> list[Contest]:
@@ -259,30 +263,10 @@ def _averages(subjects: Sequence[_Subject]) -> list[Contest]:
             for subject, match in zip(subjects, matches, strict=True)
         ]
         items = min(len(mine) for mine, _ in pairs)
-        averaged.append((opponent, matches, items, Difference.of(subjects[0].metric, pairs)))
-    adjusted = holm([difference.p for *_, difference in averaged])
-    return [
-        Contest(
-            AVERAGE,
-            opponent.name,
-            size,
-            opponent.title(size),
-            items,
-            difference.clusters,
-            _ratio(matches),
-            difference.first,
-            difference.second,
-            difference.difference,
-            p,
-        )
-        for (opponent, matches, items, difference), p in zip(averaged, adjusted, strict=True)
-        for size in [fmean(match.size for match in matches)]
-    ]
-
-
-def _ratio(matches: Sequence[Matched]) -> float | None:
-    budget = sum(match.budget for match in matches)
-    return sum(match.spent for match in matches) / budget if budget else None
+        size, budget = fmean(match.size for match in matches), sum(match.budget for match in matches)
+        ratio = sum(match.spent for match in matches) / budget if budget else None
+        averaged.append((opponent, size, ratio, items, Difference.of(subjects[0].metric, pairs)))
+    return _contests(AVERAGE, averaged)
 
 
 def _finding(protocol: str, contests: Sequence[Contest], subject: _Subject) -> Finding:

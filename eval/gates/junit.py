@@ -41,7 +41,8 @@ def write_junit(
         problem = (
             result.error or f"{_verdict(result)}{f', and the gate {gate.gate} is not met' if gate else ''}"
         )
-        text = f"{problem}\n{_explanation(result)}\n{_show(run, result, program)}"
+        turns = (turn["content"] for turn in result.transcript if turn.get("id") == result.explained_by)
+        text = f"{problem}\n{next(turns, '')[:_LONGEST]}\n{_show(run, result, program)}"
         of = result.aspect or "preference"
         _case(root, result.protocol, of, name, kind, text).set("time", f"{result.seconds:.3f}")
     for applied in gates:
@@ -71,11 +72,6 @@ def _verdict(result: Result) -> str:
         return f"score {result.score:g}"
     scores = f" ({' to '.join(f'{score:g}' for score in result.scores)})" if result.scores else ""
     return f"winner {result.winner}{scores}"
-
-
-def _explanation(result: Result) -> str:
-    turns = (turn["content"] for turn in result.transcript if turn.get("id") == result.explained_by)
-    return next(turns, "")[:_LONGEST]
 
 
 def _show(run: Evaluation, result: Result, program: str) -> str:

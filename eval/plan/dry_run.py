@@ -263,11 +263,28 @@ async def models_of(graph: Graph) -> dict[str, LoadedModel]:
 
 def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> dict[str, RoleProfile]:
     """Summarize samples role by role; ``bare`` are roles whose reply is a number alone."""
-    wordy = _wordiness(samples)
+    # How many times as much a language model says as the offline judge did in these samples.
+    wordy, replies = 1.0, [sample for sample in samples if sample.reply_tokens]
+    if replies:
+        words = sum(WORDS.get(sample.form, WORDS["text"]) for sample in replies)
+        wordy = TOKENS_A_WORD * words / sum(sample.reply_tokens or 0.0 for sample in replies)
     by_role: dict[str, list[CallSample]] = {}
     for sample in samples:
         by_role.setdefault(sample.role, []).append(sample)
-    return {role: _profile(calls, wordy, role in bare) for role, calls in by_role.items()}
+    profiles = {}
+    for role, calls in by_role.items():
+        labels = Counter(call.model.label for call in calls)
+        first, growth = _line(calls)
+        profiles[role] = RoleProfile(
+            labels={label: count / len(calls) for label, count in labels.items()},
+            first=first,
+            growth=Range(SHORTER, LONGER) * (growth * wordy),
+            # The last call stands for all: where forms differ, as in a last turn with scores, they hardly differ in
+            # length.
+            reply={call.model.label: reply_tokens(call.model, call.form, role in bare) for call in calls},
+            several=max(call.several for call in calls),
+        )
+    return profiles
 
 
 def unsampled_role(model: LoadedModel, known: Iterable[RoleProfile]) -> RoleProfile:
@@ -279,19 +296,6 @@ def unsampled_role(model: LoadedModel, known: Iterable[RoleProfile]) -> RoleProf
 _LIMITS = ("max_tokens", "max_output_tokens")
 
 
-def _profile(calls: Sequence[CallSample], wordy: float, bare: bool) -> RoleProfile:
-    labels = Counter(call.model.label for call in calls)
-    first, growth = _line(calls)
-    return RoleProfile(
-        labels={label: count / len(calls) for label, count in labels.items()},
-        first=first,
-        growth=Range(SHORTER, LONGER) * (growth * wordy),
-        # The last call stands for all: where forms differ, as in a last turn with scores, they hardly differ in length.
-        reply={call.model.label: reply_tokens(call.model, call.form, bare) for call in calls},
-        several=max(call.several for call in calls),
-    )
-
-
 def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
     """Fit a straight line to the lengths of prompts: return that of a first call and the growth with each call."""
     numbers = [call.number - 1 for call in calls]
@@ -301,15 +305,6 @@ def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
     growth, first = linear_regression(numbers, tokens)
     # A falling line would go below zero in a longer debate than the one that was measured.
     return (first, growth) if growth > 0 else (fmean(tokens), 0.0)
-
-
-def _wordiness(samples: Sequence[CallSample]) -> float:
-    """Return how many times as much a language model says as the offline judge did in these samples."""
-    replies = [sample for sample in samples if sample.reply_tokens]
-    if not replies:
-        return 1.0
-    words = sum(WORDS.get(sample.form, WORDS["text"]) for sample in replies)
-    return TOKENS_A_WORD * words / sum(sample.reply_tokens or 0.0 for sample in replies)
 
 
 class _Stage(NamedTuple):

@@ -64,7 +64,8 @@ async def aestimate(
     if plan.recording is not None:  # A replay makes no calls.
         return Estimate({name: left.verdicts for name, left in runs.items()}, (), 0)
     tasks = await asyncio.to_thread(lambda: list(some_tasks(plan, most)))
-    longest = await asyncio.to_thread(lambda: list(_longest_task(plan)))
+    # The task with the longest texts, if its texts can be judged.
+    longest = await asyncio.to_thread(lambda: list(_task(plan, max(plan.dataset, key=_length), 0)))
     parts: list[Part] = []
     limited, overflows = False, list[str]()
     for name, graph in plan.graphs.items():
@@ -129,11 +130,8 @@ def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, A
         yield from _task(plan, item, number)
 
 
-def _longest_task(plan: Plan) -> Iterator[dict[str, Any]]:
-    """Yield the task with the longest texts, if its texts can be judged."""
-    yield from _task(
-        plan, max(plan.dataset, key=lambda item: sum(map(len, map(str, vars(item).values())))), 0
-    )
+def _length(item: Item) -> int:
+    return sum(map(len, map(str, vars(item).values())))
 
 
 def _task(plan: Plan, item: Item, number: int) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from ...graphs.given_graphs import Protocols, compiled, judges_of, named
 from ...graphs.options import RunSettings
 from ...graphs.registry import built, find_protocol, protocol_names
 from ...graphs.wrapper import all_judges, kinds_of
-from ...nodes.bound_judge import BoundJudge, Models
+from ...nodes.bound_judge import Models
 from ...state.aspects import Aspect
 from ...state.errors import DataError, InputError, UsageError
 from ..datasets.aspect_choice import choose_aspects, warn_of_other_labels, warn_of_shared_names
@@ -108,17 +108,14 @@ class Plan:
         """Yield everything that is to be judged, item by item."""
         for item in self.dataset:
             for aspect in self.aspects or (None,):
-                if not self._is_planned(item, aspect):
+                key = item.id, aspect.name if aspect else None
+                if self.only is not None and key not in self.only:
+                    continue
+                if self.as_recorded and self.recording is not None and not self.recording.has(*key):
                     continue
                 for name in self.graphs:
                     for repeat in range(self.repeats):
-                        yield Key(item.id, aspect.name if aspect else None, name, repeat), item, aspect
-
-    def _is_planned(self, item: Item, aspect: Aspect | None) -> bool:
-        key = item.id, aspect.name if aspect else None
-        if self.only is not None and key not in self.only:
-            return False
-        return not self.as_recorded or self.recording is None or self.recording.has(*key)
+                        yield Key(*key, name, repeat), item, aspect
 
 
 def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Options]) -> Plan:
@@ -138,12 +135,20 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     if recording is None:
         warn_of_shared_names(dataset, names)
         warn_of_other_labels(dataset, aspects)
-    graphs = {}
+    graphs: dict[str, Graph] = {}
     chosen = named(protocols)
     for name, judge in chosen.items():
         if isinstance(judge, str):
             given = _settings_for(name, chosen, options.get("settings") or {})
-            graphs[name] = _built(name, judge, *_settings_and_models(judge, given, options, recording))
+            models = options.get("models")
+            if recording is not None:
+                # What was recorded, overridden by what is set now.
+                recorded = recording.settings(judge, find_protocol(judge).protocol.settings, given)
+                given, models = {**recorded, **given}, {"*": recording.model}
+            try:
+                graphs[name] = built(judge, given, models).compile(name=name)
+            except InputError as error:
+                raise UsageError(f"{name}: {error}") from error
         elif recording is not None:
             raise UsageError(
                 f"{name}: recorded replies are judged again by protocols, which are named, not by a graph"
@@ -223,41 +228,19 @@ def _settings_for(name: str, chosen: Collection[str], given: Mapping[str, Any]) 
     return {**{key: value for key, value in given.items() if key not in known}, **own}
 
 
-def _settings_and_models(
-    name: str, given: Mapping[str, Any], options: Options, recording: Recording | None
-) -> tuple[Mapping[str, Any], Models | None]:
-    """Return settings and models of a protocol; in a replay the recorded ones, overridden by what is set now."""
-    if recording is None:
-        return given, options.get("models")
-    recorded = recording.settings(name, find_protocol(name).protocol.settings, given)
-    return {**recorded, **given}, {"*": recording.model}
-
-
-def _built(name: str, protocol: str, settings: Mapping[str, Any], models: Models | None) -> Graph:
-    try:
-        graph: Graph = built(protocol, settings, models).compile(name=name)
-    except InputError as error:
-        raise UsageError(f"{name}: {error}") from error
-    return graph
-
-
 def _check_judge(name: str, graph: Graph, dataset: Dataset) -> None:
     if dataset.kind not in kinds_of(graph):
         raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has nothing else")
     for bound_judge in judges_of(graph).values():
-        if pause := next(filter(None, map(_pauses_for_person, all_judges(bound_judge))), ""):
+        # The settings by which its judges wait for a person, empty where they never do.
+        pauses = (judge.record.pauses_for_person(judge.bound) for judge in all_judges(bound_judge))
+        if pause := next(filter(None, pauses), ""):
             raise UsageError(
                 f"{name}: {pause} pauses for a person, which a batch cannot; "
                 f"invoke the graph from Python or Studio, or choose another {pause.partition('=')[0]}; "
                 "`jurygraph run PROTOCOL --review RULES` asks people when all is judged"
             )
         bound_judge.check()
-
-
-def _pauses_for_person(bound_judge: BoundJudge[Any]) -> str:
-    """Name the setting by which a judge waits for a person; empty where it never does."""
-    pause: str = bound_judge.record.pauses_for_person(bound_judge.bound)
-    return pause
 
 
 def read_recording(where: str | Path) -> Recording:

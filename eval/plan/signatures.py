@@ -72,9 +72,13 @@ def signature(
     # Models and prompts have parts of their own below, as labels and as a digest; a graph is told by its hash.
     without = {"exclude": {"models", "prompts"}, "exclude_none": True}
     settings = own.bound.model_dump(mode="json", **without) if own else {"graph": described(graph)["graph"]}
+    digests = dict.fromkeys(
+        judge.source_digest for judge in (all_judges(own) if own else ()) if judge.source_digest
+    )
     parts = {
         "protocol": own.protocol if own else name,
-        **({"file": digests} if own and (digests := _source_digests(own)) else {}),
+        # The files that define a judge and those inside it, which no version of a package tells.
+        **({"file": "+".join(digests)} if digests else {}),
         "data": f"{dataset.name}@{dataset.digest}",
         **({"rule": rule} if (rule := dataset.rule.signature) else {}),
         **_choice(dataset),
@@ -87,11 +91,6 @@ def signature(
         "version": package_versions()["jurygraph"],
     }
     return "|".join(f"{key}:{value}" for key, value in parts.items())
-
-
-def _source_digests(own: BoundJudge[Any]) -> str:
-    """Return the digests of the files that define a judge and those inside it, which no version of a package tells."""
-    return "+".join(dict.fromkeys(judge.source_digest for judge in all_judges(own) if judge.source_digest))
 
 
 def _written(value: Any) -> str:

@@ -131,7 +131,10 @@ class RecordedFile(Recording):
             if (line.aspect is None) != (next(iter(units))[1] is None):
                 raise DataError(f"{place}: lines with an aspect and lines without one in one file")
             if line.aspect is not None:
-                family = _same_family(family, line.aspect.rpartition("/")[0], place)
+                own = line.aspect.rpartition("/")[0]
+                if own and family not in ("", own):
+                    raise DataError(f"{place}: aspects of {own} after those of {family} in one file")
+                family = own or family
                 self._aspects.setdefault(unit.aspect or "", line.aspect)
             if line.model is not None:
                 models.setdefault(line.model)
@@ -181,13 +184,6 @@ class RecordedFile(Recording):
         if one_order and "position_calibration" in known.model_fields:
             settings["position_calibration"] = False
         return settings
-
-
-def _same_family(earlier: str, family: str, place: str) -> str:
-    """Return the family of the aspects so far; one that differs from an earlier one is an error."""
-    if family and earlier not in ("", family):
-        raise DataError(f"{place}: aspects of {family} after those of {earlier} in one file")
-    return family or earlier
 
 
 def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], Line]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict
 
@@ -102,8 +102,14 @@ class RunConfig:
         for option in fields(self):
             value = getattr(self, option.name)
             # In Python a bool is an int; those fields have no bounds.
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                _check_number(option, value)
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                continue
+            if not math.isfinite(value):
+                raise UsageError(f"{option.name} must be a number, got {value:g}")
+            may_be_zero = option.metadata["may_be_zero"]
+            if value < 0 or (value == 0 and not may_be_zero):
+                bound = "0 or more" if may_be_zero else "above 0"
+                raise UsageError(f"{option.name} must be {bound}, got {value:g}")
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], others: Iterable[str] = ()) -> Self:
@@ -179,13 +185,3 @@ class RunLimits(TypedDict, total=False):
     fresh: bool
     overwrite: bool
     replace: bool
-
-
-def _check_number(option: Field[Any], value: float) -> None:
-    if not math.isfinite(value):
-        raise UsageError(f"{option.name} must be a number, got {value:g}")
-    if option.metadata["may_be_zero"]:
-        if value < 0:
-            raise UsageError(f"{option.name} must be 0 or more, got {value:g}")
-    elif value <= 0:
-        raise UsageError(f"{option.name} must be above 0, got {value:g}")

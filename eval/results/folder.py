@@ -64,10 +64,13 @@ class RunFolder:
         if self._path is None or self.results is None:
             return
         self.results.add(result)
-        if self.new_steps and result.status == "ok" and _asked_for_steps(result):
-            for planned in [new for new in self.new_steps if new.aspect == result.aspect]:
-                keep_steps(self._path, planned)
-                self.new_steps.remove(planned)
+        if self.new_steps and result.status == "ok":
+            kind_of = kind_of_turns(result)
+            # Whether this verdict is the one that had the steps written.
+            if any(kind_of(turn) == "plans" for turn in result.transcript):
+                for planned in [new for new in self.new_steps if new.aspect == result.aspect]:
+                    keep_steps(self._path, planned)
+                    self.new_steps.remove(planned)
 
     def steps_of_a_pass(self) -> EvaluationStepsCache:
         """Make a cache for one of several passes over the items, with the steps that some verdict was made with.
@@ -178,12 +181,6 @@ def exclusive(path: Path, user: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _asked_for_steps(result: Result) -> bool:
-    """Tell whether this verdict is the one that had the evaluation steps written."""
-    kind_of = kind_of_turns(result)
-    return any(kind_of(turn) == "plans" for turn in result.transcript)
 
 
 FILE = "run.json"

@@ -349,18 +349,14 @@ class ResultsFile:
         size = self.path.stat().st_size if self.path.exists() else 0
         # The sizes differ if half a line is left at the end; such a file is rewritten in any case.
         if size != index.end or not np.array_equal(lines, np.arange(len(index))):
-            self._rewrite(lines)
+            rewritten = LineIndex()
+            with self.path.open("rb") as old, whole_file(self.path) as new:
+                for line in lines:
+                    old.seek(index.offsets[line])
+                    length = new.write(old.readline())
+                    rewritten.add(index.digests[line], bool(index.ok[line]), length)
+            self._lines = rewritten
         return self._stored(np.arange(len(wanted)))
-
-    def _rewrite(self, lines: Lines) -> None:
-        """Put a file with these lines, in this order, in the place of the present one."""
-        index, rewritten = self._index(), LineIndex()
-        with self.path.open("rb") as old, whole_file(self.path) as new:
-            for line in lines:
-                old.seek(index.offsets[line])
-                length = new.write(old.readline())
-                rewritten.add(index.digests[line], bool(index.ok[line]), length)
-        self._lines = rewritten
 
     def _index(self) -> LineIndex:
         if self._lines is None:

@@ -130,7 +130,9 @@ def find_questions(folder: Path, rules: Sequence[Rule], only: Set[str] | None = 
             )
             why.setdefault(key, {}).update(dict.fromkeys(reasons(rules, verdict, result.transcript, kind_of)))
             if len(values[key]) > 1:
-                repeats = verdict.model_copy(update={"details": _as_repeated(values[key])})
+                winners = [winner_of(value) for value in values[key] if isinstance(value, list)]
+                details = {"spread": standard_deviation(values[key]), "winners": winners}
+                repeats = verdict.model_copy(update={"details": details})
                 by_repeats = [rule for rule in rules if rule.name in ("wide", "split")]
                 why[key].update(dict.fromkeys(reasons(by_repeats, repeats, (), kind_of)))
     asked = {key: tuple(reasons_of) for key, reasons_of in why.items() if reasons_of}
@@ -159,11 +161,6 @@ def _verdicts(folder: Path) -> Iterator[Result]:
     # The results of a metric have no stop reason: nobody debated.
     results = ResultsFile(folder).read()
     return (result for result in results if result.status == "ok" and result.stop_reason)
-
-
-def _as_repeated(values: list[Score]) -> dict[str, Any]:
-    winners = [winner_of(value) for value in values if isinstance(value, list)]
-    return {"spread": standard_deviation(values), "winners": winners}
 
 
 def _items(manifest: Mapping[str, Any], wanted_ids: Collection[str]) -> dict[str, Item]:
@@ -209,7 +206,11 @@ def write_queue(path: Path, questions: Sequence[Question], blind: bool = False) 
         elif rows:
             table = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
             table.writeheader()
-            table.writerows({name: _no_formula(cell) for name, cell in row.items()} for row in rows)
+            # A quotation mark keeps a spreadsheet from computing a judged text that begins as a formula does.
+            table.writerows(
+                {name: f"'{cell}" if cell.startswith(_FORMULA) else cell for name, cell in row.items()}
+                for row in rows
+            )
 
 
 def check_new_queue(path: Path) -> None:
@@ -236,9 +237,7 @@ def _row(question: Question, blind: bool) -> dict[str, str]:
     return row
 
 
-def _no_formula(cell: str) -> str:
-    """Keep a spreadsheet from computing a judged text that begins as a formula does."""
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Imported(NamedTuple):
@@ -262,7 +261,7 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
     """
     rows = [(f"{file}, row {number}", row) for file in files for number, row in _queue_rows(file)]
     questions = find_questions(folder, [Rule("always")], {str(row.get("id")) for _, row in rows})
-    by_id = {id: question for question in questions for id in _ids(question.key)}
+    by_id = {known: question for question in questions for known in _ids(question.key)}
     if rows and not by_id:
         raise DataError(f"{files[0]}: no verdict in {folder} has one of its ids: the queue is of another run")
     given: dict[tuple[Key, str], RecordedAnswer] = {}
@@ -273,10 +272,17 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
             if not filled.keys() - {"name"}:
                 empty += 1
                 continue
-            question = by_id.get(str(row.get("id")))
+            id = str(row.get("id"))
+            if (question := by_id.get(id)) is None:
+                raise ValueError(f"no verdict of this run has the id {id!r}")
             # Found anew by its id alone: the reasons for which it was asked stand in the file.
-            asked = question and question._replace(why=tuple(str(row.get("why") or "").splitlines()))
-            review = _review(asked, str(row.get("id")), filled, name)
+            asked = question._replace(why=tuple(str(row.get("why") or "").splitlines()))
+            answer, blind = read_answer(dict(filled), question.task), id.startswith("b")
+            if not (who := answer.name or name):
+                raise ValueError("has an answer and no name: fill it in, or import with --name")
+            if blind and answer.value is None:
+                raise ValueError("lets a verdict stand that was not shown")
+            review = RecordedAnswer.of(asked, answer, who, blind)
             if (before := given.setdefault((review.key, review.name), review)).answer != review.answer:
                 raise ValueError(
                     f"{review.name} answers this question twice, {before.answer} and {review.answer}"
@@ -286,17 +292,6 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
         except ValueError as error:
             problems.append(f"{where}: {error}")
     return Imported(list(given.values()), problems, empty)
-
-
-def _review(question: Question | None, id: str, filled: Mapping[str, Any], name: str) -> RecordedAnswer:
-    if question is None:
-        raise ValueError(f"no verdict of this run has the id {id!r}")
-    answer, blind = read_answer(dict(filled), question.task), id.startswith("b")
-    if not (who := answer.name or name):
-        raise ValueError("has an answer and no name: fill it in, or import with --name")
-    if blind and answer.value is None:
-        raise ValueError("lets a verdict stand that was not shown")
-    return RecordedAnswer.of(question, answer, who, blind)
 
 
 def _queue_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -392,7 +387,20 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
         about = {name: getattr(result, name) for name in ("item", "group", "aspect", "protocol")}
         outcome = "score" if result.winner is None else "winner"
         judged = {outcome: getattr(result, outcome)}
-        lines.append({**about, "judge": judged, **_reviewed(result, answers.values(), how)})
+        given = [
+            {
+                "name": review.name,
+                "outcome": judged[outcome] if review.answer is None else review.outcome,
+                "stands": review.answer is None,
+                "reason": review.reason,
+                "blind": review.blind,
+            }
+            for review in answers.values()
+        ]
+        decided, by = decide_outcome([answer["outcome"] for answer in given], how)
+        why = list(dict.fromkeys(reason for review in answers.values() for reason in review.why))
+        came_to = {"reviewed": decided, "decided_by": by, "why": why, "answers": given}
+        lines.append({**about, "judge": judged, **came_to})
         # Who lets a verdict stand has not judged by themselves: that would count the judge's own score as a label.
         own = {name: review for name, review in answers.items() if review.outcome is not None}
         if human := [review.outcome for review in own.values() if review.outcome is not None]:
@@ -409,24 +417,6 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
 
 def _level(units: list[list[Outcome]]) -> Literal["nominal", "interval"]:
     return "nominal" if isinstance(units[0][0], str) else "interval"
-
-
-def _reviewed(result: Result, reviews: Collection[RecordedAnswer], how: Decide) -> dict[str, Any]:
-    """Return what people answered on a verdict, and what that comes to."""
-    judged = result.winner or result.score
-    answers = [
-        {
-            "name": review.name,
-            "outcome": judged if review.answer is None else review.outcome,
-            "stands": review.answer is None,
-            "reason": review.reason,
-            "blind": review.blind,
-        }
-        for review in reviews
-    ]
-    decided, by = decide_outcome([answer["outcome"] for answer in answers], how)
-    why = list(dict.fromkeys(reason for review in reviews for reason in review.why))
-    return {"reviewed": decided, "decided_by": by, "why": why, "answers": answers}
 
 
 def decide_outcome(answers: Sequence[Any], how: Decide) -> tuple[Outcome | None, str]:

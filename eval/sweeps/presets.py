@@ -151,17 +151,6 @@ def _most_calls(protocol: str, kind: TaskKind, settings: Mapping[str, Any]) -> i
     return total(record.calls(bound, kind, lambda _role, _what: False).values()).most
 
 
-def find_ablation(name: str) -> SweepPreset:
-    """Return a ready-made plan by its name.
-
-    Raises:
-        UsageError: there is none of this name.
-    """
-    if name not in ablations():
-        raise UsageError(f"no plan {name!r}; there are {', '.join(ablations())}, {FAIR}")
-    return ablations()[name]
-
-
 def plan_ablation(
     ablation: str | SweepPreset,
     data: Data | None = None,
@@ -189,7 +178,9 @@ def plan_ablation(
     if ablation == FAIR:
         # Taken out of the options: the settings are the protocol's, and the judges beside it do not have them.
         ablation = fair(protocol or DEFAULT, dataset.kind, options.pop("settings", None))
-    chosen = find_ablation(ablation) if isinstance(ablation, str) else ablation
+    if isinstance(ablation, str) and ablation not in ablations():
+        raise UsageError(f"no plan {ablation!r}; there are {', '.join(ablations())}, {FAIR}")
+    chosen = ablations()[ablation] if isinstance(ablation, str) else ablation
     check_data(chosen, dataset)
     given, planned_axes = ({axis.name: axis for axis in listed} for listed in (axes, chosen.axes))
     new = {name: axis for name, axis in given.items() if name not in planned_axes}

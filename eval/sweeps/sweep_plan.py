@@ -154,25 +154,21 @@ def plan_sweep(
     folder = Path(out) if out is not None else None
     run = _run_of(folder, dataset)
     protocols = {cell.change.get(PROTOCOL, protocol) for cell in combinations}
-    _check_common(listed, options.get("settings") or {}, protocols)
-    planned = []
-    for cell, place in zip(combinations, _folders(folder, combinations), strict=True):
-        own = _plan_cell(protocol, cell, data, {**options, "out": place}, protocols)
-        # One id in all cells: the journal counts calls by run, and what the sweep made is asked for by it.
-        planned.append(PlannedCell(cell, replace(own, manifest={**own.manifest, "run": run})))
-    return SweepPlan(listed, tuple(planned), folder, run)
-
-
-def _check_common(axes: Sequence[Axis], settings: Mapping[str, Any], protocols: Set[str]) -> None:
-    """Check that nothing is set for all cells, or all of a protocol, which an axis varies."""
+    settings = options.get("settings") or {}
     given = [settings, *(settings.get(name) for name in protocols)]
-    for axis in axes:
+    for axis in listed:
         # What some values leave open may be set for all cells: it holds for those.
         for key in set.intersection(*(set(value.change) for value in axis.values)):
             if any(_holds(settings, key.split(".")) for settings in given):
                 raise UsageError(
                     f"{key} is varied by the axis {axis.name}, and set for all cells as well; give one of them"
                 )
+    planned = []
+    for cell, place in zip(combinations, _folders(folder, combinations), strict=True):
+        own = _plan_cell(protocol, cell, data, {**options, "out": place}, protocols)
+        # One id in all cells: the journal counts calls by run, and what the sweep made is asked for by it.
+        planned.append(PlannedCell(cell, replace(own, manifest={**own.manifest, "run": run})))
+    return SweepPlan(listed, tuple(planned), folder, run)
 
 
 def _holds(settings: Any, path: Sequence[str]) -> bool:

@@ -37,16 +37,13 @@ class Edit:
         """What the changed judge is called, behind its name."""
         return f"without {self.turn}" if self.change == "drop" else f"with {self.turn} flipped"
 
-    def is_of(self, turn: Turn) -> bool:
-        """Tell whether it is this turn, in whatever order of the answers."""
-        return turn.get("id", "").removeprefix(SWAPPED) == self.turn
-
     def of_turns(self, protocol: str, transcript: Sequence[Turn]) -> list[dict[str, Any]]:
         """Return the changes of a debate's turns; none where the turn is not there, or nothing can be changed in it."""
         kinds = role_kinds(protocol)
         changes = []
         for place, turn in enumerate(transcript):
-            if self.is_of(turn):
+            # In whatever order of the answers it is.
+            if turn.get("id", "").removeprefix(SWAPPED) == self.turn:
                 kind = kinds.get(turn["role"], "scores")
                 changed = (
                     _dropped(turn, kind, transcript[place + 1 :]) if self.change == "drop" else _flipped(turn)

@@ -98,7 +98,8 @@ def test_a_gate_judges_what_its_agent_saw(provider: Provider) -> None:
     agent = create_agent(
         GenericFakeChatModel(messages=iter([AIMessage("A lighthouse.")])), middleware=[AnswerGate(judge)]
     )
-    found = agent.invoke({"messages": [HumanMessage([*ASKED["content"]])]})  # type: ignore[call-overload]
+    content: Any = ASKED["content"]
+    found = agent.invoke({"messages": [HumanMessage(content)]})
     assert found["judged"][-1]["verdict"]["score"] == pytest.approx(5)
     assert users_content(provider, 0)[0] == IMAGE
 

@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from ...graphs.registry import DEFAULT
 from ...state.usage import NO_USAGE
+from ..analysis.equal_cost import ensemble_protocols
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..datasets.dataset import Dataset
@@ -25,7 +27,8 @@ from .plan_options import DATA, PlanOptions
 from .run import announce, carry_out, default_out, print_ending, print_evaluation
 from .runtime import Verbose, console, exit_code, interruptible, program
 
-TRIED = ("single", "debate")
+TRIED = (next(iter(ensemble_protocols().values())).single, DEFAULT)
+"""One judge, and the debate that it is held against."""
 FEW = 24
 OF_A_GROUP = 2
 """Items of a group, at first: two can be put in order, and of many groups more can be said than of a few."""

@@ -148,8 +148,12 @@ async def test_of_agents_side_by_side_nobody_is_asked_twice() -> None:
     graph = ensemble.build(models=model, referees=3, roles="same", structured="off").compile(
         checkpointer=InMemorySaver()
     )
-    done = lambda: (len(model._begun), len(model._ended)) == (3, 1)  # noqa: E731
-    await cancelled(graph.ainvoke({"task": TASK}, THREAD), done)
+
+    def one_has_spoken() -> bool:
+        # Kept by the checkpointer: a reply that is on its way there is asked for again, as in plain LangGraph.
+        return len(model._begun) == 3 and any(task.result for task in graph.get_state(THREAD).tasks)
+
+    await cancelled(graph.ainvoke({"task": TASK}, THREAD), one_has_spoken)
     model._let.set()
     assert (await graph.ainvoke(None, THREAD))["verdict"]["calls"] == 3
     assert len(model._begun) == 3

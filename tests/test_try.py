@@ -11,6 +11,7 @@ import pytest
 from jurygraph.eval.cli.app import main
 from jurygraph.eval.datasets.items import parse_item
 from jurygraph.eval.datasets.selection import Sample, sampled
+from jurygraph.eval.equal_budget.versus_plan import take_up_run
 
 from .test_datasets import ROW
 
@@ -57,6 +58,10 @@ def test_it_answers_and_the_rest_is_judged_without_paying_again(
     assert len(first) == 2 * 12
     # Two items of a group come before those of another.
     assert len({result["group"] for result in first}) == 12 / 2
+    # What takes up the run judges the same items, not others of the same number.
+    ids = {result["item"] for result in first}
+    _, dataset, _ = take_up_run("debate", "debate", Path("tried"), None, {})
+    assert {item.id for item in dataset} == ids
     command = out[out.index("run single,debate") :].splitlines()[0]
     assert call(*shlex.split(command)) == 0
     every = [json.loads(line) for line in Path("tried/results.jsonl").read_text().splitlines()]

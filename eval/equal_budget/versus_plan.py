@@ -263,7 +263,7 @@ def take_up_run(
     if data is None:
         dataset = load_again(about["name"], about["location"], about.get("columns"))
         if "sample" in about:
-            dataset = dataset.sample(about["sample"]["size"], about["sample"]["seed"])
+            dataset = dataset.sample(**about["sample"])
     else:
         dataset = data if isinstance(data, Dataset) else load_dataset(data)
     if dataset.digest != about["digest"]:

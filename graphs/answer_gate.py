@@ -17,9 +17,10 @@ from langchain.agents.middleware.types import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from ..state.aspects import Aspect
-from ..state.conversations import Entry, Media, before_last_answers, read_conversation
+from ..state.conversations import Entry, before_last_answers, read_conversation
 from ..state.errors import UsageError
 from ..state.graph_state import append
+from ..state.media import Media
 from ..state.tasks import ScoreTask, parse_task
 from .nested import nested_judge_node
 from .refine import Try, check_tries, check_until, objections, reaches, slot_of, softly

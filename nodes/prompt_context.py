@@ -17,9 +17,9 @@ import jinja2
 import orjson
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ..state.conversations import Media
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeState
+from ..state.media import Media
 from ..state.settings import PAPERS, Layout
 from ..state.tasks import CompareTask, ScoreTask, is_rubric, parse_task
 from ..state.transcript import Turn

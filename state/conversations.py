@@ -7,10 +7,7 @@ in words nor be sent along is refused by name: nothing is judged without it.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from .checked import shortened
 from .errors import UsageError
+from .media import MOST_MEDIA, Media, media_fault
 
 _ROLES = {
     **dict.fromkeys(("human", "user", "HumanMessageChunk"), "Human"),
@@ -40,12 +38,6 @@ _CALLS = ("_use", "_call", "toolUse")
 _RESULTS = ("_result", "_output", "toolResult")
 _MOST_NAMED = 5
 
-
-Media = dict[str, dict[str, Any]]
-"""Images and files by the names that a text has for them, such as ``[image 1]``, each as it stood in its message."""
-
-MOST_MEDIA, LARGEST_MEDIUM = 50, 30_000_000
-"""How many images and files a task may have, and how many characters of base64 each of them; providers take fewer."""
 
 Kind = Literal["words", "reasoning", "call", "result"]
 
@@ -273,7 +265,7 @@ class _Reader:
         what, fault = medium or "a part that is no text", ""
         if medium is not None and self.media is not None:
             part = dict(body) if "type" in body else {kind: dict(body)}
-            fault = _fault(part) or (f"more than {MOST_MEDIA} of them" * (len(self.media) >= MOST_MEDIA))
+            fault = media_fault(part) or (f"more than {MOST_MEDIA} of them" * (len(self.media) >= MOST_MEDIA))
             if not fault:
                 known = next((name for name, other in self.media.items() if other == part), None)
                 name = known or f"[{medium.split()[-1]} {len(self.media) + 1}]"
@@ -416,44 +408,6 @@ def _medium(kind: str) -> str | None:
     """Return what a part of this type is, where it is no text; the search in files is a tool."""
     kind = kind.removeprefix("file_search")
     return next((named for word, named in _MEDIA.items() if word in kind.casefold()), None)
-
-
-_ADDRESSES = ("url", "image_url", "file_url", "uri", "file_id")
-_CONTENTS = ("base64", "data", "file_data", "bytes")
-
-
-def _sources(part: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the addresses and contents in an image or a file, whichever provider's keys it has."""
-    if isinstance(part, Mapping):
-        for name, inner in part.items():
-            yield from _sources(inner, str(name))
-    elif key in (*_ADDRESSES, *_CONTENTS) and part is not None:
-        yield key, part
-
-
-def _fault(part: Mapping[str, Any]) -> str:
-    """Say what is wrong with an image or a file; empty where nothing is."""
-    sources = [*_sources(part)]
-    return (
-        next(filter(None, map(_fault_of, sources)), "") if sources else "it has neither address nor content"
-    )
-
-
-def _fault_of(source: tuple[str, Any]) -> str:
-    key, value = source
-    if not isinstance(value, str):
-        return "its bytes are to be base64"
-    is_data = value.startswith("data:")
-    if key in _ADDRESSES and not is_data:
-        known = key == "file_id" or re.match(r"(https?|gs|s3)://[^\s/]", value)
-        return "" if known else f"its address {shortened(value)} is no web address"
-    content = value.partition(",")[2] if is_data else value
-    if len(content) > LARGEST_MEDIUM:
-        return f"it has {len(content):,} characters, more than {LARGEST_MEDIUM:,}"
-    try:
-        return "" if base64.b64decode(content, validate=True) else "it is empty"
-    except (binascii.Error, ValueError):
-        return "its content is no base64"
 
 
 def _first(fields: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -16,8 +16,9 @@ from typing_extensions import TypedDict
 
 from .aspects import ASPECTS, Aspect, check_scale, find_aspect
 from .checked import Checked, Described, FilledText, OptionalText, alternative, shortened
-from .conversations import Media, as_text, is_conversation, read_conversation, texts_of
+from .conversations import as_text, is_conversation, read_conversation, texts_of
 from .errors import Fault, InputError
+from .media import Media
 
 TaskKind = Literal["score", "compare"]
 

@@ -12,7 +12,7 @@ from jurygraph import create_judge
 from jurygraph.eval import evaluate, load_dataset
 from jurygraph.graphs.answer_gate import AnswerGate
 from jurygraph.nodes.models.attachments import with_text
-from jurygraph.state import CompareTask, ScoreTask, UsageError, conversations
+from jurygraph.state import CompareTask, ScoreTask, UsageError, media
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 
@@ -142,7 +142,7 @@ UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", UNUSABLE)
 def test_what_is_no_image_is_refused_with_its_place(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     part, words = UNUSABLE[case]
-    monkeypatch.setattr(conversations, "LARGEST_MEDIUM", 1_000)
+    monkeypatch.setattr(media, "LARGEST_MEDIUM", 1_000)
     with pytest.raises(UsageError, match="holds an image") as refused:
         ScoreTask(source=[ANSWERED, {"role": "user", "content": [part]}], candidate="c", aspect="fluency")
     assert f"source[1] holds an image ({part['type']}): {words}" in str(refused.value)

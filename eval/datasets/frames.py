@@ -6,6 +6,7 @@ Neither pandas nor polars is imported: a frame is recognized by its methods.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -114,7 +115,7 @@ def _arrow_rows(frame: object) -> Iterator[Any]:
         yield from batch.to_pylist()
 
 
-class _TableFile(RowFile):
+class _TableFile(RowFile, ABC):
     """Reads a table that is no text, by a package made for its format; its rows are counted from 1."""
 
     unit = "row"
@@ -133,9 +134,9 @@ class _TableFile(RowFile):
         except OSError as error:
             raise unreadable(self.path, error) from error
 
+    @abstractmethod
     def cells(self) -> Iterator[dict[str, Any]]:
         """Yield the cells of each row by their columns, without missing ones."""
-        raise NotImplementedError
 
     def form(self) -> list[str]:
         """Say nothing: a format of its own says how it is read."""

@@ -17,8 +17,9 @@ from typing_extensions import TypedDict
 
 from ...state.aggregation import majority as winner_of_most
 from ...state.aspects import Aspect
-from ...state.conversations import Media, asked_and_answered, read_conversation, texts_of
+from ...state.conversations import asked_and_answered, read_conversation, texts_of
 from ...state.errors import DataError
+from ...state.media import Media
 from ...state.tasks import DEFAULT_CRITERIA, AsText, CompareTask, ScoreTask, TaskKind
 from ...state.verdict import Winner
 

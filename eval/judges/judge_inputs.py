@@ -10,7 +10,6 @@ from ...state.aspects import Aspect
 from ...state.checked import shortened
 from ...state.conversations import (
     Entry,
-    Media,
     as_text,
     asked_and_answered,
     is_conversation,
@@ -18,6 +17,7 @@ from ...state.conversations import (
     read_conversation,
 )
 from ...state.errors import UsageError
+from ...state.media import Media
 from ...state.tasks import CompareTask, Rubric, ScoreTask, parse_task
 
 _ASKED = "input question query prompt request article document context text messages"

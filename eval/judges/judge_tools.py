@@ -18,9 +18,10 @@ from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
 from ...graphs.references import AnyGraph
 from ...nodes.replies.json_fields import whole_object
 from ...state.checked import Checked, did_you_mean
-from ...state.conversations import Media, before_last_answers, read_conversation
+from ...state.conversations import before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeOutput
+from ...state.media import Media
 from ...state.tasks import CompareTask, ScoreTask
 from .judge_inputs import TaskMaker
 

@@ -8,8 +8,8 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from ...state.conversations import Media
 from ...state.errors import UsageError
+from ...state.media import Media
 from ..offline import OfflineJudge
 
 _INPUTS = {"image": "image_inputs", "audio": "audio_inputs", "video": "video_inputs", "file": "pdf_inputs"}

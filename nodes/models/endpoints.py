@@ -38,7 +38,7 @@ class Endpoint:
     """Hold what is known of one server.
 
     Attributes:
-        name: its address, and which of several keys, as messages have it.
+        name: its address, and which of all it is, as messages have it.
         post: sends a request there.
         in_flight: calls that are under way.
         made: calls so far.

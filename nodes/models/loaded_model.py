@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableBinding
 
-from ...state.conversations import Media
+from ...state.media import Media
 from ...state.redaction import remember_secrets
 from ..offline import DISCLOSURE, OfflineJudge
 from . import capabilities

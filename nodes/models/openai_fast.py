@@ -125,7 +125,10 @@ class FastChatOpenAI(ChatOpenAI):
         self._post = post if proxied else replace(post, proxy=None)
         if others:
             posts = [self._post, *(self._post.elsewhere(*other) for other in others)]
-            named = [Endpoint(f"{one.url.origin()} (key {n})", one) for n, one in enumerate(posts, start=1)]
+            named = [
+                Endpoint(f"{one.url.origin()} ({n} of {len(posts)})", one)
+                for n, one in enumerate(posts, start=1)
+            ]
             self._endpoints = Endpoints(named, at_once)
 
     async def complete(self, messages: Sequence[BaseMessage], **kwargs: Any) -> list[BaseMessage]:

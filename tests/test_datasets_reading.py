@@ -158,6 +158,11 @@ GUESSED: dict[str, tuple[dict[str, Any], dict[str, str], dict[str, str]]] = {
         {},
         {"id": "uid", "source": "text", "candidate": "summary", "human.coherence": "expert_coherence_mean"},
     ),
+    "labels of another kind": (
+        {"id": 1, "prompt": "q", "response_a": "x", "response_b": "y", "label": 0},
+        {},
+        {"question": "prompt", "answer_1": "response_a", "answer_2": "response_b"},
+    ),
     "conversations": ({"messages": []}, {}, {"id": "#"}),
 }
 

@@ -22,6 +22,7 @@ from ...state.errors import DataError
 from ...state.media import Media
 from ...state.tasks import DEFAULT_CRITERIA, AsText, CompareTask, ScoreTask, TaskKind
 from ...state.verdict import Winner
+from .reading import named_winner
 
 
 def _with_point(value: Any) -> Any:
@@ -121,19 +122,13 @@ def _joined(value: Any) -> Any:
     return value
 
 
-_NAMED = re.compile(r"(?:(?:answer|model|response)[ _]?)?([12ab])")
-_TIES = ("draw", "equal", "tie (bothbad)")
-
-
 def _as_text(value: Any) -> Any:
     """Turn whole numbers into text, and names that others have for a winner ("model_a", "draw") into ours.
 
     Tables hold 1.0 for 1 in a column with missing cells.
     """
     if isinstance(value, str):
-        word = value.strip().lower()
-        named = _NAMED.fullmatch(word)
-        return {"a": "1", "b": "2"}.get(named[1], named[1]) if named else "tie" if word in _TIES else value
+        return named_winner(value) or value
     # Neither True, which is an int, nor NaN and infinity, which differ from their floor.
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     return f"{value:.0f}" if whole else value

@@ -11,7 +11,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from ...state.aspects import ASPECTS
 from ...state.errors import DataError
@@ -187,9 +187,29 @@ def guess_columns(rows: Sequence[Mapping[str, Any]], given: Mapping[str, str]) -
         return dict(given)
     if any(column not in (field, given.get(field)) for field, column in texts.items()):
         columns |= texts | {field: column for field in _MORE[kind] if (column := column_of(field))}
+        # A column called "label" may have labels of another kind.
+        winner = columns.get("human")
+        if winner and not all(named_winner(str(row[winner])) for row in rows if row.get(winner) is not None):
+            del columns["human"]
         if kind == "score" and not any(name.startswith("human") for name in [*simple, *given]):
             columns |= _labels(simple, rows, [*columns.values(), *given.values()])
     return {field: column for field, column in columns.items() if field != column} | dict(given)
+
+
+_WINNER = re.compile(r"(?:(?:answer|model|response)[ _]?)?([12ab])(?:\.0)?")
+_TIES = ("tie", "draw", "equal", "tie (bothbad)")
+
+
+def named_winner(word: str) -> Literal["1", "2", "tie"] | None:
+    """Return the winner of a comparison that a word names; ``None`` if it names none.
+
+    >>> named_winner("model_b"), named_winner("Draw"), named_winner("0")
+    ('2', 'tie', None)
+    """
+    word = word.strip().lower()
+    if found := _WINNER.fullmatch(word):
+        return "1" if found[1] in "1a" else "2"
+    return "tie" if word in _TIES else None
 
 
 def _simple(name: str) -> str:

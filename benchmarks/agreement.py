@@ -16,7 +16,8 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from jurygraph.eval.results.agreement import Resampling, agree_on_scores
+from jurygraph.eval import agreement
+from jurygraph.eval.results.agreement import Resampling
 from numpy.typing import NDArray
 
 from .scenario import middle, module, options, run, scratch, show, show_machine
@@ -85,9 +86,13 @@ def _file(path: Path, kind: str, size: int, rows: int) -> Path:
 def _one(kind: str, size: int, rows: int, resamples: int) -> None:
     """Compute one case, and print how many seconds it took."""
     judged, human = _columns(kind, rows)
-    groups = [f"g{at // size}" if size > 1 else None for at in range(rows)]
+    columns = zip(judged.tolist(), human.tolist(), strict=True)
+    scores = [
+        {"score": score, "human": label, "group": f"g{at // size}" if size > 1 else None}
+        for at, (score, label) in enumerate(columns)
+    ]
     started = time.perf_counter()
-    agree_on_scores(judged.tolist(), human.tolist(), groups, Resampling(resamples))
+    agreement(scores, Resampling(resamples))
     print(f"{time.perf_counter() - started:.2f}")
 
 

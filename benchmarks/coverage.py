@@ -19,7 +19,7 @@ import numpy as np
 from jurygraph.eval.statistics.chance_corrected import krippendorff_alpha
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.sample import Sample, average, average_difference, difference
-from jurygraph.eval.statistics.system_ranking import system_agreement
+from jurygraph.eval.statistics.system_ranking import rank_by_scores
 
 CLUSTERS = (10, 20, 30, 45, 100)
 DOCS = Path(__file__).parents[1] / "docs" / "agreement.md"
@@ -120,19 +120,10 @@ def systems(count: int = 12) -> Model:
         ability = np.random.default_rng(5).normal(0, 0.5, (2, count))
         human = ability[0] + random.normal(0, 0.8, (clusters, count)) + random.normal(0, 0.5, (clusters, 1))
         judged = human + 0.5 * ability[1] + random.normal(0, 0.7, human.shape)
-        rows = (
-            {
-                "item": f"{group}-{system}",
-                "group": group,
-                "systems": (f"s{system}",),
-                "score": float(judged[group, system]),
-                "human": float(human[group, system]),
-            }
-            for group in range(clusters)
-            for system in range(count)
-        )
-        agreed = system_agreement(rows, how)["score"]
-        return {"mean of a system": (next(s for s in agreed.systems if s.system == "s0").judge, None)}
+        names, codes = [f"s{system:02}" for system in range(count)], np.tile(np.arange(count), clusters)
+        groups = np.repeat(np.arange(clusters), count)
+        ranking = rank_by_scores(names, codes, judged.ravel(), human.ravel(), groups, how)
+        return {"mean of a system": (ranking.judge["s00"], None)}
 
     return Model(count, figures, plenty=3_000)
 

@@ -1,19 +1,19 @@
 """ChatEval: referees of different personas discuss a text, then judge it together (Chan et al. 2024).
 
-    prepare -> next_speakers --referees--> referee ----> next_speakers      one referee, or all of them side by side
-                    |---------summary----> summarizer -> next_speakers      between turns, where the strategy has one
-                    +--------complete----> conclude
+    prepare --roles_given--------> next_speakers --referees--> referee ----> next_speakers     one or all side by side
+       +--roles_open--> planner -> next_speakers --summary---> summarizer -> next_speakers     between turns
+                                   next_speakers --complete--> conclude
 
 Each of N referees speaks T times: one by one, all at the same time, or all at the same time with a summary of
 every turn. In the last turn they hand in scores. A score task gets their average. Of two answers the one wins
 that more than half of the referees prefer; without such a majority, the one with the higher average. By default
 a comparison is held in both orders of the answers at once, each with its own discussion, and each referee votes by its
-averages over the two.
+averages over the two. With ``roles=auto`` a planner first writes the referees' personas for the question at hand.
 
 Why it stops: always ``complete``, after T turns.
 
 Model calls: N * T; with the summarizer T - 1 more (T with ``summarize_last``); a comparison with position
-calibration takes twice as many.
+calibration takes twice as many. ``roles=auto``: 1 more.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import Any, Unpack
 
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
+from ..nodes.casting import casting, roles_are_open
 from ..nodes.personas import with_roles
-from ..nodes.referee import referee, referees, roles_of_referees
+from ..nodes.referee import referee, referees, roles_of_referees, who_judged
 from ..nodes.summarizer import summarizer
 from ..nodes.verdicts import (
     majority_vote,
@@ -37,6 +38,7 @@ from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Protocol, Replay
 from ..state.settings import ChatEvalSettings, make_settings
+from ..state.settings.referee_settings import AUTO
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn
 from ..state.verdict import Verdict
@@ -52,7 +54,8 @@ def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
         "referee": exactly(settings.referees * settings.turns),
         "summarizer": exactly(summarized if settings.strategy == "summarizer" else 0),
     }
-    return {role: of_role * number_of_orders(settings, kind) for role, of_role in discussion.items()}
+    of_all = {role: of_role * number_of_orders(settings, kind) for role, of_role in discussion.items()}
+    return {"planner": exactly(int(settings.roles == AUTO)), **of_all}
 
 
 protocol = Protocol(
@@ -60,15 +63,16 @@ protocol = Protocol(
     summary="referees with different personas discuss, then vote or average",
     source="ChatEval (Chan et al. 2024)",
     kinds=("score", "compare"),
-    roles=("referee", "summarizer"),
+    roles=("planner", "referee", "summarizer"),
     settings=ChatEvalSettings,
-    prompts=("shared", "chateval"),
+    prompts=("shared", "chateval", "casting"),
     calls=calls,
-    role_kinds={"referee": "panel", "summarizer": "assists"},
+    role_kinds={"planner": "plans", "referee": "panel", "summarizer": "assists"},
     agents=lambda settings: {"referee": settings.referees},
     phases={
         "next_speakers": {
             "prepare": ["referees"],
+            "planner": ["referees"],
             "referee": ["referees", "summary", "complete"],
             "summarizer": ["referees", "complete"],
         }
@@ -123,8 +127,7 @@ def what_follows(state: JudgeState, settings: ChatEvalSettings) -> str:
 def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
     """Average each referee's scores over the two orders, then let the referees vote."""
     winner, details = majority_vote(scores_over_orders(straight["transcript"], mapped["transcript"]))
-    roles = straight["verdict"]["details"]["roles"]
-    return weigh_orders(straight, mapped, winner, {"roles": roles, **details})
+    return weigh_orders(straight, mapped, winner, {**who_judged(straight), **details})
 
 
 def build(
@@ -151,11 +154,13 @@ def build(
     bound = with_roles(make_settings(ChatEvalSettings, settings, fields))
     graph = ProtocolGraph(protocol, ChatEvalSettings, bound, models)
     graph.begin(roles_of_referees)
+    graph.agent("planner", casting)
     graph.agent("next_speakers", next_speakers)
     graph.agents("referee", referee)
     graph.agents("summarizer", summarizer)
     graph.end(decide=vote, weigh=weigh_votes)
-    graph.add_edge("prepare", "next_speakers")
+    graph.route("prepare", roles_are_open, {"roles_given": "next_speakers", "roles_open": "planner"})
+    graph.add_edge("planner", "next_speakers")
     speak, sum_up = each("referee", next_referees), each("summarizer", summarizers)
     outcomes: dict[str, str | FanOut] = {"referees": speak, "summary": sum_up, "complete": "conclude"}
     graph.route("next_speakers", what_follows, outcomes)

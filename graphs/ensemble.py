@@ -1,13 +1,14 @@
 """Ensemble: referees with different personas score at the same time, without discussing (ChatEval, 3.2).
 
-    prepare --one_order, both_orders--> referee x N -> conclude
+    prepare --one_order, both_orders----> referee x N -> conclude
+       +--roles_open--> planner --------> referee x N
 
 ChatEval's own prompt with the history left out; one answer each, averaged. Of two answers the one with the higher
 average wins. By default a comparison is held in both orders of the answers at once.
 
 Why it stops: always ``complete``.
 
-Model calls: N; a comparison with position calibration takes 2N.
+Model calls: N; a comparison with position calibration takes 2N. ``roles=auto``: 1 more, for the personas.
 """
 
 from __future__ import annotations
@@ -16,24 +17,26 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from ..nodes.bound_judge import Models
+from ..nodes.casting import casting, roles_are_open
 from ..nodes.personas import with_roles
-from ..nodes.referee import independent_referee, referees, roles_of_referees
-from ..nodes.verdicts import average, number_of_orders, scores_over_orders
+from ..nodes.referee import independent_referee, referees, roles_of_referees, who_judged
+from ..nodes.verdicts import average, number_of_orders, orders_shown, scores_over_orders
 from ..state.call_counts import CallsByRole, Can, exactly
-from ..state.graph_state import JudgeOutput
+from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Ensemble, Protocol, Replay
 from ..state.settings import EnsembleSettings, make_settings
-from ..state.settings.referee_settings import GROUPS, SAME
+from ..state.settings.referee_settings import AUTO, GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import ProtocolGraph
+from .base import FanOut, ProtocolGraph, each
 from .options import Bound, EnsembleOptions
 from .position_calibration import weigh_orders
 
 
 def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     """Count one call for each referee and order of the answers."""
-    return {"referee": exactly(settings.referees * number_of_orders(settings, kind))}
+    referees = exactly(settings.referees * number_of_orders(settings, kind))
+    return {"planner": exactly(int(settings.roles == AUTO)), "referee": referees}
 
 
 def of_size(referees: int, alike: bool) -> dict[str, Any]:
@@ -53,22 +56,27 @@ protocol = Protocol(
     summary="the average of referees with different personas who do not talk",
     source="ChatEval (Chan et al. 2024), section 3.2",
     kinds=("score", "compare"),
-    roles=("referee",),
+    roles=("planner", "referee"),
     settings=EnsembleSettings,
-    prompts=("shared", "chateval"),
+    prompts=("shared", "chateval", "casting"),
     calls=calls,
-    role_kinds={"referee": "panel"},
+    role_kinds={"planner": "plans", "referee": "panel"},
     agents=lambda settings: {"referee": settings.referees},
     replay=Replay(fixed=("roles",)),
     ensemble=Ensemble(single="single", settings=of_size, alike=are_alike),
 )
 
 
+def who_is_first(state: JudgeState, settings: EnsembleSettings) -> str:
+    """Ask the planner first where the personas are still to be written; else all referees, in each order."""
+    written = roles_are_open(state, settings) == "roles_given"
+    return orders_shown(state, settings) if written else "roles_open"
+
+
 def weigh_referees(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
     """Average over referees and orders; the details hold each referee's own average."""
     pairs = scores_over_orders(straight["transcript"], mapped["transcript"])
-    roles = straight["verdict"]["details"]["roles"]
-    return weigh_orders(straight, mapped, details={"roles": roles, "scores_by_referee": pairs})
+    return weigh_orders(straight, mapped, details={**who_judged(straight), "scores_by_referee": pairs})
 
 
 def build(
@@ -84,7 +92,15 @@ def build(
     """
     bound = with_roles(make_settings(EnsembleSettings, settings, fields))
     graph = ProtocolGraph(protocol, EnsembleSettings, bound, models)
-    graph.panel("referee", independent_referee, referees, roles_of_referees, average, weigh_referees)
+    graph.begin(roles_of_referees)
+    graph.agent("planner", casting)
+    graph.agents("referee", independent_referee)
+    graph.end(decide=average, weigh=weigh_referees)
+    asked = each("referee", referees)
+    orders: dict[str, str | FanOut] = {"one_order": asked, "both_orders": asked}
+    graph.route("prepare", who_is_first, {**orders, "roles_open": "planner"})
+    graph.route("planner", orders_shown, orders)
+    graph.add_edge("referee", "conclude")
     return graph
 
 

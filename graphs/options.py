@@ -44,7 +44,7 @@ Bound: TypeAlias = SettingsT | Mapping[str, Any] | None
 OwnText = NewType("OwnText", str)
 """A persona in one's own words, or the name of a file of roles: ``persona=OwnText("You are a nurse.")``."""
 
-RoleGroup = Literal["diverse", "same", "generic", "knowledge", "writing", "coding"]
+RoleGroup = Literal["diverse", "same", "auto", "generic", "knowledge", "writing", "coding"]
 RoleName = (
     Literal["general_public", "critic", "news_author", "psychologist", "scientist"]
     | Literal["encyclopedist", "fact_checker", "teacher"]

@@ -36,6 +36,8 @@ def weigh_orders(
     by_order = [list(verdict.scores or ()) for verdict in (first, second)]
     scores, stops = mean_pair(by_order), [first.stop_reason, second.stop_reason]
     longest = max(len(first.score_by_round), len(second.score_by_round))
+    # Those who speak before anybody sees the answers, such as a planner, belong to both orders and were asked once.
+    turns = {turn.get("id"): turn for turn in (*straight["transcript"], *mapped["transcript"])}
     own = {"details_by_order": [first.details, second.details]} if first.details or second.details else {}
     return Verdict(
         protocol=first.protocol,
@@ -57,7 +59,7 @@ def weigh_orders(
             **(own if details is None else details),
         },
         warnings=tuple(dict.fromkeys([*first.warnings, *second.warnings, *_inconsistency(first, second)])),
-        **usage_of_turns([*straight["transcript"], *mapped["transcript"]]).flat(),
+        **usage_of_turns(turns.values()).flat(),
     )
 
 

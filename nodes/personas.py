@@ -6,6 +6,7 @@ After ChatEval, section 4.1. A YAML file of roles is read here, and off the even
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import yaml
 
 from ..state.errors import InputError, UsageError
 from ..state.settings import RefereeSettings, Role
-from ..state.settings.referee_settings import GROUPS, ROLE_FILES, SAME, RefereeSettingsT
+from ..state.settings.referee_settings import AUTO, GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
 from .prompt_context import Prompts
 from .yaml_files import read_yaml
@@ -22,11 +23,16 @@ from .yaml_files import read_yaml
 
 @dataclass(frozen=True)
 class Referee:
-    """Name a referee by its number in the speaking order and its role; ``numbered`` if others have the same role."""
+    """Name a referee by its number in the speaking order and its role.
+
+    ``numbered`` if others have the same role; ``written`` if a model has written it for the question at hand, so that
+    it is shown as data: words of the question may have got into it.
+    """
 
     number: int
     role: str | Role
     numbered: bool = False
+    written: bool = False
 
     @property
     def agent(self) -> str:
@@ -63,11 +69,22 @@ class Referee:
         about["texts"] = "answers" if compare else "judgments"
         if isinstance(self.role, str):
             return prompts.render(f"chateval/role_{self.role}", **about)
-        return prompts.render("chateval/role_own", description=self.role.description, **about)
+        template = "casting/role" if self.written else "chateval/role_own"
+        return prompts.render(template, description=self.role.description, **about)
 
 
-async def load_referees(settings: RefereeSettings) -> list[Referee]:
-    """Return the referees of a run in the order in which they speak; a file of roles is read off the event loop."""
+async def load_referees(
+    settings: RefereeSettings, written: Sequence[Mapping[str, str]] = ()
+) -> list[Referee]:
+    """Return the referees of a run in the order in which they speak; a file of roles is read off the event loop.
+
+    Args:
+        settings: who they are.
+        written: name and description of each, where ``roles=auto`` had them written.
+    """
+    if settings.roles == AUTO:
+        personas = map(Role.model_validate, written)
+        return [Referee(number, persona, written=True) for number, persona in enumerate(personas, start=1)]
     if names_a_file(settings):
         settings = await asyncio.to_thread(with_roles, settings)
     roles = settings.roles

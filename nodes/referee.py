@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..state.graph_state import AgentState, JudgeState
+from ..state.graph_state import AgentState, JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, EnsembleSettings, RefereeSettings, SingleSettings
+from ..state.settings.referee_settings import AUTO
 from ..state.transcript import Turn, last_turn
 from ..state.verdict_warnings import ONE_REFEREE
 from .agent_runtime import AgentRuntime, Question
@@ -20,13 +21,24 @@ from .prompt_context import Instruction, build_prompt, call_metadata, requested_
 
 
 async def roles_of_referees(settings: RefereeSettings) -> dict[str, Any]:
-    """Return the details that say who the referees are: ``roles``, from each one's name to its role."""
+    """Return the details that say who the referees are: ``roles``, from each one's name to its role.
+
+    Nothing where the planner writes the personas first.
+    """
+    if settings.roles == AUTO:
+        return {}
     return {"roles": {referee.agent: referee.name for referee in await load_referees(settings)}}
 
 
 def referees(state: JudgeState, _settings: RefereeSettings) -> Sequence[str]:
     """Return the names of all referees, in the order in which they speak."""
     return list(state["details"]["roles"])
+
+
+def who_judged(straight: JudgeOutput) -> dict[str, Any]:
+    """Return the details of a verdict that say who the referees were."""
+    details = straight["verdict"]["details"]
+    return {name: details[name] for name in ("roles", "personas") if name in details}
 
 
 async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
@@ -72,7 +84,7 @@ def visible_history(state: JudgeState, settings: ChatEvalSettings) -> list[Turn]
 
 
 async def _speaker(state: AgentState, runtime: AgentRuntime[Any]) -> Referee:
-    referees = await load_referees(runtime.settings)
+    referees = await load_referees(runtime.settings, state["details"].get("personas", ()))
     return next(referee for referee in referees if referee.agent == state["agent"])
 
 

@@ -111,11 +111,8 @@ def pairwise(each_judge: str, of: str) -> PairwiseComparison:
         12,
         0,
         0,
-        0,
         differences,
         {},
-        UsageTotals(12, Usage(48)),
-        UsageTotals(12, Usage(12)),
     )
 
 

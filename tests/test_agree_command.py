@@ -225,7 +225,7 @@ def test_ties_and_votes(tmp_path: Path) -> None:
     )
     assert figures(path, "--votes", "each", "--ties", "half")["preference"]["accuracy"]["value"] == 2.5 / 4
     text = told(path, "--votes", "each", "--ties", "half")
-    assert "a human tie counts as half right for any verdict; compared with each annotator's vote" in text
+    assert "every human vote is an instance; a human tie is half right whatever the judge says" in text
 
 
 def test_a_table_of_cells_says_the_same(tmp_path: Path) -> None:

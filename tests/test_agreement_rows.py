@@ -12,16 +12,17 @@ import pytest
 from jurygraph.eval.results.agreement import (
     PreferenceAgreement,
     Range,
+    RepeatedAgreement,
     RowsByAspect,
     ScoreAgreement,
     Ties,
     Votes,
     agreement,
-    agreement_over_repeats,
-    cohen_kappa,
 )
 from jurygraph.eval.results.agreement_rows import number, preference
 from jurygraph.state.errors import DataError
+
+from .agreement_columns import cohen_kappa
 
 Row = dict[str, Any]
 
@@ -260,10 +261,17 @@ def test_repeats_are_drawn_together_and_told() -> None:
     assert (ungrouped.units, ungrouped.per_group) == (12, {})
 
 
+def over_repeats(rows: list[Row]) -> dict[str, RepeatedAgreement]:
+    collected = RowsByAspect()
+    for row in rows:
+        collected.add(row)
+    return collected.over_repeats()
+
+
 def test_mean_and_standard_deviation_over_repeats() -> None:
     rows = repeated(lambda n, r: (n * (r + 2)) % 7)
     each = [scores([row for row in rows if row["repeat"] == r]) for r in range(3)]
-    found = agreement_over_repeats(rows)["score"]
+    found = over_repeats(rows)["score"]
     assert (found.repeats, found.n) == (3, (12, 12, 12))
     for name in ("pearson", "kendall"):
         values = [one.over_rows[name].value for one in each]
@@ -276,10 +284,10 @@ def test_mean_and_standard_deviation_over_repeats() -> None:
 
 def test_a_repeat_without_a_figure_is_none_and_one_repeat_is_no_spread() -> None:
     rows = repeated(lambda n, r: n if r else 3)
-    spread = agreement_over_repeats(rows)["score"].figures["over_rows.spearman"]
+    spread = over_repeats(rows)["score"].figures["over_rows.spearman"]
     assert spread.values[0] is None
     assert spread.sd == pytest.approx(0)
-    assert agreement_over_repeats(rows[:12]) == {}
+    assert over_repeats(rows[:12]) == {}
 
 
 def test_known_answers() -> None:

@@ -222,7 +222,7 @@ def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> Non
     assert found.sd == pytest.approx(abs(expected[0] - expected[1]) / math.sqrt(2))
     assert standing.alphas is not None
     assert standing.alphas.repeats is not None
-    assert standing.alphas.repeats.alpha.value == pytest.approx(1 - 1 / 20, abs=0.06)
+    assert standing.alphas.repeats.value == pytest.approx(1 - 1 / 20, abs=0.06)
 
 
 # --- degenerate studies --------------------------------------------------------------------------------------------

@@ -72,6 +72,7 @@ def test_numbers_without_words_are_refused() -> None:
             write("⟨score:de⟩", {"score": score})
 
 
+@pytest.mark.slow
 def test_replayed_counts_what_readers_take(monkeypatch: pytest.MonkeyPatch) -> None:
     def forged(rows: Sequence[Read]) -> int:
         return sum(row.forged for row in rows if row.what == "kind")

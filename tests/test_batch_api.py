@@ -239,10 +239,8 @@ def goes_on(provider: Provider, model: str, data: Path, out: Path) -> None:
 BEFORE = "building built uploading uploaded created polling downloading downloaded reading settling settled"
 
 
-@pytest.mark.parametrize(
-    "place",
-    [pytest.param(place, marks=[pytest.mark.slow] * (place != "created")) for place in BEFORE.split()],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("place", BEFORE.split())
 def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     provider: Provider, forks: Forks, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -298,15 +298,6 @@ async def test_whoever_cancels_loses_nothing_that_was_finished(provider: Provide
     assert paid <= len(repeated)
 
 
-def test_two_runs_in_one_folder_at_the_same_time_are_refused(tmp_path: Path) -> None:
-    from filelock import FileLock
-
-    out = tmp_path / "out"
-    out.mkdir()
-    with FileLock(out / "run.lock"), pytest.raises(UsageError, match=r"in use by another run"):
-        evaluate("debate", dataset(tmp_path), out=out)
-
-
 def test_a_longer_run_takes_up_the_shorter_one(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=scorer)
     data, out = dataset(tmp_path, 10), tmp_path / "out"

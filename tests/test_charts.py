@@ -10,13 +10,22 @@ from xml.etree import ElementTree
 import pytest
 from jurygraph.eval.analysis import Frontier, Point
 from jurygraph.eval.report import chart_style
-from jurygraph.eval.report.frontier_charts import frontier_figure, rounds_figure
-from jurygraph.eval.report.series_charts import bars_figure
+from jurygraph.eval.report.charts import frontier_figure
+from jurygraph.eval.report.series_charts import Panel, columns, lines
+from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.state.errors import UsageError
+from matplotlib.figure import Figure
 
-from .sample_study import around, diagnosis, study
+from .sample_study import around, study
+
+PANEL = Panel("fluency", "rho", {"debate": [around(0.25), around(0.75)], "single": [None, Statistic(0.5)]})
 
 HOSTILE = "</svg><script>alert(1)</script> $x$ \x00\x1b\u202e\ud800 中"
+
+
+def drawing(frontier: Frontier | None = None) -> Figure:
+    frontier = frontier or study().frontiers[0]
+    return frontier_figure(frontier, {point.label: number for number, point in enumerate(frontier.points)})
 
 
 def luminance(color: str) -> float:
@@ -43,9 +52,7 @@ def test_every_colour_can_be_read_on_its_paper(dark: bool) -> None:
 
 
 def test_a_themed_drawing_has_variables_for_colours_and_no_styles_of_its_own() -> None:
-    drawn = chart_style.themed_svg(
-        frontier_figure(study().frontiers[0]), "Agreement over cost", "debate is best"
-    )
+    drawn = chart_style.themed_svg(drawing(), "Agreement over cost", "debate is best")
     root = ElementTree.fromstring(drawn)
     assert root.get("role") == "img"
     assert [element.text for element in root[:2]] == ["Agreement over cost", "debate is best"]
@@ -60,8 +67,8 @@ def test_a_themed_drawing_has_variables_for_colours_and_no_styles_of_its_own() -
 
 
 def test_two_drawings_on_a_page_share_no_names() -> None:
-    one = chart_style.themed_svg(frontier_figure(study().frontiers[0]), "one", "")
-    other = chart_style.themed_svg(rounds_figure({"debate": diagnosis().rounds}, "spearman"), "other", "")
+    one = chart_style.themed_svg(drawing(), "one", "")
+    other = chart_style.themed_svg(lines([PANEL], [0, 1], "rounds"), "other", "")
     names = [re.findall(r' id="([^"]+)"', drawn) for drawn in (one, other)]
     assert all(len(found) == len(set(found)) for found in names)
     assert not set(names[0]) & set(names[1])
@@ -70,15 +77,15 @@ def test_two_drawings_on_a_page_share_no_names() -> None:
 
 
 def test_the_same_figure_is_the_same_drawing(tmp_path: Path) -> None:
-    drawn = [chart_style.themed_svg(frontier_figure(study().frontiers[0]), "one", "") for _ in range(2)]
+    drawn = [chart_style.themed_svg(drawing(), "one", "") for _ in range(2)]
     assert drawn[0] == drawn[1]
-    files = [chart_style.save(frontier_figure(study().frontiers[0]), tmp_path / f"{n}.svg") for n in range(2)]
+    files = [chart_style.save(drawing(), tmp_path / f"{n}.svg") for n in range(2)]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_hostile_names_stay_text() -> None:
     point = Point(HOSTILE, 1.0, 0.1, 1.0, around(0.4), True)
-    figure = frontier_figure(Frontier(HOSTILE, "spearman", "cost", (point,), (), {}))
+    figure = drawing(Frontier(HOSTILE, "spearman", "cost", (point,), (), {}))
     root = ElementTree.fromstring(chart_style.themed_svg(figure, HOSTILE, HOSTILE))
     assert not list(root.findall(".//{*}script"))
     assert any(
@@ -90,9 +97,7 @@ def test_hostile_names_stay_text() -> None:
 
 @pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
 def test_figures_are_saved_by_suffix(tmp_path: Path, suffix: str) -> None:
-    path = chart_style.save(
-        bars_figure(["1", "2"], [0.5, 0.5], {"debate": [0.25, 0.75]}), tmp_path / f"new/x{suffix}"
-    )
+    path = chart_style.save(columns([PANEL], ["1", "2"], "score"), tmp_path / f"new/x{suffix}")
     assert path.stat().st_size > 1_000
 
 
@@ -101,16 +106,11 @@ def test_another_suffix_is_refused(tmp_path: Path) -> None:
         chart_style.save(chart_style.new_figure()[0], tmp_path / "x.gif")
 
 
-def test_shares_that_do_not_fit_the_scale_are_named() -> None:
-    with pytest.raises(ValueError, match="debate: 1 shares for 2 points"):
-        bars_figure(["1", "2"], [], {"debate": [1.0]})
-
-
 def test_names_do_not_cover_each_other() -> None:
     concurrency = tuple(
         Point(f"judge {n}", 4 + n / 50, None, 4, around(0.4 + n / 500), False) for n in range(5)
     )
-    figure = frontier_figure(Frontier("wit", "spearman", "calls", concurrency, (), {}))
+    figure = drawing(Frontier("wit", "spearman", "calls", concurrency, (), {}))
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     assert len(boxes) == 5
     assert not [(a, b) for a in range(5) for b in range(a) if boxes[a].overlaps(boxes[b])]
@@ -118,9 +118,9 @@ def test_names_do_not_cover_each_other() -> None:
 
 def test_prices_that_differ_tenfold_are_on_a_logarithmic_axis() -> None:
     points = [Point(str(spent), spent, spent, 1, around(0.4), False) for spent in (0.001, 0.02)]
-    wide = frontier_figure(Frontier("wit", "spearman", "cost", tuple(points), (), {}))
+    wide = drawing(Frontier("wit", "spearman", "cost", tuple(points), (), {}))
     assert wide.axes[0].get_xscale() == "log"
-    free = frontier_figure(
+    free = drawing(
         Frontier("wit", "spearman", "cost", (Point("free", 0, 0, 0, around(0.1), True), points[1]), (), {})
     )
     assert free.axes[0].get_xscale() == "linear"
@@ -131,6 +131,6 @@ def test_drawing_leaves_no_global_state() -> None:
 
     before = dict(matplotlib.rcParams)
     threads = threading.active_count()
-    chart_style.themed_svg(frontier_figure(study().frontiers[0]), "one", "")
+    chart_style.themed_svg(drawing(), "one", "")
     assert dict(matplotlib.rcParams) == before
     assert threading.active_count() == threads

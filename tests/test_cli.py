@@ -202,11 +202,6 @@ def test_an_item_that_is_not_there(finished: Path) -> None:
     assert (done.returncode, "its items are lighthouse-good" in done.stderr) == (2, True)
 
 
-def test_another_runs_folder_is_refused(finished: Path) -> None:
-    done = in_this_process("run", "debate", "--data", "demo", "--limit", "2", "--out", "out", cwd=finished)
-    assert (done.returncode, "belongs to another run" in done.stderr) == (2, True)
-
-
 def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
     printed = " ".join(in_this_process("run", "--help", cwd=tmp_path, COLUMNS="120").stdout.split())
     for words in (
@@ -277,6 +272,7 @@ def test_an_option_that_was_renamed_keeps_its_old_name(option: str, tmp_path: Pa
     assert "--replace" not in CliRunner().invoke(app, ["run", "--help"]).output
 
 
+@pytest.mark.slow
 def test_drawing(tmp_path: Path) -> None:
     text = in_this_process("graph", "debate", cwd=tmp_path)
     assert "commander -. &nbsp;critic_speaks&nbsp; .-> critic;" in text.stdout
@@ -297,8 +293,8 @@ def test_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [110, 115, 120])
 def test_a_list_is_no_wider_than_its_terminal(tmp_path: Path, width: int) -> None:
     for command in ("protocols", "datasets"):
-        first = in_this_process(command, cwd=tmp_path, COLUMNS=str(width)).stdout.splitlines()[0]
-        assert first.endswith("┓")
+        lines = in_this_process(command, cwd=tmp_path, COLUMNS=str(width)).stdout.splitlines()
+        assert max(map(len, lines)) <= width
 
 
 @pytest.mark.slow

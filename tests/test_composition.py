@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.cli.app import app
-from jurygraph.graphs import calibrated, cascade, debate, ensemble, faireval, geval, repeated, single
+from jurygraph.graphs import calibrated, cascade, debate, repeated, single
 from jurygraph.graphs.base import ProtocolGraph
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.verdicts import conclude, prepare
 from jurygraph.state import ReplyError, UsageError, Verdict
-from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
@@ -68,12 +67,6 @@ class ParentState(TypedDict):
     notes: list[str]
 
 
-class TwoJudges(TypedDict):
-    task: dict[str, Any]
-    left: dict[str, Any]
-    right: dict[str, Any]
-
-
 class ParentContext(BaseModel):
     """Fields that protocols have as well, with values that none of them could work with."""
 
@@ -112,11 +105,6 @@ def parent_of(judge: Any) -> Any:
     return parent.compile(checkpointer=InMemorySaver())
 
 
-def under(key: str) -> RunnableLambda[Any, Any]:
-    """What a judge said, under a key of the parent's."""
-    return RunnableLambda(lambda outcome: {key: outcome})
-
-
 def thread(name: str = "1") -> Any:
     return {"configurable": {"thread_id": name}}
 
@@ -143,23 +131,6 @@ async def test_a_second_turn_on_a_thread_doubles_nothing(name: str, kind: str) -
     ]
     assert timeless(first) == timeless(second)
     assert len(second["transcript"]) == len(first["transcript"])
-
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-async def test_two_judges_side_by_side(name: str, kind: str) -> None:
-    """Both are sub-graphs of one parent, each under a key of its own; sync and async."""
-    module = find_protocol(name)
-    parent = StateGraph(TwoJudges, context_schema=ParentContext)
-    for side in ("left", "right"):
-        parent.add_node(side, module.build().compile() | under(side))
-        parent.add_edge(START, side)
-        parent.add_edge(side, END)
-    graph: Any = parent.compile(checkpointer=InMemorySaver())
-    one = await graph.ainvoke({"task": TASKS[kind]}, thread("async"), context=ParentContext())
-    other = await asyncio.to_thread(graph.invoke, {"task": TASKS[kind]}, thread(), context=ParentContext())
-    expected = timeless(alone(name, kind))
-    for result in (one, other):
-        assert timeless(result["left"]) == timeless(result["right"]) == expected
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
@@ -244,12 +215,6 @@ def test_repeated_scores_are_averaged_with_their_spread() -> None:
     assert list(verdict.score_by_round) == pytest.approx([11 / 3])
     assert verdict.calls == len(model.calls) == 3 * 2
     assert [turn["repeat"] for turn in transcript] == [0] * 4 + [1] * 4 + [2] * 4
-
-
-def test_every_run_makes_calls_of_its_own() -> None:
-    model = scores(3)
-    run(repeated(debate.build(models={"*": model}), k=3), SCORE)
-    assert Counter(call.metadata["repeat"] for call in model.calls) == {0: 2, 1: 2, 2: 2}
 
 
 def test_runs_of_runs_are_told_apart() -> None:
@@ -542,17 +507,6 @@ def test_a_judge_that_fails_fails_the_cascade(broken: str) -> None:
     assert len(model.calls) == 2
 
 
-def test_both_are_drawn_inside() -> None:
-    drawing = cascade(single.graph, debate.graph).compile().get_graph(xray=True).draw_mermaid()
-    assert "subgraph cheap" in drawing
-    assert "subgraph expensive" in drawing
-    drawing = repeated(debate.graph).compile().get_graph(xray=True).draw_mermaid()
-    assert "subgraph judge" in drawing
-
-
-REGISTERED = ("calibrated", "cascade", "repeated")
-
-
 def registered(name: str, task: Any = COMPARE, context: Any = None, **settings: Any) -> Verdict:
     result = find_protocol(name).build(**settings).compile().invoke({"task": task}, context=context)
     return Verdict.of(result)
@@ -662,9 +616,9 @@ def test_roles_are_those_of_the_innermost() -> None:
     settings = {"of": "repeated", "inner": {"of": "ensemble", "k": 1}, "k": 1}
     model = scores((9, 3))
     graph = find_protocol("repeated").build(models={"referee": model}, **settings)
-    assert graph.bound_judge.roles == ("referee",)
+    assert graph.bound_judge.roles == ("planner", "referee")
     assert Verdict.of(graph.compile().invoke({"task": COMPARE})).calls == len(model.calls) == 6
-    with pytest.raises(UsageError, match="repeated has no role 'critic'; its roles are referee"):
+    with pytest.raises(UsageError, match="repeated has no role 'critic'; its roles are planner, referee"):
         find_protocol("repeated").build(models={"critic": "offline"}, **settings)
 
 
@@ -701,10 +655,3 @@ def test_a_setting_is_given_whole_or_in_parts() -> None:
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, UsageError)
     assert "inner already has a value of its own" in str(done.exception)
-
-
-@pytest.mark.parametrize("graph", [ensemble, faireval, geval])
-def test_the_functions_keep_the_names_of_protocols(graph: Any) -> None:
-    kind = graph.protocol.kinds[0]
-    verdict, _ = run(repeated(graph.build(), k=2), TASKS[kind])
-    assert verdict.protocol == graph.protocol.name

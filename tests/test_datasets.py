@@ -6,7 +6,6 @@ import csv
 import gzip
 import json
 import os
-import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset, load_dataset
-from jurygraph.eval.cli.app import main
 from jurygraph.eval.datasets import files
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
 from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
@@ -38,18 +36,6 @@ def test_the_bundled_ones(name: str, kind: str) -> None:
     assert (dataset.kind, dataset.labels) == (kind, "construction")
     assert len(dataset.items) >= 40
     assert SOURCES[name].kind == kind
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_jsonl_plain_and_compressed(tmp_path: Path, suffix: str) -> None:
-    path = write(tmp_path, ROW, {**ROW, "id": "b"})
-    if suffix:
-        compressed = path.with_name("data.jsonl.gz")
-        compressed.write_bytes(gzip.compress(path.read_bytes()))
-        path = compressed
-    dataset = load_dataset(path)
-    assert [item.id for item in dataset.items] == ["a", "b"]
-    assert dataset.labels == "people"
 
 
 def test_csv_has_the_same_columns(tmp_path: Path) -> None:
@@ -153,18 +139,6 @@ def test_bad_files_are_told_by_file_line_and_field(tmp_path: Path, text: str, fa
     assert fault in str(caught.value)
 
 
-def test_a_conversation_that_cannot_be_shown_is_exit_code_2_before_any_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, out = tmp_path / "bad.jsonl", tmp_path / "out"
-    path.write_text(BAD["a result of no call"][0], encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["jurygraph", "run", "single", "--data", str(path), "--out", str(out)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert (ended.value.code, out.exists()) == (2, False)
-    assert BAD["a result of no call"][1] in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["junk.jsonl", "junk.csv", "junk.jsonl.gz"])
 def test_binary_junk(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -203,11 +177,6 @@ def test_bytes_that_are_no_text_are_told_by_their_line(tmp_path: Path, before: i
         file.write(b'{"id": "\xe9"}\n')
     with pytest.raises(DataError, match=rf"line {before + 1}: not UTF-8 text \(byte {start + 8}: "):
         load_dataset(path)
-
-
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="datasets are demo, demo-pairs"):
-        load_dataset("dmeo")
 
 
 def test_aspects_default_to_those_with_labels(tmp_path: Path) -> None:
@@ -352,6 +321,7 @@ def test_items_are_read_anew_as_often_as_wanted(tmp_path: Path, written: Writer)
     assert first.digest == dataset.digest
 
 
+@pytest.mark.slow
 @KINDS_OF_FILE
 def test_a_large_file_is_not_held(tmp_path: Path, written: Writer) -> None:
     text = "It rained. " * 1_000
@@ -464,13 +434,6 @@ def test_a_folder_is_for_datasets_that_have_a_name(tmp_path: Path) -> None:
         UsageError, match=r"data\.jsonl is a file: --data-dir .* for datasets that have a name"
     ):
         load_dataset(write(tmp_path, ROW), tmp_path)
-
-
-def test_what_is_no_dataset_at_all() -> None:
-    with pytest.raises(
-        UsageError, match="int is no dataset: give a name, a file, a frame or a list of dicts"
-    ):
-        load_dataset(5)  # type: ignore[arg-type]
 
 
 def test_a_json_array(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from jurygraph.eval import Dataset, evaluate, load_dataset
 from jurygraph.eval.datasets.dataset import load_again
-from jurygraph.eval.datasets.items import ScoreItem
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem
+from jurygraph.eval.datasets.selection import Sample
 from jurygraph.state import DataError, UsageError
 
 from .processes import Command
@@ -74,6 +75,29 @@ def test_every_item_is_as_likely_as_any_other() -> None:
     # Binomial, n = 2000, p = 1/4: a standard deviation is 19.4, and five of them are passed once in a million.
     assert len(times) == 20
     assert all(abs(count - 500) < 97 for count in times.values())
+
+
+def pairs_of(counts: dict[str, int]) -> Dataset:
+    """Comparisons in categories, so many in each."""
+    items = [
+        CompareItem(id=f"{name}{n}", category=name, question="q", answer_1="a", answer_2="b")
+        for name, count in counts.items()
+        for n in range(count)
+    ]
+    return Dataset.of("mine", items)
+
+
+def test_categories_have_their_share_of_a_sample() -> None:
+    whole = pairs_of({"coding": 60, "writing": 30, "maths": 10})
+    for size in (10, 20, 50):
+        counts = Counter(getattr(item, "category", "") for item in whole.sample(size, seed=4))
+        assert counts == {"coding": 0.6 * size, "writing": 0.3 * size, "maths": 0.1 * size}
+    ones = Counter(getattr(item, "category", "") for seed in range(2000) for item in whole.sample(1, seed))
+    assert abs(ones["maths"] - 200) < 5 * (2000 * 0.1 * 0.9) ** 0.5
+    unspread = whole.sample(10, seed=4, spread=False)
+    assert ids(unspread) != ids(whole.sample(10, seed=4)) and unspread.chosen == Sample(10, 4)
+    # Within groups every system is there already, and a group is not torn apart.
+    assert grouped(50, 4).sample(8, seed=4).chosen == Sample(8, 4)
 
 
 def test_a_sample_counts_the_aspects_and_the_first_items_of_its_own() -> None:

@@ -218,12 +218,6 @@ def test_bad_frames_are_told_by_row_and_field(rows: Rows, fault: str) -> None:
     assert fault in str(caught.value)
 
 
-def test_a_label_off_the_scale() -> None:
-    dataset = load_dataset(pd.DataFrame([*ROWS, {**ROWS[0], "id": 4, "human.fluency": 6}]))
-    with pytest.raises(DataError, match=r"row 4: field 'human\.fluency' of '4' is 6, off the scale 1 to 5"):
-        choose_aspects(dataset, [])
-
-
 def test_rows_that_are_no_dicts() -> None:
     with pytest.raises(DataError, match="row 2: expected a dict with named fields, got int"):
         list(frame_rows([{}, 3]))  # type: ignore[list-item]
@@ -264,6 +258,7 @@ def test_a_parquet_file_that_has_changed_is_refused(tmp_path: Path) -> None:
         list(dataset)
 
 
+@pytest.mark.slow
 def test_a_large_parquet_file_is_not_held(tmp_path: Path) -> None:
     text = "It rained. " * 1_000
     rows = ({**ROWS[0], "id": f"i{n}", "source": f"{n} {text}"} for n in range(4_000))
@@ -289,6 +284,7 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(load_dataset(pl.DataFrame(ROWS))) == len(load_dataset(pd.DataFrame(ROWS))) == 3
 
 
+@pytest.mark.slow
 def test_neither_pandas_nor_polars_is_imported_for_a_file() -> None:
     """In another process: here they are imported already."""
     import subprocess

@@ -6,15 +6,21 @@ import json
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pytest
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.datasets.dataset import load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.datasets.reading import ReadingNotice, guess_columns
 from jurygraph.state import DataError
+
+from .on_demand import OnDemand
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = OnDemand("pandas")
 
 ROWS = [
     {

@@ -75,7 +75,11 @@ def test_a_text_stays_in_its_fence(attack: str) -> None:
     assert fenced_sections(prompt) == [("candidate", attack)]
 
 
-@given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
+# By a codec instead, 200 MB would be taken once to find out which characters it has.
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+
+
+@given(st.text(CHARACTERS), st.text(CHARACTERS))
 def test_any_text_comes_out_of_its_fence_as_it_went_in(first: str, second: str) -> None:
     prompt = "\n".join([fence("source", first), "and", fence("critic, round 2", second)])
     assert fenced_sections(prompt) == [("source", first), ("critic, round 2", second)]

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from jurygraph.graphs import faireval
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import ReplyError, UsageError, Verdict
+from jurygraph.state import ReplyError, Verdict
 from jurygraph.state.settings import FairEvalSettings
 
 from .loopback import Answer, Failure, Provider, Request, Text, Usage
-from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, google
+from .loopback_debate import COMPARE_TASK, OPENAI, google
 
 YEAST = COMPARE_TASK["answer_1"]
 
@@ -147,9 +147,3 @@ def test_settings_of_a_run() -> None:
     assert len(model.calls) == 1
     graph.invoke(given, context=FairEvalSettings(k=2))
     assert len(model.calls) == 5
-
-
-def test_it_takes_comparisons_only() -> None:
-    given: Any = {"task": SCORE_TASK}
-    with pytest.raises(UsageError, match="faireval takes no task of the kind 'score'"):
-        faireval.graph.invoke(given)

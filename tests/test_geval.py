@@ -134,14 +134,6 @@ def test_the_score_may_stand_behind_its_label(provider: Provider) -> None:
     assert verdict.score == 1.75
 
 
-def test_a_scale_of_0_and_1(provider: Provider) -> None:
-    provider.play(Text("1", top=({"1": 0.9, "0": 0.1},)))
-    verdict, _ = run(
-        task={**SCORE_TASK, "aspect": "groundedness", "fact": "It opened."}, models={"*": OPENAI}, steps=STEPS
-    )
-    assert verdict.score == pytest.approx(0.9)
-
-
 def test_a_reply_that_cannot_be_read_is_repaired_with_probabilities_again(provider: Provider) -> None:
     provider.play("I would rather not say.", FOUR)
     verdict, _ = run(models={"*": OPENAI}, steps=STEPS)
@@ -151,12 +143,6 @@ def test_a_reply_that_cannot_be_read_is_repaired_with_probabilities_again(provid
 
 
 TEN = {"name": "wit", "criteria": "Does it amuse?", "low": 1, "high": 10}
-
-
-def test_ten_points_in_one_token(provider: Provider) -> None:
-    provider.play(Text("10", top=({"10": 0.5, "9": 0.5},)))
-    verdict, _ = run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS)
-    assert verdict.score == 9.5
 
 
 def test_ten_points_in_two_tokens(provider: Provider) -> None:
@@ -218,12 +204,6 @@ def test_logprobs_or_nothing(provider: Provider, how: str) -> None:
         run(how, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
     with pytest.raises(UsageError, match="offline returns no token log-probabilities"):
         run(how, steps=STEPS, weighting="logprobs")
-
-
-def test_other_faults_stay_faults(provider: Provider) -> None:
-    provider.play(Failure(400, "maximum context length is 8192 tokens", "messages"))
-    with pytest.raises(ModelCallError, match="maximum context length"):
-        run(models={"*": OPENAI}, steps=STEPS)
 
 
 @pytest.mark.parametrize(

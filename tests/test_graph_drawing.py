@@ -47,8 +47,8 @@ def test_no_drawing_is_stored_for_a_protocol_that_is_gone() -> None:
     assert sorted(path.stem for path in SNAPSHOTS.glob("*.mmd")) == NAMES
 
 
-# The smallest drawing, and those with the most nodes, outcomes and graphs inside.
-DRAWN = ["single", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cascade", "debate", "more"))]
+# The smallest drawing, and those with the most nodes, outcomes and graphs inside. What draws takes much memory.
+DRAWN = [pytest.param(name, marks=pytest.mark.slow) for name in ("single", "cascade", "debate", "more")]
 
 
 @pytest.fixture(scope="module", params=DRAWN)
@@ -189,6 +189,7 @@ def test_a_drawing_says_how_many_speak_and_shows_phases() -> None:
             assert {outcome for several in follows.values() for outcome in several} == outcomes
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_layered_jury_is_of_the_file_on_its_page(tmp_path: Path) -> None:
     page = HERE.parent / "docs" / "layered-jury.md"
     if not page.is_file():

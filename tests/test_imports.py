@@ -12,6 +12,7 @@ from jurygraph.graphs.registry import protocols
 
 from .processes import HANG_GUARD
 
+pytestmark = pytest.mark.slow
 PROVIDERS = {"aiohttp", "langchain_google_genai", "langchain_openai", "openai"}
 HEAVY = PROVIDERS | {
     "bert_score",

@@ -71,6 +71,7 @@ def lock_is_free(out: Path) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_the_first_signal_lets_calls_in_flight_finish_and_says_how_to_go_on(
     provider: Provider, tmp_path: Path
 ) -> None:

@@ -224,6 +224,7 @@ async def test_a_server_that_is_not_there_is_told_soon_and_the_password_is_not(u
     assert "hunter2" not in str(told.value)
 
 
+@pytest.mark.slow
 async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
     postgres: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -297,18 +298,9 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "seconds"),
-    [
-        ("file", 0.05),
-        *(
-            pytest.param(kind, seconds, marks=pytest.mark.slow)
-            for kind in ("file", "shared file", "postgres")
-            for seconds in (0.05, 0.35)
-            if (kind, seconds) != ("file", 0.05)
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["file", "shared file", "postgres"])
+@pytest.mark.parametrize("seconds", [0.05, 0.35])
 async def test_what_was_kept_survives_kill_9(
     kind: str, seconds: float, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -331,6 +323,7 @@ async def test_what_was_kept_survives_kill_9(
         assert len(kept) <= journal.totals().calls <= len(kept) + 16
 
 
+@pytest.mark.slow
 async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(file: Path) -> None:
     program = """
 import asyncio, sys

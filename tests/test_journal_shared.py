@@ -101,6 +101,7 @@ async def test_a_released_call_is_for_the_next_to_make(where: str) -> None:
     await second.close()
 
 
+@pytest.mark.slow
 async def test_a_dead_process_holds_its_claims_until_its_lease_is_over(where: str) -> None:
     began = time.monotonic()
     dead = _dead_process(where, lease=2)
@@ -124,6 +125,7 @@ async def test_a_lease_that_ends_long_after_now_is_of_a_clock_set_back_and_holds
     dead.disconnect()
 
 
+@pytest.mark.slow
 async def test_a_living_process_keeps_its_claims_beyond_the_lease(where: str) -> None:
     first = await Journal.open(where, run="a", lease=6)
     second = await Journal.open(where, run="b", lease=6)

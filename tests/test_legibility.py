@@ -26,6 +26,7 @@ def counts() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_no_circles_and_a_name_stands_for_one_module_and_hardly_more_classes(counts: ModuleType) -> None:
     modules = counts.modules()
     assert counts.import_circles(modules) == []

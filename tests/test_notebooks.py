@@ -102,13 +102,8 @@ def test_what_is_stored_is_whole_and_small(path: Path) -> None:
     assert path.stat().st_size < 400_000
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[pytest.mark.slow] * (path.stem != "mixed-panel"), id=path.stem)
-        for path in NOTEBOOKS
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs_from_top_to_bottom(path: Path, run_once: Callable[[Path], NotebookNode]) -> None:
     code = [cell for cell in run_once(path).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
@@ -238,6 +233,7 @@ def test_a_text_is_refined(run_once: Callable[[Path], NotebookNode]) -> None:
     assert re.search(r"\[\d(\.\d)?\] The Varnow footbridge", said(refinement, "inside"))
 
 
+@pytest.mark.slow
 def test_a_split_panel_asks_a_person(run_once: Callable[[Path], NotebookNode]) -> None:
     panel = run_once(FOLDER / "mixed-panel.ipynb")
     assert "split" in said(panel, "pause")

@@ -356,6 +356,7 @@ class TestDeterminism:
         "print(json.dumps([as_text(*respond(m, [Section(*s) for s in ss])) for m, ss in jobs]))"
     )
 
+    @pytest.mark.slow
     def test_other_processes_with_other_hash_seeds_say_the_same(self) -> None:
         jobs = [
             (metadata(role, kind, form, **{"persona": persona}), [*sections_of(kind), *LOG])
@@ -804,6 +805,7 @@ class TestOddTexts:
             "明天股市会上涨吗。", "consistency", source
         )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("text", HUGE_TEXTS.values(), ids=HUGE_TEXTS)
     def test_a_huge_text_is_judged(self, text: str) -> None:
         judge, about = OfflineJudge(), metadata("critic", "score", "critique", aspect="coherence")

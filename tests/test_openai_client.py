@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 from jurygraph.graphs import single
-from jurygraph.nodes.models import openai_fast, resolver
+from jurygraph.nodes.models import connections, openai_fast, resolver
 from jurygraph.nodes.models.call import Call, UnsupportedParameterError
 from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.openai_fast import FastChatOpenAI
@@ -298,9 +298,9 @@ def test_connections_end_with_their_loop(provider: Provider, name: str, tuned: b
         return (await attempt(asked(model.tuned(0.3, None) if tuned else model))).text
 
     provider.play(by=lambda _: "Score: 4")
-    before = set(openai_fast._SESSIONS)
+    before = set(connections.SESSIONS)
     assert [asyncio.run(once()) for _ in range(3)] == ["Score: 4"] * 3
-    assert set(openai_fast._SESSIONS) == before
+    assert set(connections.SESSIONS) == before
 
 
 def test_connections_of_a_sync_program_end_with_it(provider: Provider) -> None:
@@ -309,11 +309,10 @@ def test_connections_of_a_sync_program_end_with_it(provider: Provider) -> None:
     provider.play("Score: 4", "Score: 4")
     for _ in range(2):
         assert graph.invoke(given)["verdict"]["score"] == 4
-        opened = list(openai_fast._SESSIONS.values())
+        opened = list(connections.SESSIONS.values())
         assert [session.closed for session in opened] == [False]
-        openai_fast._close_at_exit()
+        connections._close_at_exit()
         assert [session.closed for session in opened] == [True]
-    assert openai_fast._SESSIONS == {}
 
 
 # What identifies a model

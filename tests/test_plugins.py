@@ -226,6 +226,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
         yield forks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -247,6 +248,7 @@ def test_what_is_registered_and_is_none_is_told(
     assert said in " ".join((done.stdout + done.stderr).split())
 
 
+@pytest.mark.slow
 def test_two_packages_with_one_name_are_told_apart(installed: Path, tmp_path: Path) -> None:
     other = {"name": "other", "version": "1", "entry-points": {"jurygraph.metrics": {"brevity": "math:sqrt"}}}
     (tmp_path / "nothing").mkdir()
@@ -275,7 +277,6 @@ ALLOWED = {
     *(("eval/judges/judge.py", name) for name in get_args(ProtocolName)),
     # The command checks its rules as the wrapper does.
     ("eval/cli/review.py", "review"),
-    *(("eval/statistics/score_differentiation.py", name) for name in ("more", "samre", "baseline")),
 }
 PLAIN_WORD = "judge"
 """A role of some protocols, and the field's plain word for all: the heading of a column, the key of judged values."""

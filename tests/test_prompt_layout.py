@@ -324,6 +324,7 @@ def check_what_is_sent_in_the_papers_layout(prefix: Listener, papers: Listener) 
 ALONE = {"baseline", "ensemble", "faireval", "geval", "single"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_what_agents_are_told_whatever_the_settings(bench: ModuleType, name: str, kind: str) -> None:
     """An agent's own instruction is short; it is told of others where it hears them; its role can be moved.
@@ -395,6 +396,7 @@ SAID_ELSEWHERE: dict[str, list[Settings]] = {
 """Settings with which agents are told what they are not told by default."""
 
 
+@pytest.mark.slow
 def test_the_page_on_prompts_quotes_what_agents_are_told(bench: ModuleType) -> None:
     page = Path(__file__).parents[1] / "docs" / "prompts.md"
     if not page.is_file():

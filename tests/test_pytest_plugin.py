@@ -66,6 +66,7 @@ def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     assert project["entry-points"]["pytest11"] == {"jurygraph": "jurygraph.eval.judges.pytest_plugin"}
 
 
+@pytest.mark.slow
 def test_a_failed_test_prints_score_explanation_and_debate_and_a_rerun_makes_no_call(
     tmp_path: Path, provider: Provider
 ) -> None:

@@ -207,7 +207,10 @@ def outcome(name: str, kind: str, candidate: str, remark: str, *, structured: bo
     return tuple(verdict.get(key) for key in ("score", "scores", "winner", "rounds", "stop_reason", "calls"))
 
 
-@pytest.mark.parametrize("structured", [True, False], ids=["structured", "plain"])
+@pytest.mark.parametrize(
+    "structured",
+    [pytest.param(True, marks=pytest.mark.slow, id="structured"), pytest.param(False, id="plain")],
+)
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_what_its_agents_repeat_changes_no_protocol(name: str, kind: str, structured: bool) -> None:
     hostile = [text for text in texts() if text.kind in KINDS_OF[kind]]

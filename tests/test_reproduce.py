@@ -30,9 +30,10 @@ def test_every_row_has_its_figures_and_every_judge_its_settings(name: str) -> No
     for row, models in table.printed.items():
         for model in models:
             figures = [figure for figure in table.printed_figures(row, model).values() if figure is not None]
-            low, high = (-1, 1) if table.metrics else (0, 100)
+            low, high = (-1, 1) if set(table.metrics) - {"score"} else (0, 300)
             assert figures
             assert all(low <= figure <= high for figure in figures), (row, model)
+    assert table.measure == "none" or not table.data or table.judges or table.rows
     for judge in table.judges.values():
         settings = {key: value for key, value in judge.items() if key != "protocol"}
         make_settings(find_protocol(str(judge["protocol"])).protocol.settings, settings, {})
@@ -104,8 +105,12 @@ def test_a_table_is_run_and_the_second_time_costs_no_call(
         "5",
         "--out",
         str(tmp_path / "out"),
+        "--html",
+        str(tmp_path / "page.html"),
     )
     assert call(*words) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "The paper&#39;s table" in page and "printed, ChatGPT" in page
     first = capsys.readouterr().out
     assert "Only the machinery is shown" in first
     assert "60 of the 80 items that were published" in first
@@ -118,6 +123,99 @@ def test_a_table_is_run_and_the_second_time_costs_no_call(
     assert call(*words) == 0
     assert (tmp_path / "out" / "table.md").read_text() == before
     assert first.splitlines()[-1] == capsys.readouterr().out.splitlines()[-1]
+
+
+def votes_file(folder: Path) -> Path:
+    """Pairs of answers on 12 questions, two pairs each, with the vote of one person each."""
+    answers = [
+        "The tide rises twice a day, since the moon pulls the sea and the earth turns.",
+        "Water moves. Water moves. It moves because it MOVES, why does the tide rise in case of tide!",
+        "The moon.",
+        "First, the moon pulls the sea. Second, the earth turns under it; so a tide comes twice a day, or nearly so.",
+    ]
+    rows = [
+        {
+            "id": f"{question}-{pair}",
+            "group": f"q{question}",
+            "category": "coding" if question % 2 else "writing",
+            "question": f"Why does the tide rise, in case {question}?",
+            "answer_1": answers[(question + pair) % 4],
+            "answer_2": answers[(question * 3 + 2 + pair) % 4] + " So it is." * (question % 3),
+            "human": "1" if (question + pair) % 3 else "2",
+        }
+        for question in range(12)
+        for pair in range(2)
+    ]
+    path = folder / "votes.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def run_table(name: str, data: Path, out: Path) -> dict[str, dict[str, Any]]:
+    """Run a table offline and return its rows measured here, by method."""
+    assert call("reproduce", name, "--data", str(data), "--model", "offline", "--out", str(out)) == 0
+    done = json.loads((out / "reproduce.json").read_text())
+    here = [row for row in done["rows"] if row[1] == "here, offline"]
+    return {row[0]: dict(zip(done["columns"][2:], row[2:], strict=True)) for row in here}
+
+
+def rights(out: Path, cell: str) -> dict[str, float]:
+    lines = (out / "cells" / cell / "results.jsonl").read_text().splitlines()
+    return {row["item"]: float(row["winner"] == row["human"]) for row in map(json.loads, lines)}
+
+
+def other_way_round(results: Path) -> None:
+    """Turn some verdicts, so that the judges of two runs differ, which the offline ones do not on these answers."""
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    for row in rows[::3]:
+        row["winner"] = {"1": "2", "2": "1"}.get(row["winner"], "1")
+        row["scores"] = {"1": [100, 50], "2": [50, 100]}[row["winner"]]
+    results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None:
+    data = votes_file(tmp_path)
+    for name in "tg":
+        run_table(f"courtroom-table{3 if name == 't' else 2}", data, tmp_path / name)
+        other_way_round(tmp_path / name / "cells/method=baseline/results.jsonl")
+    row = run_table("courtroom-table3", data, tmp_path / "t")["SAMRE without juries"]
+    own, base = (rights(tmp_path / "t", f"method={name}") for name in ("SAMRE-without-juries", "baseline"))
+    over_votes = stats.ttest_rel([own[item] for item in own], [base[item] for item in own])
+    assert (row["votes t"], row["votes p"]) == pytest.approx((over_votes.statistic, over_votes.pvalue))
+    by_question = [
+        [sum(right[f"{question}-{pair}"] for pair in range(2)) / 2 for question in range(12)]
+        for right in (own, base)
+    ]
+    over_questions = stats.ttest_rel(by_question[0], by_question[1])
+    assert (row["questions t"], row["questions p"]) == pytest.approx(
+        (over_questions.statistic, over_questions.pvalue)
+    )
+    gain = run_table("courtroom-table2", data, tmp_path / "g")["SAMRE without juries"]["gain"]
+    assert gain == pytest.approx(100 * (sum(own.values()) / sum(base.values()) - 1))
+
+
+def test_categories_costs_and_repeats(tmp_path: Path) -> None:
+    data = votes_file(tmp_path)
+    by_category = run_table("chateval-figure3-experts", data, tmp_path / "c")["coding"]
+    right = rights(tmp_path / "c", "method=coding")
+    of_coding = [right[f"{question}-{pair}"] for question in range(1, 12, 2) for pair in range(2)]
+    assert by_category["coding accuracy"]["value"] == pytest.approx(sum(of_coding) / 12)
+    assert by_category["knowledge accuracy"] is None
+    assert run_table("chateval-table6", data, tmp_path / "m")["single agent"]["USD"] == 0
+    ratings = tmp_path / "ratings.jsonl"
+    ratings.write_text(
+        "".join(
+            json.dumps(
+                {"id": n, "source": f"It rained {n} days.", "candidate": "Rain.", "human": {"fluency": 3}}
+            )
+            + "\n"
+            for n in range(9)
+        )
+    )
+    row = run_table("debate-repeats", ratings, tmp_path / "r")["DEBATE"]
+    lines = (tmp_path / "r/cells/method=DEBATE/results.jsonl").read_text().splitlines()
+    assert sum(json.loads(line)["aspect"] == "fluency" for line in lines) == 5 * 20
+    assert (row["fluency sd"], row["fluency range"]) == (0, 0)
 
 
 @pytest.mark.parametrize(

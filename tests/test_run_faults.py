@@ -55,6 +55,7 @@ def arguments(data: Path, *more: str, protocol: str = "single", out: str = "out"
 # --- budgets ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "most"), [("more", 10), ("samre", 13), ("ensemble", 4)])
 def test_agents_who_speak_at_the_same_time_keep_to_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: Any, most: int

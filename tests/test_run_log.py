@@ -220,6 +220,7 @@ def test_everything_is_as_before_afterwards_and_nothing_is_written_for_nothing(t
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_python_users_are_told_nothing_unless_they_ask() -> None:
     script = """
 import logging

@@ -16,7 +16,7 @@ from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.results.results import Result, ResultsFile
 from jurygraph.eval.run.runner import execute
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import DataError, ModelSpec, UsageError
+from jurygraph.state import DataError, UsageError
 
 from .processes import reached
 from .virtual_time import others_have_begun
@@ -121,15 +121,6 @@ def test_a_half_written_line_is_judged_again(tmp_path: Path) -> None:
     assert len(lines(out)) == 6
 
 
-def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
-    data = dataset(tmp_path)
-    evaluate("debate", data, out=tmp_path / "out", limit=2)
-    with pytest.raises(
-        UsageError, match=r"belongs to another run: debate: persona was strict, is plain.*--overwrite"
-    ):
-        evaluate("debate", data, out=tmp_path / "out", limit=2, settings={"persona": "plain"})
-
-
 def test_a_broken_results_file_is_told_by_its_line(tmp_path: Path) -> None:
     data, out = dataset(tmp_path), tmp_path / "out"
     evaluate("debate", data, out=out, limit=2)
@@ -201,35 +192,10 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
     assert {line["item"] for line in lines(tmp_path / "out")} == {"i0", "i1", "i2", "i4", "i5"}
 
 
-@pytest.mark.parametrize(
-    ("settings", "fault"),
-    [
-        ({"loudness": 11}, "loudness is no setting of debate; its settings are n, persona"),
-        ({"persona": "mean"}, "'plain', 'sophisticated', or several words in one line"),
-        ({"on_unresolved": "human"}, "pauses for a person"),
-        ({"prompts": "/no/such/folder"}, "no such folder"),
-    ],
-)
-def test_bad_settings_are_told_before_any_call(settings: Any, fault: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        plan("debate", "demo", settings=settings)
-    assert fault in str(caught.value)
-
-
-def test_a_missing_key_is_told_before_any_call() -> None:
-    with pytest.raises(UsageError, match="OPENAI_API_KEY is not set"):
-        plan("debate", "demo", models={"critic": ModelSpec(name="openai:gpt-4o-mini")})
-
-
 @pytest.mark.parametrize("options", [{"limit": 0}, {"repeats": 0}])
 def test_nothing_to_do_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="must be 1 or more"):
         plan("debate", "demo", **options)
-
-
-def test_zero_concurrency_is_refused() -> None:
-    with pytest.raises(UsageError, match="concurrency"):
-        evaluate("debate", "demo", limit=1, concurrency=0)
 
 
 def test_a_result_survives_its_line(tmp_path: Path) -> None:

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jurygraph.eval.statistics.alignment import number_units
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.system_ranking import (
-    Rankings,
-    rank_by_verdicts,
-    system_agreement,
-)
+from jurygraph.eval.statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
+from jurygraph.eval.statistics.tie_policy import CODES
 from jurygraph.state.errors import UsageError
 from scipy import optimize, stats
 
@@ -42,8 +40,21 @@ def season(strengths: dict[str, float], games: int, seed: int, ties: float = 0.1
     return rows
 
 
-def figures(found: Rankings) -> dict[str, float | None]:
-    return {each.system: each.figure.value for each in found.judge.standings}
+def codes(rows: list[Row], field: str) -> np.ndarray:
+    return np.array([CODES.get(row[field], np.nan) if row[field] else np.nan for row in rows])
+
+
+def ranked(rows: list[Row], resampling: Resampling = QUICK) -> SystemRanking:
+    names = sorted({name for row in rows for name in row["systems"]})
+    pairs = np.array([[names.index(name) for name in row["systems"]] for row in rows]).reshape(-1, 2)
+    units = number_units([row.get("group") for row in rows], len(rows))
+    return rank_by_verdicts(
+        names, pairs.astype(np.intp), codes(rows, "winner"), codes(rows, "human"), units, resampling
+    )
+
+
+def figures(found: SystemRanking) -> dict[str, float | None]:
+    return {name: figure.value for name, figure in found.judge.items()}
 
 
 def solved(rows: list[Row]) -> dict[str, float]:
@@ -69,7 +80,7 @@ def solved(rows: list[Row]) -> dict[str, float]:
 @pytest.mark.parametrize("seed", range(4))
 def test_strengths_against_a_solver(seed: int) -> None:
     rows = season({"a": 1.5, "b": 0.5, "c": 0.0, "d": -1.0, "e": -1.2}, 300, seed)
-    found = figures(rank_by_verdicts(rows, resampling=NONE))
+    found = figures(ranked(rows, NONE))
     wanted = solved(rows)
     assert found == pytest.approx(wanted, abs=1e-9)
 
@@ -77,68 +88,35 @@ def test_strengths_against_a_solver(seed: int) -> None:
 def test_strengths_of_two_systems_against_theory() -> None:
     """a wins 3 of 4: the odds are 3, so the strengths are ln(3) apart."""
     rows = [game("a", "b", winner, at=at) for at, winner in enumerate(["1", "1", "1", "2"])]
-    assert figures(rank_by_verdicts(rows, resampling=NONE)) == pytest.approx(
-        {"a": np.log(3) / 2, "b": -np.log(3) / 2}, abs=1e-9
-    )
+    assert figures(ranked(rows, NONE)) == pytest.approx({"a": np.log(3) / 2, "b": -np.log(3) / 2}, abs=1e-9)
 
 
 def test_which_answer_stands_first_does_not_matter() -> None:
     rows = season({"a": 1.0, "b": 0.0, "c": -1.0}, 80, seed=3)
     swap = {"1": "2", "2": "1", "tie": "tie"}
     turned = [{**row, "systems": row["systems"][::-1], "winner": swap[row["winner"]]} for row in rows]
-    one, other = (rank_by_verdicts(given, resampling=QUICK) for given in (rows, turned))
+    one, other = (ranked(given) for given in (rows, turned))
     assert figures(one) == pytest.approx(figures(other), abs=1e-9)
-    assert one.judge.standings[0].figure.low == pytest.approx(other.judge.standings[0].figure.low, abs=1e-9)
+    assert one.judge["a"].low == pytest.approx(other.judge["a"].low, abs=1e-9)
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     truth = {"a": 0.8, "b": 0.2, "c": -1.0}
     held = 0
     for seed in range(40):
-        found = rank_by_verdicts(season(truth, 120, seed, ties=0), resampling=Resampling(resamples=100))
-        first = next(each for each in found.judge.standings if each.system == "a")
-        assert first.figure.low is not None
-        assert first.figure.high is not None
-        held += first.figure.low <= truth["a"] <= first.figure.high
+        first = ranked(season(truth, 120, seed, ties=0), Resampling(resamples=100)).judge["a"]
+        assert first.low is not None
+        assert first.high is not None
+        held += first.low <= truth["a"] <= first.high
     assert held >= 32
-
-
-def elo(rows: list[Row]) -> dict[str, float]:
-    ratings: dict[str, float] = {}
-    for row in rows:
-        first, second = row["systems"]
-        ra, rb = ratings.setdefault(first, 1000.0), ratings.setdefault(second, 1000.0)
-        expected = 1 / (1 + 10 ** ((rb - ra) / 400))
-        got = {"1": 1.0, "tie": 0.5, "2": 0.0}[row["winner"]]
-        ratings[first] += 4 * (got - expected)
-        ratings[second] -= 4 * (got - expected)
-    return ratings
-
-
-def test_elo_against_a_plain_loop_also_in_resamples() -> None:
-    rows = season({"a": 1.0, "b": 0.0, "c": -1.0}, 60, seed=5)
-    for at, row in enumerate(rows):
-        row["group"] = f"q{at // 3}"
-    found = rank_by_verdicts(rows, "elo", QUICK)
-    assert figures(found) == pytest.approx(elo(rows), abs=1e-9)
-    drawn = [
-        elo([row for at, row in enumerate(rows) for _ in range(times[at // 3])])["a"]
-        for block in QUICK.weights(20)
-        for times in block
-    ]
-    first = next(each.figure for each in found.judge.standings if each.system == "a")
-    wanted = QUICK.studentised(first.value, np.array(drawn), 20)[0]
-    assert (first.low, first.high) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
 
 
 def test_people_stand_beside_the_judge_on_the_same_rows() -> None:
     rows = season({"a": 1.0, "b": 0.2, "c": -0.3, "d": -1.0}, 200, seed=6)
     labelled = [{**row, "human": row["winner"]} for row in rows]
     labelled += [game("a", "d", "2", None, at=900 + at) for at in range(5)]
-    found = rank_by_verdicts(labelled, resampling=QUICK)
-    assert found.people is not None
-    assert found.judge == found.people
-    assert found.left_out == {"no label": 5}
+    found = ranked(labelled)
+    assert found.judge == found.human == ranked(labelled[:200]).judge, "rows without a label do not count"
     assert found.correlations["kendall"].value == 1
 
 
@@ -166,41 +144,20 @@ PROBLEMS: dict[str, tuple[list[Row], str]] = {
 @pytest.mark.parametrize("case", PROBLEMS)
 def test_where_no_strengths_exist_none_are_made_up(case: str) -> None:
     rows, problem = PROBLEMS[case]
-    found = rank_by_verdicts(rows, resampling=QUICK).judge
+    found = ranked(rows)
     assert problem in (found.problem or "")
-    assert all(each.figure.value is None and each.place is None for each in found.standings)
+    assert found.judge == {}
 
 
 def test_all_ties_make_equals() -> None:
-    found = rank_by_verdicts([game("a", "b", "tie"), game("b", "c", "tie")], resampling=QUICK).judge
-    assert [(each.place, round(each.figure.value or 0, 9), each.ties) for each in found.standings] == [
-        (1, 0, 1),
-        (1, 0, 2),
-        (1, 0, 1),
-    ]
-
-
-def test_rows_that_rank_nothing_are_counted() -> None:
-    rows = [game("a", "b", "1"), game("a", "b", "2"), game("a", "b", None), game("a", "a", "1")]
-    rows.append({"item": "x", "systems": [], "winner": "1"})
-    found = rank_by_verdicts(rows, resampling=NONE)
-    assert found.n == 2
-    assert found.left_out == {"not judged": 1, "a system against itself": 1, "not two systems": 1}
-    assert found.people is None
-    assert found.correlations == {}
-
-
-def test_bad_input_is_refused() -> None:
-    with pytest.raises(UsageError, match="no ranking method 'trueskill': there are bradley_terry, elo"):
-        rank_by_verdicts([], "trueskill")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="'A' is no winner: give '1', '2' or 'tie'"):
-        rank_by_verdicts([game("a", "b", "A")])
+    found = figures(ranked([game("a", "b", "tie"), game("b", "c", "tie")]))
+    assert found == pytest.approx({"a": 0, "b": 0, "c": 0}, abs=1e-9)
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "evalica", None)
     with pytest.raises(UsageError, match=r'pip install "jurygraph\[report\]"'):
-        rank_by_verdicts([game("a", "b", "1"), game("a", "b", "2")])
+        ranked([game("a", "b", "1"), game("a", "b", "2")])
 
 
 SCIPY: dict[str, Callable[..., float]] = {
@@ -210,53 +167,39 @@ SCIPY: dict[str, Callable[..., float]] = {
 }
 
 
-def judged(seed: int = 0, systems: int = 6, texts: int = 15) -> list[Row]:
-    random = np.random.default_rng(seed)
-    return [
-        {
-            "item": f"{text}-{system}",
-            "group": f"t{text}",
-            "systems": [f"s{system}"],
-            "score": float(np.clip(system / 2 + random.integers(0, 4), 1, 5)),
-            "human": float(np.clip(system / 2 + random.integers(0, 3), 1, 5)),
-        }
-        for text in range(texts)
-        for system in range(systems)
-    ]
-
-
-def means_of(rows: list[Row], field: str) -> dict[str, float]:
-    names = sorted({row["systems"][0] for row in rows})
-    return {name: float(np.mean([row[field] for row in rows if row["systems"] == [name]])) for name in names}
-
-
 @pytest.mark.parametrize("name", SCIPY)
 def test_system_level_correlation_against_scipy(name: str) -> None:
-    rows = judged()
-    found = system_agreement(rows, QUICK)["score"]
-
-    def figure(given: list[Row]) -> float:
-        return SCIPY[name](*(list(means_of(given, field).values()) for field in ("score", "human")))
-
-    assert found.correlations[name].value == pytest.approx(figure(rows), abs=1e-9)
+    found, judge, human = means(6)
+    assert found.correlations[name].value == pytest.approx(SCIPY[name](judge, human), abs=1e-9)
     assert found.correlations[name].low is None, "withheld: no resample tells it well enough"
-    assert {each.system: each.judge.value for each in found.systems} == pytest.approx(means_of(rows, "score"))
-    assert (found.n, found.groups, len(found.systems)) == (90, 15, 6)
+    assert figures(found) == pytest.approx({f"s{n}": mean for n, mean in enumerate(judge)})
+
+
+def means(systems: int, texts: int = 15) -> tuple[SystemRanking, list[float], list[float]]:
+    """A judge's and people's scores of systems that get better and better, and the systems' means."""
+    random, numbers = np.random.default_rng(0), np.tile(np.arange(systems), texts)
+    judged = np.clip(numbers / 2 + random.integers(0, 4, len(numbers)), 1, 5)
+    human = np.clip(numbers / 2 + random.integers(0, 3, len(numbers)), 1, 5)
+    names, units = [f"s{n}" for n in range(systems)], np.arange(len(numbers)) // systems
+    found = rank_by_scores(names, numbers, judged, human, units, QUICK)
+    of_judge, of_human = (
+        [float(column[numbers == n].mean()) for n in range(systems)] for column in (judged, human)
+    )
+    return found, of_judge, of_human
 
 
 def test_two_systems_have_no_correlation() -> None:
-    found = system_agreement(judged(systems=2), QUICK)["score"]
+    found = means(2)[0]
     assert {statistic.value for statistic in found.correlations.values()} == {None}
-    assert len(found.systems) == 2
+    assert len(found.judge) == 2
 
 
-def test_rows_without_system_score_or_label_are_counted() -> None:
-    rows = judged(texts=2)
-    rows += [{**rows[0], "systems": []}, {**rows[0], "score": None}, {**rows[0], "human": None}]
-    rows += [{**rows[0], "score": float("nan")}]
-    found = system_agreement(rows, QUICK)["score"]
-    assert found.n == 12
-    assert found.left_out == {"no system": 1, "not judged": 1, "no label": 1, "not a number": 1}
+def test_scores_without_a_label_do_not_count_where_others_have_one() -> None:
+    judged, human = np.array([1.0, 5.0, 2.0]), np.array([1.0, np.nan, 3.0])
+    found = rank_by_scores("ab", np.array([0, 0, 1]), judged, human, np.arange(3), QUICK)
+    assert (figures(found), found.human["a"].value) == ({"a": 1.0, "b": 2.0}, 1.0)
+    alone = rank_by_scores("ab", np.array([0, 0, 1]), judged, np.full(3, np.nan), np.arange(3), QUICK)
+    assert (figures(alone), alone.human) == ({"a": 3.0, "b": 2.0}, {})
 
 
 def test_recorded_reviews(shared_data: Path) -> None:
@@ -267,7 +210,6 @@ def test_recorded_reviews(shared_data: Path) -> None:
             winner = "1" if first > second else "2" if second > first else "tie"
             row = game(review["model_1"], review["model_2"], winner)
             rows.append({**row, "item": review["review_id"], "group": str(review["question_id"])})
-    found = rank_by_verdicts(rows, resampling=QUICK)
+    found = ranked(rows)
     assert figures(found) == pytest.approx(solved(rows), abs=1e-9)
-    assert [each.system for each in found.judge.standings][-2:] == ["alpaca-13b", "llama-13b"]
-    assert found.groups == 60
+    assert [*found.judge][-2:] == ["alpaca-13b", "llama-13b"]

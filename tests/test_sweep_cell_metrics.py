@@ -56,6 +56,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
     return sweep("debate", {"n": [1, 3]}, "demo", aspects=["consistency", "relevance"], out=out)
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_each_cell_by_itself(done: Sweep) -> None:
     for one, found in zip(done.cells, done.measured(), strict=True):
         for aspect, agreement in one.evaluation.agreement().items():
@@ -142,6 +143,7 @@ def test_correlations_are_within_groups_where_ten_of_them_can_tell_judges_apart(
     assert leads == ["spearman", "group_spearman"]
 
 
+@pytest.mark.slow
 def test_a_sweep_and_a_report_on_its_cells_say_the_same(done: Sweep) -> None:
     """The same metric leads, with the same figures and the same gain over the first cell."""
     folders = [cell.evaluation.folder for cell in done.cells if cell.evaluation.folder]

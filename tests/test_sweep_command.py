@@ -65,6 +65,7 @@ def test_a_sweep_ends_in_a_table_files_and_a_place_to_read_on(tmp_path: Path) ->
     assert "cells/n=2,persona=plain/run.json" in there
 
 
+@pytest.mark.slow
 def test_a_sweep_ends_with_the_sentence_that_heads_a_report_on_its_cells(tmp_path: Path) -> None:
     sweeping = (
         "debate",

@@ -11,8 +11,10 @@ import pytest
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
 from jurygraph.eval.datasets.items import CompareItem, Item
+from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.eval.sweeps import Axis, ablations, plan_ablation, sweep
 from jurygraph.eval.sweeps.cell_metrics import EXTRAS
+from jurygraph.eval.sweeps.cells import CellResult
 from jurygraph.eval.sweeps.presets import fair
 from jurygraph.eval.sweeps.sweep_result import grids
 from jurygraph.state.errors import UsageError
@@ -112,6 +114,15 @@ def test_the_temperature_of_the_softmax_changes_weights_and_nothing_else() -> No
     assert done.calls_made == done.cells[0].usage.total.calls
 
 
+def extra(name: str, cell: CellResult) -> Statistic:
+    """What a further column of a sweep shows of a cell."""
+    of = EXTRAS[name].of
+    assert of is not None
+    figure = of(cell)
+    assert isinstance(figure, Statistic)
+    return figure
+
+
 def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> None:
     import krippendorff
     import numpy as np
@@ -124,10 +135,10 @@ def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> Non
         for totals in round["totals"]
     ]
     expected = krippendorff.alpha(reliability_data=np.array(sides).T, level_of_measurement="interval")
-    found = EXTRAS["alpha"].compute(done.cells[0])
+    found = extra("alpha", done.cells[0])
     # An interval of alpha is withheld below ten units.
     assert found.value == pytest.approx(expected) and found.low is None
-    spread = EXTRAS["spread"].compute(done.cells[0]).value
+    spread = extra("spread", done.cells[0]).value
     assert spread == pytest.approx(np.mean([max(side) - min(side) for side in sides]))
 
 
@@ -143,3 +154,21 @@ def test_a_table_by_category_is_what_each_category_comes_to_alone(shared_data: P
         alone = sweep("single", {"position_calibration": [True]}, of_category)
         (accuracy, *_) = alone.measured()[0].figures.values()
         assert cell == accuracy
+
+
+def test_flips_are_verdicts_that_differ_from_the_first_cells() -> None:
+    done = sweep("single", {"position_calibration": [True, False]}, "demo-pairs", limit=16)
+    first, second = ([result.winner for result in cell.evaluation.results] for cell in done.cells)
+    differ = sum(one != other for one, other in zip(first, second, strict=True))
+    before, after = (measured.flips for measured in done.measured())
+    assert before is None and after is not None
+    assert after.value == pytest.approx(differ / 16)
+    assert "flips" in [column.name for column in grids(done)["cells"].columns]
+
+
+@pytest.mark.parametrize("protocol", ["more", "geval", "chateval"])
+def test_wording_is_varied_in_any_protocol(protocol: str) -> None:
+    data = "demo" if protocol == "geval" else "demo-pairs"
+    _, planned = plan_ablation("wording", data, protocol=protocol, limit=1)
+    assert {cell.protocol for cell in planned.cells} == {protocol}
+    assert len({cell.plan.manifest["signatures"][protocol] for cell in planned.cells}) == 3

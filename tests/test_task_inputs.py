@@ -59,7 +59,9 @@ def test_the_examples_run_without_a_key(module: ModuleType, monkeypatch: pytest.
 def test_a_task_of_another_kind_is_refused_with_the_kinds_there_are(module: ModuleType) -> None:
     for kind, example in EXAMPLES.items():
         if kind not in module.protocol.kinds:
-            with pytest.raises(UsageError, match=kind):
+            with pytest.raises(
+                UsageError, match=f"(takes no|a) task of the kind '{kind}'(, only| has one text)"
+            ):
                 module.graph.invoke({"task": example})
 
 

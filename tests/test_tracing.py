@@ -206,6 +206,7 @@ def test_nothing_is_put_in_between_when_nobody_listens() -> None:
         assert given == (calls, judge)
 
 
+@pytest.mark.slow
 def test_off_loads_nothing_of_opentelemetry() -> None:
     script = """
 import sys, langsmith.client, langchain_core.tracers.langchain  # what LangChain loads itself does not count
@@ -278,6 +279,7 @@ print(len(done.results), len(done.failed))
 """
 
 
+@pytest.mark.slow
 def test_langsmith_sees_each_verdict_as_a_trace_with_its_calls(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
     with listening() as langsmith:

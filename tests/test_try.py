@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import pytest
 from jurygraph.eval.cli.app import main
 from jurygraph.eval.datasets.items import parse_item
 from jurygraph.eval.datasets.selection import Sample, sampled
 from jurygraph.eval.equal_budget.versus_plan import take_up_run
 
+from .on_demand import OnDemand
 from .test_datasets import ROW
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = OnDemand("pandas")
 
 pytestmark = pytest.mark.filterwarnings("always::jurygraph.eval.datasets.reading.ReadingNotice")
 
@@ -89,7 +95,7 @@ def test_a_sample_of_a_few_of_each_group_holds_the_smaller_ones() -> None:
     items = [(n, parse_item({**ROW, "id": n, "group": n // 10})) for n in range(100)]
 
     def chosen(size: int) -> list[int]:
-        return [number for number, _ in sampled(lambda: iter(items), Sample(size, 3, of_group=2))()]
+        return [number for number, _ in sampled(lambda: iter(items), Sample(size, 3, of_group=2))[0]()]
 
     assert len({number // 10 for number in chosen(8)}) == 4
     assert {*chosen(8)} < {*chosen(20)} < {*chosen(21)}

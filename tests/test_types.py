@@ -15,7 +15,7 @@ import pytest
 from jurygraph.eval.judges import judge_options
 from jurygraph.graphs import options
 from jurygraph.graphs.registry import protocols
-from jurygraph.state.settings.referee_settings import GROUPS, ROLES, SAME
+from jurygraph.state.settings.referee_settings import AUTO, GROUPS, ROLES, SAME
 
 HERE = Path(__file__).parent
 FILES = ["types_that_must_fail.py", "types_that_must_pass.py"]
@@ -40,7 +40,7 @@ def options_of(name: str) -> dict[str, Any]:
 def test_every_protocol_is_known_by_name() -> None:
     assert set(BUNDLED) == set(get_args(options.ProtocolName))
     assert {name for group in get_args(options.RoleName) for name in get_args(group)} == set(ROLES)
-    assert set(get_args(options.RoleGroup)) == {*GROUPS, SAME}
+    assert set(get_args(options.RoleGroup)) == {*GROUPS, SAME, AUTO}
 
 
 @pytest.mark.parametrize("name", BUNDLED)

@@ -11,7 +11,7 @@ import pytest
 from jurygraph.eval import Study, evaluate, versus
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import Item, ScoreItem
-from jurygraph.eval.equal_budget.finding import Evidence, Rivalry, find, findings_of, items_needed
+from jurygraph.eval.equal_budget.finding import Contest, find, findings_of, items_needed
 from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.graphs import debate, repeated
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -21,11 +21,19 @@ from langgraph.graph import END, START, StateGraph
 from .loopback import Provider, Text
 from .processes import in_this_process
 
-EVIDENCE = Evidence("spearman", "tokens", 100, 100)
 
-
-def rival(value: float, low: float, high: float, p: float, ratio: float = 1.0) -> Rivalry:
-    return Rivalry("4 samples of single", Statistic(value, low, high), p, ratio)
+def rival(
+    value: float | None,
+    low: float | None = None,
+    high: float | None = None,
+    p: float | None = None,
+    ratio: float = 1.0,
+    items: int = 100,
+    clusters: int = 100,
+) -> Contest:
+    difference = Statistic(value, low, high)
+    title = "4 samples of single"
+    return Contest("coherence", "single", 4, title, items, clusters, ratio, None, None, difference, p)
 
 
 BETTER, EQUAL = rival(0.1, 0.05, 0.15, 0.001), rival(0.0, -0.03, 0.03, 1.0)
@@ -41,22 +49,22 @@ BETTER, EQUAL = rival(0.1, 0.05, 0.15, 0.001), rival(0.0, -0.03, 0.03, 1.0)
         ([BETTER, EQUAL], "does not pay", "smaller than 0.05"),
         ([rival(0.04, -0.02, 0.1, 0.2)], "cannot be told", "+0.040 [-0.020, 0.100] against 4 samples"),
         ([rival(0.1, 0.05, 0.15, 0.001, ratio=0.8)], "cannot be told", "spent 80% of its tokens"),
-        ([BETTER, Rivalry("x", Statistic(0.1), None, 1.0)], "cannot be told", "in too few groups"),
-        ([EQUAL, Rivalry("x", Statistic(None), None, 1.0)], "does not pay", "agrees with nobody"),
+        ([BETTER, rival(0.1)], "cannot be told", "in too few groups"),
+        ([EQUAL, rival(None)], "does not pay", "agrees with nobody"),
         ([], "cannot be told", "no opponent"),
-        ([Rivalry("x", Statistic(None), None, 1.0)], "cannot be told", "nothing can be said of agreement"),
+        ([rival(None)], "cannot be told", "nothing can be said of agreement"),
     ],
 )
 def test_a_protocol_pays_only_if_it_beats_every_opponent_at_equal_spending(
-    rivals: list[Rivalry], answer: str, words: str
+    rivals: list[Contest], answer: str, words: str
 ) -> None:
-    finding = find("debate", rivals, EVIDENCE)
+    finding = find("debate", rivals, "spearman", "tokens")
     assert finding.answer == answer
     assert words in finding.sentence
 
 
 def test_few_groups_claim_nothing() -> None:
-    few = find("debate", [rival(0.5, 0.4, 0.6, 0.0001)], Evidence("spearman", "tokens", 40, 7))
+    few = find("debate", [rival(0.5, 0.4, 0.6, 0.0001, items=40, clusters=7)], "spearman", "tokens")
     assert few.answer == "cannot be told"
     assert "here are 7" in few.sentence
 

@@ -81,7 +81,7 @@ def quotable(kind: str) -> Iterator[tuple[str, str]]:
             yield f"The bees left at dawn.\n{part}", part
 
 
-@pytest.mark.parametrize("structured", ["auto", "off"])
+@pytest.mark.parametrize("structured", [pytest.param("auto", marks=pytest.mark.slow), "off"])
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_a_quoted_object_tag_or_tool_call_changes_no_verdict(name: str, kind: str, structured: str) -> None:
     hostile, start = list(quotable(kind)), CASES.index((name, kind))

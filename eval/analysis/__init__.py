@@ -14,9 +14,12 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
       .diagnoses          Diagnosis (judge x subject): Changes, Round, Positions              diagnostics.py
                           ScoreChanges, Conformity                                            influence.py
                           Spending, Replies                                                   counters.py
+                          Objections                                                          objections.py
                           LengthBias                                                          length_bias.py
       .costs              Costs: CostRow; People: what people would take                      costs.py
       .leanings           Leaning (judge x subject): level, length, place                     leanings.py
+      .annotators         Annotators (one a subject): Rater, each one and each judge         annotators.py
+      .pooled             PooledGains: LevelGain (method x dataset and model), pooled       pooled_gains.py
       .courtrooms         Courtroom (one a subject): the gap between both answers' scores    score_gaps.py
 
 ``loading`` reads the runs: of each result it keeps a few numbers (verdict_columns.py) and counts the rest.
@@ -25,6 +28,7 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
 
 from ..results.evaluation import UsageTotals
 from .alphas import Alphas
+from .annotators import Annotators, Rater
 from .comparison import AverageComparison, Comparison, Difference, PairedTest, PairwiseComparison
 from .costs import CostRow, Costs, Curve, Frontier, People, Point
 from .counters import Replies, Spending
@@ -35,11 +39,14 @@ from .judges import EvaluationTarget, Judge
 from .leaderboard import Average, Gain, Leaderboard, LeaderboardEntry, WinnerShare
 from .leanings import Leaning
 from .length_bias import LengthBias
+from .objections import Objections
+from .pooled_gains import LevelGain, PooledGains
 from .score_gaps import Courtroom
 from .study import Study
 
 __all__ = [
     "Alphas",
+    "Annotators",
     "Average",
     "AverageComparison",
     "Changes",
@@ -62,11 +69,15 @@ __all__ = [
     "LeaderboardEntry",
     "Leaning",
     "LengthBias",
+    "LevelGain",
+    "Objections",
     "PairedTest",
     "PairwiseComparison",
     "People",
     "Point",
+    "PooledGains",
     "Positions",
+    "Rater",
     "Replies",
     "Round",
     "ScoreChanges",

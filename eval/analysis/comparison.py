@@ -14,7 +14,6 @@ from typing import Annotated, NamedTuple, Self, TypeVar
 import numpy as np
 
 from ...state.tasks import TaskKind
-from ..results.evaluation import UsageTotals
 from ..statistics.alignment import Floats, Units, unit_count
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic, caution
@@ -24,10 +23,17 @@ from ..statistics.sample import (
     average_difference,
     clusters_needed,
     difference,
+    same_clusters,
     telling_clusters,
     values_compared,
 )
-from ..statistics.significance import TESTED_CORRELATIONS, compare_dependent, holm, mcnemar, paired_t_test
+from ..statistics.significance import (
+    TESTED_CORRELATIONS,
+    binomial_test,
+    compare_dependent,
+    holm,
+    paired_t_test,
+)
 from ..tables import Column
 from .judges import EvaluationTarget
 from .measures import right, sample
@@ -91,7 +97,6 @@ class PairedTest:
         p: two-sided.
         adjusted, adjusted_to_base: ``p`` by Holm's method, as in ``Difference``.
         counts: for McNemar, how many rows ``both`` had right, the ``first`` alone, the ``second`` alone, ``neither``.
-        effect: the difference that is tested, first less second, with the test's own interval where there is one.
     """
 
     name: str
@@ -102,7 +107,6 @@ class PairedTest:
     adjusted: float | None = None
     adjusted_to_base: float | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
-    effect: Statistic | None = None
 
 
 @dataclass(frozen=True)
@@ -113,10 +117,8 @@ class PairwiseComparison:
         subject, first, second: their labels. Positive differences are in the first's favour, except for ``t_errors``.
         shared: rows that counted.
         only_first, only_second: rows on which the one has a verdict and the other none.
-        unlabelled: rows both judged that have no label.
         differences: by measure.
         tests: by name.
-        first_usage, second_usage: calls, tokens and cost of the shared rows for each of them.
         with_base: whether the second is the base.
         units: what resamples were drawn from: groups, or items where there are none. Of few (``FEWEST_UNITS``),
             there is no p-value.
@@ -129,11 +131,8 @@ class PairwiseComparison:
     shared: int
     only_first: int
     only_second: int
-    unlabelled: int
     differences: Mapping[str, Difference]
     tests: Mapping[str, PairedTest]
-    first_usage: UsageTotals
-    second_usage: UsageTotals
     with_base: bool = False
     units: int = 0
     identical: bool = False
@@ -259,13 +258,10 @@ class PairwiseComparator:
             shared=len(mine),
             only_first=len(first.rows) - both,
             only_second=len(second.rows) - both,
-            unlabelled=both - int((first.rows.labelled & np.isin(first.rows.keys, second.rows.keys)).sum()),
             differences={name: Difference.of(name, [pair]) for name in of_kind(self.kind)},
             tests={
                 test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
             },
-            first_usage=mine.usage_totals,
-            second_usage=theirs.usage_totals,
             with_base=with_base,
             units=unit_count(mine.clusters),
             identical=len(mine) > 0 and bool(close(mine.judged, theirs.judged).all()),
@@ -331,36 +327,75 @@ class PairwiseComparator:
 
     def _t_test(self, name: str, about: str, rows: Verdicts, figures: tuple[Floats, Floats]) -> PairedTest:
         by_what = "group by group" if (rows.group >= 0).any() else "item by item"
-        first, second = (_by_cluster(rows, figure) for figure in figures)
-        test = paired_t_test(first, second, self.resampling.confidence)
-        return PairedTest(name, f"{about}, {by_what}", test.n, test.t, test.p, effect=test.difference)
+        # Rows of a cluster, a group or an item, are not independent of each other: each counts by its mean.
+        clusters = rows.clusters
+        first, second = (np.bincount(clusters, figure) / np.bincount(clusters) for figure in figures)
+        _, test = paired_t_test(first, second, self.resampling.confidence)
+        return PairedTest(name, f"{about}, {by_what}", len(first), test.statistic, test.p)
 
 
-def compare(sides: Sequence[tuple[PairwiseComparator, Sequence[Side], str | None]]) -> Comparison:
-    """Compare all pairs of sides on every subject.
+JudgedSubject = tuple[PairwiseComparator, Mapping[str, Side]]
+"""The comparator of a subject, and the judges that judged it, by their labels."""
+
+
+def compare(subjects: Sequence[JudgedSubject], bases: Mapping[str, str]) -> Comparison:
+    """Compare all pairs of judges on every subject, and their means over the score subjects of each dataset.
 
     Args:
-        sides: of each subject the comparator, all sides in their order, and the label of the base, if it has one there.
+        subjects: in their order.
+        bases: by dataset's digest, the label of its base judge.
     """
-    pairwise = [
+    pairwise: list[PairwiseComparison] = []
+    datasets: dict[str, list[JudgedSubject]] = {}
+    for comparator, sides in subjects:
+        base = bases.get(comparator.subject.digest)
+        pairwise += adjusted(
+            [
+                comparator.compare(sides[first], sides[second], with_base=second == base)
+                for first, second in _pairs([*sides], base)
+            ]
+        )
+        if comparator.kind == "score":
+            datasets.setdefault(comparator.subject.digest, []).append((comparator, sides))
+    averages = [
         pair
-        for comparator, of_subject, base in sides
-        for pair in adjusted(list(_pairs(comparator, of_subject, base)))
+        for digest, of_dataset in datasets.items()
+        if len(of_dataset) > 1
+        for pair in _averages(of_dataset, bases.get(digest))
     ]
-    return Comparison(tuple(pairwise), FAMILY, tuple(_notes(pairwise)))
+    return Comparison(tuple(pairwise), FAMILY, tuple(_notes(pairwise)), tuple(averages))
 
 
-def _pairs(
-    comparator: PairwiseComparator, sides: Sequence[Side], base: str | None
-) -> Iterator[PairwiseComparison]:
-    """Yield the pairs with the base first, the base being second in each."""
-    bases = [side for side in sides if side.label == base]
-    others = [side for side in sides if side.label != base]
-    for side in others:
-        for base_side in bases:
-            yield comparator.compare(side, base_side, with_base=True)
-    for first, second in combinations(others, 2):
-        yield comparator.compare(first, second)
+def _pairs(labels: Sequence[str], base: str | None) -> list[tuple[str, str]]:
+    """Return the pairs with the base first, the base being second in each."""
+    others = [label for label in labels if label != base]
+    with_base = [(label, base) for label in others if base is not None and base in labels]
+    return [*with_base, *combinations(others, 2)]
+
+
+def _averages(subjects: Sequence[JudgedSubject], base: str | None) -> list[AverageComparison]:
+    """Compare the means of all pairs of the judges that judged every score subject of one dataset."""
+    target = subjects[0][0].subject
+    labels = [label for label in subjects[0][1] if all(label in sides for _, sides in subjects)]
+    compared = []
+    for first, second in _pairs(labels, base):
+        pairs = [comparator.samples(sides[first], sides[second]) for comparator, sides in subjects]
+        shared = all(same_clusters(sample, pairs[0][0]) for pair in pairs for sample in pair)
+        compared.append(
+            AverageComparison(
+                data=target.data,
+                digest=target.digest,
+                first=first,
+                second=second,
+                differences={name: Difference.of(name, pairs) for name in of_kind("score")},
+                units=pairs[0][0].count if shared else 0,
+                with_base=second == base,
+            )
+        )
+    differences = adjusted_by_name(
+        [pair.differences for pair in compared], [pair.with_base for pair in compared]
+    )
+    return [replace(pair, differences=of_pair) for pair, of_pair in zip(compared, differences, strict=True)]
 
 
 def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
@@ -402,33 +437,25 @@ def adjusted_by_name(
 
 def _correlation_tests(mine: Verdicts, theirs: Verdicts, confidence: float) -> Iterator[PairedTest]:
     for name in TESTED_CORRELATIONS:
-        result = compare_dependent(name, mine.judged, theirs.judged, mine.human, confidence=confidence)
-        on_ranks = " (made for Pearson's r, here of ranks)" if result.approximate else ""
+        result = compare_dependent(name, mine.judged, theirs.judged, mine.human, confidence)
+        on_ranks = " (made for Pearson's r, here of ranks)" if name == "spearman" else ""
         about = f"the two {name} correlations with people, rows taken for independent{on_ranks}"
-        for test, value, p in (
-            ("williams", result.williams_t, result.williams_p),
-            ("steiger", result.steiger_z, result.steiger_p),
-        ):
-            yield PairedTest(f"{test}_{name}", about, result.n, value, p, effect=result.difference)
+        for kind, (statistic, p) in (("williams", result.williams), ("steiger", result.steiger)):
+            yield PairedTest(f"{kind}_{name}", about, len(mine), statistic, p)
 
 
 def _mcnemar(mine: Verdicts, theirs: Verdicts) -> PairedTest:
+    """Run McNemar's exact test (1947): are the rows that one judge alone has right split as by a fair coin?"""
     first, second = (rows.judged == rows.human for rows in (mine, theirs))
-    test = mcnemar(first, second)
-    counts = {
-        "both": test.both,
-        "first": test.only_first,
-        "second": test.only_second,
-        "neither": test.neither,
+    cells = {
+        "both": first & second,
+        "first": first & ~second,
+        "second": ~first & second,
+        "neither": ~first & ~second,
     }
-    return PairedTest("mcnemar", "verdicts that one alone had right", len(mine), None, test.p, counts=counts)
-
-
-def _by_cluster(rows: Verdicts, figure: Floats) -> Floats:
-    """Average each cluster's rows, which are not independent of each other: those of a group, or of an item."""
-    clusters = rows.clusters
-    means: Floats = np.bincount(clusters, figure) / np.bincount(clusters)
-    return means
+    counts = {name: int(rows.sum()) for name, rows in cells.items()}
+    p = binomial_test(counts["first"], counts["second"])
+    return PairedTest("mcnemar", "verdicts that one alone had right", len(mine), None, p, counts=counts)
 
 
 def _caution(pairwise: Sequence[PairwiseComparison]) -> str | None:

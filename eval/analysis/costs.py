@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Annotated
 
 from ...state.errors import UsageError
+from ..results.evaluation import UsageTotals
 from ..statistics.resampling import Statistic
 from ..tables import Column
 from .comparison import PairwiseComparator
@@ -205,16 +206,32 @@ def frontier(
     """Place judges and ensembles on the plot of one target, and mark those on the Pareto frontier."""
     # Computed metrics ask no model and have no price: the currency is that of the judges.
     currency = currency_of([data.cell.usage for data in judged_by if data.judge.models])
-    points, left_out = _points(comparator, judged_by, currency)
+    points: list[Point] = []
+    left_out = {}
+    for data in judged_by:
+        usage, label = data.cell.usage, data.side.label
+        agreement = comparator.labelled_sample(data.side).statistic(comparator.subject.metric)
+        if not len(data.cell.rows):
+            left_out[label] = "no verdict"
+        elif not len(data.cell.labelled):
+            left_out[label] = "no labels"
+        elif agreement.value is None:
+            left_out[label] = "no agreement to measure: all scores, or all labels, are the same"
+        elif cost_of(usage, currency) is None:
+            left_out[label] = "its cost is not known"
+        else:
+            points.append(_point(label, usage, agreement, currency))
+    # Ensembles come source by source, which is what groupby needs.
+    known = (
+        ensemble
+        for ensemble in ensembles
+        if ensemble.subject == comparator.subject.label and ensemble.agreement.value is not None
+    )
     curves = {
-        source: [
-            _ensemble(ensemble, currency) for ensemble in of_source if ensemble.agreement.value is not None
-        ]
-        # Ensembles come source by source, which is what groupby needs.
-        for source, of_source in groupby(ensembles, key=lambda ensemble: ensemble.source)
+        source: [_point(of.label, of.usage, of.agreement, currency, of.k) for of in of_source]
+        for source, of_source in groupby(known, key=lambda ensemble: ensemble.source)
     }
-    everybody = [*points, *(point for curve in curves.values() for point in curve)]
-    best = {id(point) for point in pareto_front(everybody)}
+    best = {id(point) for point in pareto_front([*points, *chain(*curves.values())])}
 
     def shown(of: Sequence[Point]) -> tuple[Point, ...]:
         return tuple(replace(point, on_frontier=id(point) in best) for point in of)
@@ -224,7 +241,7 @@ def frontier(
         measure=comparator.subject.metric,
         unit=currency,
         points=shown(sorted(points, key=lambda point: (point.spent, point.label))),
-        curves=tuple(Curve(source, shown(points)) for source, points in curves.items() if points),
+        curves=tuple(Curve(source, shown(points)) for source, points in curves.items()),
         left_out=left_out,
     )
 
@@ -244,39 +261,11 @@ def pareto_front(points: Sequence[Point]) -> Iterator[Point]:
             yield from (point for point in tied if _height(point) == best)
 
 
-def _points(
-    comparator: PairwiseComparator, judged_by: Sequence[JudgeData], currency: Currency
-) -> tuple[list[Point], Mapping[str, str]]:
-    points, left_out = [], {}
-    for data in judged_by:
-        usage = data.cell.usage
-        agreement = comparator.labelled_sample(data.side).statistic(comparator.subject.metric)
-        price = cost_of(usage, currency)
-        if not len(data.cell.rows):
-            left_out[data.side.label] = "no verdict"
-        elif not len(data.cell.labelled):
-            left_out[data.side.label] = "no labels"
-        elif agreement.value is None:
-            left_out[data.side.label] = "no agreement to measure: all scores, or all labels, are the same"
-        elif price is None:
-            left_out[data.side.label] = "its cost is not known"
-        else:
-            calls = usage.calls_each or 0.0
-            points.append(Point(data.side.label, price, usage.cost_each, calls, agreement, on_frontier=False))
-    return points, left_out
-
-
-def _ensemble(ensemble: EnsembleOf, currency: Currency) -> Point:
-    usage = ensemble.usage
-    return Point(
-        label=ensemble.label,
-        spent=cost_of(usage, currency) or 0.0,
-        cost=usage.cost_each,
-        calls=usage.calls_each or 0.0,
-        agreement=ensemble.agreement,
-        on_frontier=False,
-        k=ensemble.k,
-    )
+def _point(
+    label: str, usage: UsageTotals, agreement: Statistic, currency: Currency, k: int | None = None
+) -> Point:
+    spent, calls = cost_of(usage, currency) or 0.0, usage.calls_each or 0.0
+    return Point(label, spent, usage.cost_each, calls, agreement, on_frontier=False, k=k)
 
 
 def _height(point: Point) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from ...nodes.models import local_model
 from ...nodes.offline import DISCLOSURE
@@ -17,7 +17,6 @@ from ..results.turn_kinds import kind_of_turns
 from ..tables.grid import Column, counts, text_column
 from .result_rows import value_of
 
-K = TypeVar("K", bound=Hashable)
 # The stop reason of a debate that nothing else ended.
 _UNRESOLVED = "max_rounds"
 # Characters of a reason that are shown.
@@ -53,25 +52,13 @@ class SpendingCounter:
         )
 
 
-@dataclass
-class PositionCounter:
-    """Counts in which place the winner was shown."""
-
-    first: int = 0
-    second: int = 0
-    ties: int = 0
-
-    def add(self, result: Result) -> None:
-        """Count one comparison: the winner of each order that was held."""
-        by_order = result.details.get("winner_by_order") or [result.winner]
-        for order, winner in enumerate(by_order, start=1):
-            if winner == "tie":
-                self.ties += 1
-            elif winner is not None:
-                # A winner is named by its answer, not its place; in the second order answer 2 was shown first.
-                shown_first = (winner == "1") == (order == 1)
-                self.first += shown_first
-                self.second += not shown_first
+def places_of_winners(result: Result) -> Iterator[str]:
+    """Yield in which place the winner of a comparison was shown, ``first`` or ``second``, or ``tie``, in each order."""
+    by_order = result.details.get("winner_by_order") or [result.winner]
+    for order, winner in enumerate(by_order, start=1):
+        if winner is not None:
+            # A winner is named by its answer, not its place; in the second order answer 2 was shown first.
+            yield "tie" if winner == "tie" else "first" if (winner == "1") == (order == 1) else "second"
 
 
 @dataclass

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 
-from ..statistics.alignment import Floats, number_groups
+from ..statistics.alignment import number_groups
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, difference
 from ..statistics.significance import sign_test
@@ -20,6 +20,7 @@ from .influence import Conformity, ScoreChanges
 from .length_bias import LengthBias, length_bias
 from .loading import JudgeAspectData, LoadedJudge
 from .measures import mean_statistic, sample
+from .objections import Objections
 from .verdict_columns import Verdicts, directions, distances, moved
 
 
@@ -143,12 +144,41 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     rows = cell.labelled.take(cell.labelled.path_count > 0)
     if not cell.debates or not len(rows):
         return ()
+    calls, count = cell.calls_by_round, min(MOST, rows.rounds)
+    # How all verdicts stood after each round; a debate that ended earlier stays at its last entry.
+    stages = [
+        (rows.after(entry), int((rows.path_count > entry).sum()), calls.up_to(entry))
+        for entry in range(count)
+    ]
+    # A tie-breaker or a jury may have decided otherwise than the last round.
+    if moved(stages[-1][0], rows.judged, rows.winners).any():
+        stages.append((rows.judged, len(rows), calls.in_all()))
+    measure, comparable = cell.subject.metric, cell.distances or cell.subject.kind == "compare"
     measured: list[Round] = []
-    before: tuple[_Stage, Sample] | None = None
-    for number, stage in enumerate(_stages(cell, rows)):
-        now = sample(cell.subject.kind, rows, resampling, stage.judged, cell.subject.rule)
-        measured.append(_round(cell, rows, number, stage, now, before))
-        before = stage, now
+    before: Sample | None = None
+    # The first round is held against itself: it changed nothing.
+    was, calls_before = stages[0][0], None
+    for number, (judged, active, calls_now) in enumerate(stages):
+        now = sample(cell.subject.kind, rows, resampling, judged, cell.subject.rule)
+        gain = None if before is None else difference(now, before, measure)[0]
+        taken = None if calls_now is None or calls_before is None else calls_now - calls_before
+        ways = directions(was, judged, rows.human, rows.winners) if comparable else np.zeros(0)
+        measured.append(
+            Round(
+                round=number,
+                active=active,
+                agreement=now.statistic(measure),
+                gain=gain,
+                calls=calls_now,
+                gain_per_call=gain.value / taken if gain and gain.value is not None and taken else None,
+                changed=int(moved(was, judged, rows.winners).sum()),
+                helpful=int((ways == 1).sum()),
+                harmful=int((ways == -1).sum()),
+                error=fmean(distances(judged, rows.human, rows.winners).tolist()) if comparable else None,
+                final=number == count,
+            )
+        )
+        was, calls_before, before = judged, calls_now, now
     return tuple(measured)
 
 
@@ -163,6 +193,7 @@ class Diagnosis:
         rounds: empty likewise.
         score_changes: by agent, who moved most first.
         conformity: of referees who give values in several turns.
+        objections: of critics, to wrong and to right scores.
         spending: rounds and calls.
         positions: of comparisons.
         length: ``None`` where results hold no lengths.
@@ -181,6 +212,7 @@ class Diagnosis:
     positions: Positions | None
     length: LengthBias | None
     replies: Replies
+    objections: Objections | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -194,6 +226,7 @@ def diagnose(judge: LoadedJudge, cell: JudgeAspectData, resampling: Resampling) 
         rounds=rounds(cell, resampling),
         score_changes=cell.score_changes.score_changes(),
         conformity=cell.conformity.conformity(),
+        objections=cell.objections.objections(resampling),
         spending=cell.spending.spending(),
         positions=_positions(cell, resampling),
         length=length_bias(cell, resampling),
@@ -211,10 +244,10 @@ def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | Non
     return Positions(
         n=len(both),
         consistent=consistent,
-        shown_first=places.first,
-        shown_second=places.second,
-        ties=places.ties,
-        p=sign_test(places.first, places.second),
+        shown_first=places["first"],
+        shown_second=places["second"],
+        ties=places["tie"],
+        p=sign_test(places["first"], places["second"]),
     )
 
 
@@ -250,60 +283,3 @@ def _error(cell: JudgeAspectData, rows: Verdicts, resampling: Resampling) -> Sta
 
 MOST = 40
 """The most rounds that are looked at."""
-
-
-class _Stage(NamedTuple):
-    """Holds how all verdicts stood after one round."""
-
-    judged: Floats
-    active: int
-    calls: float | None
-    final: bool = False
-
-
-def _stages(cell: JudgeAspectData, rows: Verdicts) -> Iterator[_Stage]:
-    stage = None
-    for entry in range(min(MOST, rows.rounds)):
-        # A debate that ended earlier stays at its last entry.
-        active = int((rows.path_count > entry).sum())
-        stage = _Stage(rows.after(entry), active, cell.calls_by_round.up_to(entry))
-        yield stage
-    # After the loop ``stage`` is the last round; a tie-breaker or a jury may have decided otherwise.
-    if stage is not None and moved(stage.judged, rows.judged, rows.winners).any():
-        yield _Stage(rows.judged, len(rows), cell.calls_by_round.in_all(), final=True)
-
-
-def _round(
-    cell: JudgeAspectData,
-    rows: Verdicts,
-    number: int,
-    stage: _Stage,
-    now: Sample,
-    before: tuple[_Stage, Sample] | None,
-) -> Round:
-    measure, comparable = cell.subject.metric, cell.distances or cell.subject.kind == "compare"
-    gain = None if before is None else difference(now, before[1], measure)[0]
-    # The first round is held against itself: it changed nothing.
-    was = stage.judged if before is None else before[0].judged
-    ways = directions(was, stage.judged, rows.human, rows.winners) if comparable else np.zeros(0)
-    taken = _taken(stage, None if before is None else before[0])
-    return Round(
-        round=number,
-        active=stage.active,
-        agreement=now.statistic(measure),
-        gain=gain,
-        calls=stage.calls,
-        gain_per_call=gain.value / taken if gain and gain.value is not None and taken else None,
-        changed=int(moved(was, stage.judged, rows.winners).sum()),
-        helpful=int((ways == 1).sum()),
-        harmful=int((ways == -1).sum()),
-        error=fmean(distances(stage.judged, rows.human, rows.winners).tolist()) if comparable else None,
-        final=stage.final,
-    )
-
-
-def _taken(stage: _Stage, before: _Stage | None) -> float | None:
-    """Return the calls a verdict between two stages; ``None`` where either is not known."""
-    if before is None or stage.calls is None or before.calls is None:
-        return None
-    return stage.calls - before.calls

@@ -10,15 +10,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...state.aspects import ASPECTS
 from ...state.usage import total_usage
 from ..results.evaluation import UsageTotals
-from ..statistics.alignment import Floats, Units
+from ..statistics.alignment import Floats
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
 from .loading import JudgeAspectData, LoadedJudge
-from .verdict_columns import Verdicts
 
 if TYPE_CHECKING:
     from ...state.protocols import Ensemble
@@ -116,11 +114,9 @@ class SubEnsemble(NamedTuple):
     k: int
     of: int
     side: Side
-    usage: UsageTotals
 
 
-@dataclass(frozen=True)
-class _CandidateEnsemble:
+class _CandidateEnsemble(NamedTuple):
     """Holds an ensemble of k that judges may be matched with."""
 
     smaller: SubEnsemble
@@ -173,7 +169,7 @@ def _offers(comparator: PairwiseComparator, judged_by: Sequence[JudgeData]) -> I
                 source=data.judge.label,
                 subject=comparator.subject.label,
                 k=smaller.k,
-                usage=smaller.usage,
+                usage=smaller.side.rows.usage_totals,
                 measure=measure,
                 agreement=agreement,
             )
@@ -307,50 +303,29 @@ def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[Sub
     """
     rows = cell.rows
     if judge.protocol in ensemble_protocols():
-        judgements = Judgements(
-            rows, rows.agent_start, rows.agent_count, rows.agents[:, 1:3], rows.agents[:, 3:]
+        start, judges, values, usage = (
+            rows.agent_start,
+            rows.agent_count,
+            rows.agents[:, 1:3],
+            rows.agents[:, 3:],
         )
     else:
         # Rows come by item, so the repeats of one stand beside each other; those without a score count for none.
         first = np.flatnonzero(np.diff(rows.item, prepend=-1))
         scored = rows.take(rows.path_count > 0)
         ends = np.searchsorted(np.flatnonzero(rows.path_count > 0), [*first, len(rows)])
-        last = scored.path[scored.path_start + scored.path_count - 1]
-        judgements = Judgements(rows.take(first), ends[:-1], np.diff(ends), last, scored.usage)
-    yield from _of(judge, cell, judgements)
-
-
-class Judgements(NamedTuple):
-    """Holds what several judges said of each of some rows.
-
-    Attributes:
-        rows: what was judged.
-        start, judges: of each row, where they begin in ``values`` and ``usage``, and how many they are.
-        values: scores, or pairs, as a path has them.
-        usage: the fields of the usage.
-    """
-
-    rows: Verdicts
-    start: Units
-    judges: NDArray[Any]
-    values: Floats
-    usage: Floats
-
-
-def _of(judge: LoadedJudge, cell: JudgeAspectData, judgements: Judgements) -> Iterator[SubEnsemble]:
+        values, usage = scored.path[scored.path_start + scored.path_count - 1], scored.usage
+        rows, start, judges = rows.take(first), ends[:-1], np.diff(ends)
     # Every k is measured on the same rows, those with all judges, so that the curve over k is of one set of items.
-    most = int(judgements.judges.max(initial=0))
-    complete = judgements.judges == most
-    rows = judgements.rows.take(complete)
-    lines = judgements.start[complete][:, None] + np.arange(most)
+    most = int(judges.max(initial=0))
+    complete = judges == most
+    rows, lines = rows.take(complete), start[complete][:, None] + np.arange(most)
+    # Added up from the first to the last, from zero, as usages are.
+    spent = np.zeros((len(rows), usage.shape[1]))
     for k in range(1, most + 1):
-        # Added up from the first to the last, from zero, as usages are.
-        usage = np.zeros((len(rows), judgements.usage.shape[1]))
-        for judged in range(k):
-            usage = usage + judgements.usage[lines[:, judged]]
-        of_k = replace(rows, judged=rows.decided(_means(judgements.values[lines[:, :k]])), usage=usage)
-        label = f"{judge.label}, {k} of {most}"
-        yield SubEnsemble(k, most, Side(label, of_k, cell.distances), of_k.usage_totals)
+        spent = spent + usage[lines[:, k - 1]]
+        of_k = replace(rows, judged=rows.decided(_means(values[lines[:, :k]])), usage=spent)
+        yield SubEnsemble(k, most, Side(f"{judge.label}, {k} of {most}", of_k, cell.distances))
 
 
 def _means(values: Floats) -> Floats:

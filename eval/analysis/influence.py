@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import Annotated, NamedTuple
 
@@ -36,51 +37,46 @@ def moves(turns: Sequence[Turn], kind_of: KindOf) -> Iterator[Move]:
         yield from _moves_between_own_turns(turns, kind_of)
 
 
-@dataclass
-class _Count:
-    sized: bool = True
-    turns: int = 0
-    moves: int = 0
-    size: float = 0.0
-    helpful: int = 0
-    harmful: int = 0
-
-    def add(self, changed: bool, size: float, towards: int) -> None:
-        self.turns += 1
-        if changed:
-            self.moves += 1
-            self.size += size
-            self.helpful += towards > 0
-            self.harmful += towards < 0
-
-    def changes_by(self, agent: str) -> ScoreChanges:
-        mean = self.size / self.moves if self.moves and self.sized else None
-        return ScoreChanges(agent, self.turns, self.moves, mean, self.helpful, self.harmful)
-
-
-@dataclass
 class ScoreChangeCounter:
     """Counts changed scores by agent."""
 
-    _counts: dict[str, _Count] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[str]] = {}
+        self._sizes: dict[str, float] = {}
 
     def add(self, result: Result, human: Judged | None) -> None:
         """Add the turns of one verdict; ``human`` is its label, if it can be compared with scores."""
         kind_of = kind_of_turns(result)
         for turns in discussions(result.transcript):
             for agent, before, after in moves(turns, kind_of):
-                count = self._counts.setdefault(agent, _Count())
-                changed = not same(before, after)
-                size = abs(scalar(after) - scalar(before)) if changed else 0.0
-                count.add(changed, size, direction(judged_by(before), judged_by(after), human))
-        if (overruled := _jury(result)) is not None:
-            # The winner with the jury is compared with the one without: such a change has no size in points.
-            count = self._counts.setdefault(JURY, _Count(sized=False))
-            count.add(overruled[0] != overruled[1], 0.0, direction(*overruled, human))
+                size = 0.0 if same(before, after) else abs(scalar(after) - scalar(before))
+                towards = direction(judged_by(before), judged_by(after), human)
+                self._count(agent, not same(before, after), size, towards)
+        # The winner with the jury is compared with the one without: such a change has no size in points.
+        without, voted = result.details.get("w"), result.details.get("jury_winner")
+        if without is not None and voted is not None and result.winner is not None:
+            self._count(JURY, without != result.winner, 0.0, direction(without, result.winner, human))
+
+    def _count(self, agent: str, changed: bool, size: float, towards: int) -> None:
+        counts = self._counts.setdefault(agent, Counter())
+        counts["turns"] += 1
+        if changed:
+            counts.update(moves=1, helpful=towards > 0, harmful=towards < 0)
+            self._sizes[agent] = self._sizes.get(agent, 0.0) + size
 
     def score_changes(self) -> tuple[ScoreChanges, ...]:
         """Return the counts by agent, the one with the most changes first."""
-        changes = (count.changes_by(agent) for agent, count in self._counts.items())
+        changes = [
+            ScoreChanges(
+                agent,
+                counts["turns"],
+                counts["moves"],
+                self._sizes[agent] / counts["moves"] if counts["moves"] and agent != JURY else None,
+                counts["helpful"],
+                counts["harmful"],
+            )
+            for agent, counts in self._counts.items()
+        ]
         return tuple(sorted(changes, key=lambda by_agent: (-by_agent.moves, -by_agent.turns, by_agent.agent)))
 
 
@@ -122,31 +118,17 @@ def _moves_between_own_turns(turns: Iterable[Turn], kind_of: KindOf) -> Iterator
         latest[turn["agent"]] = value
 
 
-def _jury(result: Result) -> tuple[Judged, Judged] | None:
-    """Return who would have won without a jury, and who won with it."""
-    without, voted = result.details.get("w"), result.details.get("jury_winner")
-    if without is None or voted is None or result.winner is None:
-        return None
-    return without, result.winner
-
-
-@dataclass
 class ConformityCounter:
     """Counts whether referees' values move towards those of the others.
 
-    Attributes:
+    Args:
         together: whether all answer at the same time, so that nobody knows the other values of the same turn.
     """
 
-    together: bool = False
-    n: int = 0
-    changes: int = 0
-    towards: int = 0
-    away: int = 0
-    towards_previous: int = 0
-    _start_equal: int = 0
-    _end_equal: int = 0
-    _spreads: list[tuple[float, int]] = field(default_factory=list)
+    def __init__(self, together: bool = False) -> None:
+        self._together = together
+        self._counts: Counter[str] = Counter()
+        self._spreads: list[tuple[float, int]] = []
 
     def add(self, result: Result) -> None:
         """Add the discussions of one verdict: those in which several gave values in several turns."""
@@ -154,54 +136,50 @@ class ConformityCounter:
         for turns in discussions(result.transcript):
             by_turn = _by_turn(turns, kind_of)
             if len(by_turn) > 1 and len({agent for values in by_turn for agent in values}) > 1:
-                self._count(by_turn)
+                self._add_discussion(by_turn)
 
     def conformity(self) -> Conformity | None:
         """Return what was counted; ``None`` where there was no such discussion."""
-        if not self.n:
+        counts = self._counts
+        if not counts["n"]:
             return None
         return Conformity(
-            n=self.n,
-            changes=self.changes,
-            towards=self.towards,
-            away=self.away,
-            p=sign_test(self.towards, self.away),
-            towards_previous=None if self.together else self.towards_previous,
-            start_equal=self._start_equal / self.n,
-            end_equal=self._end_equal / self.n,
+            n=counts["n"],
+            changes=counts["changes"],
+            towards=counts["towards"],
+            away=counts["away"],
+            p=sign_test(counts["towards"], counts["away"]),
+            towards_previous=None if self._together else counts["towards_previous"],
+            start_equal=counts["start_equal"] / counts["n"],
+            end_equal=counts["end_equal"] / counts["n"],
             spread_by_turn=tuple(total / count for total, count in self._spreads),
         )
 
-    def _count(self, by_turn: Sequence[Mapping[str, float]]) -> None:
-        self.n += 1
-        self._start_equal += _equal(by_turn[0])
-        self._end_equal += _equal(by_turn[-1])
+    def _add_discussion(self, by_turn: Sequence[Mapping[str, float]]) -> None:
+        self._counts.update(n=1, start_equal=_equal(by_turn[0]), end_equal=_equal(by_turn[-1]))
+        self._spreads += [(0.0, 0)] * (len(by_turn) - len(self._spreads))
         for place, values in enumerate(by_turn):
-            if place == len(self._spreads):
-                self._spreads.append((0.0, 0))
             total, count = self._spreads[place]
             # The deviation of these very referees (n), who are no sample of others.
             self._spreads[place] = total + pstdev(values.values()), count + 1
         latest = dict(by_turn[0])
         for values in by_turn[1:]:
-            self._hear(latest, values)
+            # Each agent knows all values given before its own, or those of the turn before.
+            known = dict(latest)
+            for agent, value in values.items():
+                others = [other_value for other, other_value in known.items() if other != agent]
+                if agent in latest and others and not close(value, latest[agent]):
+                    step = direction(latest[agent], value, fmean(others))
+                    to_previous = direction(latest[agent], value, others[-1]) > 0
+                    self._counts.update(
+                        changes=1, towards=step > 0, away=step < 0, towards_previous=to_previous
+                    )
+                if not self._together:
+                    # Taken out and put in again: a dict keeps the place of a key, and the last one must be who spoke
+                    # last.
+                    known.pop(agent, None)
+                    known[agent] = value
             latest.update(values)
-
-    def _hear(self, before: Mapping[str, float], values: Mapping[str, float]) -> None:
-        """Count one turn: each agent knows all values given before its own, or those of the turn before."""
-        heard = dict(before)
-        for agent, value in values.items():
-            others = [known for other, known in heard.items() if other != agent]
-            if agent in before and others and not close(value, before[agent]):
-                self.changes += 1
-                step = direction(before[agent], value, fmean(others))
-                self.towards += step > 0
-                self.away += step < 0
-                self.towards_previous += direction(before[agent], value, others[-1]) > 0
-            if not self.together:
-                # Taken out and put in again: a dict keeps the place of a key, and the last one must be who spoke last.
-                heard.pop(agent, None)
-                heard[agent] = value
 
 
 def _by_turn(turns: Sequence[Turn], kind_of: KindOf) -> list[dict[str, float]]:

@@ -18,12 +18,8 @@ _FIRST = ("models", "replies")
 class _Labelled(Protocol):
     protocol: str
     folder: Path
-
-    @property
-    def digest(self) -> str: ...
-
-    @property
-    def signature(self) -> str: ...
+    digest: str
+    signature: str
 
 
 def judge_labels(judges: Sequence[_Labelled]) -> list[str]:

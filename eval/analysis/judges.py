@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ...state.tasks import TaskKind
 from ..results.evaluation import UsageTotals
 from ..statistics.metrics import DEFAULT
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
+from ..tables import Column
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Judge:
     kind: TaskKind
     subjects: tuple[str, ...]
     wanted: int
-    judged: int
-    failed: int
+    judged: Annotated[int, Column("judged", about="verdicts")]
+    failed: Annotated[int, Column("failed", about="judgements without a verdict")]
     missing: int
     usage: UsageTotals
     left_out: Mapping[str, int] = field(default_factory=dict)

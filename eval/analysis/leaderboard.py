@@ -1,26 +1,26 @@
 """Compute how each judge does on each subject, and on average over a dataset's subjects.
 
-The results first; then ``LeaderboardBuilder``, which collects them subject by subject; then the figures of one entry.
+The results first; then ``leaderboard``, which makes them; then the figures of one entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
 
 from ...state.errors import UsageError
-from ..results.agreement import PreferenceAgreement, ScoreAgreement, Spread, agreement, spread_of
+from ..results.agreement import Agreement, Spread, preference_agreement, score_agreement, spread_of
 from ..results.evaluation import UsageTotals
-from ..statistics.alignment import Floats
+from ..statistics.alignment import FAILED, UNLABELLED, Floats
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, average
-from ..statistics.score_distribution import Scale, ScoreDistribution, score_distributions
-from ..statistics.system_ranking import Rankings, SystemAgreement, rank_by_verdicts, system_agreement
-from ..statistics.tie_policy import CODES
+from ..statistics.score_distribution import ScoreDistribution, score_distribution
+from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
+from ..statistics.tie_policy import CODES, TIE_CODE
 from ..tables import Column
 from .alphas import Alphas, alphas_of
 from .comparison import PairwiseComparator
@@ -94,10 +94,9 @@ class LeaderboardEntry:
         gains: over the base, by measure; empty for the base itself, and where the base did not judge the subject.
         repeats: by measure, where there are several.
         alphas: Krippendorff's alpha: of agents who judge beside each other, of repeats, and with people.
-        systems: the mean score of each system beside people's; ``None`` for comparisons, or of unknown systems.
-        ranking: of the systems that were compared, beside people's (with intervals of fewer resamples, as its
-            ``resampling`` says); ``None`` for scores, of unknown systems, or where the package that ranks them is not
-            there, as ``Leaderboard.notes`` says.
+        systems: the mean score of each system beside people's, of comparisons its strength (with intervals of fewer
+            resamples); ``None`` of unknown systems, or where the package that ranks those compared is not there, as
+            ``Leaderboard.notes`` says.
         distribution: how often each point of the scale was given, beside people; ``None`` for comparisons and metrics.
         winners: of comparisons, how often each answer won, beside people.
         always: the score, or the winner, that it gives every item; ``None`` where it does not say the same of all.
@@ -112,13 +111,12 @@ class LeaderboardEntry:
     rounds: float | None
     stop_reasons: Mapping[str, int]
     usage: UsageTotals
-    agreement: ScoreAgreement | PreferenceAgreement | None
+    agreement: Agreement | None
     measures: Mapping[str, Statistic] = field(default_factory=dict)
     gains: Mapping[str, Gain] = field(default_factory=dict)
     repeats: Mapping[str, Spread] = field(default_factory=dict)
     alphas: Alphas | None = None
-    systems: SystemAgreement | None = None
-    ranking: Rankings | None = None
+    systems: SystemRanking | None = None
     distribution: ScoreDistribution | None = None
     winners: tuple[WinnerShare, ...] = ()
     always: Judged | None = None
@@ -164,168 +162,152 @@ class Leaderboard:
 NOT_BY_ALL = "not judged by all"
 """The reason for which a judge's row does not count where another judge has no verdict on the item."""
 
-_STEPS = 10
-"""The parts into which a scale is divided whose ends are no whole number apart."""
-
 _RANKING_RESAMPLES = 200
 """Resamples of a ranking, at most: each is a fit of its own, by a package that takes a millisecond for it."""
 
 
-class LeaderboardBuilder:
-    """Collects entries subject by subject.
+def leaderboard(
+    judges: Sequence[LoadedJudge],
+    comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]],
+    bases: Mapping[str, str],
+    resampling: Resampling,
+) -> Leaderboard:
+    """Compute the entries of all judges on all subjects, judge by judge.
 
     Args:
-        resampling: how intervals are made.
+        judges: in their order.
+        comparators: of each subject, with the judges that judged it.
         bases: by dataset's digest, the label of the judge that gains refer to.
+        resampling: how intervals are made.
     """
-
-    def __init__(self, resampling: Resampling, bases: Mapping[str, str]) -> None:
-        self._resampling, self._bases = resampling, bases
-        self._fewer = replace(resampling, resamples=min(resampling.resamples, _RANKING_RESAMPLES))
-        self._standings: dict[tuple[str, str], LeaderboardEntry] = {}
-        self._samples: dict[tuple[str, str], Sample] = {}
-        self._notes: dict[str, None] = {}
-
-    def add(self, comparator: PairwiseComparator, judged_by: Sequence[JudgeData]) -> None:
-        """Add the entries of all judges on one subject."""
-        subject = comparator.subject
+    entries: dict[tuple[str, str], LeaderboardEntry] = {}
+    samples: dict[tuple[str, str], Sample] = {}
+    notes: dict[str, None] = {}
+    for comparator, judged_by in comparators:
         for data in judged_by:
-            key = data.judge.label, subject.label
-            self._samples[key] = comparator.labelled_sample(data.side)
+            key = data.judge.label, comparator.subject.label
+            samples[key] = comparator.labelled_sample(data.side)
             rows = comparator.counted(data.side.rows)
-            self._standings[key] = self._entry(data, rows, self._samples[key])
-        self._add_gains(
-            [data.judge.label for data in judged_by], subject.label, self._bases.get(subject.digest)
-        )
-
-    def leaderboard(self, judges: Sequence[LoadedJudge]) -> Leaderboard:
-        """Return the leaderboard of all subjects so far, judge by judge."""
-        standings = [
-            self._standings[judge.label, cell.subject.label]
-            for judge in judges
-            for cell in judge.cells.values()
-        ]
-        # A judge of two datasets has a mean over the aspects of each.
-        averages = {(judge.label, judge.digest): mean for judge in judges if (mean := self._average(judge))}
-        return Leaderboard(tuple(standings), tuple(self._with_gains(averages, judges)), tuple(self._notes))
-
-    def _entry(self, data: JudgeData, rows: Verdicts, labelled: Sample) -> LeaderboardEntry:
-        judge, cell = data.judge, data.cell
-        done = len(cell.rows) + cell.failed
-        # A manifest may not say how many are wanted: then nothing counts as missing.
-        wanted = judge.wanted_each() or done
-        spending = cell.spending.spending()
-        measures = labelled.statistics(of_kind(cell.subject.kind))
-        return LeaderboardEntry(
-            judge=judge.label,
-            subject=cell.subject.label,
-            judged=len(cell.rows),
-            failed=cell.failed,
-            missing=max(0, wanted - done),
-            mean=cell.score.value,
-            rounds=cell.rounds.value,
-            stop_reasons=spending.stop_reasons,
-            usage=cell.usage,
-            agreement=_agreement(cell, rows, measures, self._resampling),
-            measures=measures,
-            repeats=_over_repeats(cell, self._resampling),
-            alphas=alphas_of(cell, self._resampling),
-            systems=self._systems(cell),
-            ranking=self._ranking(cell),
-            distribution=_distribution(cell, self._resampling),
-            winners=_winners(cell, self._resampling),
-            always=rows.as_verdicts(rows.judged[:1])[0]
-            if len(rows) > 1 and not np.ptp(rows.judged)
-            else None,
-        )
-
-    def _add_gains(self, labels: Sequence[str], subject: str, base: str | None) -> None:
-        base_entry = self._standings.get((base or "", subject))
-        if base_entry is None:
-            return
-        for label in labels:
-            if label != base:
-                entry = self._standings[label, subject]
-                gains = _gains(entry.measures, base_entry.measures)
-                self._standings[label, subject] = replace(entry, gains=gains)
-
-    def _average(self, judge: LoadedJudge) -> Average | None:
+            entries[key] = _entry(data, rows, samples[key], resampling, notes)
+    # A judge of two datasets has a mean over the aspects of each.
+    means: dict[tuple[str, str], Average] = {}
+    for judge in judges:
         subjects = [cell.subject.label for cell in judge.cells.values() if cell.subject.kind == "score"]
-        if len(subjects) < 2:
-            return None
-        samples = [self._samples[judge.label, subject] for subject in subjects]
-        measures = {name: average(samples, name) for name in of_kind("score")}
-        return Average(judge.label, str(judge.data.get("name", "unknown")), tuple(subjects), measures, {})
-
-    def _with_gains(
-        self, averages: Mapping[tuple[str, str], Average], judges: Sequence[LoadedJudge]
-    ) -> Iterator[Average]:
-        for judge in judges:
-            own = averages.get((judge.label, judge.digest))
-            base = averages.get((self._bases.get(judge.digest, ""), judge.digest))
-            if own is None:
-                continue
-            comparable = base is not None and set(base.subjects) == set(own.subjects)
-            if base is not None and comparable and base is not own:
-                yield replace(own, gains=_gains(own.measures, base.measures))
-            else:
-                yield own
-
-    def _systems(self, cell: JudgeAspectData) -> SystemAgreement | None:
-        if cell.subject.kind != "score" or not cell.rows.most_systems:
-            return None
-        return next(iter(system_agreement(cell.fields(), self._resampling).values()), None)
-
-    def _ranking(self, cell: JudgeAspectData) -> Rankings | None:
-        if cell.subject.kind != "compare" or cell.rows.most_systems < 2:
-            return None
-        try:
-            return rank_by_verdicts(cell.fields(), resampling=self._fewer)
-        except UsageError as error:
-            self._notes.setdefault(f"systems are not ranked: {error}")
-            return None
+        if len(subjects) > 1:
+            of_judge = [samples[judge.label, subject] for subject in subjects]
+            measures = {name: average(of_judge, name) for name in of_kind("score")}
+            means[judge.label, judge.digest] = Average(
+                judge.label, str(judge.data.get("name", "unknown")), tuple(subjects), measures, {}
+            )
+    standings, averages = [], []
+    for judge in judges:
+        base = bases.get(judge.digest, "")
+        for cell in judge.cells.values():
+            entry = entries[judge.label, cell.subject.label]
+            gains = _gains(entry, entries.get((base, cell.subject.label)))
+            standings.append(replace(entry, gains=gains))
+        if mean := means.get((judge.label, judge.digest)):
+            base_mean = means.get((base, judge.digest))
+            alike = base_mean is not None and {*base_mean.subjects} == {*mean.subjects}
+            averages.append(replace(mean, gains=_gains(mean, base_mean if alike else None)))
+    return Leaderboard(tuple(standings), tuple(averages), tuple(notes))
 
 
-def _agreement(
-    cell: JudgeAspectData, rows: Verdicts, measures: Mapping[str, Statistic], resampling: Resampling
-) -> ScoreAgreement | PreferenceAgreement | None:
-    """Return what ``agreement`` says of the rows, with the intervals that the measures already have: they are equal."""
-    rule, without = cell.subject.rule, replace(resampling, resamples=0)
-    of_aspect = agreement(cell.fields(rows), without, ties=rule.ties, votes=rule.votes)
-    # The rows are of one subject, hence of one aspect.
-    result = next(iter(of_aspect.values()), None)
-    if result is not None and (others := len(cell.labelled) - len(rows)):
-        result = replace(result, left_out={**result.left_out, NOT_BY_ALL: others})
-    if isinstance(result, ScoreAgreement):
-        return replace(
-            result,
-            over_rows={name: measures[name] for name in result.over_rows},
-            per_group={
-                name: replace(mean, low=measures[f"group_{name}"].low, high=measures[f"group_{name}"].high)
-                for name, mean in result.per_group.items()
-            },
-            resampling=resampling,
-        )
-    if isinstance(result, PreferenceAgreement):
-        return replace(result, accuracy=measures["accuracy"], kappa=measures["kappa"], resampling=resampling)
-    return result
+def _gains(own: LeaderboardEntry | Average, base: LeaderboardEntry | Average | None) -> dict[str, Gain]:
+    if base is None or base is own:
+        return {}
+    return {
+        name: gain(own.measures[name].value, base.measures[name].value)
+        for name in own.measures
+        if name in base.measures
+    }
+
+
+def _entry(
+    data: JudgeData, rows: Verdicts, labelled: Sample, resampling: Resampling, notes: dict[str, None]
+) -> LeaderboardEntry:
+    judge, cell = data.judge, data.cell
+    done = len(cell.rows) + cell.failed
+    # A manifest may not say how many are wanted: then nothing counts as missing.
+    wanted = judge.wanted_each() or done
+    spending = cell.spending.spending()
+    return LeaderboardEntry(
+        judge=judge.label,
+        subject=cell.subject.label,
+        judged=len(cell.rows),
+        failed=cell.failed,
+        missing=max(0, wanted - done),
+        mean=cell.score.value,
+        rounds=spending.mean_rounds,
+        stop_reasons=spending.stop_reasons,
+        usage=cell.usage,
+        agreement=_agreement(cell, rows, labelled),
+        measures=labelled.statistics(of_kind(cell.subject.kind)),
+        repeats=_over_repeats(cell, resampling),
+        alphas=alphas_of(cell, resampling),
+        systems=_systems(cell, resampling, notes),
+        distribution=_distribution(cell, resampling),
+        winners=_winners(cell, resampling),
+        always=rows.as_verdicts(rows.judged[:1])[0] if len(rows) > 1 and not np.ptp(rows.judged) else None,
+    )
+
+
+def _systems(cell: JudgeAspectData, resampling: Resampling, notes: dict[str, None]) -> SystemRanking | None:
+    """Rank the systems that wrote the texts: one a row by mean scores, or two by who beat whom."""
+    rows, known, wrote = cell.rows, cell.rows.names.systems.names(), 1 + (cell.subject.kind == "compare")
+    names = sorted({name for systems in known for name in systems})
+    number = {name: place for place, name in enumerate(names)}
+    # A system against itself ranks nothing.
+    numbers = np.array(
+        [
+            [number[name] for name in systems] if len({*systems}) == len(systems) == wrote else [-1] * wrote
+            for systems in known
+        ]
+    ).reshape(-1, wrote)[rows.systems]
+    rows, numbers = rows.take(numbers[:, 0] >= 0), numbers[numbers[:, 0] >= 0]
+    if not len(rows):
+        return None
+    columns = rows.judged, rows.human, rows.clusters
+    if wrote == 1:
+        return rank_by_scores(names, numbers[:, 0], *columns, resampling)
+    try:
+        fewer = replace(resampling, resamples=min(resampling.resamples, _RANKING_RESAMPLES))
+        return rank_by_verdicts(names, numbers, *columns, fewer)
+    except UsageError as error:
+        notes.setdefault(f"systems are not ranked: {error}")
+        return None
+
+
+def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agreement | None:
+    """Return the agreement of the rows that count in full, with the figures of their sample."""
+    if not len(cell.rows) + cell.failed:
+        return None
+    reasons = {
+        UNLABELLED: len(cell.rows) - len(cell.labelled),
+        FAILED: cell.failed,
+        NOT_BY_ALL: len(cell.labelled) - len(rows),
+    }
+    left_out = {reason: count for reason, count in reasons.items() if count}
+    groups, repeats = len(np.unique(rows.group[rows.group >= 0])), max(1, len(np.unique(rows.repeat)))
+    if cell.subject.kind == "score":
+        return score_agreement(labelled, left_out, groups, repeats)
+    # Counted whatever the rule makes of them.
+    human_ties = int(rows.votes(replace(cell.subject.rule, ties="class"))[:, TIE_CODE].sum())
+    return preference_agreement(labelled, left_out, groups, repeats, human_ties, cell.subject.rule.votes)
 
 
 def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:
-    subject = cell.subject
-    if (
-        subject.kind != "score"
-        or cell.is_metric
-        or not len(cell.rows)
-        or subject.low is None
-        or subject.high is None
-    ):
+    subject, rows = cell.subject, cell.rows
+    if subject.kind != "score" or cell.is_metric or subject.low is None or subject.high is None:
         return None
-    scale = Scale(subject.low, subject.high)
-    if not (subject.high - subject.low).is_integer():
-        scale = Scale(subject.low, subject.high, (subject.high - subject.low) / _STEPS)
-    distributions = score_distributions(cell.fields(), {subject.aspect or "score": scale}, resampling)
-    return next(iter(distributions.values()), None)
+    known = rows.names.annotations.names()
+    by_annotator = [tuple(label for label in labels if label is not None) for labels in known]
+    given = [
+        by_annotator[code] or (() if np.isnan(label) else (label,))
+        for code, label in zip(rows.annotations.tolist(), rows.human.tolist(), strict=True)
+    ]
+    scale = subject.low, subject.high
+    return score_distribution(rows.judged, given, rows.clusters, scale, resampling) if given else None
 
 
 def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare, ...]:
@@ -338,10 +320,7 @@ def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare
     units = rows.clusters
 
     def percent(winners: Floats, winner: str) -> Statistic:
-        share = mean_statistic(winners == CODES[winner], units, resampling)
-        return Statistic(
-            *(None if end is None else 100 * end for end in (share.value, share.low, share.high))
-        )
+        return mean_statistic(winners == CODES[winner], units, resampling).percent()
 
     return tuple(
         WinnerShare(
@@ -349,10 +328,6 @@ def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare
         )
         for name in WINNERS
     )
-
-
-def _gains(own: Mapping[str, Statistic], base: Mapping[str, Statistic]) -> dict[str, Gain]:
-    return {name: gain(own[name].value, base[name].value) for name in own if name in base}
 
 
 def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Spread]:

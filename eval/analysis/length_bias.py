@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 
-from ..statistics.alignment import Floats, unit_count
-from ..statistics.correlation import correlation, resampled_correlation
+from ..statistics.alignment import Floats
 from ..statistics.resampling import Resampling, Statistic, none_if_nan
+from ..statistics.sample import Sample
 from ..statistics.tie_policy import CODES, TIE_CODE
 from ..tables.grid import Column
 from .loading import JudgeAspectData
@@ -63,46 +63,28 @@ def length_bias(cell: JudgeAspectData, resampling: Resampling) -> LengthBias | N
 
 
 def _of_scores(rows: Verdicts, resampling: Resampling) -> LengthBias:
-    labelled_rows = rows.take(rows.labelled)
-    all_scores = _ScoresAndLengths(rows, resampling)
-    labelled = _ScoresAndLengths(labelled_rows, resampling) if len(labelled_rows) else None
-    return LengthBias(
+    def correlated(rows: Verdicts, x: Floats, y: Floats) -> Sample:
+        return Sample("score", x, y, rows.clusters, False, resampling)
+
+    labelled = rows.take(rows.labelled)
+    bias = LengthBias(
         n=len(rows),
-        labelled=len(labelled_rows),
-        correlation=all_scores.statistic("judged", "length"),
-        human=labelled.statistic("human", "length") if labelled else None,
-        partial=labelled.partial() if labelled else None,
+        labelled=len(labelled),
+        correlation=correlated(rows, rows.judged, rows.lengths[:, 0]).statistic(_NAME),
     )
-
-
-class _ScoresAndLengths:
-    """Holds scores, people's scores and lengths of the same rows."""
-
-    def __init__(self, rows: Verdicts, resampling: Resampling) -> None:
-        self._resampling = resampling
-        self._units = rows.clusters
-        self._columns = {"judged": rows.judged, "length": rows.lengths[:, 0], "human": rows.human}
-
-    def statistic(self, x: str, y: str) -> Statistic:
-        return self._interval(self._value(x, y), self._resampled(x, y))
-
-    def partial(self) -> Statistic:
-        """Correlate the judge's scores with length, people's scores held constant."""
-        pairs = (("judged", "length"), ("judged", "human"), ("human", "length"))
-        values = [np.nan if (value := self._value(*pair)) is None else value for pair in pairs]
-        value = float(partial_correlation(*(np.array([value]) for value in values))[0])
-        # All three correlations of a resample are of the same draw, so they can be put together.
-        resampled = partial_correlation(*(self._resampled(*pair) for pair in pairs))
-        return self._interval(none_if_nan(value), resampled)
-
-    def _interval(self, value: float | None, resampled: Floats) -> Statistic:
-        return self._resampling.studentised(value, resampled, unit_count(self._units), bounded=True)[0]
-
-    def _value(self, x: str, y: str) -> float | None:
-        return correlation(_NAME, self._columns[x], self._columns[y])
-
-    def _resampled(self, x: str, y: str) -> Floats:
-        return resampled_correlation(_NAME, self._columns[x], self._columns[y], self._units, self._resampling)
+    if not len(labelled):
+        return bias
+    judged, human, lengths = labelled.judged, labelled.human, labelled.lengths[:, 0]
+    pairs = [correlated(labelled, *pair) for pair in ((judged, lengths), (judged, human), (human, lengths))]
+    values = [np.array([pair.value(_NAME)], dtype=float) for pair in pairs]
+    # All three correlations of a resample are of the same draw, so they can be put together.
+    resampled = partial_correlation(*(pair.drawn(_NAME) for pair in pairs))
+    partial = none_if_nan(partial_correlation(*values)[0])
+    return replace(
+        bias,
+        human=pairs[2].statistic(_NAME),
+        partial=resampling.studentised(partial, resampled, pairs[0].count, bounded=True)[0],
+    )
 
 
 def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:

@@ -21,10 +21,11 @@ from ..results.results import Result, ResultsFile
 from ..results.turn_kinds import kind_of_turns
 from ..statistics.metrics import METRICS, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
-from .counters import CallsByRound, PositionCounter, ReplyCounter, SpendingCounter
+from .counters import CallsByRound, ReplyCounter, SpendingCounter, places_of_winners
 from .influence import ConformityCounter, ScoreChangeCounter
 from .judge_labels import judge_labels
 from .judges import EvaluationTarget, Judge
+from .objections import ObjectionCounter
 from .result_rows import Judged, usage_of, verdict_of
 from .verdict_columns import StudyNames, VerdictColumns, Verdicts
 
@@ -57,10 +58,11 @@ class JudgeAspectData:
         self.off_scale = 0
         self.debates = False
         self.usage = UsageTotals()
-        self.score, self.rounds = Mean(), Mean()
-        self.spending, self.replies, self.places = SpendingCounter(), ReplyCounter(), PositionCounter()
+        self.score = Mean()
+        self.spending, self.replies = SpendingCounter(), ReplyCounter()
+        self.places: Counter[str] = Counter()
         self.calls_by_round, self.score_changes = CallsByRound(), ScoreChangeCounter()
-        self.conformity = ConformityCounter(together)
+        self.conformity, self.objections = ConformityCounter(together), ObjectionCounter()
         # Of each comparison that was held in both orders: whether both gave one winner, and what it is drawn with.
         self.consistent, self.consistent_clusters = array("b"), array("q")
         self._judged, self._unjudged = (VerdictColumns(names, subject.digest) for _ in range(2))
@@ -76,7 +78,6 @@ class JudgeAspectData:
             return
         self._judged.add(result, verdict)
         self.score.add(result.score)
-        self.rounds.add(result.rounds)
         self.off_scale += not all(map(self.on_scale, (verdict, result.human)))
         self._look_inside(result)
 
@@ -106,21 +107,6 @@ class JudgeAspectData:
         self.rows, self.unjudged = self._judged.verdicts(), self._unjudged.verdicts()
         del self._judged, self._unjudged
 
-    def fields(self, counted: Verdicts | None = None) -> Iterator[Mapping[str, Any]]:
-        """Yield all judgements as fields of ``results.jsonl``: verdict, label and item.
-
-        Args:
-            counted: the verdicts with a label to yield; by default all of them.
-        """
-        about = {"protocol": "", "aspect": self.subject.aspect}
-        outcome = "score" if self.subject.kind == "score" else "winner"
-        unlabelled = self.rows.take(~self.rows.labelled)
-        for rows in (self.rows,) if counted is None else (counted, unlabelled):
-            for row in rows.fields():
-                yield {**about, "status": "ok", **row}
-        for failure in self.unjudged.fields():
-            yield {**about, **failure, "status": "failed", outcome: None}
-
     @cached_property
     def labelled(self) -> Verdicts:
         """The verdicts that have a human label."""
@@ -132,8 +118,10 @@ class JudgeAspectData:
         self.calls_by_round.add(result)
         self.score_changes.add(result, result.human if self.on_scale(result.human) else None)
         self.conformity.add(result)
+        cluster = self._names.cluster_code(self.subject.digest, result)
+        self.objections.add(result, result.human if self.on_scale(result.human) else None, cluster)
         if path and isinstance(path[0], tuple):
-            self.places.add(result)
+            self.places.update(places_of_winners(result))
         if result.position_consistent is not None:
             self.consistent.append(result.position_consistent)
             self.consistent_clusters.append(self._names.cluster_code(self.subject.digest, result))
@@ -141,7 +129,15 @@ class JudgeAspectData:
 
 @dataclass
 class LoadedJudge:
-    """Collects one judge, a protocol of a run, while the run is read."""
+    """Collects one judge, a protocol of a run, while the run is read.
+
+    Attributes:
+        signature: one line with every setting that changes a number.
+        settings: of the protocol.
+        models: role to model; empty for a computed metric.
+        data: the dataset as the manifest describes it; ``digest``: of its content; ``kind``: of its tasks.
+        left_out: items that were not to be judged, by reason, such as items without the references that a metric needs.
+    """
 
     protocol: str
     folder: Path
@@ -152,35 +148,15 @@ class LoadedJudge:
     names: StudyNames = field(default_factory=StudyNames)
     flagged_here: set[str] = field(default_factory=set)
 
-    @property
-    def signature(self) -> str:
-        """One line with every setting that changes a number."""
-        return str(self.manifest["signatures"].get(self.protocol, ""))
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The settings of the protocol."""
-        return cast("Mapping[str, Any]", self.manifest.get("protocols", {}).get(self.protocol) or {})
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        """Role to model; empty for a computed metric."""
-        return cast("Mapping[str, str]", self.manifest.get("models", {}).get(self.protocol) or {})
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """The dataset as the manifest describes it."""
-        return cast("Mapping[str, Any]", self.manifest.get("data") or {})
-
-    @property
-    def digest(self) -> str:
-        """The digest of the dataset's content."""
-        return str(self.data.get("digest", "unknown"))
-
-    @property
-    def kind(self) -> TaskKind:
-        """The dataset's kind of task."""
-        return cast("TaskKind", self.data.get("kind", "score"))
+    def __post_init__(self) -> None:
+        manifest, self.data = self.manifest, self.manifest.get("data") or {}
+        self.signature = str(manifest.get("signatures", {}).get(self.protocol, ""))
+        self.settings, self.models, self.left_out = (
+            (manifest.get(name) or {}).get(self.protocol) or {}
+            for name in ("protocols", "models", "left_out")
+        )
+        self.digest = str(self.data.get("digest", "unknown"))
+        self.kind: TaskKind = self.data.get("kind", "score")
 
     def add(self, result: Result) -> None:
         """Add one of its results, unless its item is left out."""
@@ -210,11 +186,6 @@ class LoadedJudge:
         items = self.data.get("items")
         left_out = sum(self.left_out.values()) + len(self.flagged_here)
         return None if items is None else (int(items) - left_out) * int(self.manifest.get("repeats") or 1)
-
-    @property
-    def left_out(self) -> Mapping[str, int]:
-        """Items that were not to be judged, by reason, such as items without the references that a metric needs."""
-        return cast("Mapping[str, int]", (self.manifest.get("left_out") or {}).get(self.protocol) or {})
 
     def describe(self) -> Judge:
         """Return the judge as reports show it."""

@@ -12,7 +12,7 @@ from ..statistics.alignment import Floats, Units
 from ..statistics.chance_corrected import accuracies
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..statistics.sample import Sample
-from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy, confusion_tables
+from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy, confusion_tables, counted_votes
 from .verdict_columns import Verdicts
 
 
@@ -22,6 +22,7 @@ def sample(
     resampling: Resampling,
     judged: Floats | None = None,
     rule: TiePolicy = DEFAULT_TIE_POLICY,
+    labels: Floats | None = None,
 ) -> Sample:
     """Make the sample of rows that have a label.
 
@@ -33,10 +34,11 @@ def sample(
         resampling: how intervals are made.
         judged: values to use in place of the final verdicts, such as those after a round.
         rule: how preferences are compared with the labels.
+        labels: labels to use in place of the rows' own: scores, or votes of shape (rows, 3).
     """
-    values, human = rows.judged if judged is None else judged, rows.human
+    values, human = rows.judged if judged is None else judged, rows.human if labels is None else labels
     if kind == "compare":
-        votes = rows.votes(rule).astype(float)
+        votes = rows.votes(rule).astype(float) if labels is None else counted_votes(labels, rule.ties)
         voted = np.flatnonzero(votes.sum(axis=1))
         rows, values, human = rows.take(voted), values[voted], votes[voted]
     clusters, names = rows.clusters, rows.cluster_names

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
+
+import numpy as np
 
 from ...state.errors import UsageError
-from ..statistics.score_differentiation import gaps_by_round, iteration_complexity, score_differentiation
+from ..statistics.alignment import Floats, Reasons, Units, number_groups
+from ..statistics.score_gaps import (
+    IterationComplexity,
+    RoundOfGaps,
+    ScoreDifferentiation,
+    gaps_by_round,
+    iteration_complexity,
+    rounds_until,
+    score_differentiation,
+)
 from .comparison import PairwiseComparator
+from .courtroom_premises import CourtroomSide, PredictedGap, Premise, predicted_gaps, premises
 from .equal_cost import JudgeData
+from .verdict_columns import Verdicts
 
-if TYPE_CHECKING:
-    from ..statistics.score_differentiation import Gaps, IterationComplexity, ScoreDifferentiation
+LOW, HIGH = 6.0, 120.0
+"""The ends of the totals of MORE, SAMRE and baseline: six criteria, 1 to 20 each."""
 
 
 def protocols_with_gaps() -> dict[str, bool]:
@@ -29,6 +43,13 @@ def protocols_with_gaps() -> dict[str, bool]:
     return by_round | {name: False for name, kind in kinds.items() if kind == "once"}
 
 
+class Gaps(NamedTuple):
+    """Holds the gaps of a judge, round by round; ``left_out`` says why debates do not count."""
+
+    rounds: tuple[RoundOfGaps, ...]
+    left_out: Reasons
+
+
 @dataclass(frozen=True)
 class Courtroom:
     """Holds the gap analysis of one subject (courtroom paper, appendices A and B; Theorems 1 and 2).
@@ -36,63 +57,129 @@ class Courtroom:
     Attributes:
         subject: its label.
         eps: the threshold, as a share of the widest possible gap.
+        prior: alpha and beta of the paper's model.
         gaps: by judge, the gap after each round, with the model's tail and the paper's bound.
         differentiation: mean gaps beside each other on the same items; ``None`` for a single judge.
+        predicted: by the model fitted to each judge's own debates: its gaps beside those observed.
+        premises: of the paper's proofs, each tested on these runs where they say something about it.
         complexity: rounds until the gap reaches ``eps``, on the same items; ``None`` likewise. A protocol of
             one round is not in it.
     """
 
     subject: str
     eps: float
+    prior: tuple[float, float]
     gaps: Mapping[str, Gaps]
     differentiation: ScoreDifferentiation | None
     complexity: IterationComplexity | None
+    predicted: tuple[PredictedGap, ...] = ()
+    premises: tuple[Premise, ...] = ()
 
 
-def courtroom(comparator: PairwiseComparator, judged_by: Sequence[JudgeData], eps: float) -> Courtroom | None:
+def courtroom(
+    comparator: PairwiseComparator,
+    judged_by: Sequence[JudgeData],
+    eps: float,
+    prior: tuple[float, float] = (1, 1),
+) -> Courtroom | None:
     """Compute the gap analysis of one subject; ``None`` where none of the protocols with gaps judged it.
 
     Raises:
-        UsageError: an ``eps`` that is not above 0 and at most 1.
+        UsageError: an ``eps`` that is not above 0 and at most 1; scores off the scale.
     """
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
-    known = protocols_with_gaps()
+    known, how = protocols_with_gaps(), comparator.resampling
     judges = [
         data for name in known for data in judged_by if data.judge.protocol == name and len(data.side.rows)
     ]
     if comparator.kind != "compare" or not judges:
         return None
-    of_rounds = [data for data in judges if known[data.judge.protocol]]
-    labels, labels_of_rounds = ([data.side.label for data in those] for those in (judges, of_rounds))
-    several = len(judges) > 1
-    return Courtroom(
-        subject=comparator.subject.label,
-        eps=eps,
-        gaps={
-            data.side.label: gaps_by_round(_rows([data]), eps, resampling=comparator.resampling)
-            for data in judges
-        },
-        differentiation=score_differentiation(_rows(judges), labels, resampling=comparator.resampling)
-        if several
-        else None,
-        complexity=iteration_complexity(
-            _rows(of_rounds),
-            eps,
-            labels_of_rounds,
-            resampling=comparator.resampling,
+    rows = {data.side.label: data.side.rows for data in judges}
+    paths = {label: _gaps_by_round(label, of_judge) for label, of_judge in rows.items()}
+    by_judge = {}
+    for label, of_judge in rows.items():
+        some = of_judge.path_count > 0
+        rounds = gaps_by_round(paths[label][some], of_judge.take(some).clusters, eps, how, prior)
+        by_judge[label] = Gaps(rounds, {"not judged": int((~some).sum())} if not some.all() else {})
+    differentiation = complexity = None
+    if len(judges) > 1:
+        final = {label: _gaps(label, of_judge, of_judge.scores) for label, of_judge in rows.items()}
+        differentiation = score_differentiation(*_shared(rows, final), how)
+    of_rounds = [data.side.label for data in judges if known[data.judge.protocol]]
+    if len(of_rounds) > 1:
+        # A debate without a score has no round to reach the threshold in, which is another thing than never.
+        until = {
+            label: np.where(rows[label].path_count > 0, rounds_until(paths[label], eps), np.nan)
+            for label in of_rounds
+        }
+        complexity = iteration_complexity(
+            *_shared({label: rows[label] for label in of_rounds}, until), eps, how
         )
-        if len(of_rounds) > 1
-        else None,
+    held = [_held(data, paths[data.side.label]) for data in judges]
+    return Courtroom(
+        comparator.subject.label,
+        eps,
+        prior,
+        by_judge,
+        differentiation,
+        complexity,
+        tuple(predicted_gaps(held, how)),
+        tuple(premises(held, how)),
     )
 
 
-def _rows(judges: Sequence[JudgeData]) -> Iterator[Mapping[str, Any]]:
-    """Yield rows as in ``results.jsonl``, each under its judge's label."""
-    for data in judges:
-        rows = data.side.rows
-        scores = (None if isnan(pair[0]) else tuple(pair) for pair in rows.scores.tolist())
-        for row, pair, path in zip(rows.fields(), scores, rows.paths(), strict=True):
-            # Two runs of one protocol are two judges, which the statistics tell apart by the label.
-            about = {"protocol": data.side.label, "aspect": None, "status": "ok"}
-            yield {**row, **about, "scores": pair, "score_by_round": path}
+def _held(data: JudgeData, gaps: Floats) -> CourtroomSide:
+    """Say how a judge's debates were held."""
+    from ...graphs.registry import protocols
+
+    argues = "argues" in protocols()[data.judge.protocol].protocol.role_kinds.values()
+    settings, side = data.judge.settings, data.side
+    totals = (side.rows.scores - LOW) / (HIGH - LOW)
+    advocates = int(settings.get("advocates", argues))
+    return CourtroomSide(side.label, side.rows, gaps, totals, advocates, settings.get("aggregate"))
+
+
+def _gaps_by_round(label: str, rows: Verdicts) -> Floats:
+    """Return each row's gap after each round, of shape (rows, rounds); NaN after its last round."""
+    gaps = np.full((len(rows), rows.rounds), np.nan)
+    for number in range(rows.rounds):
+        lasted = rows.path_count > number
+        some = rows.take(lasted)
+        gaps[lasted, number] = _gaps(label, some, some.path[some.path_start + number])
+    return gaps
+
+
+def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
+    """Return the gap of each row's two scores, as a share of the widest possible one; NaN where it has none."""
+    for row in np.flatnonzero(((scores < LOW) | (scores > HIGH)).any(axis=1))[:1].tolist():
+        item = rows.names.items.names()[rows.item[row]][1]
+        raise UsageError(
+            f"item {item}, {label}: {scores[row].tolist()} is off the scale from {LOW:g} to {HIGH:g}"
+        )
+    gaps: Floats = np.abs(scores[:, 0] - scores[:, 1]) / (HIGH - LOW)
+    return gaps
+
+
+def _shared(
+    rows: Mapping[str, Verdicts], figures: Mapping[str, Floats]
+) -> tuple[dict[str, Floats], Units, dict[str, int]]:
+    """Return each judge's figures of the rows of which all judges have one, the rows' units, and why others lack one.
+
+    Repeats of an item are paired one by one: the first of one judge with the first of the other.
+    """
+    by_key: dict[int, dict[str, float]] = {}
+    clusters: dict[int, int] = {}
+    for label, of_judge in rows.items():
+        keys = of_judge.keys.tolist()
+        clusters |= zip(keys, of_judge.cluster_names.tolist(), strict=True)
+        for key, figure in zip(keys, figures[label].tolist(), strict=True):
+            by_key.setdefault(key, {}).update({} if isnan(figure) else {label: figure})
+    shared = [key for key, of_row in by_key.items() if len(of_row) == len(rows)]
+    missing = Counter(
+        "no scores of " + ", ".join(label for label in rows if label not in of_row)
+        for of_row in by_key.values()
+        if len(of_row) < len(rows)
+    )
+    columns = {label: np.array([by_key[key][label] for key in shared]) for label in rows}
+    return columns, number_groups([clusters[key] for key in shared], len(shared)), dict(missing)

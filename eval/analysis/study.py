@@ -6,27 +6,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 from ...state.errors import UsageError
 from ..results.flagged_items import FlaggedItems
 from ..statistics.resampling import Resampling
-from .average_comparison import JudgedSubject, average_comparisons
+from .annotators import EPSILON, Annotators, compare_annotators
 from .comparison import Comparison, PairwiseComparator, Side, compare
 from .costs import Costs, Frontier, People, costs, frontier
 from .diagnostics import Diagnosis, diagnose
 from .equal_cost import EqualCostComparison, JudgeData, ensemble_protocols, match
 from .judges import EvaluationTarget, Judge
-from .leaderboard import Leaderboard, LeaderboardBuilder
+from .leaderboard import Leaderboard, leaderboard
 from .leanings import Leaning, leanings
 from .loading import LoadedJudge, Measuring, load_runs
+from .pooled_gains import PooledGains, pooled_gains
 from .score_gaps import Courtroom, courtroom
 from .verdict_columns import shared_items
 
 Comparators = Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]
 """The comparators of a study, one a subject, each with the judges that judged it."""
+
+
+class Choices(Measuring, total=False):
+    """Holds the parameters of a study's analyses, where they are not the usual ones.
+
+    Attributes:
+        eps: of the gap analysis: the threshold, as a share of the widest possible gap; usually .1.
+        prior: of the gap analysis: alpha and beta of the paper's model; usually 1 and 1.
+        annotator_epsilon: of the test whether a judge could replace an annotator: how much less often it may be the
+            closer one; its authors take .2 for experts, .15 for trained people and .1 (usual) for crowd workers.
+    """
+
+    eps: float
+    prior: tuple[float, float]
+    annotator_epsilon: float
 
 
 @dataclass(frozen=True)
@@ -39,8 +55,8 @@ class Study:
         base: the label of the judge that gains and pairs refer to (of the first dataset that has one); ``None`` where
             no dataset has a base.
         resampling: how every interval was made, with its seed.
-        leaderboard, comparison, matching, frontiers, diagnoses, costs, courtrooms, leanings: see their
-            modules.
+        leaderboard, comparison, matching, frontiers, diagnoses, costs, courtrooms, leanings, annotators,
+            pooled: see their modules.
         notes: what must stand at the head of everything shown of the study (the offline judge's disclosure), and what
             was left out and why.
         bases: the base's label by subject; a study of several datasets has one in each.
@@ -58,6 +74,8 @@ class Study:
     costs: Costs
     courtrooms: tuple[Courtroom, ...] = ()
     leanings: tuple[Leaning, ...] = ()
+    annotators: tuple[Annotators, ...] = ()
+    pooled: tuple[PooledGains, ...] = ()
     notes: tuple[str, ...] = ()
     bases: Mapping[str, str] = field(default_factory=dict)
 
@@ -68,9 +86,8 @@ class Study:
         base: str | None = None,
         resampling: Resampling | None = None,
         people: People | None = None,
-        eps: float = 0.1,
         without_flagged: bool = False,
-        **otherwise: Unpack[Measuring],
+        **otherwise: Unpack[Choices],
     ) -> Study:
         """Read run folders and compute every analysis of them.
 
@@ -80,11 +97,10 @@ class Study:
                 dataset the first judge of that protocol. Default: ``single``, else ``baseline``, else the first.
             resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
             people: what people would take, for the table of costs.
-            eps: of the gap analysis: the threshold, as a share of the widest possible gap.
             without_flagged: leave out items of which a text states a verdict itself, for all judges alike.
             otherwise: what is not as the data has it: with ``metric`` what judges are ranked by (one of ``METRICS``,
                 where it measures what they judged), with ``ties`` and ``votes`` how preferences are measured against
-                humans; see ``TiePolicy``.
+                humans, see ``TiePolicy``; and the parameters of analyses, see ``Choices``.
 
         Raises:
             UsageError: no folder; an unknown base; one aspect on two scales; an ``eps`` that is no share; an unknown
@@ -93,7 +109,10 @@ class Study:
         """
         given = [folders] if isinstance(folders, str | Path) else folders
         flagged = FlaggedItems(left_out=without_flagged)
-        loaded = load_runs([Path(folder) for folder in given], flagged, **otherwise)
+        eps, prior = otherwise.pop("eps", 0.1), otherwise.pop("prior", (1, 1))
+        epsilon = otherwise.pop("annotator_epsilon", EPSILON)
+        measuring = cast("Measuring", otherwise)
+        loaded = load_runs([Path(folder) for folder in given], flagged, **measuring)
         resampling = resampling or Resampling()
         bases = choose_bases(loaded, base)
         comparators = _comparators(loaded, resampling)
@@ -104,19 +123,33 @@ class Study:
             subjects=tuple(comparator.subject for comparator, _ in comparators),
             base=next(iter(bases.values()), None),
             resampling=resampling,
-            leaderboard=_leaderboard(loaded, comparators, bases, resampling),
-            comparison=_comparison(comparators, bases),
+            leaderboard=leaderboard(loaded, comparators, bases, resampling),
+            comparison=compare(
+                [
+                    (comparator, {data.side.label: data.side for data in judged_by})
+                    for comparator, judged_by in comparators
+                ],
+                bases,
+            ),
             matching=matching,
-            frontiers=_frontiers(comparators, matching),
+            frontiers=tuple(
+                frontier(comparator, judged_by, matching.ensembles) for comparator, judged_by in comparators
+            ),
             diagnoses=tuple(
                 diagnose(judge, cell, resampling) for judge in loaded for cell in judge.cells.values()
             ),
             costs=costs(judges, people),
             leanings=leanings(comparators),
+            annotators=tuple(
+                compared
+                for comparator, judged_by in comparators
+                if (compared := compare_annotators(comparator, [data.side for data in judged_by], epsilon))
+            ),
+            pooled=pooled_gains(comparators, bases, resampling),
             courtrooms=tuple(
                 gaps
                 for comparator, judged_by in comparators
-                if (gaps := courtroom(comparator, judged_by, eps))
+                if (gaps := courtroom(comparator, judged_by, eps, prior))
             ),
             # Judges of one run carry the same note: it is shown once.
             notes=tuple(dict.fromkeys(_notes(judges, flagged))),
@@ -181,46 +214,6 @@ def _comparators(judges: Sequence[LoadedJudge], resampling: Resampling) -> Compa
     for comparator, judged_by in by_subject.values():
         comparator.items = shared_items(data.side.rows for data in judged_by)
     return list(by_subject.values())
-
-
-def _leaderboard(
-    judges: Sequence[LoadedJudge], comparators: Comparators, bases: Mapping[str, str], resampling: Resampling
-) -> Leaderboard:
-    builder = LeaderboardBuilder(resampling, bases)
-    for comparator, judged_by in comparators:
-        builder.add(comparator, judged_by)
-    return builder.leaderboard(judges)
-
-
-def _comparison(comparators: Comparators, bases: Mapping[str, str]) -> Comparison:
-    """Compare all pairs on each subject, and their means over the subjects of each dataset."""
-    comparison = compare(
-        [
-            (comparator, [data.side for data in judged_by], bases.get(comparator.subject.digest))
-            for comparator, judged_by in comparators
-        ]
-    )
-    datasets: dict[str, list[JudgedSubject]] = {}
-    for comparator, judged_by in comparators:
-        sides = {data.side.label: data.side for data in judged_by}
-        datasets.setdefault(comparator.subject.digest, []).append((comparator, sides))
-    averages = (
-        pair
-        for digest, subjects in datasets.items()
-        for pair in average_comparisons(subjects, bases.get(digest))
-    )
-    return replace(comparison, averages=tuple(averages))
-
-
-def _frontiers(comparators: Comparators, matching: EqualCostComparison) -> tuple[Frontier, ...]:
-    """Draw one frontier of agreement against cost for each subject, sub-ensembles of single judges included."""
-    frontiers = []
-    for comparator, judged_by in comparators:
-        ensembles = [
-            ensemble for ensemble in matching.ensembles if ensemble.subject == comparator.subject.label
-        ]
-        frontiers.append(frontier(comparator, judged_by, ensembles))
-    return tuple(frontiers)
 
 
 def _notes(judges: Sequence[Judge], flagged: FlaggedItems) -> Iterator[str]:

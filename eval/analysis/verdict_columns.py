@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from math import isnan, nan
@@ -28,31 +28,18 @@ from .result_rows import Judged, Value, agent_scores
 Booleans = NDArray[np.bool_]
 WINNERS: tuple[Winner, ...] = ("1", "2", "tie")
 """The winners by their codes."""
-_CHUNK = 4096
 
 
-class Codes:
+class Codes(dict[Hashable, int]):
     """Codes names in the order in which they first appear."""
-
-    def __init__(self) -> None:
-        self._codes: dict[Hashable, int] = {}
-        self._names: list[Any] = []
-
-    def __len__(self) -> int:
-        return len(self._names)
 
     def code(self, name: Hashable) -> int:
         """Return the code of a name, a new one if the name is new; -1 for ``None``."""
-        if name is None:
-            return -1
-        code = self._codes.setdefault(name, len(self._names))
-        if code == len(self._names):
-            self._names.append(name)
-        return code
+        return -1 if name is None else self.setdefault(name, len(self))
 
     def names(self) -> list[Any]:
         """Return all names, in the order of their codes."""
-        return self._names
+        return list(self)
 
 
 class StudyNames:
@@ -96,59 +83,51 @@ class VerdictColumns:
     def __init__(self, names: StudyNames, digest: str) -> None:
         self._names, self._digest = names, digest
         self._winners = False
-        self._item, self._repeat, self._group = array("i"), array("i"), array("i")
-        self._systems, self._annotations = array("i"), array("i")
-        self._judged, self._human, self._scores = array("d"), array("d"), array("d")
-        self._lengths, self._usage = array("d"), array("d")
-        self._path, self._path_count = array("d"), array("i")
-        self._agents, self._agent_count = array("d"), array("i")
-
-    def __len__(self) -> int:
-        return len(self._item)
+        # Lines of a fixed width, one a result; and one for each entry of their paths, and for each of their agents.
+        self._lines, self._path, self._agents = array("d"), array("d"), array("d")
 
     def add(self, result: Result, judged: Judged | None) -> None:
         """Take in one result; ``judged`` is its verdict, ``None`` where it has none."""
         names, human = self._names, result.human
         self._winners = self._winners or isinstance(judged, str) or isinstance(human, str)
-        self._item.append(names.items.code((self._digest, result.item)))
-        self._repeat.append(result.repeat)
-        self._group.append(names.groups.code(result.group))
-        self._systems.append(names.systems.code(result.systems))
-        self._annotations.append(names.annotations.code(result.annotations))
-        self._judged.append(_code(judged))
-        self._human.append(_code(human))
-        self._scores.extend(result.scores or (nan, nan))
-        self._lengths.extend((*result.lengths, nan)[:2] if len(result.lengths) in (1, 2) else (nan, nan))
-        self._usage.extend(_usage_numbers(result))
         path = result.score_by_round if judged is not None else ()
+        agents = list(agent_scores(result)) if judged is not None else []
+        codes = (
+            names.items.code((self._digest, result.item)),
+            result.repeat,
+            names.groups.code(result.group),
+            names.systems.code(result.systems),
+            names.annotations.code(result.annotations),
+            len(path),
+            len(agents),
+        )
+        scores = result.scores or (nan, nan)
+        lengths = (*result.lengths, nan)[:2] if len(result.lengths) in (1, 2) else (nan, nan)
+        self._lines.extend((*codes, _code(judged), _code(human), *scores, *lengths, *_usage_numbers(result)))
         for value in path:
             self._path.extend(_two(value))
-        self._path_count.append(len(path))
-        self._agent_count.append(self._add_agents(result) if judged is not None else 0)
-
-    def _add_agents(self, result: Result) -> int:
-        agents = list(agent_scores(result))
-        for agent in agents:
-            value = (_code(agent.value), np.inf) if isinstance(agent.value, str) else _two(agent.value)
-            self._agents.extend((self._names.agents.code(agent.agent), *value, *_usage_numbers(agent.usage)))
-        return len(agents)
+        for agent, last, usage in agents:
+            two = (_code(last), np.inf) if isinstance(last, str) else _two(last)
+            self._agents.extend((names.agents.code(agent), *two, *_usage_numbers(usage)))
 
     def verdicts(self) -> Verdicts:
         """Return all results by item and repeat, so that no figure depends on which judgement finished first."""
-        path_count, agent_count = np.asarray(self._path_count), np.asarray(self._agent_count)
+        lines = np.asarray(self._lines).reshape(-1, _CODES + _VALUES + _USAGE)
+        codes, values = lines[:, :_CODES].astype(np.int32).T, lines[:, _CODES : _CODES + _VALUES]
+        item, repeat, group, systems, annotations, path_count, agent_count = codes
         unsorted = Verdicts(
             names=self._names,
             winners=self._winners,
-            item=np.asarray(self._item),
-            repeat=np.asarray(self._repeat),
-            group=np.asarray(self._group),
-            systems=np.asarray(self._systems),
-            annotations=np.asarray(self._annotations),
-            judged=np.asarray(self._judged),
-            human=np.asarray(self._human),
-            scores=np.asarray(self._scores).reshape(-1, 2),
-            lengths=np.asarray(self._lengths).reshape(-1, 2),
-            usage=np.asarray(self._usage).reshape(-1, _USAGE),
+            item=item,
+            repeat=repeat,
+            group=group,
+            systems=systems,
+            annotations=annotations,
+            judged=values[:, 0],
+            human=values[:, 1],
+            scores=values[:, 2:4],
+            lengths=values[:, 4:6],
+            usage=lines[:, -_USAGE:],
             path_start=np.cumsum(path_count, dtype=np.int64) - path_count,
             path_count=path_count,
             agent_start=np.cumsum(agent_count, dtype=np.int64) - agent_count,
@@ -156,9 +135,10 @@ class VerdictColumns:
             path=np.asarray(self._path).reshape(-1, 2),
             agents=np.asarray(self._agents).reshape(-1, 3 + _USAGE),
         )
-        return unsorted.take(np.lexsort((unsorted.repeat, self._names.item_ranks()[unsorted.item])))
+        return unsorted.take(np.lexsort((repeat, self._names.item_ranks()[item])))
 
 
+_CODES, _VALUES = 7, 6
 _USAGE = len(fields(Usage))
 
 
@@ -237,12 +217,6 @@ class Verdicts:
         return UsageTotals(len(self), _usage(total))
 
     @property
-    def most_systems(self) -> int:
-        """The most systems that a row names."""
-        known = self.names.systems.names()
-        return max((len(known[number]) for number in np.unique(self.systems).tolist()), default=0)
-
-    @property
     def rounds(self) -> int:
         """The most scores that a row has in its path."""
         return int(self.path_count.max(initial=0))
@@ -277,34 +251,6 @@ class Verdicts:
             return [None if isnan(code) else WINNERS[int(code)] for code in values.tolist()]
         return [None if isnan(value) else value for value in values.tolist()]
 
-    def fields(self) -> Iterator[dict[str, Any]]:
-        """Yield of each row what ``results.jsonl`` has of its verdict, label and item."""
-        items, groups = self.names.items.names(), self.names.groups.names()
-        systems, annotations = self.names.systems.names(), self.names.annotations.names()
-        outcome = "winner" if self.winners else "score"
-        for start in range(0, len(self), _CHUNK):
-            some = (
-                self if len(self) <= _CHUNK else self.take(np.arange(start, min(len(self), start + _CHUNK)))
-            )
-            columns = (some.item, some.repeat, some.group, some.systems, some.annotations)
-            judged, human = some.as_verdicts(some.judged), some.as_verdicts(some.human)
-            rows = zip(*(column.tolist() for column in columns), judged, human, strict=True)
-            for item, repeat, group, wrote, given, verdict, label in rows:
-                yield {
-                    "item": items[item][1],
-                    "repeat": repeat,
-                    "group": None if group < 0 else groups[group],
-                    outcome: verdict,
-                    "human": label,
-                    "systems": systems[wrote],
-                    "annotations": annotations[given],
-                }
-
-    def paths(self) -> Iterator[tuple[Value, ...]]:
-        """Yield the score, or the pair, after each round of each row."""
-        for start, count in zip(self.path_start.tolist(), self.path_count.tolist(), strict=True):
-            yield tuple(map(_value, self.path[start : start + count].tolist()))
-
     def opinions(self) -> Iterator[list[Judged]]:
         """Yield of each row its agents' last scores or votes; of two scores, the winner."""
         verdicts = np.where(np.isinf(self.agents[:, 2]), self.agents[:, 1], self.decided(self.agents[:, 1:3]))
@@ -324,10 +270,6 @@ def _code(judged: Judged | None) -> float:
 
 def _two(value: Value) -> tuple[float, float]:
     return value if isinstance(value, tuple) else (value, nan)
-
-
-def _value(two: Sequence[float]) -> Value:
-    return two[0] if isnan(two[1]) else (two[0], two[1])
 
 
 def _usage_numbers(usage: Usage) -> Iterable[float]:

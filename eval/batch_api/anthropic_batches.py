@@ -17,10 +17,11 @@ from anthropic.types.messages import MessageBatch, MessageBatchIndividualRespons
 from langchain_core.language_models import BaseChatModel
 
 from ...nodes.models.connections import for_running_loop
+from ...nodes.models.provider_errors import STATUS_OF_CODE
 from ..storage.private_files import whole_file
 from . import batch_files
 from .batch_files import UNFINISHED, SubmittedBatch, custom_ids, requests_in
-from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState, log, may_pass
+from .batch_provider import UPLOAD_SECONDS, BatchProvider, BatchState, log, may_pass
 
 CLOCKS_DIFFER = 600.0
 """Seconds by which the provider's clock may be behind ours."""
@@ -34,12 +35,8 @@ class AnthropicBatches(BatchProvider):
     file_bytes = 64_000_000
 
     def __init__(self, chat: BaseChatModel) -> None:
-        client = _client(for_running_loop(chat))
-        self.address = self.address_of(chat)
-        self._client = client.with_options(max_retries=RETRIES, timeout=SECONDS)
-        self._slow = client.with_options(max_retries=RETRIES, timeout=UPLOAD_SECONDS)
-        # Without retries: if only the answer was lost, the client itself would make the batch a second time.
-        self._once = client.with_options(max_retries=0, timeout=UPLOAD_SECONDS)
+        super().__init__(chat)
+        self.use(_client(for_running_loop(chat)), once_seconds=UPLOAD_SECONDS)
 
     @classmethod
     def address_of(cls, chat: BaseChatModel) -> str:
@@ -62,12 +59,9 @@ class AnthropicBatches(BatchProvider):
         async for batch in self._client.messages.batches.list(limit=100):
             if batch.created_at.timestamp() < sent.since - CLOCKS_DIFFER:
                 break
-            if (
-                batch.id not in known
-                and _total(batch) == sent.requests
-                and await self._answers(batch, wanted)
-            ):
-                return _state(await self._client.messages.batches.retrieve(batch.id))
+            alike = batch.id not in known and _total(batch) == sent.requests
+            if alike and await self._answers(batch, wanted):
+                return await self.state_of(batch.id)
         return None
 
     async def _answers(self, batch: MessageBatch, wanted: set[str]) -> bool:
@@ -113,26 +107,9 @@ def _total(batch: MessageBatch) -> int:
 
 
 def _state(batch: MessageBatch) -> BatchState:
-    return BatchState(
-        batch.id,
-        batch.processing_status,
-        ended=batch.processing_status == "ended",
-        requests_done=_total(batch) - batch.request_counts.processing,
-        results={"output": batch.results_url},
-    )
-
-
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
-"""From the kind of an error to the status that a live call would have had; of all others, 500."""
+    status, results = batch.processing_status, {"output": batch.results_url}
+    done = _total(batch) - batch.request_counts.processing
+    return BatchState(batch.id, status, ended=status == "ended", requests_done=done, results=results)
 
 
 def _result(response: MessageBatchIndividualResponse) -> dict[str, Any]:
@@ -141,6 +118,6 @@ def _result(response: MessageBatchIndividualResponse) -> dict[str, Any]:
     if result.type == "succeeded":
         return line | {"response": {"status_code": 200, "body": result.message.to_dict(mode="json")}}
     if result.type == "errored":
-        status = _STATUS.get(result.error.error.type, 500)
+        status = STATUS_OF_CODE.get(result.error.error.type, 500)
         return line | {"response": {"status_code": status, "body": result.error.to_dict(mode="json")}}
     return line | {"error": {"message": result.type}}

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import orjson
 
 from ...nodes.models.provider_errors import ResponseError
 from ..storage.private_files import make_private_folder
 
+Body = dict[str, Any]
+"""The body of a request or of a response, or a line of a file with one in it."""
 UNFINISHED = ".part"
 NO_ANSWER = 408
 """The status given to a request that the provider did not answer, which makes it retryable."""
@@ -95,33 +97,23 @@ class WaveFiles:
     Args:
         folder: where the files go.
         number: the number of the wave.
-        limits: how large a file may be.
+
+    Attributes:
+        ids: the custom ids of its requests.
     """
 
-    def __init__(self, folder: Path, number: int, limits: BatchLimits) -> None:
-        self.number = number
-        self._folder = folder
-        self._limits = limits
-        self._ids: set[str] = set()
+    def __init__(self, folder: Path, number: int) -> None:
+        self.number, self._folder, self._limits = number, folder, DEFAULT_LIMITS
+        self.ids: set[str] = set()
         self._open: dict[tuple[str, str], tuple[SubmittedBatch, BinaryIO]] = {}
         self._complete: list[SubmittedBatch] = []
 
-    def __len__(self) -> int:
-        """The number of requests."""
-        return len(self._ids)
-
-    def __contains__(self, custom_id: str) -> bool:
-        return custom_id in self._ids
-
-    def add(
-        self, line: Mapping[str, Any], *, address: str, model: str, most: int, tokens: float, cost: float
-    ) -> None:
-        """Write a request; one file has those to one model only.
+    def add(self, line: Body, place: tuple[str, str], most: int, tokens: float, cost: float) -> None:
+        """Write a request; one file has those to one model only, since providers refuse batches with several.
 
         Args:
             line: its line in the file, with its ``custom_id``.
-            address: of the provider that it is for.
-            model: the model that it asks.
+            place: the provider's address, and the model that it asks.
             most: how many bytes a file may have by the provider's rules.
             tokens: how many tokens it is expected to take.
             cost: how many US dollars it is expected to cost.
@@ -130,8 +122,6 @@ class WaveFiles:
             OSError: it cannot be written.
         """
         text = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-        # Providers refuse batches with requests to several models.
-        place = (address, model)
         if place in self._open:
             sent, file = self._open[place]
             most = min(self._limits.file_bytes, most)
@@ -140,14 +130,14 @@ class WaveFiles:
         if place not in self._open:
             make_private_folder(self._folder)
             part = 1 + len(self._complete) + len(self._open)
-            sent = SubmittedBatch(f"wave-{self.number}-{part}.jsonl", address=address)
+            sent = SubmittedBatch(f"wave-{self.number}-{part}.jsonl", address=place[0])
             self._open[place] = sent, (self._folder / (sent.file + UNFINISHED)).open("wb")
         sent, file = self._open[place]
         file.write(text)
         sent.requests += 1
         sent.tokens += tokens
         sent.cost += cost
-        self._ids.add(line["custom_id"])
+        self.ids.add(line["custom_id"])
 
     def close(self) -> list[SubmittedBatch]:
         """Finish the files and return them; they are complete and on disk then.
@@ -188,20 +178,20 @@ def custom_ids(file: Path) -> list[str]:
     return [request["custom_id"] for request in requests_in(file)] if file.exists() else []
 
 
-class _Place(NamedTuple):
-    """Says where the result of a request is; ``file`` is ``None`` where there is none."""
-
-    sent: SubmittedBatch
-    file: BinaryIO | None = None
-    offset: int = 0
+_Place = tuple[SubmittedBatch, BinaryIO | None, int]
+"""Where a result is: its batch, its file (None where there is none), and its offset in there."""
 
 
 class BatchResults:
-    """Finds the results of batches that have ended; in memory is only where in its file each one stands."""
+    """Finds the results of batches that have ended; in memory is only where in its file each one stands.
+
+    Attributes:
+        unread: by custom id, the batch of each result that was not read yet.
+    """
 
     def __init__(self) -> None:
+        self.unread: dict[str, SubmittedBatch] = {}
         self._places: dict[str, _Place] = {}
-        self._unread: set[str] = set()
         self._files: list[BinaryIO] = []
 
     def __contains__(self, custom_id: str) -> bool:
@@ -210,7 +200,7 @@ class BatchResults:
     def add(self, sent: SubmittedBatch, wanted: list[str], files: list[Path]) -> None:
         """Add the results of a batch; requests that have none count as not answered."""
         # Not answered, unless a file says otherwise: a batch that is cut off has results for some of its requests.
-        places = dict.fromkeys(wanted, _Place(sent))
+        places: dict[str, _Place] = dict.fromkeys(wanted, (sent, None, 0))
         for path in files:
             file = path.open("rb")
             self._files.append(file)
@@ -219,19 +209,12 @@ class BatchResults:
                 # Lines that hold no result are passed over.
                 with suppress(ValueError, TypeError, KeyError):
                     if isinstance(custom_id := orjson.loads(line)["custom_id"], str):
-                        places[custom_id] = _Place(sent, file, offset)
+                        places[custom_id] = sent, file, offset
                 offset += len(line)
         self._places |= places
-        self._unread |= places.keys()
+        self.unread |= dict.fromkeys(places, sent)
 
-    def first_read(self, custom_id: str) -> SubmittedBatch | None:
-        """Return the batch of a result that is read for the first time, else ``None``."""
-        if custom_id not in self._unread:
-            return None
-        self._unread.discard(custom_id)
-        return self._places[custom_id].sent
-
-    def read(self, custom_id: str) -> tuple[int, dict[str, Any]]:
+    def read(self, custom_id: str) -> tuple[int, Body]:
         """Return status and body of the response.
 
         Raises:
@@ -252,14 +235,10 @@ class BatchResults:
         """Forget a result, so that its request is made again."""
         self._places.pop(custom_id, None)
 
-    def unread(self) -> Iterator[SubmittedBatch]:
-        """Yield the batch of each result that was not read."""
-        return (self._places[custom_id].sent for custom_id in self._unread if custom_id in self._places)
-
     def clear(self) -> None:
         """Forget everything."""
         for file in self._files:
             file.close()
         self._files.clear()
         self._places.clear()
-        self._unread.clear()
+        self.unread.clear()

@@ -19,7 +19,8 @@ from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..journal import Journal
 from ..storage.private_files import make_private_folder
-from .batch_files import UNFINISHED, BatchLimits, BatchResults, SubmittedBatch, custom_ids
+from . import batch_files
+from .batch_files import UNFINISHED, BatchResults, SubmittedBatch, custom_ids
 from .batch_provider import BatchProvider, BatchState, may_pass
 
 log = logging.getLogger("jurygraph.batch")
@@ -43,8 +44,9 @@ class BatchManager:
         budget: holds what the requests of running batches are estimated to take.
         counts: shows how far the batches are.
         stop: ends the run where the provider does not let it go on.
-        limits: how large a file may be, and how often batches are polled.
+        waves: how many waves the folder has had.
         outcomes: results of batches that have ended.
+        running: the batches that have not ended.
         submitted: the requests of batches that are running.
     """
 
@@ -55,28 +57,17 @@ class BatchManager:
     budget: BudgetTracker
     counts: ProgressCounters
     stop: StopSignal
-    limits: BatchLimits
     outcomes: BatchResults = field(default_factory=BatchResults)
     submitted: set[str] = field(default_factory=set)
-    _running: dict[str, SubmittedBatch] = field(default_factory=dict)
+    running: dict[str, SubmittedBatch] = field(default_factory=dict)
     _collected: list[SubmittedBatch] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
-    _waves: int = 0
+    waves: int = 0
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """What the providers raise where they refuse, fail or cannot be reached."""
         return tuple({kind for provider in self.providers.values() for kind in provider.errors})
-
-    @property
-    def running(self) -> int:
-        """The number of batches that have not ended."""
-        return len(self._running)
-
-    def next_wave(self) -> int:
-        """Return a number that no wave of this folder has had."""
-        self._waves += 1
-        return self._waves
 
     async def resume(self) -> None:
         """Go on with the batches of earlier starts of the run, also those that were sent but not recorded yet."""
@@ -84,22 +75,33 @@ class BatchManager:
         known = [SubmittedBatch.of(batch.id, batch.about) for batch in recorded]
         self._ids = {sent.id for sent in known}
         files = {sent.file for sent in known}
-        self._waves = max((int(match[1]) for match in map(_FILE.fullmatch, files) if match), default=0)
+        self.waves = max((int(match[1]) for match in map(_FILE.fullmatch, files) if match), default=0)
         self._clean_up(files)
         for sent, batch in zip(known, recorded, strict=True):
             if batch.settled:
                 # The run ended after the batch was settled and before its files were removed.
                 self._remove(sent)
-            elif sent.id or await self._find(sent):
-                await self._go_on_with(sent)
-        if self._running:
-            log.info(
-                "batches taken up", extra={"batches": len(self._running), "requests": len(self.submitted)}
-            )
+                continue
+            path, provider = self.folder / sent.file, self._provider(sent.address)
+            if not sent.id:
+                # It was being sent when the run ended.
+                if (made := await provider.find(path, sent, self._ids)) is None:
+                    await self._forget(sent)
+                    continue
+                await self._note(sent, made)
+            if not path.exists():
+                make_private_folder(self.folder)
+                await provider.download(sent.input_file, path)
+            self.running[sent.name] = sent
+            self.budget.add_in_flight(sent.requests, sent.tokens, sent.cost)
+            self.submitted.update(custom_ids(path))
+        if self.running:
+            noted = {"batches": len(self.running), "requests": len(self.submitted)}
+            log.info("batches taken up", extra=noted)
             await self._poll_all()
         # Which requests a batch has is not known where its file is gone: they would be sent a second time.
-        while any(not (self.folder / sent.file).exists() for sent in self._running.values()):
-            await asyncio.sleep(self.limits.poll_interval)
+        while any(not (self.folder / sent.file).exists() for sent in self.running.values()):
+            await asyncio.sleep(batch_files.DEFAULT_LIMITS.poll_interval)
             await self._poll_all()
 
     async def send(self, files: Sequence[SubmittedBatch]) -> None:
@@ -116,22 +118,22 @@ class BatchManager:
                     await self.journal.settle_batch(sent.name)
                 raise
             await self._note(sent, batch)
-            self._running[sent.name] = sent
+            self.running[sent.name] = sent
             self.submitted.update(custom_ids(path))
             log.info("batch sent", extra={"batch": sent.id, "file": sent.file, "requests": sent.requests})
 
     async def wait(self) -> None:
         """Poll until all batches have ended, or the run is to end."""
-        pause = self.limits.first_poll
+        pause = batch_files.DEFAULT_LIMITS.first_poll
         self._show_phase()
-        while self._running and not self.stop.is_asked:
+        while self.running and not self.stop.is_asked:
             await asyncio.sleep(pause)
             await self._poll_all()
-            pause = min(pause * GROWTH, self.limits.poll_interval)
+            pause = min(pause * GROWTH, batch_files.DEFAULT_LIMITS.poll_interval)
 
     async def settle(self) -> None:
         """Forget the batches whose results were read: these are in the journal now, or no call asks for them."""
-        for sent in self.outcomes.unread():
+        for sent in self.outcomes.unread.values():
             self.budget.release(*sent.per_request)
         self.outcomes.clear()
         for sent in self._collected:
@@ -154,65 +156,41 @@ class BatchManager:
         self._ids.add(sent.id)
         await self.journal.note_batch(sent.name, sent.described())
 
-    async def _find(self, sent: SubmittedBatch) -> bool:
-        """Look for the batch of a file that was being sent when the run ended; forget the file if there is none."""
-        batch = await self._provider(sent.address).find(self.folder / sent.file, sent, self._ids)
-        if batch is None:
-            await self._forget(sent)
-        else:
-            await self._note(sent, batch)
-        return batch is not None
-
-    async def _go_on_with(self, sent: SubmittedBatch) -> None:
-        path = self.folder / sent.file
-        if not path.exists():
-            make_private_folder(self.folder)
-            await self._provider(sent.address).download(sent.input_file, path)
-        self._running[sent.name] = sent
-        self.budget.add_in_flight(sent.requests, sent.tokens, sent.cost)
-        self.submitted.update(custom_ids(path))
-
     async def _poll_all(self) -> None:
-        for sent in list(self._running.values()):
+        for sent in list(self.running.values()):
             try:
                 batch = await self._provider(sent.address).poll(sent.id)
-                if batch is not None and batch.requests_done is not None:
-                    sent.requests_done = batch.requests_done
-                if batch is not None and batch.refused:
-                    await self._drop(sent, batch)
-                elif batch is None or batch.ended:
-                    await self._collect(sent, batch)
+                sent.requests_done = max(sent.requests_done, batch.requests_done if batch else 0)
+                if batch is None or batch.ended or batch.refused:
+                    await self._end(sent, batch)
             except self.errors as error:
                 if not may_pass(error):
                     raise
                 log.warning("batch cannot be looked after", extra={"batch": sent.id, "reason": str(error)})
             self._show_phase()
 
-    async def _collect(self, sent: SubmittedBatch, batch: BatchState | None) -> None:
-        # A batch that is gone, or whose results are, has none: its requests count as not answered.
-        path = self.folder / sent.file
-        files = await self._provider(sent.address).collect(batch, path) if batch is not None else []
-        self.outcomes.add(sent, self._take_off(sent), files)
-        self._collected.append(sent)
-        status = batch.status if batch else "gone"
-        log.info("batch ended", extra={"batch": sent.id, "status": status, "done": sent.requests_done})
+    async def _end(self, sent: SubmittedBatch, batch: BatchState | None) -> None:
+        """Take a batch off those that are running; where it was refused, its requests may be sent again.
 
-    async def _drop(self, sent: SubmittedBatch, batch: BatchState) -> None:
-        """Drop a batch that the provider did not begin: its requests may be sent again."""
-        self._take_off(sent)
+        A batch that is gone (None), or whose results are, has none: its requests count as not answered.
+        """
+        path, refused = self.folder / sent.file, batch is not None and batch.refused
+        files = await self._provider(sent.address).collect(batch, path) if batch and not refused else []
+        requests = custom_ids(path)
+        self.submitted.difference_update(requests)
+        del self.running[sent.name]
+        if batch is None or not refused:
+            status = batch.status if batch else "gone"
+            self.outcomes.add(sent, requests, files)
+            self._collected.append(sent)
+            log.info("batch ended", extra={"batch": sent.id, "status": status, "done": sent.requests_done})
+            return
         self.budget.add_in_flight(-sent.requests, -sent.tokens, -sent.cost)
         await self._forget(sent)
         log.warning("batch refused", extra={"batch": sent.id, "reason": batch.refused})
         # Room comes as other batches end; where none is left to end, a second attempt would be refused as well.
-        if not (batch.over_limit and (self._running or self._collected)):
+        if not (batch.over_limit and (self.running or self._collected)):
             self.stop.ask("provider", f"the provider refused the batch {sent.id}: {batch.refused}")
-
-    def _take_off(self, sent: SubmittedBatch) -> list[str]:
-        """Take a batch off those that are running; return its requests."""
-        requests = custom_ids(self.folder / sent.file)
-        self.submitted.difference_update(requests)
-        del self._running[sent.name]
-        return requests
 
     async def _forget(self, sent: SubmittedBatch) -> None:
         await self.journal.settle_batch(sent.name)
@@ -224,18 +202,15 @@ class BatchManager:
 
     def _provider(self, address: str) -> BatchProvider:
         if address not in self.providers:
-            raise UsageError(
-                f"this run has batches under way at {address}, and none of its models is there now; "
-                "set models and base URLs as they were when these were sent"
-            )
+            problem = f"this run has batches under way at {address}, and none of its models is there now;"
+            raise UsageError(f"{problem} set models and base URLs as they were when these were sent")
         return self.providers[address]
 
     def _show_phase(self) -> None:
-        if not self._running:
+        if not self.running:
             self.counts.phase = ""
             return
-        done = sum(sent.requests_done for sent in self._running.values())
-        whole = sum(sent.requests for sent in self._running.values())
-        self.counts.phase = (
-            f"wave {self._waves}: {len(self._running):,} at the provider, {done:,} of {whole:,} requests done"
-        )
+        done = sum(sent.requests_done for sent in self.running.values())
+        whole = sum(sent.requests for sent in self.running.values())
+        under_way = f"{len(self.running):,} at the provider, {done:,} of {whole:,} requests done"
+        self.counts.phase = f"wave {self.waves}: {under_way}"

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any
 
 import orjson
 from langchain_core.language_models import BaseChatModel
@@ -20,7 +19,7 @@ from ...graphs.wrapper import all_judges, bound_judge_of
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, UnreadResponseError, fingerprint
 from ...nodes.models.capabilities import is_a
-from ...nodes.models.connections import hold_connections, requests_handled_by
+from ...nodes.models.connections import hold_connections, request_handler
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import load
 from ...state.errors import ModelCallError, StoppedError, TransientCallError, UsageError
@@ -33,8 +32,7 @@ from ..journal import JournalError
 from ..plan.plan import Plan
 from ..results.config import RunConfig
 from ..results.folder import RunFolder
-from . import batch_files
-from .batch_files import WaveFiles
+from .batch_files import BATCH_DISCOUNT, Body, WaveFiles
 from .batch_manager import BatchManager
 from .batch_provider import BatchProvider
 
@@ -59,11 +57,8 @@ class BatchPipeline(LivePipeline):
     ) -> None:
         super().__init__(folder.journal, config, counts, stop)
         assert plan.folder is not None
-        self._budget = make_budget(config, folder.journal, stop, discount=batch_files.BATCH_DISCOUNT)
-        self._plan = plan
-        self._run_folder = folder
-        self._folder = plan.folder / FOLDER
-        self._limits = batch_files.DEFAULT_LIMITS
+        self._budget = make_budget(config, folder.journal, stop, discount=BATCH_DISCOUNT)
+        self._plan, self._run_folder, self._folder = plan, folder, plan.folder / FOLDER
         self._failures: Counter[bytes] = Counter()
         self._unusable: set[bytes] = set()
         self._paid: set[bytes] = set()
@@ -79,16 +74,9 @@ class BatchPipeline(LivePipeline):
         Args:
             judge_open_items: judges every item that has no verdict, as far as it gets with the replies that are there.
         """
-        self._manager = BatchManager(
-            folder=self._folder,
-            run=str(self._run_folder.manifest["run"]),
-            providers=await providers(self._plan),
-            journal=self._journal,
-            budget=self._budget,
-            counts=self._counts,
-            stop=self._stop,
-            limits=self._limits,
-        )
+        run, asked = str(self._run_folder.manifest["run"]), await providers(self._plan)
+        shared = self._journal, self._budget, self._counts, self._stop
+        self._manager = BatchManager(self._folder, run, asked, *shared)
         try:
             await self._run_waves(judge_open_items)
         except self._manager.errors as error:
@@ -98,7 +86,7 @@ class BatchPipeline(LivePipeline):
         except JournalError as error:
             self._stop.ask("journal", str(error))
         self._counts.phase = ""
-        if self._stop.is_asked and (left := self._manager.running):
+        if self._stop.is_asked and (left := len(self._manager.running)):
             go_on = f"{left:,} batches go on" if left > 1 else "1 batch goes on"
             self._stop.explanation += f"; {go_on} at the provider, and the next start collects what comes"
 
@@ -128,50 +116,50 @@ class BatchPipeline(LivePipeline):
             await run_until_stopped(self._stop, self._manager.wait())
 
     async def _pass(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
-        self._wave = WaveFiles(self._folder, self._manager.next_wave(), self._limits)
-        self._budget.refused_by = ""
+        self._manager.waves += 1
+        self._wave = WaveFiles(self._folder, self._manager.waves)
+        self._budget.refused_by, is_whole = "", False
         try:
             with keep_steps_in(self._run_folder.steps_of_a_pass()):
                 await judge_open_items()
             if not self._stop.is_asked:
                 await self._manager.settle()
-        except BaseException:
-            self._wave.discard()
-            raise
-        if self._stop.is_asked:
-            # The pass was cut short; the next start judges the same items first and gathers their requests anew.
-            self._wave.discard()
+            is_whole = not self._stop.is_asked
+        finally:
+            # Of a pass that was cut short, the next start gathers the requests anew.
+            if not is_whole:
+                self._wave.discard()
 
     async def _send_wave(self) -> bool:
         """Send the wave; return false where nothing is left to wait for."""
-        if len(self._wave):
-            log.info("wave ready", extra={"wave": self._wave.number, "requests": len(self._wave)})
+        if self._wave.ids:
+            log.info("wave ready", extra={"wave": self._wave.number, "requests": len(self._wave.ids)})
             await run_until_stopped(self._stop, self._manager.send(self._wave.close()))
             return True
         if not self._manager.running and self._budget.refused_by:
             self._stop.ask("budget", f"the budget is reached: at most {self._budget.refused_by}")
         # An empty wave ends the run only if no batch is left whose results could lead to further calls.
-        return self._manager.running > 0
+        return bool(self._manager.running)
 
     async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
         """Make a reply of what batches brought for the call, retrying what failed in a later wave."""
         used: list[str] = []
         # The client builds the request as for a live call; in place of sending it, ``_outcome`` is asked.
-        with requests_handled_by(partial(self._outcome, key, call, used)):
-            while True:
-                try:
-                    reply = await send(call)
-                    break
-                except UnreadResponseError as error:
-                    await self._journal.keep(key, unread_entry(call, error))
-                    raise
-                except ModelCallError as error:
-                    self._count_failure(key, call, error)
-                    # The loop then asks once more, finds no outcome, and puts the request into the wave.
-                    for custom_id in used:
-                        self._manager.outcomes.forget(custom_id)
-        self._circuit_breaker.record_success(call.model.label)
-        reply = replace(reply, usage=reply.usage.discounted(batch_files.BATCH_DISCOUNT))
+        request_handler.set(partial(self._outcome, key, call, used))
+        while True:
+            try:
+                reply = await send(call)
+                break
+            except UnreadResponseError as error:
+                await self._journal.keep(key, unread_entry(call, error))
+                raise
+            except ModelCallError as error:
+                self._count_failure(key, call, error)
+                # The loop then asks once more, finds no outcome, and puts the request into the wave.
+                for custom_id in used:
+                    self._manager.outcomes.forget(custom_id)
+        self._failures_in_a_row.pop(call.model.label, None)
+        reply = replace(reply, usage=reply.usage.discounted(BATCH_DISCOUNT))
         # No await since it was released from what is in flight: other calls would see too much budget left meanwhile.
         tokens = self._budget.estimate_tokens(call)
         self._charge(call, reply.usage, tokens, self._budget.estimate_cost(call, tokens))
@@ -180,8 +168,8 @@ class BatchPipeline(LivePipeline):
         return reply
 
     async def _outcome(
-        self, key: bytes, call: Call, used: list[str], chat: BaseChatModel, body: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, key: bytes, call: Call, used: list[str], chat: BaseChatModel, body: Body
+    ) -> Body:
         """Return what a batch brought for this request; where none did, put it into the wave.
 
         Raises:
@@ -193,39 +181,30 @@ class BatchPipeline(LivePipeline):
         outcomes = self._manager.outcomes
         if custom_id in outcomes:
             used.append(custom_id)
-            if batch := outcomes.first_read(custom_id):
+            if batch := outcomes.unread.pop(custom_id, None):
                 self._budget.release(*batch.per_request)
             return provider_class(chat).read(*outcomes.read(custom_id))
         if key in self._paid:
-            self._stop.ask(
-                "journal", "a reply that was paid for is no longer in the journal; it is not paid for twice"
-            )
+            lost = "a reply that was paid for is no longer in the journal; it is not paid for twice"
+            self._stop.ask("journal", lost)
         self._stop.check()
-        if custom_id not in self._manager.submitted and custom_id not in self._wave:
+        if custom_id not in self._manager.submitted and custom_id not in self._wave.ids:
             await self._add_to_wave(call, custom_id, chat, body)
         raise PendingError("the reply is to come with a batch")
 
-    async def _add_to_wave(
-        self, call: Call, custom_id: str, chat: BaseChatModel, body: dict[str, Any]
-    ) -> None:
+    async def _add_to_wave(self, call: Call, custom_id: str, chat: BaseChatModel, body: Body) -> None:
         tokens = self._budget.estimate_tokens(call)
         cost = await self._budget.try_reserve(call, tokens)
         if cost is None:
             # Batches under way may take less than was reserved for them: a later pass tries again.
             return
-        if custom_id in self._wave:  # another agent has asked for the same meanwhile
+        if custom_id in self._wave.ids:  # another agent has asked for the same meanwhile
             self._budget.release(tokens, cost)
             return
         provider = provider_class(chat)
+        place = provider.address_of(chat), str(body.get("model"))
         try:
-            self._wave.add(
-                provider.line(custom_id, body),
-                address=provider.address_of(chat),
-                model=str(body.get("model")),
-                most=provider.file_bytes,
-                tokens=tokens,
-                cost=cost,
-            )
+            self._wave.add(provider.line(custom_id, body), place, provider.file_bytes, tokens, cost)
         except OSError as error:
             self._stop.ask_for(error, self._folder)
             raise StoppedError(self._stop.explanation) from error
@@ -237,7 +216,7 @@ class BatchPipeline(LivePipeline):
         if error.retryable and attempts < self._retry_policy.attempts:
             log.info("request failed", extra={"model": model, "reason": str(error)})
             return
-        self._circuit_breaker.record_failure(model, error)
+        self._note_failure(model, error)
         if not error.retryable:
             raise error
         problem = f"{error} (given up after {attempts} batches)"
@@ -255,10 +234,8 @@ def check_batch(plan: Plan) -> None:
     """
     other = next((label for label in plan.models().values() if not label.startswith(_PROVIDERS)), None)
     if other is not None:
-        raise UsageError(
-            f"{other} cannot be asked in batches: only models of OpenAI, Anthropic and Gemini can, "
-            "such as openai:gpt-4o-mini"
-        )
+        problem = f"{other} cannot be asked in batches: only models of OpenAI, Anthropic and Gemini can,"
+        raise UsageError(f"{problem} such as openai:gpt-4o-mini")
     if any(isinstance(model, LoadedModel) for model in _chosen(plan)):
         raise UsageError(
             "a chat model object cannot be asked in batches: name the model, as in openai:gpt-4o-mini"

@@ -32,7 +32,7 @@ class BatchState:
         id: the provider's name for it.
         status: the provider's word for how it stands.
         ended: whether nothing more will come.
-        requests_done: how many requests are answered or have failed; None where the provider does not say.
+        requests_done: how many requests are answered or have failed, as far as the provider says.
         refused: why the provider did not begin it; empty where it did.
         over_limit: whether it was refused since too much is queued already.
         input_file: the provider's name for the file of requests, where there is one.
@@ -42,7 +42,7 @@ class BatchState:
     id: str
     status: str
     ended: bool
-    requests_done: int | None = None
+    requests_done: int = 0
     refused: str = ""
     over_limit: bool = False
     input_file: str = ""
@@ -62,9 +62,16 @@ class BatchProvider(ABC):
     file_bytes: ClassVar[int]
     address: str
 
-    @abstractmethod
     def __init__(self, chat: BaseChatModel) -> None:
         """Take address, key and connections over from a chat model."""
+        self.address = self.address_of(chat)
+
+    def use(self, client: Any, once_seconds: float) -> None:
+        """Make requests with the client of a provider's package (``AsyncOpenAI`` and its like)."""
+        self._client = client.with_options(max_retries=RETRIES, timeout=SECONDS)
+        self._slow = client.with_options(max_retries=RETRIES, timeout=UPLOAD_SECONDS)
+        # Without retries: if only the answer was lost, the client itself would make the batch a second time.
+        self._once = client.with_options(max_retries=0, timeout=once_seconds)
 
     async def create(self, path: Path, sent: SubmittedBatch, known: Collection[str]) -> BatchState:
         """Make a batch of a file of requests, and no second one if the answer to the first attempt is lost.

@@ -27,11 +27,10 @@ class GeminiBatches(BatchProvider):
     file_bytes = 6_000_000
 
     def __init__(self, chat: BaseChatModel) -> None:
-        client = _client(chat)
-        if client.vertexai:
+        super().__init__(chat)
+        if _client(chat).vertexai:
             raise UsageError("models on Vertex AI cannot be asked in batches; those of Gemini's own API can")
-        self._batches = client.aio.batches
-        self.address = self.address_of(chat)
+        self._batches = _client(chat).aio.batches
 
     @classmethod
     def address_of(cls, chat: BaseChatModel) -> str:
@@ -42,12 +41,9 @@ class GeminiBatches(BatchProvider):
         """Make a batch of the requests in a file; its display name tells run and file."""
         requests = await asyncio.to_thread(_inlined, path)
         # One attempt: if only the answer was lost, the client itself would make the batch a second time.
-        config = types.CreateBatchJobConfig(
-            display_name=_name(sent), http_options=_options(1, UPLOAD_SECONDS)
-        )
-        model = requests[0].model
-        assert model is not None
-        return _state(await self._batches.create(model=model, src=requests, config=config))
+        once = _options(1, UPLOAD_SECONDS)
+        config = types.CreateBatchJobConfig(display_name=_name(sent), http_options=once)
+        return _state(await self._batches.create(model=str(requests[0].model), src=requests, config=config))
 
     async def find(self, path: Path, sent: SubmittedBatch, known: Collection[str]) -> BatchState | None:
         """Find the batch with this display name."""
@@ -76,12 +72,9 @@ def _client(chat: BaseChatModel) -> Client:
 
 
 def _inlined(path: Path) -> list[types.InlinedRequest]:
-    return [
-        types.InlinedRequest.model_validate_json(
-            orjson.dumps({**request["body"], "metadata": {"custom_id": request["custom_id"]}})
-        )
-        for request in requests_in(path)
-    ]
+    marked = ({**each["body"], "metadata": {"custom_id": each["custom_id"]}} for each in requests_in(path))
+    # As JSON, since bytes are text in it.
+    return [types.InlinedRequest.model_validate_json(orjson.dumps(request)) for request in marked]
 
 
 def _write(to: Path, path: Path, responses: list[types.InlinedResponse]) -> None:
@@ -106,13 +99,10 @@ def _state(job: types.BatchJob) -> BatchState:
     state = job.state.name if job.state else "unknown"
     # The client leaves the reason out of what the API tells about a batch.
     reason = (job.error.message if job.error else None) or f"{state}, and its client tells no reason"
-    return BatchState(
-        job.name or "",
-        state,
-        ended=job.done or state == "JOB_STATE_PARTIALLY_SUCCEEDED",
-        refused=reason if state == "JOB_STATE_FAILED" else "",
-        results={"output": job.dest.inlined_responses if job.dest else None},
-    )
+    ended = job.done or state == "JOB_STATE_PARTIALLY_SUCCEEDED"
+    refused = reason if state == "JOB_STATE_FAILED" else ""
+    results = {"output": job.dest.inlined_responses if job.dest else None}
+    return BatchState(job.name or "", state, ended=ended, refused=refused, results=results)
 
 
 _STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 14: 503, 16: 401}

@@ -13,7 +13,7 @@ from openai.types import Batch
 
 from ...nodes.models.openai_fast import FastChatOpenAI, completion
 from .batch_files import UNFINISHED, SubmittedBatch
-from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState, log
+from .batch_provider import SECONDS, BatchProvider, BatchState, log
 
 ENDPOINT: Final = "/v1/chat/completions"
 ENDED = {"completed", "expired", "cancelled", "failed"}
@@ -28,12 +28,8 @@ class OpenAIBatches(BatchProvider):
     file_bytes = 200_000_000
 
     def __init__(self, chat: BaseChatModel) -> None:
-        client = _client(chat)
-        self.address = self.address_of(chat)
-        self._client = client.with_options(max_retries=RETRIES, timeout=SECONDS)
-        self._slow = client.with_options(max_retries=RETRIES, timeout=UPLOAD_SECONDS)
-        # Without retries: if only the answer was lost, the client itself would make the batch a second time.
-        self._once = client.with_options(max_retries=0, timeout=SECONDS)
+        super().__init__(chat)
+        self.use(_client(chat), once_seconds=SECONDS)
 
     @classmethod
     def address_of(cls, chat: BaseChatModel) -> str:
@@ -42,18 +38,12 @@ class OpenAIBatches(BatchProvider):
 
     async def upload(self, path: Path) -> str:
         """Upload a file of requests; return the provider's name for it."""
-        return (await self._slow.files.create(file=path, purpose="batch")).id
+        return str((await self._slow.files.create(file=path, purpose="batch")).id)
 
     async def start(self, path: Path, sent: SubmittedBatch, input_file: str) -> BatchState:
         """Make a batch of an uploaded file, with its marks as metadata."""
-        return _state(
-            await self._once.batches.create(
-                input_file_id=input_file,
-                endpoint=ENDPOINT,
-                completion_window="24h",
-                metadata=_marks(sent),
-            )
-        )
+        about = {"endpoint": ENDPOINT, "completion_window": "24h", "metadata": _marks(sent)}
+        return _state(await self._once.batches.create(input_file_id=input_file, **about))
 
     async def find(self, path: Path, sent: SubmittedBatch, known: Collection[str]) -> BatchState | None:
         """Find the batch with these marks."""
@@ -119,7 +109,7 @@ def _state(batch: Batch) -> BatchState:
         batch.id,
         batch.status,
         ended=batch.status in ENDED,
-        requests_done=counts.completed + counts.failed if counts else None,
+        requests_done=counts.completed + counts.failed if counts else 0,
         refused=(reason or "no reason given") if batch.status == "failed" else "",
         over_limit=any(problem.code == TOO_MANY_TOKENS for problem in problems),
         input_file=batch.input_file_id,

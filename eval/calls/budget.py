@@ -23,35 +23,6 @@ TOKENS_PER_REPLY = 200
 """Estimates the tokens of a reply until the first one has come."""
 
 
-@dataclass
-class _Observed:
-    """Counts what the calls of this run took, so that the next ones can be estimated from it."""
-
-    characters: int = 0
-    input_tokens: int = 0
-    replies: int = 0
-    output_tokens: int = 0
-
-    def add(self, call: Call, usage: Usage) -> None:
-        # A reply that does not say what it took, or says nonsense, is none to learn from.
-        if usage.input_tokens <= 0 or usage.output_tokens < 0:
-            return
-        self.characters += _characters(call)
-        self.input_tokens += usage.input_tokens
-        self.replies += 1
-        self.output_tokens += usage.output_tokens
-
-    @property
-    def tokens_per_character(self) -> float:
-        if not (self.characters and self.input_tokens):
-            return TOKENS_PER_CHARACTER
-        return self.input_tokens / self.characters
-
-    @property
-    def tokens_per_reply(self) -> int:
-        return self.output_tokens // self.replies if self.replies else TOKENS_PER_REPLY
-
-
 def _characters(call: Call) -> int:
     return sum(len(message.text) for message in call.messages)
 
@@ -83,21 +54,16 @@ class BudgetTracker:
 
     def __init__(self, config: RunConfig, spent: Spent, stop: StopSignal, discount: float = 1.0) -> None:
         self.refused_by = ""
-        self._config = config
+        self._config, self._stop, self._discount = config, stop, discount
         # What this process may use: of a run in several processes, what was granted to it so far.
-        self._allowed = Amounts(
-            *(
-                inf if limit is None else limit
-                for limit in (config.max_calls, config.max_tokens, config.max_cost)
-            )
-        )
-        self._discount = discount
-        self._stop = stop
+        limits = config.max_calls, config.max_tokens, config.max_cost
+        self._allowed = Amounts(*(inf if limit is None else limit for limit in limits))
         self._spent = Amounts(spent.usage.calls, spent.usage.tokens, spent.known_cost)
         self._unpriced, self._uncounted = spent.unpriced, spent.uncounted
         self._in_flight = Amounts()
         self._released = asyncio.Event()
-        self._observed = _Observed()
+        # What the calls of this run took so far, from which the next ones are estimated.
+        self._characters, self._replies, self._observed = 0, 0, NO_USAGE
         self._door = asyncio.Lock()
         self._items, self._promised = 0, 0
 
@@ -126,11 +92,7 @@ class BudgetTracker:
         calls += self._promised
         known = self._spent.plus(self._in_flight)
         # Before the first call, nobody knows how many tokens one takes.
-        each = (
-            Amounts(1, known.tokens / known.calls, known.cost / known.calls)
-            if known.calls
-            else Amounts(1, inf, inf)
-        )
+        each = [amount / known.calls for amount in known] if known.calls else [1, inf, inf]
         return bool(self._exceeded_limit(Amounts(*(calls * amount for amount in each)), self._in_flight))
 
     def count_off(self) -> None:
@@ -142,8 +104,13 @@ class BudgetTracker:
 
     def estimate_tokens(self, call: Call) -> int:
         """Estimate how many tokens a call takes, input and output."""
-        prompt = int(_characters(call) * self._observed.tokens_per_character)
-        return prompt + self._observed.tokens_per_reply
+        known = self._observed.input_tokens
+        each = known / self._characters if known and self._characters else TOKENS_PER_CHARACTER
+        return int(_characters(call) * each) + self._tokens_per_reply
+
+    @property
+    def _tokens_per_reply(self) -> int:
+        return self._observed.output_tokens // self._replies if self._replies else TOKENS_PER_REPLY
 
     async def reserve(self, call: Call, tokens: int) -> float:
         """Reserve what a call is estimated to take, and return its estimated cost in US dollars.
@@ -219,11 +186,14 @@ class BudgetTracker:
         known_cost = usage.cost_usd is not None and usage.cost_usd >= 0
         took = (usage.tokens if usage.tokens > 0 else tokens, (usage.cost_usd or 0.0) if known_cost else cost)
         self._spent = self._spent.plus(Amounts(usage.calls, *took))
-        self._observed.add(call, usage)
+        # A reply that does not say what it took, or says nonsense, is none to learn from.
+        if usage.input_tokens > 0 and usage.output_tokens >= 0:
+            self._characters, self._replies = self._characters + _characters(call), self._replies + 1
+            self._observed += usage
 
     def give_up(self, call: Call) -> Usage:
         """Count a request that was sent and not waited for as what it was expected to take; return that."""
-        output = self._observed.tokens_per_reply
+        output = self._tokens_per_reply
         prompt = self.estimate_tokens(call) - output
         cost = prices.cost_usd(call.model.label, prompt, 0, output)
         expected = Usage(calls=1, input_tokens=prompt, output_tokens=output, cost_usd=cost)
@@ -237,7 +207,7 @@ class BudgetTracker:
     def estimate_cost(self, call: Call, tokens: int) -> float:
         if self._config.max_cost is None:
             return 0.0
-        output = self._observed.tokens_per_reply
+        output = self._tokens_per_reply
         # `tokens` includes the reply that `estimate_tokens` assumed, and output has a price of its own.
         cost = prices.cost_usd(call.model.label, tokens - output, 0, output) or 0.0
         return self._discount * cost
@@ -266,10 +236,8 @@ class SharedBudget(BudgetTracker):
 
     def __init__(self, config: RunConfig, journal: Journal, stop: StopSignal, discount: float = 1.0) -> None:
         super().__init__(config, Spent(NO_USAGE), stop, discount)
-        self._limits, self._allowed = self._allowed, Amounts()
-        self._journal = journal
-        self._waiting = Amounts()
-        self._reached = ""
+        self._limits, self._allowed, self._waiting = self._allowed, Amounts(), Amounts()
+        self._journal, self._reached = journal, ""
         self._asking: asyncio.Task[None] | None = None
 
     async def _reserve(self, wanted: Amounts) -> None:
@@ -335,11 +303,8 @@ class SharedBudget(BudgetTracker):
         self._wake()
 
 
-def make_budget(
-    config: RunConfig, journal: Journal, stop: StopSignal, discount: float = 1.0
-) -> BudgetTracker:
+def make_budget(config: RunConfig, journal: Journal, stop: StopSignal, discount: float = 1) -> BudgetTracker:
     """Make the budget of a run; where other processes may have the journal open, it is one for all of them."""
-    limits = (config.max_calls, config.max_tokens, config.max_cost)
-    if journal.shared and any(limit is not None for limit in limits):
+    if journal.shared and (config.max_calls, config.max_tokens, config.max_cost) != (None, None, None):
         return SharedBudget(config, journal, stop, discount)
     return BudgetTracker(config, journal.spent, stop, discount)

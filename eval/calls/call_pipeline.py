@@ -81,15 +81,12 @@ class LivePipeline(CallPipeline):
     def __init__(
         self, journal: Journal, config: RunConfig, counts: ProgressCounters, stop: StopSignal
     ) -> None:
-        self._journal = journal
+        self._journal, self._counts, self._stop = journal, counts, stop
         self._budget = make_budget(config, journal, stop)
-        self._counts = counts
-        self._stop = stop
-        self._retry_policy = config.retry_policy
-        self._rate_limits = config.rate_limits
+        self._retry_policy, self._rate_limits = config.retry_policy, config.rate_limits
         self._all_calls = asyncio.Semaphore(config.concurrency)
         self._rate_limiters: dict[str, RateLimiter] = {}
-        self._circuit_breaker = CircuitBreaker(stop)
+        self._failures_in_a_row: Counter[str] = Counter()
         self._in_flight: dict[bytes, asyncio.Task[Reply]] = {}
         self._sent: set[bytes] = set()
         self._writing: set[asyncio.Task[None]] = set()
@@ -129,9 +126,8 @@ class LivePipeline(CallPipeline):
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if (
-                task.cancelled()
-            ):  # not the graph that asked, but the call itself, when the run was to end at once
+            # Not the graph that asked, but the call itself, when the run was to end at once.
+            if task.cancelled():
                 raise StoppedError(self._stop.explanation) from None
             raise
 
@@ -181,14 +177,27 @@ class LivePipeline(CallPipeline):
             self._charge(call, unread_entry(call, error).usage, tokens, cost)
             raise
         except ModelCallError as error:
-            self._circuit_breaker.record_failure(model, error)
+            self._note_failure(model, error)
             raise
         finally:
             self._budget.release(tokens, cost)
-        self._circuit_breaker.record_success(model)
+        self._failures_in_a_row.pop(model, None)
         # No await since the release above: other calls would see too much budget left meanwhile.
         self._charge(call, reply.usage, tokens, cost)
         return reply
+
+    def _note_failure(self, model: str, error: ModelCallError) -> None:
+        """End the run when too many calls of one model in a row have failed for good, at once or after all attempts.
+
+        What may be the fault of one call alone does not count: a text that is too long, or that a filter refuses.
+        """
+        may_recur = error.retryable or error.rate_limited
+        if not (may_recur or ProviderFault.of(error).status in _NOT_THE_CALLS_FAULT):
+            return
+        self._failures_in_a_row[model] += 1
+        if self._failures_in_a_row[model] >= MAX_FAILURES:
+            failed = f"{MAX_FAILURES} calls of {model} in a row failed"
+            self._stop.ask("provider", f"{failed}, the last one with: {error}")
 
     def _charge(self, call: Call, usage: Usage, tokens: int, cost: float) -> None:
         """Count what a call took; ``tokens`` and ``cost`` are what it was estimated to take."""
@@ -233,13 +242,10 @@ class LivePipeline(CallPipeline):
             limits = self._rate_limits
             # In the queue of a server of ours, a call would only use up the time that it may take.
             most = min(limits.concurrency, model.serving.at_once or limits.concurrency)
-            self._rate_limiters[model.label] = RateLimiter(
-                replace(limits, concurrency=most),
-                self._all_calls,
-                model.label,
-                self._counts.waits,
-                partial(self._journal.book, model.label) if self._journal.shared else None,
-            )
+            book = partial(self._journal.book, model.label) if self._journal.shared else None
+            own, waits = replace(limits, concurrency=most), self._counts.waits
+            limiter = RateLimiter(own, self._all_calls, model.label, waits, book)
+            self._rate_limiters[model.label] = limiter
         return self._rate_limiters[model.label]
 
     def _ended(self, key: bytes, task: asyncio.Task[Reply]) -> None:
@@ -316,30 +322,3 @@ MAX_FAILURES = 10
 
 _NOT_THE_CALLS_FAULT = {301, 302, 303, 307, 308, 401, 402, 403, 404, 429}
 """The statuses of faults of address, key, account or model, not of one call; 429 where the quota is spent."""
-
-
-class CircuitBreaker:
-    """Ends the run when too many calls of one model in a row have failed for good.
-
-    What may be the fault of one call alone does not count: a text that is too long, or that a filter refuses.
-    """
-
-    def __init__(self, stop: StopSignal) -> None:
-        self._stop = stop
-        self._failures: Counter[str] = Counter()
-
-    def record_success(self, model: str) -> None:
-        """Begin to count anew: a call of the model was answered."""
-        self._failures.pop(model, None)
-
-    def record_failure(self, model: str, error: ModelCallError) -> None:
-        """Count a call of the model that failed for good, at once or after all its attempts."""
-        if not (
-            error.retryable or error.rate_limited or ProviderFault.of(error).status in _NOT_THE_CALLS_FAULT
-        ):
-            return
-        self._failures[model] += 1
-        if self._failures[model] >= MAX_FAILURES:
-            self._stop.ask(
-                "provider", f"{MAX_FAILURES} calls of {model} in a row failed, the last one with: {error}"
-            )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ from ...state.errors import StoppedError
 from ...state.tasks import rubric_of_user
 from ...state.transcript import Turn, usage_of_turns
 from ...state.verdict import Verdict
-from ..datasets.items import CompareItem, Item, ScoreItem
+from ..datasets.items import Item, ScoreItem
 from ..journal import JournalError
 from ..results.results import Key, Result
 
@@ -40,16 +40,6 @@ current_judgement: ContextVar[JudgementContext | None] = ContextVar("current_jud
 """The verdict that a call is made for; tasks that are started inside inherit it."""
 
 
-@contextmanager
-def judgement_scope(key: Key) -> Iterator[None]:
-    """Mark all calls that are made inside as made for this verdict."""
-    token = current_judgement.set(JudgementContext(key))
-    try:
-        yield
-    finally:
-        current_judgement.reset(token)
-
-
 async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, repeat: int) -> Result | None:
     """Run a graph on one item.
 
@@ -63,6 +53,7 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     Returns:
         The result, with the turns and their cost also where the item failed; ``None`` where the run ended meanwhile.
     """
+    asked: Any = item
     spoken: dict[str, Turn] = {}
     verdict: Verdict | None = None
     problem = ""
@@ -74,9 +65,11 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
 
     # The first repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
     config: Any = {"metadata": {"repeat": repeat}} if repeat else None
-    with judgement_scope(key), heard_by(hear), rubric_of_user(aspect):
+    # Until the next item that this task judges.
+    current_judgement.set(JudgementContext(key))
+    with heard_by(hear), rubric_of_user(aspect):
         try:
-            task = item.task(aspect) if isinstance(item, ScoreItem) and aspect else _comparison(item)
+            task = asked.task(aspect) if isinstance(item, ScoreItem) and aspect else asked.task()
             states: Any = graph.astream({"task": task.model_dump(mode="json")}, config, stream_mode="values")
             # A generator that is left early would otherwise be closed by the garbage collector, at some later time.
             async with aclosing(states):
@@ -86,9 +79,7 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
                         turns = state.get("transcript") or ()
                         spoken = {str(turn.get("id", place)): turn for place, turn in enumerate(turns)}
             if verdict is None:
-                problem = (
-                    "the graph ended without a verdict: it waits for somebody, or it is no judge's graph"
-                )
+                problem = _NO_VERDICT
         except (StoppedError, JournalError):
             # Nothing is wrong with the item: its calls are in the journal, and the next start judges it.
             return None
@@ -97,16 +88,13 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     return _result(key, item, verdict, problem, tuple(spoken.values()))
 
 
-def _comparison(item: Item) -> Any:
-    assert isinstance(item, CompareItem)
-    return item.task()
+_NO_VERDICT = "the graph ended without a verdict: it waits for somebody, or it is no judge's graph"
 
 
 def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: tuple[Turn, ...]) -> Result:
-    if isinstance(item, ScoreItem):
-        known = {"human": item.label(key.aspect or ""), **item.about(key.aspect or "")}
-    else:
-        known = {"human": item.label(), **item.about()}
+    judged: Any = item
+    of = (key.aspect or "",) if isinstance(item, ScoreItem) else ()
+    known = {"human": judged.label(*of), **judged.about(*of)}
     about = {**key._asdict(), "group": item.group, **known, "transcript": turns}
     if verdict is None:
         return Result(**about, status="failed", error=problem, **usage_of_turns(turns).flat())

@@ -46,12 +46,8 @@ class Spans:
     @contextmanager
     def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
         """Open the span of the run, which all its other spans are inside of."""
-        about = {
-            "run": manifest["run"],
-            "protocols": list(manifest["protocols"]),
-            "data": manifest["data"]["name"],
-        }
-        with self.span("run", about) as span:
+        protocols, data = list(manifest["protocols"]), manifest["data"]["name"]
+        with self.span("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
             try:
                 yield
             finally:
@@ -77,9 +73,8 @@ class Spans:
     def span(self, name: str, about: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL) -> Iterator[Span]:
         """Open a span with these attributes; an error that ends it is named on it, without keys."""
         # Errors are described here: the SDK would send their tracebacks, with whatever stands in them.
-        with self._tracer.start_as_current_span(
-            name, kind=kind, record_exception=False, set_status_on_exception=False
-        ) as span:
+        quiet: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
+        with self._tracer.start_as_current_span(name, kind=kind, **quiet) as span:
             _set(span, about)
             try:
                 yield span
@@ -91,8 +86,7 @@ class Spans:
 
 class _TracedCalls(CallMiddleware):
     def __init__(self, spans: Spans, around: CallMiddleware) -> None:
-        self._spans = spans
-        self._around = around
+        self._spans, self._around = spans, around
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
@@ -125,26 +119,16 @@ class _TracedCalls(CallMiddleware):
             reply = await self._around(call, attempt)
             # A call that made no attempt was answered by the journal.
             _set(span, {"served": attempts == 0, "attempts": attempts})
-            span.set_attribute(
-                "gen_ai.response.finish_reasons", [_finish(choice) for choice in (reply, *reply.others)]
-            )
+            choices = (reply, *reply.others)
+            span.set_attribute("gen_ai.response.finish_reasons", [*map(_finish, choices)])
             if attempts:  # What was paid before is not to be paid again where somebody adds it up.
                 usage = reply.usage
-                span.set_attributes(
-                    {
-                        "gen_ai.usage.input_tokens": usage.input_tokens,
-                        "gen_ai.usage.output_tokens": usage.output_tokens,
-                        "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
-                        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
-                    }
-                )
+                took = {name: getattr(usage, field) for name, field in _USAGE.items()}
+                span.set_attributes({f"gen_ai.usage.{name}": tokens for name, tokens in took.items()})
                 _set(span, {"cost_usd": usage.cost_usd})
             if self._spans.with_words:
-                choices = [
-                    {"role": "assistant", "parts": [_part(choice.text)], "finish_reason": _finish(choice)}
-                    for choice in (reply, *reply.others)
-                ]
-                span.set_attribute("gen_ai.output.messages", orjson.dumps(choices).decode())
+                output = [{**_message("assistant", c.text), "finish_reason": _finish(c)} for c in choices]
+                span.set_attribute("gen_ai.output.messages", orjson.dumps(output).decode())
             return reply
 
     def invalidate(self, calls: Sequence[Call]) -> None:
@@ -180,6 +164,11 @@ _PROVIDERS = {
 }
 """LangChain's names of providers that the conventions know by another one."""
 
+_USAGE = {
+    **{name: name for name in ("input_tokens", "output_tokens")},
+    "cache_read.input_tokens": "cached_input_tokens",
+    "reasoning.output_tokens": "reasoning_tokens",
+}
 _PARAMETERS = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty")
 
 
@@ -212,15 +201,14 @@ _ROLES = {"human": "user", "ai": "assistant"}
 
 def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
     system = [_part(message.text) for message in messages if message.type == "system"]
-    others = [
-        {"role": _ROLES.get(message.type, message.type), "parts": [_part(message.text)]}
-        for message in messages
-        if message.type != "system"
-    ]
-    return {
-        "gen_ai.system_instructions": orjson.dumps(system).decode(),
-        "gen_ai.input.messages": orjson.dumps(others).decode(),
-    }
+    said = (message for message in messages if message.type != "system")
+    others = [_message(_ROLES.get(message.type, message.type), message.text) for message in said]
+    given = {"system_instructions": system, "input.messages": others}
+    return {f"gen_ai.{name}": orjson.dumps(value).decode() for name, value in given.items()}
+
+
+def _message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "parts": [_part(text)]}
 
 
 def _part(text: str) -> dict[str, str]:

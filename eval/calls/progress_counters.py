@@ -59,16 +59,6 @@ class ProgressCounters:
 
     def summary(self) -> dict[str, float | None]:
         """Return the counters by name, as the span of a run has them."""
-        return {
-            "wanted": self.wanted,
-            "judged": self.judged,
-            "failed": self.failed,
-            "rounds": self.rounds,
-            "calls": self.usage.calls,
-            "made": self.made,
-            "given_up": self.given_up,
-            "refused": self.refused,
-            "served": self.served,
-            "tokens": self.usage.tokens,
-            "cost_usd": self.usage.cost_usd,
-        }
+        own = ("wanted", "judged", "failed", "rounds", "calls", "made", "given_up", "refused", "served")
+        names = (*own, "tokens", "cost_usd")
+        return {name: getattr(self if hasattr(self, name) else self.usage, name) for name in names}

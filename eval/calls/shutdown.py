@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 from ...state.errors import StoppedError
@@ -69,9 +69,8 @@ class StopSignal:
 
     async def let_finish(self, work: Collection[asyncio.Task[Any]], seconds: float) -> None:
         """Wait until the work is done, for so many seconds, or until the run is asked to end at once."""
-        at_once = asyncio.ensure_future(self._at_once.wait())
-        finished = asyncio.ensure_future(asyncio.wait(work))
-        either: set[asyncio.Future[Any]] = {at_once, finished}
+        awaited = (self._at_once.wait(), asyncio.wait(work))
+        either: set[asyncio.Future[Any]] = {*map(asyncio.ensure_future, awaited)}
         try:
             await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -87,17 +86,23 @@ def signals_interrupt() -> Iterator[None]:
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
     # Python's own handler for SIGINT, since asyncio replaces no other; it raises the same.
     handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: interrupt}
-    for number, handler in handlers.items():
-        if before[number] != signal.SIG_IGN:
-            signal.signal(number, handler)
+    with _handlers_put_back():
+        for number, handler in handlers.items():
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, handler)
+        yield
+
+
+@contextmanager
+def _handlers_put_back() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         yield
     finally:
-        for number, handler_before in before.items():
-            signal.signal(number, handler_before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -118,12 +123,8 @@ def signals_stop(stop: StopSignal) -> Iterator[None]:
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_DFL)
 
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, on_signal, number.name)
-    try:
+    with _handlers_put_back(), ExitStack() as stack:
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, on_signal, number.name)
+            stack.callback(loop.remove_signal_handler, number)
         yield
-    finally:
-        for number, handler in before.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler)

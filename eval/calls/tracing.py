@@ -77,9 +77,8 @@ def _named(judge: JudgeItem) -> JudgeItem:
     """Name the LangSmith trace of each verdict by item, aspect and protocol."""
 
     async def named(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-        about = {
-            name: value for name, value in key._asdict().items() if value is not None and name != "repeat"
-        }
+        given = key._asdict().items()
+        about = {name: value for name, value in given if value is not None and name != "repeat"}
         name = " · ".join(filter(None, (key.protocol, key.item, key.aspect)))
         return await judge(graph.with_config({"run_name": name, "metadata": about}), key, item, aspect)
 

@@ -13,7 +13,8 @@ import typer
 
 from ...state.errors import DataError, UsageError
 from ..datasets.frames import row_file
-from ..report.result_tables import as_json, grids, listed, nothing_counts
+from ..report.labels import listed
+from ..report.result_tables import as_json, grids, nothing_counts
 from ..results.agreement import Agreement, Resampling, RowsByAspect
 from ..results.agreement_rows import FLAGGED
 from ..results.flagged_items import FlaggedItems

@@ -32,85 +32,82 @@ class _Command(NamedTuple):
     Attributes:
         panel: the group of commands it is listed in.
         summary: what it does, in a sentence.
-        example: the arguments of a call that works as it stands, on the bundled data; later commands read what earlier
-            ones wrote.
-        file: the module beside this one that holds the function of the command's name; the command's own by default.
+        example: the arguments of a call.
+        file: the module beside this one that holds the function of the command's name.
     """
 
     panel: str
     summary: str
     example: str
-    file: str = ""
+    file: str
 
 
-_JUDGE, _READ, _CATALOG, _ADMIN = "Judge", "Read results", "Protocols and datasets", "Maintenance"
+_SUMMARIES = {
+    "Judge": {
+        "try": "Try one judge and a debate on a few items of your own data.",
+        "run": "Judge a dataset with one or more protocols.",
+        "sweep": "Judge a dataset with every combination of some settings.",
+        "versus": "See whether a debate beats one judge on the same budget.",
+        "whatif": "Judge a run's debates again without a turn.",
+        "redteam": "See how a judge holds out against texts that judge themselves.",
+        "reproduce": "Run a paper's table again, beside the figures that it prints.",
+        "merge": "Put the shards of a run together.",
+        "measure": "Compute reference metrics such as ROUGE-L; no model is called.",
+        "check-model": "Try a model in a few cheap calls: what judges will use of it.",
+    },
+    "Read results": {
+        "report": "Compare judges: agreement with humans, cost, diagnostics.",
+        "show": "Print the debates on one item.",
+        "gate": "Check a run against limits and an earlier run, for CI.",
+        "agree": "Compute agreement with humans from a file of scores.",
+        "review": "Have people review verdicts, in the terminal or by a file.",
+        "audit": "Label what each turn of a run's debates did.",
+    },
+    "Protocols and datasets": {
+        "protocols": "List the protocols with their settings.",
+        "datasets": "List the datasets that have a name, or describe one.",
+        "new-protocol": "Write a protocol of your own to begin with.",
+        "graph": "Draw a protocol's graph.",
+        "studio": "Serve all protocols to LangGraph Studio.",
+    },
+    "Maintenance": {
+        "journal": "Show what a run's journal of calls holds, or delete from it.",
+    },
+}
+"""What each command does, by the part of the help that lists it, in the help's order."""
+
+_EXAMPLES = {
+    "try": "demo --aspect consistency --sample 6 --out runs/try",
+    "run": "debate --data demo --limit 5 --out runs/demo",
+    "sweep": "debate --axis n=1,2 --data demo --limit 5 --out runs/sweep",
+    "versus": "debate --data demo --aspect consistency --limit 12 --out runs/versus",
+    "whatif": "runs/demo --drop critic:1",
+    "redteam": "single --data demo --aspect consistency --limit 5 --out runs/redteam",
+    "reproduce": "courtroom-table2",
+    "merge": "runs/demo --out runs/merged",
+    "measure": "rouge-l --data demo --limit 5 --out runs/rouge",
+    "check-model": "offline",
+    "report": "runs/demo --html report.html",
+    "show": "runs/demo lighthouse-good",
+    "gate": "runs/demo --fail-under coherence=2 --baseline runs/demo",
+    "agree": "runs/demo",
+    "review": "runs/demo --when always --queue queue.csv",
+    "audit": "runs/demo",
+    "datasets": "demo",
+    "new-protocol": "two_scorers --in mine",
+    "graph": "debate",
+    "studio": "--config langgraph.json",
+    "journal": "runs/demo",
+}
+"""The arguments of a call that works as it stands, on the bundled data; later ones read what earlier ones wrote."""
+
+_FILES = {"try": "try_data", "protocols": "listing", "datasets": "listing", "graph": "listing"}
+"""The modules beside this one that hold commands which are not called like them."""
+
 COMMANDS = {
-    "try": _Command(
-        _JUDGE,
-        "Try one judge and a debate on a few items of your own data.",
-        "demo --aspect consistency --sample 6 --out runs/try",
-        "try_data",
-    ),
-    "run": _Command(
-        _JUDGE, "Judge a dataset with one or more protocols.", "debate --data demo --limit 5 --out runs/demo"
-    ),
-    "sweep": _Command(
-        _JUDGE,
-        "Judge a dataset with every combination of some settings.",
-        "debate --axis n=1,2 --data demo --limit 5 --out runs/sweep",
-    ),
-    "versus": _Command(
-        _JUDGE,
-        "See whether a debate beats one judge on the same budget.",
-        "debate --data demo --aspect consistency --limit 12 --out runs/versus",
-    ),
-    "whatif": _Command(
-        _JUDGE,
-        "Judge a run's debates again without a turn.",
-        "runs/demo --drop critic:1",
-    ),
-    "redteam": _Command(
-        _JUDGE,
-        "See how a judge holds out against texts that judge themselves.",
-        "single --data demo --aspect consistency --limit 5 --out runs/redteam",
-    ),
-    "reproduce": _Command(
-        _JUDGE,
-        "Run a paper's table again, beside the figures that it prints.",
-        "courtroom-table2",
-    ),
-    "merge": _Command(_JUDGE, "Put the shards of a run together.", "runs/demo --out runs/merged"),
-    "measure": _Command(
-        _JUDGE,
-        "Compute reference metrics such as ROUGE-L; no model is called.",
-        "rouge-l --data demo --limit 5 --out runs/rouge",
-    ),
-    "check-model": _Command(
-        _JUDGE, "Try a model in a few cheap calls: what judges will use of it.", "offline", "check_model"
-    ),
-    "report": _Command(
-        _READ, "Compare judges: agreement with humans, cost, diagnostics.", "runs/demo --html report.html"
-    ),
-    "show": _Command(_READ, "Print the debates on one item.", "runs/demo lighthouse-good"),
-    "gate": _Command(
-        _READ,
-        "Check a run against limits and an earlier run, for CI.",
-        "runs/demo --fail-under coherence=2 --baseline runs/demo",
-    ),
-    "agree": _Command(_READ, "Compute agreement with humans from a file of scores.", "runs/demo"),
-    "review": _Command(
-        _READ,
-        "Have people review verdicts, in the terminal or by a file.",
-        "runs/demo --when always --queue queue.csv",
-    ),
-    "protocols": _Command(_CATALOG, "List the protocols with their settings.", "", "listing"),
-    "datasets": _Command(_CATALOG, "List the datasets that have a name, or describe one.", "demo", "listing"),
-    "new-protocol": _Command(
-        _CATALOG, "Write a protocol of your own to begin with.", "two_scorers --in mine", "new_protocol"
-    ),
-    "graph": _Command(_CATALOG, "Draw a protocol's graph.", "debate", "listing"),
-    "studio": _Command(_CATALOG, "Serve all protocols to LangGraph Studio.", "--config langgraph.json"),
-    "journal": _Command(_ADMIN, "Show what a run's journal of calls holds, or delete from it.", "runs/demo"),
+    name: _Command(panel, summary, _EXAMPLES.get(name, ""), _FILES.get(name, name.replace("-", "_")))
+    for panel, of_panel in _SUMMARIES.items()
+    for name, summary in of_panel.items()
 }
 """The commands, listed in the order of the help."""
 
@@ -160,7 +157,7 @@ def _load(name: str) -> Any:
     try:
         # A function cannot be called as a word of Python's own is.
         named = f"{name}_" if iskeyword(name) else name.replace("-", "_")
-        function = getattr(import_module(f".{about.file or name}", __package__), named)
+        function = getattr(import_module(f".{about.file}", __package__), named)
     except KeyboardInterrupt:
         # Importing takes long enough for Ctrl-C to be pressed meanwhile.
         raise typer.Exit(INTERRUPTED) from None

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from langchain_core.messages import HumanMessage, SystemMessage
-from rich.table import Table
-from rich.text import Text
 
 from ...nodes.agent_runtime import read
 from ...nodes.models import prices, resolver
@@ -23,6 +21,7 @@ from ...nodes.output_schemas import OutputSchema, ScoreSchema
 from ...state.errors import ModelCallError, ReplyError
 from ...state.settings import ModelSpec
 from ...state.usage import NO_USAGE, Usage
+from ..tables import Grid, text_column
 from .runtime import ALL_JUDGED, BAD_USAGE, console, interruptible, run_async
 
 RETRY_POLICY = RetryPolicy(attempts=3, timeout=60.0)
@@ -42,9 +41,8 @@ SHORT, PADDING = 16, 300
 providers cache (1,024 tokens, with some models 2,048)."""
 
 
-class _Outcome(NamedTuple):
-    works: bool
-    words: str
+_Outcome = tuple[bool, str]
+"""Whether a check went well, and what was found."""
 
 
 @dataclass
@@ -75,7 +73,7 @@ class _Trial:
     @property
     def is_usable(self) -> bool:
         """Whether a score was read from a reply, in JSON or in words."""
-        return any(self.outcomes[name].works for name in ("JSON", "words") if name in self.outcomes)
+        return any(self.outcomes[name][0] for name in ("JSON", "words") if name in self.outcomes)
 
 
 def check_model(
@@ -106,9 +104,9 @@ async def _tried(spec: ModelSpec) -> _Trial:
         try:
             trial.outcomes[name] = await check(trial)
         except UnsupportedParameterError as error:
-            trial.outcomes[name] = _Outcome(False, _WITHOUT[error.parameter])
+            trial.outcomes[name] = (False, _WITHOUT[error.parameter])
         except (ModelCallError, ReplyError) as error:
-            trial.outcomes[name] = _Outcome(False, str(error))
+            trial.outcomes[name] = (False, str(error))
             if name == "words" and isinstance(error, ModelCallError):
                 break
     trial.outcomes["price"] = _price(trial)
@@ -117,16 +115,16 @@ async def _tried(spec: ModelSpec) -> _Trial:
 
 async def _words(trial: _Trial) -> _Outcome:
     _, score = read(FORM, await trial.ask(ASK + IN_WORDS))
-    return _Outcome(True, f"a score was read ({score:g})")
+    return True, f"a score was read ({score:g})"
 
 
 async def _json(trial: _Trial) -> _Outcome:
     if trial.model.form == "text":
-        return _Outcome(False, "its client cannot ask for it: replies are asked for in words")
+        return False, "its client cannot ask for it: replies are asked for in words"
     _, score = read(FORM, await trial.ask(ASK + IN_JSON, FORM))
     # The provider may have refused the form that was asked for first.
     form = FORM_WORDS[trial.model.form]
-    return _Outcome(form != FORM_WORDS["text"], f"asked for as {form}; a score was read ({score:g})")
+    return form != FORM_WORDS["text"], f"asked for as {form}; a score was read ({score:g})"
 
 
 _WITHOUT = {
@@ -137,27 +135,27 @@ _WITHOUT = {
 
 async def _logprobs(trial: _Trial) -> _Outcome:
     if not trial.model.gives(LOGPROBS):
-        return _Outcome(False, _WITHOUT[LOGPROBS])
+        return False, _WITHOUT[LOGPROBS]
     reply = await trial.ask(ASK + IN_WORDS, parameters={LOGPROBS: True, "top_logprobs": 5})
     if reply.tokens:
-        return _Outcome(True, "given: geval weights scores by them")
-    return _Outcome(False, "asked for and not given: geval takes samples")
+        return True, "given: geval weights scores by them"
+    return False, "asked for and not given: geval takes samples"
 
 
 async def _several(trial: _Trial) -> _Outcome:
     if not trial.model.gives(SEVERAL):
-        return _Outcome(False, _WITHOUT[SEVERAL])
+        return False, _WITHOUT[SEVERAL]
     reply = await trial.ask(ASK + IN_WORDS, parameters={SEVERAL: 2, "temperature": 1.0})
     if len(reply.others) == 1:
-        return _Outcome(True, "several replies to one request")
-    return _Outcome(False, "ignored: each sample is a request of its own")
+        return True, "several replies to one request"
+    return False, "ignored: each sample is a request of its own"
 
 
 async def _length(trial: _Trial) -> _Outcome:
     reply = await trial.ask(COUNT, model=trial.model.tuned(None, SHORT))
     if reply.cut_off:
-        return _Outcome(True, "a reply that is cut off is known as such")
-    return _Outcome(False, f"max_tokens={SHORT} was not kept, or not told: set a limit at the server")
+        return True, "a reply that is cut off is known as such"
+    return False, f"max_tokens={SHORT} was not kept, or not told: set a limit at the server"
 
 
 async def _cache(trial: _Trial) -> _Outcome:
@@ -167,8 +165,8 @@ async def _cache(trial: _Trial) -> _Outcome:
         reply = await trial.ask(f"{prefix}\n\n{IN_WORDS}", form, repeated=(len(prefix),))
     cached, sent = reply.usage.cached_input_tokens, reply.usage.input_tokens
     if cached:
-        return _Outcome(True, f"{cached:,} of {sent:,} tokens of a repeated prompt")
-    return _Outcome(False, "a repeated prompt was paid in full")
+        return True, f"{cached:,} of {sent:,} tokens of a repeated prompt"
+    return False, "a repeated prompt was paid in full"
 
 
 CHECKS: Mapping[str, Callable[[_Trial], Awaitable[_Outcome]]] = {
@@ -184,23 +182,18 @@ CHECKS: Mapping[str, Callable[[_Trial], Awaitable[_Outcome]]] = {
 
 def _price(trial: _Trial) -> _Outcome:
     if not prices.is_priced(trial.model.label):
-        return _Outcome(
-            False, "not known: give it with ?price_in=...&price_out=..., or --max-cost cannot be used"
-        )
+        return False, ("not known: give it with ?price_in=...&price_out=..., or --max-cost cannot be used")
     cost = trial.usage.cost_usd
     if cost is None:
-        return _Outcome(
-            False, "known, but the replies do not say what they took: --max-cost counts estimates"
-        )
-    return _Outcome(True, f"known; this check took {trial.usage.calls} calls and ${cost:.4f}")
+        return False, ("known, but the replies do not say what they took: --max-cost counts estimates")
+    return True, f"known; this check took {trial.usage.calls} calls and ${cost:.4f}"
 
 
 def _print(trial: _Trial) -> None:
     out = console()
-    table = Table("", "checked", "what was found", title=trial.model.label, title_justify="left")
-    for name, outcome in trial.outcomes.items():
-        table.add_row("yes" if outcome.works else "no", name, Text(outcome.words, overflow="fold"))
-    out.print(table)
+    rows = [("yes" if works else "no", name, words) for name, (works, words) in trial.outcomes.items()]
+    columns = map(text_column, ("", "checked", "what was found"))
+    out.print_grids([Grid(trial.model.label, tuple(columns), tuple(rows))])
     for warning in trial.model.warnings:
         out.print_line(f"warning: {warning}")
     if not trial.is_usable:

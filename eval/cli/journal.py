@@ -10,12 +10,11 @@ from typing import Annotated
 
 import typer
 from rich.filesize import decimal
-from rich.table import Table
 
 from ...state.errors import UsageError
 from ...state.usage import Usage
 from ..journal import prune, summarize
-from ..tables.grid import money
+from ..tables.grid import Column, Grid, money, text_column
 from .option_sets import flag, option, takes_options
 from .runtime import console
 
@@ -66,25 +65,25 @@ def journal(
         f"{summary.replies:,} replies cached{span}; {summary.invalidated:,} invalidated, "
         f"{summary.claims:,} in flight now"
     )
-    output.print(_spending("model", summary.by_model))
-    output.print(_spending("run", summary.by_run, summary.spent))
+    output.print_grids(
+        [_spending("model", summary.by_model), _spending("run", {**summary.by_run, "total": summary.spent})]
+    )
 
 
-def _spending(by: str, spent: Mapping[str, Usage], total: Usage | None = None) -> Table:
-    table = Table(by)
-    for heading in ("calls", "input tokens", "cached input", "output tokens", "cost"):
-        table.add_column(heading, justify="right")
-    for name, usage in spent.items():
-        table.add_row(name, *_cells(usage))
-    if total:
-        table.add_section()
-        table.add_row("total", *_cells(total))
-    return table
-
-
-def _cells(usage: Usage) -> list[str]:
-    counts = (usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
-    return [*(f"{n:,}" for n in counts), "unknown" if usage.cost_usd is None else money(usage.cost_usd)]
+def _spending(by: str, spent: Mapping[str, Usage]) -> Grid:
+    rows = [
+        (
+            name,
+            usage.calls,
+            usage.input_tokens,
+            usage.cached_input_tokens,
+            usage.output_tokens,
+            "unknown" if usage.cost_usd is None else money(usage.cost_usd),
+        )
+        for name, usage in spent.items()
+    ]
+    columns = map(Column, ("calls", "input tokens", "cached input", "output tokens", "cost"))
+    return Grid("", (text_column(by), *columns), tuple(rows))
 
 
 def _day(seconds: int | None) -> str:

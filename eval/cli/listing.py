@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,8 @@ from ...state.errors import UsageError
 from ...state.settings import Settings
 from ..datasets.published.catalog import dataset_names, find_source
 from ..datasets.published.source import HuggingFace, Source
-from ..report.result_tables import LABELS
+from ..report.labels import LABELS
+from ..tables import Grid, text_column
 from .graph_drawing import drawing, mermaid
 from .runtime import console
 
@@ -46,8 +47,8 @@ def protocols() -> None:
     rows = []
     for name, module in registered().items():
         about = module.protocol
-        own = _fields(about.settings, without=Settings.model_fields)
-        rows.append((name, about.kinds, about.roles, own, (f"{about.summary}; {about.source}",)))
+        facts = about.kinds, about.roles, _fields(about.settings, without=Settings.model_fields)
+        rows.append((name, *map(", ".join, facts), f"{about.summary}; {about.source}"))
     _print_list(("protocol", "tasks", "roles", "settings (default)", "description"), rows)
     console().print(f"Every protocol also has the settings {', '.join(_fields(Settings))}.")
 
@@ -70,9 +71,8 @@ def datasets(
     rows = []
     for source in filter(None, map(find_source, dataset_names())):
         reference = source.papers[0].cite if source.papers else "bundled" if source.file is None else ""
-        aspects = source.aspects or ("preference",)
-        facts = ((source.kind,), (source.size,), aspects, (source.scale,), (source.licence,), (reference,))
-        rows.append((source.name, *facts))
+        aspects = ", ".join(source.aspects or ("preference",))
+        rows.append((source.name, source.kind, source.size, aspects, source.scale, source.licence, reference))
     _print_list(("dataset", "task", "size", "aspects", "scale", "licence", "reference"), rows)
     console().print(
         "`jurygraph datasets NAME` describes one. Published datasets are downloaded (pip install 'jurygraph[hub]') "
@@ -80,39 +80,8 @@ def datasets(
     )
 
 
-ROOM_FOR_A_TABLE = 110
-"""On a narrower terminal a list is printed entry by entry: in a table of many columns every word would be broken."""
-
-
-# In characters: a longer word is folded, so that it does not take the width of the other columns.
-MOST = 28
-
-
-def _print_list(headings: tuple[str, ...], rows: Sequence[tuple[str, *tuple[Sequence[str], ...]]]) -> None:
-    """Print entries, each a name and for every other heading some words, as a table or one below the other."""
-    out = console()
-    if out.width >= ROOM_FOR_A_TABLE:
-        # Columns as wide as their longest word, so that no name is broken in two. Rich narrows columns that may wrap
-        # without regard to that, and then draws the table wider than the terminal: those of single words may not wrap.
-        cells = list(
-            zip(*((name, *("\n".join(words) for words in facts)) for name, *facts in rows), strict=True)
-        )
-        columns = []
-        for heading, column in zip(headings, cells, strict=True):
-            width = min(MOST, max((len(word) for cell in column for word in cell.split()), default=1))
-            longest = max((len(line) for cell in column for line in cell.splitlines()), default=1)
-            columns.append(Column(heading, overflow="fold", min_width=width, no_wrap=longest <= width))
-        table = Table(*columns, show_lines=True)
-        for name, *facts in rows:
-            table.add_row(name, *("\n".join(words) for words in facts))
-        out.print(table)
-        return
-    for name, *facts in rows:
-        entry = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
-        for heading, words in zip(headings[1:], facts, strict=True):
-            if words:
-                entry.add_row(Text(f"  {heading}", style="dim"), Text(", ".join(words)))
-        out.print(Text(name, style="bold"), entry, "")
+def _print_list(headings: Iterable[str], rows: Iterable[tuple[str, ...]]) -> None:
+    console().print_grids([Grid("", tuple(map(text_column, headings)), tuple(rows))])
 
 
 def _facts(source: Source) -> Iterator[tuple[str, str]]:

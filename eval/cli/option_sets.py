@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import partial, wraps
-from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -25,7 +24,7 @@ def option(description: str, metavar: str | None = None, *, default: Any = None,
         metavar: what stands for the value in the help; none for a flag.
         default: the value; ``MISSING`` where the option has to be given.
         **about: ``name``, where it is not the field's; ``old_name``, which stays valid and is not shown; ``panel`` of
-            the help; ``min``.
+            the help; ``min`` and ``max``.
     """
     return field(default=default, metadata={"description": description, "metavar": metavar, **about})
 
@@ -103,6 +102,7 @@ def _typer_option(name: str, declared: Field[Any], kind: Any) -> Any:
         *(names if takes_value or names else [f"--{name.replace('_', '-')}"]),
         help=about["description"],
         min=lowest,
+        max=about.get("max"),
         # A flag takes no value; numbers of ``RunConfig`` have no placeholder of their own.
         metavar=about["metavar"] or ("N" if takes_value and "may_be_zero" in about else None),
         rich_help_panel=_PANELS.get(about.get("group"), about.get("panel")),
@@ -114,10 +114,8 @@ _PANELS: Mapping[str | None, str] = {"speed": SPEED, "budget": LIMITS, "storage"
 
 
 def _kind(kind: Any) -> Any:
-    """Return a field's type for Typer, which takes no union but that with ``None``; a path or text becomes text."""
-    if isinstance(kind, UnionType) and str in get_args(kind):
-        return Union[tuple(part for part in get_args(kind) if part is not Path)]  # noqa: UP007
-    return kind
+    """Return a field's type for Typer, which takes no union but that with ``None``; text or anything else is text."""
+    return str | None if isinstance(kind, UnionType) and str in get_args(kind) else kind
 
 
 def _made(kind: Any, values: Mapping[str, Any]) -> Any:

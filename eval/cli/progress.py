@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
-from ..report.result_tables import money
+from ..tables.grid import money
 
 log = logging.getLogger("jurygraph.run")
 

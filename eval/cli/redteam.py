@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -10,16 +9,14 @@ from typing import Annotated
 import typer
 
 from ...state.errors import UsageError
-from ..calls.progress_counters import ProgressCounters
-from ..red_team.redteam import ATTACKS, FILE, RedTeam, carry_out_redteam, plan_redteam
+from ..red_team.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..red_team.replayed import DRAWN, replayed
 from ..results.config import RunConfig
 from ..run.pipelines import check_run
-from ..tables import Grid, to_lines
 from .option_sets import flag, option, takes_options
 from .plan_options import PlanOptions
-from .run import announce, carry_out_to_end, default_out
-from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible
+from .run import announce, carry_out_to_end, default_out, show_experiment
+from .runtime import ALL_JUDGED, DryRun, Verbose, console, interruptible
 
 attack = partial(option, panel="The attacks")
 
@@ -67,7 +64,7 @@ def redteam(
     """
     out = console()
     if drawn.replayed:
-        _print(out, replayed(None if drawn.all else DRAWN, drawn.draw_seed).grids())
+        out.print_grids(replayed(None if drawn.all else DRAWN, drawn.draw_seed).grids())
         raise typer.Exit(ALL_JUDGED)
     if drawn.all:
         raise UsageError("--all is of the replies that are read without a model: add --replayed")
@@ -81,16 +78,7 @@ def redteam(
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
 
-    def show(done: RedTeam) -> None:
-        _print(out, done.grids())
-        out.print_line(f"all of it: {done.folder}/{FILE}, results.jsonl")
-
-    carry_out_to_end(
-        out, folder, verbose, ProgressCounters(), partial(carry_out_redteam, planned, config), show
+    _, code = carry_out_to_end(
+        out, folder, verbose, partial(carry_out_redteam, planned, config), partial(show_experiment, out)
     )
-
-
-def _print(out: Output, grids: Iterable[Grid]) -> None:
-    for grid in grids:
-        out.print(to_lines(grid, out.width))
-        out.print()
+    raise typer.Exit(code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -14,12 +14,13 @@ import typer
 from rich.filesize import decimal
 
 from ...state.errors import UsageError
-from ..tables import Grid, to_lines
+from ..tables import Grid
 from .option_sets import flag, option, takes_options
 from .runtime import Output, check_confidence, console
 
 if TYPE_CHECKING:
     from ..analysis import Study
+    from ..report.page import Page
 
 output, output_flag = partial(option, panel="Output"), partial(flag, panel="Output")
 statistics = partial(option, panel="Statistics")
@@ -70,6 +71,21 @@ class ReportOptions:
     without_flagged: bool = flag(
         "Leave out items of which a text states a verdict itself, for all judges alike.", panel="Statistics"
     )
+    eps: float = statistics(
+        "Of the gap analysis of courtroom protocols: the threshold, as a share of the widest possible gap.",
+        "SHARE",
+        default=0.1,
+    )
+    gap_prior: str = statistics(
+        "Of the gap analysis: alpha and beta of the paper's model.", "A,B", default="1,1"
+    )
+    annotator_epsilon: float = statistics(
+        "How much less often than an annotator a judge may be the closer one to the others' labels and still replace "
+        "one: 0.2 for experts, 0.15 for trained people, 0.1 for crowd workers.",
+        "SHARE",
+        min=0,
+        default=0.1,
+    )
     human_price: float | None = humans(
         "Cost of one human judgement; adds a row for humans to the cost table.", "USD", min=0
     )
@@ -102,10 +118,28 @@ class ReportOptions:
             resampling=Resampling(resamples=self.resamples, confidence=self.confidence, seed=self.seed),
             people=People(self.human_price, self.human_minutes, self.annotators) if asked else None,
             without_flagged=self.without_flagged,
+            annotator_epsilon=self.annotator_epsilon,
+            eps=self.eps,
+            prior=_prior(self.gap_prior),
             metric=self.metric,
             ties=self.ties,
             votes=self.votes,
         )
+
+
+def _prior(text: str) -> tuple[float, float]:
+    """Read alpha and beta.
+
+    Raises:
+        UsageError: they are no two numbers above 0.
+    """
+    try:
+        alpha, beta = map(float, text.split(","))
+    except ValueError:
+        alpha = beta = 0.0
+    if not (0 < alpha < float("inf") and 0 < beta < float("inf")):
+        raise UsageError(f"--gap-prior {text!r}: give two numbers above 0, such as 1,1")
+    return alpha, beta
 
 
 @takes_options()
@@ -120,163 +154,128 @@ def report(
     --html writes one file that opens without a network, with debates to search and read: all of them, or the
     5000 that are most worth reading.
     """
-    from ..report.sections import names_of_tables
+    from ..equal_budget.finding import findings_of
+    from ..report.sections import compose, grids, names_of_tables
 
     chosen.check()
     names = () if chosen.tables is None else names_of_tables(chosen.tables)
     runs = list(dict.fromkeys(folders))  # a folder that was named twice counts once
-    writing = _Writing(chosen.study(runs), chosen.metric, names)
-    writing.check_folders(chosen.csv, chosen.figures)
-    for write, path in (
-        (writing.markdown, chosen.markdown),
-        (writing.csv, chosen.csv),
-        (writing.latex, chosen.latex),
-        (writing.figures, chosen.figures),
-    ):
-        if path is not None:
-            write(path)
+    study = chosen.study(runs)
+    shown = list(grids(study, chosen.metric, False, names))
+    findings = [finding.sentence for finding in findings_of(study)]
+    _check_folders(chosen, {f"{grid.label}.csv" for grid in shown})
+    written = list(_write_files(chosen, study, shown, names))
     if chosen.html is not None:
-        writing.html(chosen.html, runs, chosen.debates)
+        title = f"jurygraph: {', '.join(folder.resolve().name for folder in runs)}"
+        page = compose(study, chosen.metric, title)
+        page = replace(page, answers=(*page.answers, *findings))
+        written.append(write_page_of(chosen.html, page, runs, chosen.debates))
     # Printed last, since a reader that closes our output (``| head``) ends the command.
-    writing.show(console(), chosen.everything)
+    _show(console(), study, chosen, shown, findings)
+    for line in written:
+        console().print_line(line)
     if chosen.open_page and chosen.html is not None:
         webbrowser.open(chosen.html.resolve().as_uri())
 
 
-class _Writing:
-    """Writes one study in the formats that were asked for; ``show`` ends with the list of files written."""
+def _show(
+    out: Output, study: Study, chosen: ReportOptions, shown: Sequence[Grid], findings: Sequence[str]
+) -> None:
+    """Print the answer and what makes it doubtful, the tables, then once the notes that hold for all tables."""
+    from ..report.headline import answers, headline
+    from ..report.labels import config_line, interval_note
+    from ..report.summary_tables import summary, without_config
+    from ..tables.grid import printable
 
-    def __init__(self, study: Study, metric: str | None, names: Sequence[str]) -> None:
-        self._study, self._metric, self._names = study, metric, names
-        self._written: list[str] = []
+    out.print_line(headline(study, chosen.metric), "bold")
+    for answer in (*answers(study, chosen.metric, chosen.everything), *findings):
+        out.print_line(answer)
+    for note in study.notes:
+        out.print_line(f"Warning: {printable(note)}", "yellow")
+    out.print()
+    everything = chosen.everything or chosen.tables is not None
+    out.print_grids(map(without_config, shown if everything else summary(study, chosen.metric)))
+    notes = (
+        interval_note(study),
+        *study.leaderboard.notes,
+        *study.comparison.notes,
+        *study.matching.notes,
+        *(config_line(study, judge) for judge in study.judges),
+    )
+    more = "--all or --html FILE adds intervals, pairwise differences, all correlations and diagnostics"
+    for note in notes if everything else (more, *notes):
+        out.print_line(note, "dim")
 
-    def show(self, out: Output, everything: bool) -> None:
-        """Print the answer and what makes it doubtful, the tables, then once the notes that hold for all tables."""
-        from ..report.headline import answers, headline
-        from ..report.labels import config_line, interval_note
-        from ..report.summary_tables import summary, without_config
-        from ..tables.grid import printable
 
-        out.print_line(headline(self._study, self._metric), "bold")
-        for answer in (*answers(self._study, self._metric, everything), *self._findings()):
-            out.print_line(answer)
-        for note in self._study.notes:
-            out.print_line(f"Warning: {printable(note)}", "yellow")
-        out.print()
-        everything = everything or bool(self._names)
-        tables = self._grids() if everything else summary(self._study, self._metric)
-        for grid in tables:
-            out.print(to_lines(without_config(grid), out.width))
-            out.print()
-        if not everything:
-            out.print_line(
-                "--all or --html FILE adds intervals, pairwise differences, all correlations and diagnostics",
-                "dim",
-            )
-        for note in (
-            interval_note(self._study),
-            *self._study.leaderboard.notes,
-            *self._study.comparison.notes,
-            *self._study.matching.notes,
-            *(config_line(self._study, judge) for judge in self._study.judges),
-        ):
-            out.print_line(note, "dim")
-        for line in self._written:
-            out.print_line(line)
+def _write_files(
+    chosen: ReportOptions, study: Study, shown: Sequence[Grid], names: Sequence[str]
+) -> Iterator[str]:
+    """Write the files of tables and charts that are wanted, and yield a line on each."""
+    from ..report.sections import file_name, grids
+    from ..tables import to_csv, to_latex, to_markdown
+    from ..tables.grid import printable
 
-    def _findings(self) -> list[str]:
-        """Say whether debates pay, where the runs hold as dear judges who do not talk."""
-        from ..equal_budget.finding import findings_of
-
-        return [finding.sentence for finding in findings_of(self._study)]
-
-    def _grids(self, full: bool = False) -> Iterator[Grid]:
-        from ..report.sections import grids
-
-        return grids(self._study, self._metric, full, self._names)
-
-    def markdown(self, path: Path) -> None:
-        """Write all tables to one Markdown file."""
-        from ..tables import to_markdown
-
-        head = "".join(f"> {note}\n\n" for note in self._study.notes)
-        self._write(path, head + "\n".join(map(to_markdown, self._grids(full=True))))
-
-    def latex(self, path: Path) -> None:
-        """Write all tables to one LaTeX file."""
-        from ..tables import to_latex
-        from ..tables.grid import printable
-
-        head = "% \\usepackage{booktabs,graphicx}\n" + "".join(
-            f"% {printable(note)}\n" for note in self._study.notes
-        )
-        self._write(path, head + "\n" + "\n".join(map(to_latex, self._grids(full=True))))
-
-    def csv(self, folder: Path) -> None:
-        """Write each table to a CSV file of its own."""
-        from ..tables import to_csv
-
-        for name, grid in self._csv_files().items():
-            self._write(folder / name, to_csv(grid), listed=False)
-        self._written.append(f"wrote {folder}/*.csv")
-
-    def check_folders(self, csv: Path | None, figures: Path | None) -> None:
-        """Check that folders can be written to, and that tables will not stand between those of another report.
-
-        Raises:
-            UsageError: a folder is named like a file, is one, or holds tables of another report.
-        """
-        from ..report.sections import TABLES
-
-        for name, folder, suffix in (("--csv", csv, ".csv"), ("--figures", figures, ".svg")):
-            if folder is not None and (folder.suffix == suffix or folder.is_file()):
-                raise UsageError(f"{name} {folder} names a file; name a folder, for it gets several files")
-            _check_file(name, folder and folder / "any")
-        tables = (
-            {path.name for path in csv.glob("*.csv") if path.name.startswith(tuple(TABLES))} if csv else set()
-        )
-        if others := sorted(tables - self._csv_files().keys()):
-            raise UsageError(
-                f"--csv {csv}: there are tables of another report, such as {others[0]}, which nobody could tell "
-                "from the new ones; choose another folder, or delete them"
-            )
-
-    def _csv_files(self) -> dict[str, Grid]:
-        """Return the tables by the names of their files."""
-        return {f"{grid.label}.csv": grid for grid in self._grids()}
-
-    def figures(self, folder: Path) -> None:
-        """Write every chart as SVG and PDF."""
+    if chosen.markdown is not None:
+        head = "".join(f"> {note}\n\n" for note in study.notes)
+        tables = map(to_markdown, grids(study, chosen.metric, True, names))
+        yield _write(chosen.markdown, head + "\n".join(tables))
+    if chosen.csv is not None:
+        for grid in shown:
+            _write(chosen.csv / f"{grid.label}.csv", to_csv(grid))
+        yield f"wrote {chosen.csv}/*.csv"
+    if chosen.latex is not None:
+        notes = "".join(f"% {printable(note)}\n" for note in study.notes)
+        tables = map(to_latex, grids(study, chosen.metric, True, names))
+        yield _write(chosen.latex, "\n".join([f"% \\usepackage{{booktabs,graphicx}}\n{notes}", *tables]))
+    if chosen.figures is not None:
+        # Here, since they import matplotlib.
         from ..report.chart_style import save
         from ..report.charts import pictures
-        from ..report.sections import file_name
 
-        for picture in pictures(self._study):
+        for picture in pictures(study):
             for suffix in (".svg", ".pdf"):
-                save(picture.figure, folder / f"{file_name(picture.title)}{suffix}")
-        self._written.append(f"wrote {folder}/*.svg, *.pdf")
+                save(picture.figure, chosen.figures / f"{file_name(picture.title)}{suffix}")
+        yield f"wrote {chosen.figures}/*.svg, *.pdf"
 
-    def html(self, path: Path, folders: list[Path], most: int | None) -> None:
-        """Write the page, with so many debates."""
-        from ..report.debates import Debates, run_folders
-        from ..report.page import write_page
-        from ..report.sections import compose
-        from ..results.folder import read_manifest
 
-        debates = Debates(run_folders((folder, read_manifest(folder)) for folder in folders), most)
-        title = f"jurygraph: {', '.join(folder.resolve().name for folder in folders)}"
-        page = compose(self._study, self._metric, title)
-        size = write_page(replace(page, answers=(*page.answers, *self._findings())), debates, path)
-        shown = f"{len(debates):,}" if debates.note is None else f"{len(debates):,} of {debates.total:,}"
-        charts = "" if find_spec("matplotlib") else '; no charts, for which: pip install "jurygraph[report]"'
-        self._written.append(f"wrote {path}: {shown} verdicts, {decimal(size)}{charts}")
+def write_page_of(path: Path, page: Page, folders: Sequence[Path], most_debates: int | None = None) -> str:
+    """Write a page with the debates of its runs, and return a line on it."""
+    from ..report.debates import Debates, run_folders
+    from ..report.page import write_page
+    from ..results.folder import read_manifest
 
-    def _write(self, path: Path, text: str, listed: bool = True) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # A name may hold half a surrogate pair, which UTF-8 cannot encode: it must not cost the whole table.
-        path.write_text(text, encoding="utf-8", errors="replace")
-        if listed:
-            self._written.append(f"wrote {path}")
+    debates = Debates(run_folders((folder, read_manifest(folder)) for folder in folders), most_debates)
+    size = write_page(page, debates, path)
+    count = f"{len(debates):,}" if debates.note is None else f"{len(debates):,} of {debates.total:,}"
+    charts = "" if find_spec("matplotlib") else '; no charts, for which: pip install "jurygraph[report]"'
+    return f"wrote {path}: {count} verdicts, {decimal(size)}{charts}"
+
+
+def _write(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A name may hold half a surrogate pair, which UTF-8 cannot encode: it must not cost the whole table.
+    path.write_text(text, encoding="utf-8", errors="replace")
+    return f"wrote {path}"
+
+
+def _check_folders(chosen: ReportOptions, new: Set[str]) -> None:
+    """Check that folders can be written to, and that tables will not stand between those of another report.
+
+    Raises:
+        UsageError: a folder is named like a file, is one, or holds tables of another report.
+    """
+    from ..report.sections import TABLES
+
+    for name, folder, suffix in (("--csv", chosen.csv, ".csv"), ("--figures", chosen.figures, ".svg")):
+        if folder is not None and (folder.suffix == suffix or folder.is_file()):
+            raise UsageError(f"{name} {folder} names a file; name a folder, for it gets several files")
+        _check_file(name, folder and folder / "any")
+    there = {path.name for path in chosen.csv.glob("*.csv")} if chosen.csv else set()
+    if others := sorted(name for name in there - new if name.startswith(tuple(TABLES))):
+        raise UsageError(
+            f"--csv {chosen.csv}: there are tables of another report, such as {others[0]}, which nobody could tell "
+            "from the new ones; choose another folder, or delete them"
+        )
 
 
 def _check_file(option: str, path: Path | None) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
+from ...nodes.offline import DISCLOSURE
 from ...state.errors import UsageError
 from ..calls.shutdown import StopSignal
 from ..datasets.dataset import load_dataset
@@ -17,26 +18,32 @@ from ..reproduce.reproduction import Reproduction, plan_table, reproduce_table, 
 from ..reproduce.tables import find_table, paper_tables
 from ..results.config import RunConfig
 from ..results.folder import write_whole
+from ..sweeps.cells import CellResult
 from ..sweeps.sweep_plan import SWEEP_WITHOUT
 from ..sweeps.sweep_result import FORMATS
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
-from ..tables import to_lines
+from ..tables import Column, Grid, text_column, to_lines
 from .option_sets import takes_options
 from .plan_options import PlanOptions
+from .report import write_page_of
 from .run import carry_out, default_out, print_ending
-from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, exit_code, interruptible, program
+from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, exit_code, interruptible
 from .sweep import announce_sweep
 
 LIST = "list"
 FILE = "reproduce.json"
 
 
-@takes_options(without=("replies", "shard", *SWEEP_WITHOUT))
+@takes_options(without=("shard", *SWEEP_WITHOUT))
 def reproduce(
     table: Annotated[str, typer.Argument(metavar="TABLE|list", help="A table's name; `list` lists them.")],
     *,
     chosen: PlanOptions,
     config: RunConfig,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write one HTML page: the table, then the report on its judges."),
+    ] = None,
     verbose: Verbose = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -52,21 +59,23 @@ def reproduce(
     """
     out = console()
     if table == LIST:
-        out.print(_tables())
-        out.print_line(
-            f"figures print no numbers; their settings are plans of sweeps: {program()} sweep --plans"
-        )
+        out.print(to_lines(_tables(), out.width))
         raise typer.Exit(ALL_JUDGED)
     wanted = find_table(table)
-    if not wanted.data:
+    asked = chosen.model or chosen.role_model or chosen.replies
+    if not wanted.data or (wanted.gains_of and not asked):
         out.print(to_lines(reproduce_table(wanted, None).grid(), out.width))
+        if wanted.data:
+            out.print_line(
+                "only reckoned from printed figures: with --model your model's are measured beside them"
+            )
         raise typer.Exit(ALL_JUDGED)
     folder = chosen.out or default_out([table], "")
     with interruptible("interrupted before the first call; nothing was started"):
         whole = load_dataset(chosen.data or wanted.data, chosen.data_dir, max_characters=chosen.max_chars)
         dataset = without_systems(whole, wanted.without_systems)
-        if chosen.sample is not None:
-            dataset = dataset.sample(chosen.sample, chosen.seed or 0)
+        if size := chosen.sample or wanted.sample:
+            dataset = dataset.sample(size, chosen.seed or 0)
         planned = plan_table(wanted, dataset, chosen.of_plan(folder))
         if planned is not None:
             config = planned.config(config)
@@ -82,13 +91,11 @@ def reproduce(
             folder, verbose, counts, stop, lambda: carry_out_sweep(planned, config, counts, stop)
         )
         if done.note:
-            out.print_line(
-                f"Warning: {done.note} Only the machinery is shown, not what a model would do.", "yellow"
-            )
+            shown = " Only the machinery is shown, not what a model would do." * (done.note == DISCLOSURE)
+            out.print_line(f"Warning: {done.note}{shown}", "yellow")
         _finish(out, reproduce_table(wanted, whole, done.cells), folder)
-        out.print_line(
-            f"all judges on a page: {program()} report {folder}/cells/* --html {folder}/report.html"
-        )
+        if html is not None:
+            out.print_line(_write_page(html, reproduce_table(wanted, whole, done.cells), done.cells))
         print_ending(out, folder, done.stopped, done.failed, counts, stop)
         raise typer.Exit(exit_code(done.stopped, done.failed))
 
@@ -109,12 +116,26 @@ def _finish(out: Output, done: Reproduction, folder: Path | None) -> None:
     out.print_line(f"table: {folder}/table.md, .csv, .tex, {FILE}")
 
 
-def _tables() -> Table:
-    """Make a list of the tables: what each is about, its data, and which of its rows are measured here."""
-    listed = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("table", "paper", "about", "data", "measured here", "errata"):
-        listed.add_column(column, no_wrap=column == "table", overflow="fold")
+def _write_page(path: Path, done: Reproduction, cells: Sequence[CellResult]) -> str:
+    """Write the table with the report on the judges that were run for it; return a line on the page."""
+    from ..analysis import Study
+    from ..report.page import Section, Table
+    from ..report.sections import compose
+
+    folders = [cell.evaluation.folder for cell in cells if cell.evaluation.folder is not None]
+    grid = done.grid()
+    lead = "What was measured here stands above what the paper prints for the same row."
+    first = Section("paper", "The paper's table", "The paper's table", lead, (Table(grid),))
+    page = compose(Study.of(folders), None, f"jurygraph: {grid.title}")
+    return write_page_of(path, replace(page, sections=(first, *page.sections)), folders)
+
+
+def _tables() -> Grid:
+    """List the tables: what each is about, its data, and which of its rows are measured here."""
+    rows = []
     for name, table in paper_tables().items():
-        measured = ", ".join([*table.rows, *(["people"] if table.shares else [])]) or "from printed figures"
-        listed.add_row(name, table.paper, table.title, table.data, measured, str(len(table.errata) or ""))
-    return listed
+        methods = [f"the {len(table.judges)} cells of its plan {table.plan}"] if table.plan else [*table.rows]
+        measured = ", ".join([*methods, *(["people"] if table.shares else [])]) or "only printed figures"
+        rows.append((name, table.paper, table.title, table.data, measured, len(table.errata) or None))
+    about = map(text_column, ("table", "paper", "about", "data", "measured here"))
+    return Grid("", (*about, Column("errata")), tuple(rows))

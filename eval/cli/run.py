@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 from rich.console import Console
@@ -21,12 +20,14 @@ from ..calls.shutdown import StopSignal, signals_stop
 from ..calls.tracing import traces_sent
 from ..plan.estimator import estimate, estimate_table
 from ..plan.plan import Plan, count_judged, plan
-from ..report.result_tables import money, overview_table
+from ..report.result_tables import overview_table
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.run_log import logging_to
 from ..run.pipelines import check_run
 from ..run.runner import execute
+from ..tables import to_lines
+from ..tables.grid import money
 from .gate import GateOptions, end_with_gates
 from .option_sets import takes_options
 from .plan_options import EngineOptions, PlanOptions
@@ -47,8 +48,7 @@ from .runtime import (
 from .show import head
 
 if TYPE_CHECKING:
-    from ..equal_budget.versus_result import Versus
-    from ..red_team.redteam import RedTeam
+    from ..results.experiment import ExperimentResult
     from ..sweeps.sweep_result import Sweep
 
 SHOWN_FAILURES = 10
@@ -100,34 +100,23 @@ def run(
         announce(out, prepared, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
-    counts, stop = ProgressCounters(), StopSignal()
-    with interruptible(
-        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
-    ):
-        evaluation = carry_out(
-            prepared.folder, verbose, counts, stop, lambda: execute(prepared, config, counts, stop, spread)
-        )
-        print_evaluation(out, evaluation)
-        # A shard has a folder of its own inside the one that the command names.
-        saved = evaluation.folder
-        print_ending(
-            out,
-            saved.parent if saved and "shard" in evaluation.manifest else saved,
-            evaluation.stopped,
-            len(evaluation.failed),
-            counts,
-            stop,
-        )
-        if (
-            rules
-            and not evaluation.stopped
-            and (left := export_or_ask(saved or folder, rules, reviewed.review_queue))
-        ):
-            raise typer.Exit(left)
-        end_with_gates(out, gates, evaluation, required.junit)
+    # A shard has a folder of its own inside the one that the command names.
+    evaluation, _ = carry_out_to_end(
+        out,
+        folder,
+        verbose,
+        lambda counts, stop: execute(prepared, config, counts, stop, spread),
+        lambda done: print_evaluation(out, done),
+        log_in=prepared.folder,
+    )
+    if rules and not evaluation.stopped:
+        asked = export_or_ask(evaluation.folder or folder, rules, reviewed.review_queue)
+        if asked != ALL_JUDGED:
+            raise typer.Exit(asked)
+    end_with_gates(out, gates, evaluation, required.junit)
 
 
-def announce(out: Console, prepared: Plan, config: RunConfig, dry: bool) -> None:
+def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
     """Print what will be judged and, if that costs money or is a dry run, an estimate of calls and cost.
 
     Raises:
@@ -150,7 +139,7 @@ def announce(out: Console, prepared: Plan, config: RunConfig, dry: bool) -> None
     expected = estimate(prepared, judged)
     if config.batch:
         expected = expected.discounted(BATCH_DISCOUNT)
-    out.print(estimate_table(expected))
+    out.print(to_lines(estimate_table(expected), out.width))
     if expected.exceeds(max_calls=config.max_calls, max_cost=config.max_cost, max_tokens=config.max_tokens):
         out.print("[yellow]the budget may be too small: the run will stop when it is reached[/]")
 
@@ -177,31 +166,51 @@ def carry_out(
         return run_async(until_stopped)
 
 
-Runs = TypeVar("Runs", bound="Versus | Sweep | RedTeam")
+Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep")
 Counts = TypeVar("Counts", bound=ProgressCounters)
 
 
 def carry_out_to_end(
     out: Output,
-    folder: Path,
+    folder: Path | None,
     verbose: bool,
-    counts: Counts,
     work: Callable[[Counts, StopSignal], Coroutine[Any, Any, Runs]],
     show: Callable[[Runs], None],
-) -> NoReturn:
-    """Carry out what takes several runs, print what came of it and how it ended, and end with its exit code."""
-    stop = StopSignal()
-    with interruptible(
-        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
-    ):
-        done = carry_out(folder, verbose, counts, stop, lambda: work(counts, stop))
+    counts: Counts | None = None,
+    log_in: Path | None = None,
+) -> tuple[Runs, int]:
+    """Carry out a run or several, print what came of it and how it ended, and return it with its exit code.
+
+    Args:
+        out: where it is printed.
+        folder: what ``--out`` resumes it; ``None`` for a command that takes none.
+        verbose: whether log events are printed.
+        work: what is done.
+        show: prints what came of it.
+        counts: of what it does; default: those of a single run.
+        log_in: the folder of the log; default: ``folder``.
+    """
+    counters, stop = counts or cast("Counts", ProgressCounters()), StopSignal()
+    with interruptible(f"interrupted; finished results are saved. {_again(folder)} resumes."):
+        done = carry_out(log_in or folder, verbose, counters, stop, lambda: work(counters, stop))
         show(done)
-        print_ending(out, folder, done.stopped, done.failed, counts, stop)
-        raise typer.Exit(exit_code(done.stopped, done.failed))
+        failed = done.failed if isinstance(done.failed, int) else len(done.failed)
+        print_ending(out, folder, done.stopped, failed, counters, stop)
+    return done, exit_code(done.stopped, failed)
+
+
+def show_experiment(out: Output, done: ExperimentResult) -> None:
+    """Print the tables of an experiment, and where all of it is."""
+    out.print_grids(done.grids())
+    out.print_line(f"all of it: {done.folder}/{done.file}, results.jsonl")
+
+
+def _again(folder: Path | None) -> str:
+    return f"The same command with --out {folder}" if folder else "The same command"
 
 
 def print_ending(
-    out: Console,
+    out: Output,
     folder: Path | None,
     stopped: str | None,
     failed: int,
@@ -210,14 +219,14 @@ def print_ending(
 ) -> None:
     """Print what a run or a sweep took; if it is not complete, also why it ended and how it is resumed."""
     lines = [total_usage(counts)]
-    again = f"The same command with --out {folder}"
+    again = _again(folder)
     if stopped:
         done = f"{counts.judged:,} of {counts.wanted:,} verdicts are done and saved."
         lines += [stop.explanation, f"{done} {again} {RESUMES.get(stopped, 'resumes')}."]
     elif failed:
         lines.append(f"{again} retries what failed.")
     for line in lines:
-        out.print(Text(line), soft_wrap=True)
+        out.print_line(line)
 
 
 def total_usage(counts: ProgressCounters) -> str:
@@ -242,33 +251,36 @@ def default_out(protocols: list[str], data: str) -> Path:
     return Path("runs") / f"{names}-{stem}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
-def print_evaluation(out: Console, evaluation: Evaluation) -> None:
+def print_evaluation(out: Output, evaluation: Evaluation) -> None:
     """Print the verdicts' overview, agreement with humans, failures, and where the results are."""
     if not len(evaluation.results):
         return
     out.print(overview_table(evaluation, out.width))
-    _print_failures(out, evaluation)
+    failures = (
+        (" · ".join(filter(None, (failed.item, failed.aspect, failed.protocol))), failed.error)
+        for failed in evaluation.failed
+    )
+    print_failures(out, failures, f", see {evaluation.folder}/results.jsonl")
     if evaluation.folder:
         print_answer(out, [evaluation.folder])
-        out.print(
-            f"tables, charts and debates: {program()} report {evaluation.folder} --html report.html --open",
-            soft_wrap=True,
+        out.print_line(
+            f"tables, charts and debates: {program()} report {evaluation.folder} --html report.html --open"
         )
-    out.print(f"results: {evaluation.folder}/results.jsonl, run.json", soft_wrap=True)
+    out.print_line(f"results: {evaluation.folder}/results.jsonl, run.json")
     print_example(out, evaluation)
 
 
-def print_example(out: Console, evaluation: Evaluation) -> bool:
+def print_example(out: Output, evaluation: Evaluation) -> bool:
     """Print how to read the debate that is most worth it; return whether there is one."""
     example = evaluation.most_worth_reading()
     if not (example and example.status == "ok" and example.transcript):
         return False
     where = shlex.join(("show", str(evaluation.folder), example.item))
-    out.print(Text(f"to read a transcript: {program()} {where}"), soft_wrap=True)
+    out.print_line(f"to read a transcript: {program()} {where}")
     return True
 
 
-def print_answer(out: Console, folders: Sequence[Path], metric: str | None = None) -> dict[str, Any]:
+def print_answer(out: Output, folders: Sequence[Path], metric: str | None = None) -> dict[str, Any]:
     """Print the sentences that head a report on these runs, and return all of them as JSON."""
     from ..analysis import Study
     from ..equal_budget.finding import findings_of
@@ -277,27 +289,20 @@ def print_answer(out: Console, folders: Sequence[Path], metric: str | None = Non
     study = Study.of(folders, metric=metric)
     claim = headline(study, metric)
     paying = [finding.sentence for finding in findings_of(study)]
-    out.print(Text(claim, style="bold"), soft_wrap=True)
+    out.print_line(claim, style="bold")
     for answer in (*answers(study, metric), *paying):
-        out.print(Text(answer), soft_wrap=True)
+        out.print_line(answer)
     return {"headline": claim, "answers": [*answers(study, metric, full=True), *paying]}
 
 
-def _print_failures(out: Console, evaluation: Evaluation) -> None:
+def print_failures(out: Output, failures: Iterable[tuple[str, str | None]], where: str = "") -> None:
     """Print each reason once, with the first item that failed for it and how many more there are."""
-    first_of: dict[str, str] = {}
-    times: Counter[str] = Counter()
-    others = 0
-    for result in evaluation.failed:
-        reason = (result.error or "")[:600]
-        # Only the first few reasons are printed; the others are counted, and are in the results file.
-        if reason not in first_of and len(first_of) == SHOWN_FAILURES:
-            others += 1
-            continue
-        first_of.setdefault(reason, " · ".join(filter(None, (result.item, result.aspect, result.protocol))))
-        times[reason] += 1
-    for reason, item in first_of.items():
-        more = f" and {times[reason] - 1:,} more" if times[reason] > 1 else ""
-        out.print(Text.assemble((f"failed: {item}{more}: ", "red"), reason), soft_wrap=True)
-    if others:
-        out.print(f"... and {others:,} more failures, see {evaluation.folder}/results.jsonl", soft_wrap=True)
+    by_reason: dict[str, list[str]] = {}
+    for item, error in failures:
+        by_reason.setdefault((error or "")[:600], []).append(item)
+    for reason, items in [*by_reason.items()][:SHOWN_FAILURES]:
+        more = f" and {len(items) - 1:,} more" if len(items) > 1 else ""
+        out.print(Text.assemble((f"failed: {items[0]}{more}: ", "red"), reason), soft_wrap=True)
+    # Only the first few reasons are printed; the others are counted, and are in the results file.
+    if others := sum(map(len, [*by_reason.values()][SHOWN_FAILURES:])):
+        out.print_line(f"... and {others:,} more failures{where}")

@@ -8,9 +8,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -19,6 +19,9 @@ from rich.text import Text
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..calls.shutdown import signals_interrupt
+
+if TYPE_CHECKING:
+    from ..tables import Grid
 
 ALL_JUDGED, BAD_USAGE, SOME_FAILED, BUDGET_REACHED, GATE_NOT_MET, INTERRUPTED = 0, 2, 3, 4, 5, 130
 PIPED_WIDTH = 120
@@ -30,6 +33,14 @@ class Output(Console):
     def print_line(self, text: str, style: str = "") -> None:
         """Print a line as it is: a terminal breaks it, and brackets in a path or a name are no markup."""
         self.print(Text(text, style), soft_wrap=True)
+
+    def print_grids(self, grids: Iterable[Grid]) -> None:
+        """Print tables as wide as the terminal, with a blank line below each."""
+        from ..tables import to_lines
+
+        for grid in grids:
+            self.print(to_lines(grid, self.width))
+            self.print()
 
 
 def console() -> Output:

@@ -22,10 +22,10 @@ from ...state.transcript import Turn
 from ...state.usage import Usage
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
-from ..report.result_tables import money
 from ..results.folder import read_manifest
 from ..results.results import Result, ResultsFile
 from ..results.turn_kinds import KindOf, kind_of_turns
+from ..tables.grid import money
 from .runtime import console
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from ...graphs.given_graphs import named
 from ...graphs.references import is_reference
 from ...graphs.registry import protocols
 from ...state.errors import UsageError
+from .option_sets import flag, option, takes_options
 from .runtime import console
 
 KEPT_RUNS = Path(".langgraph_api", ".langgraph_ops.pckl")
@@ -26,6 +28,22 @@ KEPT_RUNS = Path(".langgraph_api", ".langgraph_ops.pckl")
 the server before it has not finished, also the one that this was killed for."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """How the server is started."""
+
+    host: str = option("Address to listen on.", "HOST", default="127.0.0.1")
+    port: int = option("Port to listen on.", "N", min=1, max=65535, default=2024)
+    env: Path | None = option("Variables such as OPENAI_API_KEY. Default: .env, where there is one.", "FILE")
+    jobs: int | None = option("How many runs go on at once. Default: the server's, 10.", "N", min=1)
+    reload: bool = flag("Start anew when a Python file in this folder changes.")
+    browser: bool = flag("Open Studio in the browser.", default=True, name="--browser/--no-browser")
+    config: Path | None = option(
+        "Write the configuration for `langgraph` to this file, and start nothing.", "FILE"
+    )
+
+
+@takes_options()
 def studio(
     graphs: Annotated[
         list[str] | None,
@@ -34,28 +52,8 @@ def studio(
             help="Graphs of your own beside the protocols: mine.py, mine=agent.py:graph, mine=package.module:graph.",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="Port to listen on.")] = 2024,
-    env: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Variables such as OPENAI_API_KEY. Default: .env, where there is one."
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="How many runs go on at once. Default: the server's, 10."),
-    ] = None,
-    reload: Annotated[
-        bool, typer.Option("--reload", help="Start anew when a Python file in this folder changes.")
-    ] = False,
-    browser: Annotated[bool, typer.Option(help="Open Studio in the browser.")] = True,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the configuration for `langgraph` to this file, and start nothing."
-        ),
-    ] = None,
+    *,
+    chosen: ServerOptions,
 ) -> None:
     """Start a server with every protocol, to look at in LangGraph Studio or to call over HTTP.
 
@@ -64,10 +62,10 @@ def studio(
 
     It runs until Ctrl-C. Needs the extra studio: pip install "jurygraph[studio]".
     """
-    written = json.dumps(configuration(graphs or [], env), indent=2) + "\n"
-    if config is not None:
-        config.write_text(written, encoding="utf-8")
-        console().print_line(f"wrote {config}; langgraph dev --config {config} serves it")
+    written = json.dumps(configuration(graphs or [], chosen.env), indent=2) + "\n"
+    if (file := chosen.config) is not None:
+        file.write_text(written, encoding="utf-8")
+        console().print_line(f"wrote {file}; langgraph dev --config {file} serves it")
         return
     if find_spec("langgraph_cli") is None or find_spec("langgraph_api") is None:
         raise UsageError('the server is not installed: pip install "jurygraph[studio]"')
@@ -77,9 +75,15 @@ def studio(
     with TemporaryDirectory(prefix="jurygraph-studio-") as folder:
         file = Path(folder) / "langgraph.json"
         file.write_text(written, encoding="utf-8")
-        options = ["--host", host, "--port", str(port), *([] if browser else ["--no-browser"])]
-        options += [] if jobs is None else ["--n-jobs-per-worker", str(jobs)]
-        options += [] if reload else ["--no-reload"]
+        options = [
+            "--host",
+            chosen.host,
+            "--port",
+            str(chosen.port),
+            *([] if chosen.browser else ["--no-browser"]),
+        ]
+        options += [] if chosen.jobs is None else ["--n-jobs-per-worker", str(chosen.jobs)]
+        options += [] if chosen.reload else ["--no-reload"]
         raise typer.Exit(_serve(["dev", "--config", str(file), *options]))
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ...graphs.registry import DEFAULT
@@ -28,16 +25,31 @@ from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
 from ..tables import CellValue, Column, Grid, text_column, to_lines
 from ..tables.grid import money
-from .option_sets import takes_options
+from .option_sets import flag, option, takes_options
 from .plan_options import PlanOptions
-from .run import carry_out_to_end, default_out, print_answer, print_example
-from .runtime import ALL_JUDGED, DryRun, Verbose, console, interruptible, program
+from .run import carry_out_to_end, default_out, print_answer, print_example, print_failures
+from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible, program
 
-variation = partial(typer.Option, rich_help_panel="What varies")
+variation, variation_flag = (partial(kind, panel="What varies") for kind in (option, flag))
 SHOWN_CELLS = 30
-SHOWN_FAILURES = 10
 MOST_COMPARED = 100
 """The most cells whose every pair is compared at the end; it takes a hundredth of a second a pair."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariationOptions:
+    """What varies, and what cells are compared by."""
+
+    axis: list[str] | None = variation(
+        "A setting, `protocol`, `model` or `model.ROLE`, and its values; KEY=[...] takes a JSON list; repeatable.",
+        "KEY=V1,V2,...",
+    )
+    plan: str | None = variation("Run a ready-made plan.", "NAME")
+    plans: bool = variation_flag("List the ready-made plans and exit.")
+    metric: str | None = option(
+        "Compare cells by this metric, such as spearman or group_spearman. Default: what belongs to the data.",
+        "NAME",
+    )
 
 
 @takes_options(without=("shard", *SWEEP_WITHOUT))
@@ -46,24 +58,8 @@ def sweep(
         str | None,
         typer.Argument(metavar="PROTOCOL", help="The protocol to vary; a ready-made plan has its own."),
     ] = None,
-    axis: Annotated[
-        list[str] | None,
-        variation(
-            metavar="KEY=V1,V2,...",
-            help="A setting, `protocol`, `model` or `model.ROLE`, and its values; KEY=[...] takes a JSON list; "
-            "repeatable.",
-        ),
-    ] = None,
-    plan: Annotated[str | None, variation(metavar="NAME", help="Run a ready-made plan.")] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Compare cells by this metric, such as spearman or group_spearman. Default: what belongs to the data.",
-        ),
-    ] = None,
-    plans: Annotated[bool, variation("--plans", help="List the ready-made plans and exit.")] = False,
     *,
+    varied: VariationOptions,
     chosen: PlanOptions,
     config: RunConfig,
     verbose: Verbose = False,
@@ -77,9 +73,9 @@ def sweep(
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
-    out = console()
-    if plans:
-        out.print(plans_table())
+    out, plan, metric = console(), varied.plan, varied.metric
+    if varied.plans:
+        out.print_grids([plans_table()])
         raise typer.Exit(ALL_JUDGED)
     if protocol in {*ablations(), FAIR}:
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
@@ -90,7 +86,7 @@ def sweep(
     folder = chosen.out or default_out(["sweep", plan or protocol or ""], chosen.data or chosen.replies or "")
     with interruptible("interrupted before the first call; nothing was started"):
         dataset, options = chosen.dataset(), chosen.of_plan(folder)
-        axes = [Axis.parse(text) for text in axis or ()]
+        axes = [Axis.parse(text) for text in varied.axis or ()]
         ablation: SweepPreset | None = None
         if plan is not None:
             ablation, planned = plan_ablation(plan, dataset, axes, protocol, **options)
@@ -104,18 +100,19 @@ def sweep(
         announce_sweep(out, planned, ablation, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
-    carry_out_to_end(
+    _, code = carry_out_to_end(
         out,
         folder,
         verbose,
-        SweepCounts(),
         partial(carry_out_sweep, planned, config),
         lambda done: _print_results(out, replace(done, metric=metric), ablation, folder),
+        SweepCounts(),
     )
+    raise typer.Exit(code)
 
 
 def announce_sweep(
-    out: Console, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, dry: bool
+    out: Output, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, dry: bool
 ) -> None:
     """Print what will be judged, and an estimate of the calls it takes.
 
@@ -137,12 +134,12 @@ def announce_sweep(
     if left:
         out.print(to_lines(plan_table(planned, known), out.width))
         for line in _in_words(known):
-            out.print(line, soft_wrap=True)
+            out.print_line(line)
         if (most := config.max_calls) is not None and known.bounds.least > most:
             out.print("[yellow]the budget is too small: the sweep will stop when it is reached[/]")
 
 
-def _print_results(out: Console, done: Sweep, ablation: SweepPreset | None, folder: Path) -> None:
+def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folder: Path) -> None:
     """Print and write the tables of a sweep, draw its figures, and name the failures and a debate to read."""
     from ..sweeps.sweep_result import grids, write_figures, write_tables
 
@@ -152,19 +149,23 @@ def _print_results(out: Console, done: Sweep, ablation: SweepPreset | None, fold
         fresh = replace(grid, notes=tuple(note for note in grid.notes if note not in printed))
         out.print(to_lines(fresh, out.width))
         printed.update(grid.notes)
-    for cell in [cell for cell in done.cells if cell.failed][:SHOWN_FAILURES]:
-        failed = cell.evaluation.failed[0]
-        more = f" and {cell.failed - 1:,} more" if cell.failed > 1 else ""
-        what = f"failed: {cell.cell.title}: {failed.item}{more}: "
-        out.print(Text.assemble((what, "red"), (failed.error or "")[:600]), soft_wrap=True)
+    print_failures(
+        out,
+        (
+            (f"{cell.cell.title}: {failed.item}", failed.error)
+            for cell in done.cells
+            if cell.failed
+            for failed in cell.evaluation.failed
+        ),
+    )
     write_tables(done, folder, ablation)
-    out.print(f"tables: {folder}/tables", soft_wrap=True)
+    out.print_line(f"tables: {folder}/tables")
     try:
         if write_figures(done, folder, ablation):
-            out.print(f"figures: {folder}/figures", soft_wrap=True)
+            out.print_line(f"figures: {folder}/figures")
     # Without matplotlib there are no figures; the sweep and its tables are complete all the same.
     except UsageError as error:
-        out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
+        out.print_line(f"no figures: {error}", "yellow")
     judged = [cell.evaluation.folder for cell in done.cells if len(cell.evaluation.results)]
     folders = list(filter(None, judged))
     if len(folders) > MOST_COMPARED:
@@ -194,16 +195,15 @@ def _as_here(done: Sweep) -> str:
     return "".join(f" {shlex.quote(option)}" for option in options)
 
 
-def plans_table() -> Table:
-    """Make a table of the ready-made plans: what each varies, which question it answers, and its source."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("plan", "protocol", "varies", "question", "source", "data"):
-        table.add_column(column, no_wrap=column == "plan", overflow="fold")
+def plans_table() -> Grid:
+    """Lay out the ready-made plans: what each varies, which question it answers, and its source."""
+    rows = []
     for plan in (*ablations().values(), fair(DEFAULT, "score")):
         varies = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.axes)
         name = "any" if plan.name == FAIR else plan.protocol
-        table.add_row(plan.name, name, varies, plan.question, plan.source, ", ".join(plan.data))
-    return table
+        rows.append((plan.name, name, varies, plan.question, plan.source, ", ".join(plan.data)))
+    columns = map(text_column, ("plan", "protocol", "varies", "question", "source", "data"))
+    return Grid("", tuple(columns), tuple(rows))
 
 
 def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Grid:

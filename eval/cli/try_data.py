@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,19 +14,17 @@ import typer
 from ...graphs.registry import DEFAULT
 from ...state.usage import NO_USAGE
 from ..analysis.equal_cost import ensemble_protocols
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
 from ..datasets.dataset import Dataset
 from ..plan.plan import plan
-from ..report.result_tables import money
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..run.pipelines import check_run
 from ..run.runner import execute
+from ..tables.grid import money
 from .option_sets import option, takes_options
 from .plan_options import DATA, PlanOptions
-from .run import announce, carry_out, default_out, print_ending, print_evaluation
-from .runtime import Verbose, console, exit_code, interruptible, program
+from .run import announce, carry_out_to_end, default_out, print_evaluation
+from .runtime import Verbose, console, interruptible, program
 
 TRIED = (next(iter(ensemble_protocols().values())).single, DEFAULT)
 """One judge, and the debate that it is held against."""
@@ -67,16 +66,12 @@ def try_(
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
         announce(out, prepared, config, dry=False)
-    counts, stop = ProgressCounters(), StopSignal()
-    with interruptible(
-        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
-    ):
-        evaluation = carry_out(folder, verbose, counts, stop, lambda: execute(prepared, config, counts, stop))
-        print_evaluation(out, evaluation)
-        print_ending(out, folder, evaluation.stopped, len(evaluation.failed), counts, stop)
-        for line in _the_rest(evaluation, len(few), whole, chosen, folder):
-            out.print_line(line)
-    raise typer.Exit(exit_code(evaluation.stopped, len(evaluation.failed)))
+    evaluation, code = carry_out_to_end(
+        out, folder, verbose, partial(execute, prepared, config), lambda done: print_evaluation(out, done)
+    )
+    for line in _the_rest(evaluation, len(few), whole, chosen, folder):
+        out.print_line(line)
+    raise typer.Exit(code)
 
 
 def _the_rest(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...state.errors import UsageError
-from ..equal_budget.terms import WORTH, Terms
+from ..equal_budget.terms import Terms
 from ..equal_budget.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
-from ..equal_budget.versus_result import FILE, Versus
+from ..equal_budget.versus_result import Versus
 from ..equal_budget.versus_runner import VersusCounts, carry_out_versus
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged
@@ -20,39 +18,14 @@ from ..results.config import RunConfig
 from ..run.pipelines import check_run
 from ..tables import to_lines
 from ..tables.grid import printable
-from .option_sets import option, takes_options
+from .option_sets import takes_options
 from .plan_options import PlanOptions
 from .run import carry_out_to_end, default_out
 from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible
 from .show import head
 
-comparison = partial(option, panel="The comparison")
 
-
-@dataclass(frozen=True, kw_only=True)
-class TermsOptions:
-    """On what terms the protocol is compared."""
-
-    against: str | None = comparison(
-        "The opponents. Default: single,ensemble: samples of a single judge, and as many judges who are all alike.",
-        "NAME,...",
-    )
-    by: str = comparison("What is spent equally.", "tokens|cost|calls", default="tokens")
-    taken_from: Path | None = comparison(
-        "Take up a run of the protocol, which is not judged again.", "DIR", name="--from"
-    )
-    worth: float = comparison(
-        "The smallest gain in the metric that would be worth having.", "GAIN", default=WORTH
-    )
-    metric: str | None = comparison("What is compared. Default: what belongs to the data.", "NAME")
-
-    def terms(self) -> Terms:
-        """Return the terms."""
-        against = [name.strip() for name in (self.against or "").split(",") if name.strip()]
-        return Terms(**{**vars(self), "against": against})
-
-
-@takes_options(without=("shard", "repeats", "replies", *VERSUS_WITHOUT))
+@takes_options(without=("resampling", "shard", "repeats", "replies", *VERSUS_WITHOUT))
 def versus(
     protocol: Annotated[
         str,
@@ -62,7 +35,7 @@ def versus(
         ),
     ],
     *,
-    compared: TermsOptions,
+    terms: Terms,
     chosen: PlanOptions,
     config: RunConfig,
     verbose: Verbose = False,
@@ -77,18 +50,19 @@ def versus(
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
-    if chosen.data is None and compared.taken_from is None:
+    if chosen.data is None and terms.taken_from is None:
         raise UsageError("nothing to judge: give a dataset with --data, or a run of the protocol with --from")
-    folder = chosen.out or default_out(["versus", protocol], chosen.data or str(compared.taken_from))
+    folder = chosen.out or default_out(["versus", protocol], chosen.data or str(terms.taken_from))
     out = console()
     with interruptible("interrupted before the first call; nothing was started"):
         options = chosen.of_plan(folder)
-        planned = plan_versus(protocol, chosen.dataset(), compared.terms(), folder, config, options)
+        planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, options)
         _announce(out, planned, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
     work, show = partial(carry_out_versus, planned, config), partial(print_versus, out)
-    carry_out_to_end(out, folder, verbose, VersusCounts(), work, show)
+    _, code = carry_out_to_end(out, folder, verbose, work, show, VersusCounts())
+    raise typer.Exit(code)
 
 
 def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) -> None:
@@ -108,7 +82,7 @@ def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) ->
     if expected is None:
         out.print_line(f"{planned.name} is a graph of its own: its calls are known when they are made")
         return
-    out.print(estimate_table(expected))
+    out.print(to_lines(estimate_table(expected), out.width))
     named = ", ".join(opponent.title(sizes[opponent.name]) for opponent in planned.opponents)
     out.print(
         f"expected at equal {planned.terms.by}: {named}; corrected by what is really spent", soft_wrap=True
@@ -129,9 +103,7 @@ def print_versus(out: Output, done: Versus) -> None:
     for note in done.notes:
         out.print_line(f"Warning: {printable(note)}", "yellow")
     out.print()
-    for grid in done.grids():
-        out.print(to_lines(grid, out.width))
-        out.print()
+    out.print_grids(done.grids())
     for name, folder in done.folders.items():
         out.print_line(f"{name}: {folder}")
-    out.print_line(f"all of it: {done.folder}/{FILE}")
+    out.print_line(f"all of it: {done.folder}/{done.file}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -9,43 +10,38 @@ from typing import Annotated
 import typer
 
 from ...state.errors import UsageError
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
 from ..datasets.dataset import load_dataset
 from ..results.config import RunConfig
 from ..run.pipelines import check_run
-from ..statistics.metrics import METRICS
-from ..tables import Grid, columns_of, to_lines
 from ..what_if.forked_debates import Edit
-from ..what_if.whatif import FILE, TurnEffect, carry_out_whatif, plan_whatif
-from .option_sets import takes_options
+from ..what_if.whatif import carry_out_whatif, plan_whatif
+from .option_sets import option, takes_options
 from .plan_options import DATA
-from .run import carry_out, print_ending
-from .runtime import Verbose, console, exit_code, interruptible
+from .run import carry_out_to_end, show_experiment
+from .runtime import Verbose, console, interruptible
 from .show import head
 
-change = partial(typer.Option, metavar="TURN", rich_help_panel="The change")
+change = partial(option, panel="The change")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeOptions:
+    """Which turns are changed, and in whose debates."""
+
+    drop: list[str] | None = change(
+        "Leave out this turn, such as critic:1 (an agent, and which of its turns); repeatable.", "TURN"
+    )
+    flip: list[str] | None = change("Have this turn say the opposite; repeatable.", "TURN")
+    protocol: str | None = option("Whose debates, where the run is of several protocols.", "NAME")
+    data: str | None = option(f"{DATA}; where the run's own data has another place now.", "NAME|FILE")
+    data_dir: Path | None = option("Folder with a published dataset's files.", "DIR")
 
 
 @takes_options(without=("batch",))
 def whatif(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
-    drop: Annotated[
-        list[str] | None,
-        change(help="Leave out this turn, such as critic:1 (an agent, and which of its turns); repeatable."),
-    ] = None,
-    flip: Annotated[list[str] | None, change(help="Have this turn say the opposite; repeatable.")] = None,
-    protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose debates, where the run is of several protocols.")
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", help=f"{DATA}; where the run's own data has another place now."),
-    ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder with a published dataset's files.")
-    ] = None,
     *,
+    chosen: ChangeOptions,
     config: RunConfig,
     verbose: Verbose = False,
 ) -> None:
@@ -56,13 +52,16 @@ def whatif(
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
-    edits = [*(Edit(turn, "drop") for turn in drop or ()), *(Edit(turn, "flip") for turn in flip or ())]
+    edits = [
+        *(Edit(turn, "drop") for turn in chosen.drop or ()),
+        *(Edit(turn, "flip") for turn in chosen.flip or ()),
+    ]
     if not edits:
         raise UsageError("no turn to change: name one with --drop or --flip, such as --drop critic:1")
     out, left = console(), 0
     with interruptible("interrupted before the first call; nothing was started"):
-        items = None if data is None else load_dataset(data, data_dir)
-        planned = [plan_whatif(folder, edit, items, protocol, config) for edit in edits]
+        items = None if chosen.data is None else load_dataset(chosen.data, chosen.data_dir)
+        planned = [plan_whatif(folder, edit, items, chosen.protocol, config) for edit in edits]
         for fork in planned:
             check_run(fork.plan, fork.config)
         for part in head(planned[0].plan.manifest):
@@ -72,16 +71,15 @@ def whatif(
                 f"[yellow]{folder} has no journal: its calls up to the turn are made and paid for again[/]"
             )
     for fork in planned:
-        counts, stop = ProgressCounters(), StopSignal()
-        with interruptible("interrupted; finished results are saved. The same command resumes."):
-            work = partial(carry_out_whatif, fork, counts, stop)
-            done = carry_out(fork.plan.folder, verbose, counts, stop, work)
-            title = f"{fork.protocol} as it was, less {fork.protocol} {fork.edit.title}: {METRICS[done.metric].title}"
-            grid = Grid.from_records(title, columns_of(TurnEffect), done.effects)
-            out.print(to_lines(grid, out.width))
-            out.print_line(f"all of it: {done.folder}/{FILE}, results.jsonl")
-            print_ending(out, done.folder, done.stopped, done.failed, counts, stop)
-            left = left or exit_code(done.stopped, done.failed)
-        if stop.reason == "interrupted":
+        done, code = carry_out_to_end(
+            out,
+            None,
+            verbose,
+            partial(carry_out_whatif, fork),
+            partial(show_experiment, out),
+            log_in=fork.plan.folder,
+        )
+        left = left or code
+        if done.stopped == "interrupted":
             break
     raise typer.Exit(left)

@@ -172,11 +172,12 @@ class Dataset:
         """Return the dataset with its first items only; ``None`` keeps them all."""
         return self if limit is None else replace(self, limit=min(limit, len(self)))
 
-    def sample(self, size: int, seed: int = 0, of_group: int | None = None) -> Dataset:
+    def sample(self, size: int, seed: int = 0, of_group: int | None = None, spread: bool = True) -> Dataset:
         """Return the dataset with so many items, chosen at random by whole groups; the same seed chooses the same.
 
         A larger sample with the same seed holds the smaller one. With ``of_group``, at most so many items of a group
-        are taken before other groups have had their turn.
+        are taken before other groups have had their turn. Categories, and of items without groups also systems, have
+        their share of it unless ``spread`` is false.
 
         Raises:
             UsageError: a size below 1.
@@ -187,8 +188,7 @@ class Dataset:
         """
         if size < 1:
             raise UsageError(f"a sample has 1 item or more, not {size}")
-        chosen = Sample(size, seed, of_group)
-        read = sampled(self.numbered, chosen)
+        read, chosen = sampled(self.numbered, Sample(size, seed, of_group, spread))
         survey = profile_items(read, self.name, self.unit)
         return replace(self, read=read, survey=survey, limit=None, chosen=chosen)
 

@@ -61,21 +61,22 @@ class About(TypedDict):
         systems: the author of the candidate, or of answer 1 and answer 2; empty where it is not known.
         category: the category of the question, if it has one.
         lengths: the number of characters of the candidate, or of answer 1 and answer 2.
-        annotations: the label of each annotator, where it is known.
+        annotations: the label of each annotator, where it is known; ``None`` at the place of one who gave none.
     """
 
     systems: tuple[str, ...]
     category: str | None
     lengths: tuple[int, ...]
-    annotations: tuple[float | Winner, ...]
+    annotations: tuple[float | Winner | None, ...]
 
 
-def _given(value: Any) -> Any:
-    """Leave out the annotators of a list who gave no label."""
-    return [label for label in value if label is not None] if isinstance(value, list) else value
+Numbers = list[Number | None]
+"""One number an annotator, in the order that all items have; null for one who gave none."""
 
 
-Numbers = Annotated[list[Number], BeforeValidator(_given)]
+def _by_annotator(labels: Sequence[float | Winner | None]) -> tuple[float | Winner | None, ...]:
+    """Keep each annotator's place; where nobody gave a label, there are no annotators."""
+    return tuple(labels) if any(label is not None for label in labels) else ()
 
 
 class ScoreItem(_Item):
@@ -99,19 +100,20 @@ class ScoreItem(_Item):
 
     def label(self, aspect: str) -> float | None:
         """Return people's score, the mean where several are given; ``None`` without any."""
-        given = self.human.get(aspect)
-        if given is None or given == []:
-            return None
-        return fmean(given) if isinstance(given, list) else given
+        label = self.human.get(aspect)
+        if not isinstance(label, list):
+            return label
+        given = [number for number in label if number is not None]
+        return fmean(given) if given else None
 
     def about(self, aspect: str) -> About:
         """Return what a result of that aspect repeats of the item."""
-        given = self.human.get(aspect)
+        label = self.human.get(aspect)
         return About(
             systems=(self.system,) if self.system else (),
             category=None,
             lengths=(len(self.candidate),),
-            annotations=tuple(given if isinstance(given, list) else self.annotations.get(aspect, ())),
+            annotations=_by_annotator(label if isinstance(label, list) else self.annotations.get(aspect, ())),
         )
 
 
@@ -149,7 +151,7 @@ class CompareItem(_Item):
     model_2: str | None = None
     reference: Joined | None = None
     criteria: tuple[str, ...] = DEFAULT_CRITERIA
-    human: Preference | Annotated[list[Preference], BeforeValidator(_given)] | None = None
+    human: Preference | list[Preference | None] | None = None
 
     def task(self) -> CompareTask:
         """Return the task that a protocol is given."""
@@ -164,9 +166,10 @@ class CompareItem(_Item):
 
     def label(self) -> Winner | None:
         """Return people's preference: that of the majority, a tie if there is none; ``None`` without labels."""
-        if not self.human:
-            return None
-        return majority(self.human) if isinstance(self.human, list) else self.human
+        if not isinstance(self.human, list):
+            return self.human
+        given = [vote for vote in self.human if vote is not None]
+        return majority(given) if given else None
 
     def about(self) -> About:
         """Return what a result repeats of the item."""
@@ -174,7 +177,7 @@ class CompareItem(_Item):
             systems=(self.model_1, self.model_2) if self.model_1 and self.model_2 else (),
             category=self.category,
             lengths=(len(self.answer_1), len(self.answer_2)),
-            annotations=tuple(self.human) if isinstance(self.human, list) else (),
+            annotations=_by_annotator(self.human) if isinstance(self.human, list) else (),
         )
 
 

@@ -95,37 +95,61 @@ class Sample(NamedTuple):
         size: how many items were asked for.
         seed: the seed by which they were chosen.
         of_group: how many items of a group are taken before another group's; ``None``: all.
+        spread: whether categories and systems have their share of it. Samples of earlier versions were not spread.
     """
 
     size: int
     seed: int
     of_group: int | None = None
+    spread: bool = False
 
     def described(self) -> dict[str, int]:
-        """Return what a manifest records of it."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
+        """Return what a manifest records of it: all that is not as usual, where there is nothing to spread over."""
+        return {
+            name: value for name, value in self._asdict().items() if value is not None and value is not False
+        }
 
 
-def sampled(read: Reader, sample: Sample) -> Reader:
-    """Return a reader of the items of a sample, which come in the order of the file.
+def sampled(read: Reader, sample: Sample) -> tuple[Reader, Sample]:
+    """Return a reader of the items of a sample, which come in the order of the file, and the sample as it was drawn.
 
     Groups are drawn in an order that seed and group alone decide, and their items are taken until there are enough; of
     the last group that may be a part. An item without a group is a group of its own. So a larger sample with the same
-    seed holds the smaller one, and a run can be extended.
+    seed holds the smaller one, and a run can be extended. A sample that is spread has of each stratum (the category of
+    a group; of items without groups also their systems) as many groups as its share of the data: systematic sampling
+    with a start at random (Cochran 1977, chapter 8), by which each group is as likely as any other.
     """
     seen: Counter[int] = Counter()
 
-    def rank(numbered: Numbered) -> tuple[int, int]:
+    def rank(numbered: Numbered) -> tuple[int, int, int]:
         item = numbered[1]
         group = ("item", item.id) if item.group is None else ("group", item.group)
         drawn = digest(sample.seed, *group)
         seen[drawn] += sample.of_group is not None
-        return drawn, (seen[drawn] - 1) // sample.of_group if sample.of_group else 0
+        category = getattr(item, "category", None)
+        systems = [getattr(item, name, None) for name in ("system", "model_1", "model_2")]
+        stratum = digest(sample.seed, "stratum", category, *(systems if item.group is None else ()))
+        return drawn, (seen[drawn] - 1) // sample.of_group if sample.of_group else 0, stratum
 
-    # Stable: within a group, and among groups that share a rank, the file's order decides.
-    ranks = np.fromiter(map(rank, read()), dtype=[("drawn", np.uint64), ("time", np.int64)])
-    chosen = set(np.lexsort((ranks["drawn"], ranks["time"]))[: sample.size].tolist())
-    return lambda: (numbered for index, numbered in enumerate(read()) if index in chosen)
+    kinds = [("drawn", np.uint64), ("time", np.int64), ("stratum", np.uint64)]
+    ranks = np.fromiter(map(rank, read()), dtype=kinds)
+    groups, first, group_of = np.unique(ranks["drawn"], return_index=True, return_inverse=True)
+    # The groups come sorted by what they drew; a group is in the stratum of its first item.
+    strata = ranks["stratum"][first]
+    spread = sample.spread and len(np.unique(strata)) > 1
+    places = np.arange(len(groups), dtype=float)
+    if spread:
+        for stratum in np.unique(strata):
+            of_stratum = np.flatnonzero(strata == stratum)
+            start = float(stratum) / 2**64
+            places[of_stratum] = (np.arange(len(of_stratum)) + start) / len(of_stratum)
+    # Stable: within a group the file's order decides.
+    order = np.lexsort((group_of, places[group_of], ranks["time"]))
+    chosen = set(order[: sample.size].tolist())
+    return (
+        lambda: (numbered for index, numbered in enumerate(read()) if index in chosen),
+        sample._replace(spread=spread),
+    )
 
 
 class Shard(NamedTuple):

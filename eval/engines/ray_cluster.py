@@ -60,12 +60,9 @@ def cluster(address: str | None, cpus: float) -> Iterator[Any]:
     vars(import_module("ray._private.worker"))["_worker_logs_enabled"] = False
     if address is not None:
         check_address(address)
+    own = {"num_cpus": max(os.cpu_count() or 1, math.ceil(cpus)), **_HERE} if address is None else {}
     try:
-        if address is None:
-            cpus = max(os.cpu_count() or 1, math.ceil(cpus))
-            ray.init("local", num_cpus=cpus, object_store_memory=_STORE_BYTES, **_QUIET, **_ON_LOOPBACK)
-        else:
-            ray.init(address, **_QUIET)
+        ray.init(address or "local", **_QUIET, **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         where = f"at {address}" if address else "on this machine"
         raise UsageError(f"no Ray cluster {where}: {' '.join(str(error).split())[:300]}") from error
@@ -76,7 +73,7 @@ def cluster(address: str | None, cpus: float) -> Iterator[Any]:
 
 
 _QUIET = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-_ON_LOOPBACK = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+_HERE = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "object_store_memory": _STORE_BYTES}
 
 
 @asynccontextmanager

@@ -14,13 +14,14 @@ from ...graphs.given_graphs import Protocols, judges_of, named
 from ...nodes.models.retry import Wait
 from ...state.errors import UsageError
 from ..calls.call_pipeline import AT_ONCE
+from ..calls.progress_counters import ProgressCounters
 from ..journal import JournalError
 from ..journal.database import journal_location
 from ..plan.plan import Job, Plan
 from ..results.config import RunConfig
 from ..run.runner import Run
 from .ray_cluster import check_hosts, connected, count_workers, last_line, load_ray
-from .ray_worker import CallCounts, Report, RunDescription, judge_shard, protocol_and_settings
+from .ray_worker import Report, RunDescription, judge_shard, protocol_and_settings
 
 log = logging.getLogger("jurygraph.run")
 
@@ -67,10 +68,8 @@ class Ray:
         if not self.cpus_per_worker > 0:
             raise UsageError(f"cpus_per_worker must be above 0, got {self.cpus_per_worker}")
         if self.address and self.address.startswith("ray://"):
-            raise UsageError(
-                f"{self.address}: Ray's client cannot carry out a run; start it on a host of the cluster, "
-                "with --engine-address auto"
-            )
+            problem = f"{self.address}: Ray's client cannot carry out a run;"
+            raise UsageError(f"{problem} start it on a host of the cluster, with --engine-address auto")
 
     def check_judges(self, protocols: Protocols) -> None:
         """Check that judges are given by name, of which each worker builds its own.
@@ -131,8 +130,7 @@ class _Driver:
     """
 
     def __init__(self, run: Run, ray: Any, workers: int, cpus_per_worker: float) -> None:
-        self._run = run
-        self._ray = ray
+        self._run, self._ray = run, ray
         self._left = run.counts.wanted - run.counts.judged
         self._workers = min(workers, self._left)
         # Ray itself tries nothing again: a shard begins anew with the verdicts alone that are still open.
@@ -142,7 +140,7 @@ class _Driver:
         self._journal = str(run.config.journal)
         self._spent_before = run.counts.usage
         self._shard_numbers = count()
-        self._made: dict[int, CallCounts] = {}
+        self._made: dict[int, ProgressCounters] = {}
         self._working: set[asyncio.Task[None]] = set()
         self._not_started: set[Any] = set()
 
@@ -218,17 +216,12 @@ class _Driver:
                 if self._run.stop.is_asked:
                     return
                 reason = last_line(error)
-                log.warning(
-                    "a worker died; its verdicts are given out again",
-                    extra={"worker": worker, "reason": reason},
-                )
+                noted = {"worker": worker, "reason": reason}
+                log.warning("a worker died; its verdicts are given out again", extra=noted)
                 deaths = deaths + 1 if len(left) == before else 1
                 if deaths == ATTEMPTS:
-                    item = next(iter(left)).item
-                    self._run.stop.ask(
-                        "worker",
-                        f"{deaths} workers died while they judged {item} and items after it: {reason}",
-                    )
+                    lost = f"{next(iter(left)).item} and items after it"
+                    self._run.stop.ask("worker", f"{deaths} workers died while they judged {lost}: {reason}")
 
     async def _reports(self, worker: str, jobs: Sequence[Job]) -> AsyncIterator[Report]:
         """Have a worker judge, and yield its reports when all that they tell has been noted.
@@ -256,12 +249,11 @@ class _Driver:
                 if patience is None:
                     patience = SILENCE
                     self._not_started.discard(stream)
-                    log.info(
-                        "worker started", extra={"worker": worker, "host": report.host, "pid": report.pid}
-                    )
+                    noted = {"worker": worker, "host": report.host, "pid": report.pid}
+                    log.info("worker started", extra=noted)
                 self._run.counts.waits.replace(waits, report.waits)
                 waits = report.waits
-                self._made[number] = report.calls
+                self._made[number] = report.counts
                 self._note(worker, report)
                 yield report
         finally:

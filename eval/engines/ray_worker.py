@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from logging import LogRecord
 from logging.handlers import QueueHandler
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import judges_of
@@ -23,7 +23,7 @@ from ...nodes.models.retry import Wait, Waits
 from ...state.aspects import Aspect
 from ...state.errors import JurygraphError, UsageError
 from ...state.settings import Settings
-from ...state.usage import NO_USAGE, Usage
+from ...state.usage import NO_USAGE
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import Reason, StopSignal
 from ..calls.tracing import traces_sent
@@ -91,16 +91,13 @@ class RunDescription:
         """
         for package, version in self.versions.items():
             if (installed := _versions().get(package)) != version:
-                raise UsageError(
-                    f"it has {package} {installed}, and the driver has {version}: install the same on both"
-                )
+                differ = f"it has {package} {installed}, and the driver has {version}"
+                raise UsageError(f"{differ}: install the same on both")
         # On another machine there may be no such folder; settings without relative paths do not need it.
         with suppress(OSError):
             os.chdir(self.folder)
-        graphs: dict[str, Graph] = {
-            name: built(protocol, settings).compile(name=name)
-            for name, (protocol, settings) in self.judges.items()
-        }
+        judges = self.judges.items()
+        graphs: dict[str, Graph] = {name: built(*judge).compile(name=name) for name, judge in judges}
         for graph in graphs.values():
             for judge in judges_of(graph).values():
                 judge.check()
@@ -145,16 +142,6 @@ class _ShardPlan(Plan):
         return iter(self.chosen)
 
 
-class CallCounts(NamedTuple):
-    """Counts the calls for one shard so far, each number as in ``ProgressCounters``."""
-
-    usage: Usage
-    made: int
-    served: int
-    given_up: int
-    refused: int
-
-
 @dataclass(frozen=True)
 class Report:
     """Says what a worker has done since its last report, and how far it is.
@@ -165,7 +152,7 @@ class Report:
         results: the results since the last report.
         records: what it has logged since the last report.
         steps: all evaluation steps that it has had written.
-        calls: the calls for this shard so far.
+        counts: the calls for this shard so far, without waits.
         waits: what it waits for.
         reason: why it has stopped, with an ``explanation``.
     """
@@ -175,7 +162,7 @@ class Report:
     results: Sequence[Result]
     records: Sequence[LogRecord]
     steps: Sequence[PlannedSteps]
-    calls: CallCounts
+    counts: ProgressCounters
     waits: Sequence[Wait]
     reason: Reason | None
     explanation: str
@@ -184,17 +171,11 @@ class Report:
 class _ShardRun(Run):
     """Carries out the run of one shard; its results go into reports, since the driver keeps them."""
 
-    def __init__(
-        self, plan: Plan, folder: RunFolder, counts: ProgressCounters, stop: StopSignal, config: RunConfig
-    ):
-        super().__init__(plan, folder, config, counts, stop)
-        self.finished: list[Result] = []
-        # Reports say what this shard took, and the driver adds up.
-        counts.usage = NO_USAGE
+    finished: SimpleQueue[Result]
 
     def keep(self, result: Result) -> None:
         """Have the next report tell a result."""
-        self.finished.append(result)
+        self.finished.put(result)
 
 
 class _Worker:
@@ -208,14 +189,11 @@ class _Worker:
     """
 
     def __init__(self, description: RunDescription, journal: str, jobs: Sequence[Job], part: str) -> None:
-        self._description = description
-        self._where = journal
-        self._jobs = jobs
-        self._part = part
-        self._counts = ProgressCounters()
-        self._stop = StopSignal()
+        self._description, self._where, self._jobs, self._part = description, journal, jobs, part
+        self._counts, self._stop = ProgressCounters(), StopSignal()
         self._run: _ShardRun | None = None
         self._records: SimpleQueue[LogRecord] = SimpleQueue()
+        self._finished: SimpleQueue[Result] = SimpleQueue()
 
     async def judge(self) -> None:
         """Judge the shard, or as much of it as can be until the run is to end."""
@@ -227,7 +205,10 @@ class _Worker:
                 # Ctrl-C reaches the driver alone, which notes it in the journal.
                 await journal.hear_soon()
                 folder = RunFolder(about.manifest, None, journal)
-                self._run = _ShardRun(plan, folder, self._counts, self._stop, config)
+                self._run = _ShardRun(plan, folder, config, self._counts, self._stop)
+                self._run.finished = self._finished
+                # Reports say what this shard took, and the driver adds up.
+                self._counts.usage = NO_USAGE
                 await self._run.judge(make_pipeline(plan, folder, config, self._counts, self._stop))
             finally:
                 await journal.close()
@@ -239,32 +220,22 @@ class _Worker:
 
     def report(self) -> Report:
         """Tell what is new since the last report."""
-        counts, run = self._counts, self._run
-        results, steps = ([], []) if run is None else (run.finished, run.folder.new_steps)
-        if run is not None:
-            run.finished = []
-        return Report(
-            socket.gethostname(),
-            os.getpid(),
-            results,
-            [self._records.get() for _ in range(self._records.qsize())],
-            list(steps),
-            CallCounts(counts.usage, counts.made, counts.served, counts.given_up, counts.refused),
-            counts.waits.current(),
-            self._stop.reason,
-            self._stop.explanation,
-        )
+        results = [self._finished.get() for _ in range(self._finished.qsize())]
+        records = [self._records.get() for _ in range(self._records.qsize())]
+        steps = [] if self._run is None else [*self._run.folder.new_steps]
+        counts, waits = replace(self._counts, waits=Waits()), self._counts.waits.current()
+        reason, explanation = self._stop.reason, self._stop.explanation
+        here = socket.gethostname(), os.getpid()
+        return Report(*here, results, records, steps, counts, waits, reason, explanation)
 
 
-def judge_shard(
-    description: RunDescription, journal: str, jobs: Sequence[Job], part: str
-) -> Iterator[Report]:
+def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: str) -> Iterator[Report]:
     """Judge some verdicts of a run; Ray carries it out as a task, and streams the reports to the driver.
 
     Raises:
         JurygraphError: it cannot judge here.
     """
-    worker = _Worker(description, journal, jobs, part)
+    worker = _Worker(about, journal, jobs, part)
     # The first report says that the process is there.
     yield worker.report()
     with asyncio.Runner() as runner:

@@ -12,8 +12,9 @@ import numpy as np
 from ...state.usage import USAGE_FIELDS
 from ..analysis.comparison import Side
 from ..analysis.equal_cost import smaller_ensembles
-from ..analysis.loading import JudgeAspectData, LoadedJudge
+from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
 from ..analysis.verdict_columns import Verdicts
+from ..results.evaluation import Evaluation
 from ..statistics.alignment import Floats
 from .terms import Unit
 
@@ -46,22 +47,22 @@ class Matched(NamedTuple):
     budget: float
     alike: bool
 
-    @property
-    def ratio(self) -> float | None:
-        """What it spent as a multiple of the budget; ``None`` where either is unknown or nothing."""
-        ratio = self.spent / self.budget if self.budget else float("nan")
-        return ratio if np.isfinite(ratio) else None
 
-
-def size_for(judge: Verdicts, judge_of_one: Verdicts, unit: Unit) -> int:
+def size_for(own: Evaluation, name: str, one_each: Evaluation, unit: Unit) -> int:
     """Return how many samples suffice to spend as much as a judge did, from what one sample of each item took."""
-    shared = np.isin(judge.keys, judge_of_one.keys), np.isin(judge_of_one.keys, judge.keys)
-    budget, price = (
-        spending(judge.take(shared[0]), unit).sum(),
-        spending(judge_of_one.take(shared[1]), unit).sum(),
-    )
-    # Sums of floats that are equal may differ in the last digits.
-    return max(1, ceil(budget / price * (1 - 1e-9))) if price > 0 and np.isfinite(budget) else 1
+    single = next(iter(one_each.manifest["signatures"]))
+    judge, judge_of_one = load_evaluations({name: (name, own), single: (single, one_each)})
+    sizes = [1]
+    for aspect, cell in judge.cells.items():
+        if aspect not in judge_of_one.cells:
+            continue
+        rows, ones = cell.rows, judge_of_one.cells[aspect].rows
+        budget = spending(rows.take(np.isin(rows.keys, ones.keys)), unit).sum()
+        price = spending(ones.take(np.isin(ones.keys, rows.keys)), unit).sum()
+        if price > 0 and np.isfinite(budget):
+            # Sums of floats that are equal may differ in the last digits.
+            sizes.append(ceil(budget / price * (1 - 1e-9)))
+    return max(sizes)
 
 
 def matched(opponent: LoadedJudge, cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | None:

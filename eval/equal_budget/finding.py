@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, isfinite, log10
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal
 
 from ..analysis import Study
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
+from ..tables import Column, text_column
 from .terms import WORTH
 
 Answer = Literal["pays", "does not pay", "cannot be told"]
@@ -24,36 +25,35 @@ POWER = 0.8
 
 
 @dataclass(frozen=True)
-class Rivalry:
-    """Holds the difference between a protocol and one opponent, in the metric that leads on the data.
+class Contest:
+    """Compares the protocol with one opponent on one aspect, or on the comparisons, in the metric that leads there.
 
     Attributes:
-        opponent: such as ``4 samples of single``.
-        difference: the protocol's less the opponent's, with its interval; ``None`` as value where it does not exist.
-        p: two-sided, by Holm's method over the opponents; ``None`` where there is no test.
+        subject: the aspect, ``preference``, or ``average`` over the aspects.
+        opponent: the name of the opponent.
+        size: samples of it, or judges in it, an item on average.
+        title: both in words.
+        items: labelled items that both have judged.
+        clusters: groups, or items without a group, that count; within groups, those in which both have a figure.
         ratio: what the opponent spent, as a multiple of what the protocol did; ``None`` where that is not known.
+        protocol, other: the agreement of each, in the leading metric, over the same groups.
+        difference: the first less the second; ``None`` as value where it does not exist.
+        p: two-sided, by Holm's method over the opponents; ``None`` where there is no test.
     """
 
-    opponent: str
-    difference: Statistic
-    p: float | None
-    ratio: float | None
-
-
-class Evidence(NamedTuple):
-    """Says what differences are of.
-
-    Attributes:
-        metric: the name of the metric.
-        unit: what was spent equally: ``tokens``, ``cost`` or ``calls``.
-        items: labelled items that all have judged.
-        clusters: groups, or items without a group, among them.
-    """
-
-    metric: str
-    unit: str
-    items: int
-    clusters: int
+    subject: Annotated[str, text_column("on")]
+    opponent: Annotated[str, text_column("against")]
+    size: Annotated[float, Column("samples", digits=1, about="of a judge, or judges, an item on average")]
+    title: str
+    items: Annotated[int, Column("items", about="labelled items that both have judged")]
+    clusters: Annotated[int, Column("groups", about="that count: groups, or items without a group")]
+    ratio: Annotated[
+        float | None, Column("spent", form="percent", digits=0, about="of what the protocol spent")
+    ]
+    protocol: Annotated[float | None, Column("protocol")]
+    other: Annotated[float | None, Column("opponent")]
+    difference: Annotated[Statistic, Column("difference")]
+    p: Annotated[float | None, Column("p (Holm)", form="p", about="over the opponents")]
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ class Finding:
 
 def find(
     protocol: str,
-    rivalries: Sequence[Rivalry],
-    evidence: Evidence,
+    contests: Sequence[Contest],
+    metric: str,
+    unit: str,
     worth: float = WORTH,
     confidence: float = 0.95,
 ) -> Finding:
@@ -87,43 +88,62 @@ def find(
 
     Args:
         protocol: its label.
-        rivalries: the comparison with each opponent, on the same items.
-        evidence: what is compared, and on how many items.
+        contests: the comparison with each opponent, on the same items.
+        metric: what agreement is measured by.
+        unit: what was spent equally: ``tokens``, ``cost`` or ``calls``.
         worth: the smallest gain that would be worth having.
         confidence: of the intervals.
     """
-    metric, unit, items, clusters = evidence
-    by, against = f"by {METRICS[metric].title}, at equal {unit}", "; ".join(map(_in_words, rivalries))
+    items = min((contest.items for contest in contests), default=0)
+    differences = [contest.difference for contest in contests]
+    known = [contest for contest in contests if contest.difference.low is not None]
+    # Those without an interval say in words that they have none; fewer groups than enough are of all of them.
+    clusters = min(
+        (contest.clusters for contest in known),
+        default=max((contest.clusters for contest in contests), default=0),
+    )
+    by, against = f"by {METRICS[metric].title}, at equal {unit}", "; ".join(map(_in_words, contests))
+    whether = f"Whether {protocol} pays cannot be told"
 
-    def significant(rival: Rivalry) -> bool:
-        return rival.p is not None and rival.p < 1 - confidence
+    def significant(contest: Contest) -> bool:
+        return contest.p is not None and contest.p < 1 - confidence
 
     def cannot_tell(reason: str, needed: int | None = None) -> Finding:
         enough = f"; about {needed:,} would tell" if needed else ""
-        sentence = (
-            f"Whether {protocol} pays cannot be told with {items:,} items{enough} ({by}: {against}){reason}"
-        )
+        sentence = f"{whether} with {items:,} items{enough} ({by}: {against}){reason}"
         return Finding("cannot be told", sentence, items, needed)
 
-    unequal = [rival for rival in rivalries if rival.ratio is None or abs(rival.ratio - 1) > TOLERANCE]
-    known = [rival for rival in rivalries if rival.difference.low is not None]
-    if unequal or all(rival.difference.value is None for rival in rivalries):
-        return Finding("cannot be told", _why_nothing(protocol, rivalries, unequal, evidence), items)
+    unequal = [contest for contest in contests if contest.ratio is None or abs(contest.ratio - 1) > TOLERANCE]
+    nothing = ""
+    if not contests:
+        nothing = "there is no opponent with verdicts on the same items"
+    elif unequal:
+        share = "an unknown amount" if unequal[0].ratio is None else f"{unequal[0].ratio:.0%}"
+        nothing = f"{unequal[0].title} spent {share} of its {unit}, which is not the same budget"
+    elif all(difference.value is None for difference in differences):
+        missing = f"nothing can be said of agreement, since {METRICS[metric].title} does not exist here"
+        nothing = f"{missing}: verdicts or labels are missing, or all alike"
+    if nothing:
+        return Finding("cannot be told", f"{whether}: {nothing}", items)
     if clusters < FEWEST_UNITS:
         few = f"to tell it from chance takes {FEWEST_UNITS} groups, or items without a group; here are {clusters}"
         return cannot_tell(f": {few}")
-    if known == [*rivalries] and all(_gain(rival) > 0 and significant(rival) for rival in rivalries):
+    if known == [*contests] and all(_gain(contest) > 0 and significant(contest) for contest in contests):
         return Finding("pays", f"{protocol} pays: {by}, it is ahead on {items:,} items: {against}", items)
     # One opponent that is as good is enough: the budget buys as much without a debate.
-    ahead = next((rival for rival in known if _gain(rival) < 0 and significant(rival)), None)
-    equal = next((rival for rival in known if rival.difference.high < worth), None)  # type: ignore[operator]
-    if ahead or equal:
-        why = "it is behind" if ahead else f"any gain over {equal.opponent} is smaller than {worth:g}"  # type: ignore[union-attr]
-        sentence = f"{protocol} does not pay: {by}, {why} on {items:,} items: {against}"
+    reasons = [
+        *("it is behind" for contest in known if _gain(contest) < 0 and significant(contest)),
+        *(
+            f"any gain over {contest.title} is smaller than {worth:g}"
+            for contest in known
+            if contest.difference.high is not None and contest.difference.high < worth
+        ),
+    ]
+    if reasons:
+        sentence = f"{protocol} does not pay: {by}, {reasons[0]} on {items:,} items: {against}"
         return Finding("does not pay", sentence, items)
-    if known != [*rivalries]:
+    if known != [*contests]:
         return cannot_tell(": in too few groups do both give verdicts that differ")
-    differences = [rival.difference for rival in rivalries]
     return cannot_tell("", items_needed(differences, items, clusters, worth=worth, confidence=confidence))
 
 
@@ -167,33 +187,16 @@ def items_needed(
     return ceil(needed / scale) * scale
 
 
-def _gain(rival: Rivalry) -> float:
-    return rival.difference.value or 0.0
+def _gain(contest: Contest) -> float:
+    return contest.difference.value or 0.0
 
 
-def _in_words(rival: Rivalry) -> str:
-    value, low, high = rival.difference.value, rival.difference.low, rival.difference.high
+def _in_words(contest: Contest) -> str:
+    value, low, high = contest.difference.value, contest.difference.low, contest.difference.high
     if value is None:
-        return f"no difference to {rival.opponent}, since one of the two agrees with nobody"
+        return f"no difference to {contest.title}, since one of the two agrees with nobody"
     interval = "" if low is None or high is None else f" [{low:z.3f}, {high:z.3f}]"
-    return f"{value:+z.3f}{interval} against {rival.opponent}"
-
-
-def _why_nothing(
-    protocol: str, rivalries: Sequence[Rivalry], unequal: Sequence[Rivalry], evidence: Evidence
-) -> str:
-    """Write why there is nothing to decide."""
-    nothing = f"Whether {protocol} pays cannot be told: "
-    if not rivalries:
-        return f"{nothing}there is no opponent with verdicts on the same items"
-    if unequal:
-        rival = unequal[0]
-        share = "an unknown amount" if rival.ratio is None else f"{rival.ratio:.0%}"
-        return f"{nothing}{rival.opponent} spent {share} of its {evidence.unit}, which is not the same budget"
-    return (
-        f"{nothing}nothing can be said of agreement, since {METRICS[evidence.metric].title} does not exist here: "
-        "verdicts or labels are missing, or all alike"
-    )
+    return f"{value:+z.3f}{interval} against {contest.title}"
 
 
 def findings_of(study: Study, worth: float = WORTH) -> Iterator[Finding]:
@@ -210,12 +213,20 @@ def findings_of(study: Study, worth: float = WORTH) -> Iterator[Finding]:
         same_model = models[match.judge] == models[match.ensemble.source]
         if (match.judge, match.subject) not in talking or not same_model or abs(ratio - 1) > TOLERANCE:
             continue
-        subject = subjects[match.subject]
+        subject, ensemble = subjects[match.subject], match.ensemble
         difference = match.pairwise.differences[subject.metric]
-        yield find(
-            match.judge if len(subjects) == 1 else f"{match.judge} on {match.subject}",
-            [Rivalry(match.ensemble.label, difference.difference, difference.adjusted, ratio)],
-            Evidence(subject.metric, match.unit, match.pairwise.shared, difference.clusters),
-            worth,
-            study.resampling.confidence,
+        contest = Contest(
+            match.subject,
+            ensemble.source,
+            ensemble.k,
+            ensemble.label,
+            match.pairwise.shared,
+            difference.clusters,
+            ratio,
+            difference.first,
+            difference.second,
+            difference.difference,
+            difference.adjusted,
         )
+        label = match.judge if len(subjects) == 1 else f"{match.judge} on {match.subject}"
+        yield find(label, [contest], subject.metric, match.unit, worth, study.resampling.confidence)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from ...state.errors import UsageError
 from ..statistics.metrics import METRICS
@@ -19,12 +19,19 @@ WORTH = 0.05
 """The smallest gain in the metric that counts as worth having, unless the user names another."""
 
 
+def _term(description: str, metavar: str, default: Any = None, **about: Any) -> Any:
+    """Make a field with its words in the command line's help."""
+    metadata = {"description": description, "metavar": metavar, "panel": "The comparison", **about}
+    return field(default=default, metadata=metadata)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Terms:
     """Says what a protocol is compared with, and how.
 
     Attributes:
-        against: names of the opponents; none are samples of a single judge and an ensemble of such.
+        against: names of the opponents, also in one text with commas; none are samples of a single judge and an
+            ensemble of such.
         by: what is spent equally.
         metric: what is compared; ``None`` for what belongs to the data.
         worth: the smallest gain in it that would be worth having.
@@ -40,12 +47,23 @@ class Terms:
     jurygraph.state.errors.UsageError: by 'euros': what is spent equally is one of tokens, cost, calls
     """
 
-    against: Sequence[str] = ()
-    by: Unit = "tokens"
-    metric: str | None = None
-    worth: float = WORTH
-    taken_from: str | Path | None = None
+    against: str | Sequence[str] | None = _term(
+        "The opponents. Default: single,ensemble: samples of a single judge, and as many judges who are all alike.",
+        "NAME,...",
+    )
+    by: Unit = _term("What is spent equally.", "tokens|cost|calls", "tokens")  # noqa: RUF009 - likewise
+    taken_from: str | Path | None = _term(  # noqa: RUF009 - a field like the others
+        "Take up a run of the protocol, which is not judged again.", "DIR", name="--from"
+    )
+    worth: float = _term("The smallest gain in the metric that would be worth having.", "GAIN", WORTH)
+    metric: str | None = _term("What is compared. Default: what belongs to the data.", "NAME")
     resampling: Resampling = field(default_factory=Resampling)
+
+    @property
+    def opponents(self) -> list[str]:
+        """The names of the opponents that were chosen."""
+        names = self.against.split(",") if isinstance(self.against, str) else self.against or ()
+        return [name.strip() for name in names if name.strip()]
 
     def __post_init__(self) -> None:
         if self.by not in UNITS:
@@ -59,7 +77,7 @@ class Terms:
 class TermsByName(TypedDict, total=False):
     """Names the fields of ``Terms`` for type checkers."""
 
-    against: Sequence[str]
+    against: str | Sequence[str] | None
     by: Unit
     metric: str | None
     worth: float

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ...graphs.given_graphs import named
+from ...graphs.options import RunSettings
 from ...graphs.references import Given
 from ...graphs.registry import find_protocol
 from ...nodes.bound_judge import DEFAULT_TEMPERATURE
@@ -20,6 +21,7 @@ from ..datasets.dataset import Data, Dataset, load_again, load_dataset
 from ..datasets.items import ScoreItem
 from ..plan.estimator import Estimate, estimate
 from ..plan.plan import Options, Plan, plan
+from ..replay.from_run import recorded_settings
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.folder import FILE as MANIFEST
@@ -68,11 +70,13 @@ class VersusPlan:
 
     def share(self, config: RunConfig, opponent: bool) -> RunConfig:
         """Return the config of one run, with its part of the budget: each run keeps to its own."""
-        parts = 1 + RESERVE * len(self.opponents) if self.taken_up is None else RESERVE * len(self.opponents)
-        part = (RESERVE if opponent else 1) / parts
-        limits = {name: value * part for name in _LIMITS if (value := getattr(config, name)) is not None}
-        whole = {name: max(1, int(value)) for name, value in limits.items() if name != "max_cost"}
-        return replace(config, **{**limits, **whole}, concurrency=self.in_flight or config.concurrency)
+        part = (RESERVE if opponent else 1) / ((self.taken_up is None) + RESERVE * len(self.opponents))
+        limits: dict[str, Any] = {
+            name: limit * part if name == "max_cost" else max(1, int(limit * part))
+            for name in _LIMITS
+            if (limit := getattr(config, name)) is not None
+        }
+        return replace(config, **limits, concurrency=self.in_flight or config.concurrency)
 
     def estimate(self) -> tuple[Estimate | None, dict[str, int]]:
         """Estimate what all runs will take, and the opponents' sizes; ``None`` where a graph cannot be estimated."""
@@ -138,7 +142,7 @@ def plan_versus(
             f"{folder} holds a run or a sweep, not a comparison of this kind: choose another --out"
         )
     name, protocol = next(iter(named([protocol]).items()))
-    names = opponent_names(name, terms.against)
+    names = opponent_names(name, terms.opponents)
     taken_up = None
     if terms.taken_from is not None:
         taken_up, data, options = take_up_run(name, protocol, Path(terms.taken_from), data, options)
@@ -263,7 +267,7 @@ def take_up_run(
     if data is None:
         dataset = load_again(about["name"], about["location"], about.get("columns"))
         if "sample" in about:
-            dataset = dataset.sample(**about["sample"])
+            dataset = dataset.sample(**{"spread": False, **about["sample"]})
     else:
         dataset = data if isinstance(data, Dataset) else load_dataset(data)
     if dataset.digest != about["digest"]:
@@ -279,14 +283,11 @@ def take_up_run(
         "limit": manifest.get("limit"),
     }
     if isinstance(protocol, str):
-        usual = find_protocol(protocol).protocol.settings().model_dump(mode="json")
-        recorded = manifest["protocols"].get(name) or {}
-        settings = {key: value for key, value in recorded.items() if key in usual and usual[key] != value}
-        settings.pop("models", None)
-        taken["settings"] = {**settings, **(options.get("settings") or {})}
+        settings = recorded_settings(manifest, name, find_protocol(protocol).protocol.settings, ["models"])
+        taken["settings"] = cast("RunSettings", {**settings, **(options.get("settings") or {})})
         if not options.get("models"):
-            by_role = manifest["models"].get(name) or {}
-            taken["models"] = {role: _as_given(label, recorded) for role, label in by_role.items()}
+            by_role, given = manifest["models"].get(name) or {}, manifest["protocols"].get(name) or {}
+            taken["models"] = {role: _as_given(label, given) for role, label in by_role.items()}
     return Evaluation(results, manifest, folder), dataset, taken
 
 

@@ -4,62 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from math import floor
+from dataclasses import dataclass, field
+from itertools import chain
+from math import floor, isfinite, nan
 from operator import itemgetter
-from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Any
 
-from ..analysis import Diagnosis
+from ..analysis import Annotators, Diagnosis, Rater
+from ..analysis.annotators import compare_annotators
 from ..analysis.comparison import Difference, PairwiseComparator, Side
 from ..analysis.diagnostics import diagnose
-from ..analysis.loading import LoadedJudge, load_evaluations
+from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
 from ..analysis.verdict_columns import Verdicts
 from ..results.evaluation import Evaluation
+from ..results.experiment import ExperimentResult
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import Statistic
 from ..statistics.significance import holm
-from ..tables import Column, Grid, columns_of, text_column
+from ..tables import Grid, columns_of, text_column
 from .equal_spending import matched
-from .finding import Evidence, Finding, Rivalry, find
+from .finding import Contest, Finding, find
 from .opponents import Opponent
 from .terms import Terms, Unit
 
 AVERAGE = "average"
-FILE = "versus.json"
-
-
-@dataclass(frozen=True)
-class Contest:
-    """Compares the protocol with one opponent on one aspect, or on the comparisons, at equal spending.
-
-    Attributes:
-        subject: the aspect, ``preference``, or ``average`` over the aspects.
-        opponent: the name of the opponent.
-        size: samples of it, or judges in it, an item on average.
-        title: both in words.
-        items: labelled items that both have judged.
-        clusters: groups, or items without a group, that count; within groups, those in which both have a figure.
-        ratio: what the opponent spent, as a multiple of what the protocol did.
-        protocol, other: the agreement of each, in the leading metric, over the same groups.
-        difference: the first less the second.
-        p: two-sided, by Holm's method over the opponents.
-    """
-
-    subject: Annotated[str, text_column("on")]
-    opponent: Annotated[str, text_column("against")]
-    size: Annotated[float, Column("samples", digits=1, about="of a judge, or judges, an item on average")]
-    title: str
-    items: Annotated[int, Column("items", about="labelled items that both have judged")]
-    clusters: Annotated[int, Column("groups", about="that count: groups, or items without a group")]
-    ratio: Annotated[
-        float | None, Column("spent", form="percent", digits=0, about="of what the protocol spent")
-    ]
-    protocol: Annotated[float | None, Column("protocol")]
-    other: Annotated[float | None, Column("opponent")]
-    difference: Annotated[Statistic, Column("difference")]
-    p: Annotated[float | None, Column("p (Holm)", form="p", about="over the opponents")]
 
 
 @dataclass(frozen=True)
@@ -72,7 +40,7 @@ class Votes:
 
 
 @dataclass(frozen=True)
-class Versus:
+class Versus(ExperimentResult):
     """Holds a protocol beside its opponents.
 
     Attributes:
@@ -85,13 +53,12 @@ class Versus:
         contests: with each opponent, on each subject and on average.
         diagnoses: what the protocol's agents did, by subject: flips both ways, and whose turns moved verdicts.
         votes: by subject.
+        annotators: where the labels of single ones are known, each of them and the judges in their place.
         notes: what a reader should know.
         folders: of the runs, by judge.
-        folder: where all of it is; ``None`` where nothing is kept.
-        stopped: why it ended before its work was done.
-        failed: judgements without a verdict.
     """
 
+    file = "versus.json"
     protocol: str
     data: str
     unit: Unit
@@ -101,16 +68,13 @@ class Versus:
     contests: tuple[Contest, ...]
     diagnoses: tuple[Diagnosis, ...]
     votes: tuple[Votes, ...]
+    annotators: tuple[Annotators, ...] = ()
     notes: tuple[str, ...] = ()
     folders: Mapping[str, str] = field(default_factory=dict)
-    folder: Path | None = None
-    stopped: str | None = None
-    failed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as plain JSON."""
-        answer = {"answer": self.finding.answer, "sentence": self.finding.sentence}
-        return {**answer, **asdict(self), "folder": str(self.folder) if self.folder else None}
+        return {"answer": self.finding.answer, "sentence": self.finding.sentence, **super().to_json()}
 
     def grids(self) -> Iterator[Grid]:
         """Make the tables: the comparison, flips, votes, and whose turns moved verdicts."""
@@ -132,6 +96,10 @@ class Versus:
             columns = columns_of(type(records[0][1]), of=itemgetter(1))
             named = (text_column("on", of=itemgetter(0)), *columns)
             yield Grid.from_records(title, named, records, drop_empty=True)
+        for people in self.annotators:
+            yield Grid.from_records(
+                people.title, columns_of(Rater), people.raters, people.notes, drop_empty=True
+            )
         if self.votes:
             rows = [
                 (votes.subject, when, ", ".join(f"{name}: {count:,}" for name, count in counts.items()))
@@ -154,33 +122,38 @@ def compare(
     """
     judge, *others = load_evaluations(evaluations, metric=terms.metric)
     subjects = [
-        _Subject(judge, dict(zip(opponents, others, strict=True)), aspect, terms) for aspect in judge.cells
+        _Subject(judge, cell, dict(zip(opponents, others, strict=True)), terms)
+        for cell in judge.cells.values()
     ]
-    contests = [contest for subject in subjects for contest in subject.contests()]
-    findings = {
-        subject.label: _finding(
-            judge.label, [contest for contest in contests if contest.subject == subject.label], subject
-        )
-        for subject in subjects
-    }
+    metric = subjects[0].comparator.subject.metric
+    contests = {subject.label: _contests(subject.label, [subject]) for subject in subjects}
     if len(subjects) > 1:
-        averages = _averages(subjects)
-        contests += averages
-        finding = _finding(judge.label, averages, subjects[0])
-    else:
-        finding = findings[subjects[0].label]
+        contests[AVERAGE] = _contests(AVERAGE, subjects)
+    findings = {
+        label: find(judge.label, of_subject, metric, terms.by, terms.worth, terms.resampling.confidence)
+        for label, of_subject in contests.items()
+    }
+    finding = findings.pop(AVERAGE) if len(subjects) > 1 else next(iter(findings.values()))
     described = [loaded.describe() for loaded in (judge, *others)]
+    notes = dict.fromkeys(about.note for about in described if about.note)
+    matches = [pair for subject in subjects for pair in subject.matched.items()]
+    notes |= dict.fromkeys(
+        f"all samples of {name} are the same, so that several are no better than one: the model does not sample, "
+        "or its temperature is 0"
+        for name in sorted({opponent.name for opponent, match in matches if match.alike})
+    )
     return Versus(
         protocol=judge.label,
         data=described[0].data,
         unit=terms.by,
-        metric=subjects[0].metric,
+        metric=metric,
         finding=finding,
         findings=findings,
-        contests=tuple(contests),
+        contests=tuple(chain(*contests.values())),
         diagnoses=tuple(diagnose(judge, cell, terms.resampling) for cell in judge.cells.values()),
-        votes=tuple(votes for subject in subjects if (votes := subject.votes())),
-        notes=tuple(_notes(subjects, [about.note for about in described])),
+        votes=tuple(votes for cell in judge.cells.values() if (votes := _votes(cell))),
+        annotators=tuple(people for subject in subjects if (people := subject.annotators()) is not None),
+        notes=tuple(notes),
         folders={loaded.label: str(loaded.folder) for loaded in (judge, *others)},
         failed=sum(about.failed for about in described),
     )
@@ -190,111 +163,73 @@ class _Subject:
     """Holds the protocol and its opponents on one aspect, or on the comparisons."""
 
     def __init__(
-        self, judge: LoadedJudge, others: Mapping[Opponent, LoadedJudge], aspect: str | None, terms: Terms
+        self, judge: LoadedJudge, cell: JudgeAspectData, others: Mapping[Opponent, LoadedJudge], terms: Terms
     ) -> None:
-        self.cell, self.terms = judge.cells[aspect], terms
-        self.label, self.metric = self.cell.subject.label, self.cell.subject.metric
-        self.comparator = PairwiseComparator(self.cell.subject, terms.resampling)
-        self.side = Side(judge.label, self.cell.rows, self.cell.distances)
+        self.label, aspect = cell.subject.label, cell.subject.aspect
+        self.comparator = PairwiseComparator(cell.subject, terms.resampling)
+        self.side = Side(judge.label, cell.rows, cell.distances)
         self.matched = {
             opponent: match
             for opponent, other in others.items()
-            if aspect in other.cells
-            and (match := matched(other, other.cells[aspect], self.cell.rows, terms.by))
+            if aspect in other.cells and (match := matched(other, other.cells[aspect], cell.rows, terms.by))
         }
 
-    def contests(self) -> list[Contest]:
-        """Compare with each opponent; p-values hold for all of them together."""
-        compared = []
-        for opponent, match in self.matched.items():
-            pair = self.comparator.compare(self.side, match.side)
-            compared.append((opponent, match.size, match.ratio, pair.shared, pair.differences[self.metric]))
-        return _contests(self.label, compared)
+    def annotators(self) -> Annotators | None:
+        """Compare annotators with each other, and the judges at equal spending with them."""
+        return compare_annotators(
+            self.comparator, [self.side, *(match.side for match in self.matched.values())]
+        )
 
-    def votes(self) -> Votes | None:
-        """Count verdicts before and after the talking; ``None`` where nobody talked."""
-        rows = self.cell.rows.take(self.cell.rows.path_count > 0)
-        if not self.cell.debates or not len(rows):
-            return None
-        return Votes(self.label, _counted(rows, rows.after(0)), _counted(rows, rows.judged))
+
+def _contests(label: str, subjects: Sequence[_Subject]) -> list[Contest]:
+    """Compare with each opponent that is there on all of some subjects, over which differences are averaged.
+
+    p-values hold for all opponents together.
+    """
+    compared = []
+    for opponent in subjects[0].matched:
+        if not all(opponent in subject.matched for subject in subjects):
+            continue
+        matches = [subject.matched[opponent] for subject in subjects]
+        pairs = [
+            subject.comparator.samples(subject.side, match.side)
+            for subject, match in zip(subjects, matches, strict=True)
+        ]
+        compared.append(
+            (opponent, matches, pairs, Difference.of(subjects[0].comparator.subject.metric, pairs))
+        )
+    adjusted = holm([difference.p for *_, difference in compared])
+    contests = []
+    for (opponent, matches, pairs, difference), p in zip(compared, adjusted, strict=True):
+        size, budget = fmean(match.size for match in matches), sum(match.budget for match in matches)
+        ratio = sum(match.spent for match in matches) / budget if budget else nan
+        contests.append(
+            Contest(
+                label,
+                opponent.name,
+                size,
+                opponent.title(size),
+                min(len(mine) for mine, _ in pairs),
+                difference.clusters,
+                ratio if isfinite(ratio) else None,
+                difference.first,
+                difference.second,
+                difference.difference,
+                p,
+            )
+        )
+    return contests
+
+
+def _votes(cell: JudgeAspectData) -> Votes | None:
+    """Count verdicts before and after the talking; ``None`` where nobody talked."""
+    rows = cell.rows.take(cell.rows.path_count > 0)
+    if not cell.debates or not len(rows):
+        return None
+    return Votes(cell.subject.label, _counted(rows, rows.after(0)), _counted(rows, rows.judged))
 
 
 def _counted(rows: Verdicts, values: Any) -> dict[str, int]:
     verdicts = [verdict for verdict in rows.as_verdicts(values) if verdict is not None]
     named = (verdict if isinstance(verdict, str) else f"{floor(verdict + 0.5)}" for verdict in verdicts)
     return dict(sorted(Counter(named).items()))
-
-
-def _contests(
-    subject: str, compared: Sequence[tuple[Opponent, float, float | None, int, Difference]]
-) -> list[Contest]:
-    """Make a contest of each opponent's size, spending, items and difference; p-values are adjusted over all."""
-    adjusted = holm([difference.p for *_, difference in compared])
-    return [
-        Contest(
-            subject,
-            opponent.name,
-            size,
-            opponent.title(size),
-            items,
-            difference.clusters,
-            ratio,
-            difference.first,
-            difference.second,
-            difference.difference,
-            p,
-        )
-        for (opponent, size, ratio, items, difference), p in zip(compared, adjusted, strict=True)
-    ]
-
-
-def _averages(subjects: Sequence[_Subject]) -> list[Contest]:
-    """Average the differences over the aspects, for each opponent that is there on all of them."""
-    everywhere = [
-        opponent
-        for opponent in subjects[0].matched
-        if all(opponent in subject.matched for subject in subjects)
-    ]
-    averaged = []
-    for opponent in everywhere:
-        matches = [subject.matched[opponent] for subject in subjects]
-        pairs = [
-            subject.comparator.samples(subject.side, match.side)
-            for subject, match in zip(subjects, matches, strict=True)
-        ]
-        items = min(len(mine) for mine, _ in pairs)
-        size, budget = fmean(match.size for match in matches), sum(match.budget for match in matches)
-        ratio = sum(match.spent for match in matches) / budget if budget else None
-        averaged.append((opponent, size, ratio, items, Difference.of(subjects[0].metric, pairs)))
-    return _contests(AVERAGE, averaged)
-
-
-def _finding(protocol: str, contests: Sequence[Contest], subject: _Subject) -> Finding:
-    return find(
-        protocol,
-        [Rivalry(contest.title, contest.difference, contest.p, contest.ratio) for contest in contests],
-        Evidence(
-            subject.metric,
-            subject.terms.by,
-            min((contest.items for contest in contests), default=0),
-            # Those without an interval say in words that they have none; fewer groups than enough are of all of them.
-            min(
-                (contest.clusters for contest in contests if contest.difference.low is not None),
-                default=max((contest.clusters for contest in contests), default=0),
-            ),
-        ),
-        subject.terms.worth,
-        subject.terms.resampling.confidence,
-    )
-
-
-def _notes(subjects: Sequence[_Subject], notes: Sequence[str | None]) -> Iterator[str]:
-    yield from dict.fromkeys(note for note in notes if note)
-    alike = {
-        opponent.name for subject in subjects for opponent, match in subject.matched.items() if match.alike
-    }
-    for name in sorted(alike):
-        yield (
-            f"all samples of {name} are the same, so that several are no better than one: the model does not sample, "
-            "or its temperature is 0"
-        )

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Unpack, cast
+from typing import Unpack
 
 from ...graphs.options import AnyJudge
 from ...nodes.sync_bridge import run_blocking
 from ...state.usage import Usage, total_usage
-from ..analysis.loading import load_evaluations
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import Reason, StopSignal
 from ..datasets.dataset import Data
-from ..plan.plan import Options, Plan
+from ..plan.plan import Options, Plan, divided
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
-from ..results.folder import exclusive, write_whole
-from ..run.pipelines import check_run
+from ..results.folder import exclusive
 from ..run.runner import execute
 from ..storage.private_files import make_private_folder
 from ..sweeps.sweep_plan import JOURNAL
 from .equal_spending import size_for
-from .opponents import Opponent
 from .terms import Terms, TermsByName
 from .versus_plan import VersusPlan, plan_versus
-from .versus_result import FILE, Versus, compare
+from .versus_result import Versus, compare
 
 LOCK = "versus.lock"
 
@@ -59,12 +55,8 @@ def versus(protocol: AnyJudge, data: Data | None = None, **options: Unpack[Versu
 
 async def aversus(protocol: AnyJudge, data: Data | None = None, **options: Unpack[VersusOptions]) -> Versus:
     """Compare from async code; arguments and errors are those of ``versus``."""
-
-    def named(kind: Any) -> dict[str, Any]:
-        return {name: value for name, value in options.items() if name in kind.__annotations__}
-
-    terms, wanted = Terms(**named(TermsByName)), cast("Options", named(Options))
-    config = RunConfig.from_options(options, (*Options.__annotations__, *TermsByName.__annotations__))
+    config, wanted, of_terms = divided(options, *TermsByName.__annotations__)
+    terms = Terms(**of_terms)
     out = wanted.get("out")
     with TemporaryDirectory(prefix="jurygraph-") as temporary:
         folder = Path(temporary) / "versus" if out is None else Path(out)
@@ -114,71 +106,44 @@ async def carry_out_versus(
     config, counts, stop = config or RunConfig(), counts or VersusCounts(), stop or StopSignal()
     make_private_folder(planned.folder)
     config = replace(config, journal=config.journal or planned.folder / JOURNAL)
+    name = planned.name
+    stopped: Reason | None = None
+    explanation = ""
+
+    async def judged_by(label: str, plan: Plan) -> Evaluation:
+        nonlocal stopped, explanation
+        counts.run = counts.phase = label
+        evaluation = await execute(plan, planned.share(config, label != name), counts, stop)
+        if evaluation.stopped is not None:
+            stopped, explanation = stop.reason, f"{label}: {stop.explanation}"
+        # Each run has its own part of the budget: where one has used it up, the next may begin.
+        if stop.reason == "budget":
+            stop.take_back()
+        return evaluation
+
     with exclusive(planned.folder / LOCK, "comparison"):
-        rounds = _Rounds(planned, config, counts, stop)
-        evaluations = await rounds.run()
-        if rounds.stopped is not None:
-            stop.ask(rounds.stopped, rounds.explanation)
-        result = compare(evaluations, planned.opponents[: len(evaluations) - 1], planned.terms)
-        result = replace(result, folder=planned.folder, stopped=rounds.stopped)
-        write_whole(planned.folder / FILE, result.to_json())
-    return result
-
-
-class _Rounds:
-    """Carries out the runs of a comparison one after the other."""
-
-    def __init__(
-        self, planned: VersusPlan, config: RunConfig, counts: VersusCounts, stop: StopSignal
-    ) -> None:
-        self._planned, self._config, self._counts, self._stop = planned, config, counts, stop
-        self.stopped: Reason | None = None
-        self.explanation = ""
-
-    async def run(self) -> dict[str, tuple[str, Evaluation]]:
-        """Return each run by its label; the protocol's first, then those of the opponents that were reached."""
-        planned, name = self._planned, self._planned.name
-        own = planned.taken_up or await self._execute(planned.own, planned.share(self._config, False), name)
+        own = planned.taken_up or await judged_by(name, planned.own)
         runs = {name: (name, own)}
         judged = frozenset((result.item, result.aspect) for result in own.results if result.status == "ok")
+        first = planned.opponents[0]
         for opponent in planned.opponents:
-            if self._stop.is_asked or not judged:
+            if stop.is_asked or not judged:
                 break
-            size = await self._size(opponent, runs, judged)
-            runs[opponent.name] = opponent.name, await self._opponent(opponent, size, judged)
-        return runs
-
-    async def _size(
-        self, opponent: Opponent, runs: Mapping[str, tuple[str, Evaluation]], judged: frozenset[Any]
-    ) -> int:
-        """Return how many samples the protocol's spending pays for, by what one sample of each item took."""
-        first = self._planned.opponents[0]
-        if first.name in runs and first.panel is None:
-            # A judge's samples are much like those of an ensemble of such judges, which need not be tried first.
-            name, sampled = runs[first.name]
-            one_each = replace(sampled, results=[result for result in sampled.results if result.repeat == 0])
-        else:
-            name, one_each = opponent.name, await self._opponent(opponent, 1, judged)
-        own = self._planned.name
-        judge, single = load_evaluations({own: runs[own], name: (name, one_each)})
-        sizes = [
-            size_for(cell.rows, single.cells[aspect].rows, self._planned.terms.by)
-            for aspect, cell in judge.cells.items()
-            if aspect in single.cells and len(cell.rows) and len(single.cells[aspect].rows)
-        ]
-        return max(sizes, default=1)
-
-    async def _opponent(self, opponent: Opponent, size: int, judged: frozenset[Any]) -> Evaluation:
-        plan = replace(self._planned.of_opponent(opponent, size), only=judged)
-        return await self._execute(plan, self._planned.share(self._config, True), opponent.name)
-
-    async def _execute(self, plan: Plan, config: RunConfig, name: str) -> Evaluation:
-        check_run(plan, config)
-        self._counts.run = self._counts.phase = name
-        evaluation = await execute(plan, config, self._counts, self._stop)
-        if evaluation.stopped is not None:
-            self.stopped, self.explanation = self._stop.reason, f"{name}: {self._stop.explanation}"
-        # Each run has its own part of the budget: where one has used it up, the next may begin.
-        if self._stop.reason == "budget":
-            self._stop.take_back()
-        return evaluation
+            if first.name in runs and first.panel is None:
+                # A judge's samples are much like those of an ensemble of such judges, which need not be tried first.
+                sampled = runs[first.name][1]
+                one_each = replace(
+                    sampled, results=[result for result in sampled.results if not result.repeat]
+                )
+            else:
+                one = replace(planned.of_opponent(opponent, 1), only=judged)
+                one_each = await judged_by(opponent.name, one)
+            size = size_for(own, name, one_each, planned.terms.by)
+            of_size = replace(planned.of_opponent(opponent, size), only=judged)
+            runs[opponent.name] = opponent.name, await judged_by(opponent.name, of_size)
+        if stopped is not None:
+            stop.ask(stopped, explanation)
+        result = compare(runs, planned.opponents[: len(runs) - 1], planned.terms)
+        result = replace(result, folder=planned.folder, stopped=stopped)
+        result.write()
+    return result

@@ -20,6 +20,7 @@ from ..results.folder import read_manifest, signature_parts
 from ..results.results import ResultsFile, StoredResults
 from ..statistics.alignment import number_units, unit_count
 from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, is_few
+from ..tables.grid import in_words
 
 _WINS = {"1": 1.0, "tie": 0.5, "2": 0.0}
 _ANSWERS = ("answer_1", "answer_2")
@@ -202,7 +203,7 @@ def _limit(protocol: str, aspect: str | None, name: str, limit: float, now: Figu
         aspect,
         "met" if mean.value is not None and mean.value >= limit - _SLACK else "not met",
         mean,
-        f"{'mean' if aspect else 'share of wins'} {_shown(mean)} of {len(own):,} items"
+        f"{'mean' if aspect else 'share of wins'} {in_words(mean)} of {len(own):,} items"
         if own
         else "there is no verdict",
         tuple(item for _, item in below),
@@ -216,7 +217,7 @@ def _drop(protocol: str, aspect: str | None, allowed: float, before: Figures, no
     reason = "no item has a verdict in both runs"
     if drops:
         was, becomes = (sum(run[key] for key in drops) / len(drops) for run in (before, now))
-        reason = f"drop {_shown(drop)}, from {was:.3f} to {becomes:.3f}, on {len(drops):,} shared items"
+        reason = f"drop {in_words(drop)}, from {was:.3f} to {becomes:.3f}, on {len(drops):,} shared items"
     if drop.low is not None and drop.low > allowed + _SLACK:
         status = "not met"
     elif drop.high is not None and drop.high <= allowed + _SLACK:
@@ -249,8 +250,3 @@ def _mismatches(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
         for part in dict.fromkeys([*old, *new]):
             if part not in _NOT_THE_JUDGE and old.get(part) != new.get(part):
                 yield f"{protocol}: {part} was {old.get(part, 'not there')}, is {new.get(part, 'not there')}"
-
-
-def _shown(figure: Statistic) -> str:
-    interval = "" if figure.low is None else f" [{figure.low:.3f}, {figure.high:.3f}]"
-    return f"{figure.value:.3f}{interval}"

@@ -38,10 +38,9 @@ def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[flo
     """Return how many tokens one reply usually has; a limit of the model is the most that it can have."""
     usual = 1.0 if bare else WORDS.get(form, WORDS["text"]) * TOKENS_A_WORD
     limit = next(filter(None, (getattr(model.chat, name, None) for name in _LIMITS)), None)
-    if limit is None or model.is_limited_by_default:
-        most = float(model.reply_limit(form).get("max_tokens", inf))
-        return Range(min(usual * SHORTER, most), min(usual * LONGER, most))
-    return Range(min(usual * SHORTER, float(limit)), float(limit))
+    by_default = limit is None or model.is_limited_by_default
+    most = float(model.reply_limit(form).get("max_tokens", inf) if by_default else limit or inf)
+    return Range(min(usual * SHORTER, most), min(usual * LONGER, most) if by_default else most)
 
 
 @dataclass
@@ -238,26 +237,26 @@ async def role_estimates(
     ``longest`` is the task with the longest texts, if there is one.
     """
     estimates = {}
-    for stage in _stages(bound_judge_of(graph), graph):
-        bare = stage.bound_judge.record.number_only_roles
-        profiles = role_profiles(await sample_calls(stage.graph, tasks), bare)
-        of_longest = role_profiles(await sample_calls(stage.graph, longest), bare)
-        models = await _models(stage.bound_judge)
-        calls = calls_of_roles(stage.bound_judge, kind, models)
-        for role, of_role in {**calls.once, **calls.per_verdict}.items():
+    for prefix, bound_judge, inner in _stages(bound_judge_of(graph), graph):
+        bare = bound_judge.record.number_only_roles
+        profiles = role_profiles(await sample_calls(inner, tasks), bare)
+        of_longest = role_profiles(await sample_calls(inner, longest), bare)
+        models = await _models(bound_judge)
+        per_verdict, once = calls_of_roles(bound_judge, kind, models)
+        for role, of_role in {**once, **per_verdict}.items():
             profile = profiles.get(role) or unsampled_role(models[role], profiles.values())
             far = of_longest.get(role, profile)
             most = far.first + far.growth.most * max(of_role.most - 1, 0)
-            estimates[f"{stage.prefix}{role}"] = RoleEstimate(models[role], profile, of_role, most)
+            estimates[f"{prefix}{role}"] = RoleEstimate(models[role], profile, of_role, most)
     return estimates
 
 
 async def models_of(graph: Graph) -> dict[str, LoadedModel]:
     """Load the model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
     return {
-        f"{stage.prefix}{role}": model
-        for stage in _stages(bound_judge_of(graph), graph)
-        for role, model in (await _models(stage.bound_judge)).items()
+        f"{prefix}{role}": model
+        for prefix, bound_judge, _ in _stages(bound_judge_of(graph), graph)
+        for role, model in (await _models(bound_judge)).items()
     }
 
 
@@ -307,17 +306,12 @@ def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
     return (first, growth) if growth > 0 else (fmean(tokens), 0.0)
 
 
-class _Stage(NamedTuple):
-    """Holds a protocol that is no wrapper, with the prefix that the wrappers around it give to its roles' names."""
-
-    prefix: str
-    bound_judge: BoundJudge[Any]
-    graph: Graph
-
-
-def _stages(bound_judge: BoundJudge[Any], graph: Graph, prefix: str = "") -> Iterator[_Stage]:
+def _stages(
+    bound_judge: BoundJudge[Any], graph: Graph, prefix: str = ""
+) -> Iterator[tuple[str, BoundJudge[Any], Graph]]:
+    """Yield each protocol that is no wrapper, with the prefix that the wrappers around it give to its roles' names."""
     if not isinstance(bound_judge, NestedJudges):
-        yield _Stage(prefix, bound_judge, graph)
+        yield prefix, bound_judge, graph
         return
     for place, judge in bound_judge.inside.items():
         # A cascade has "cheap.scorer" and "expensive.scorer"; a wrapper of one protocol keeps its roles' names.
@@ -330,25 +324,16 @@ async def _models(bound_judge: BoundJudge[Any]) -> dict[str, LoadedModel]:
     return {role: runtime.model_of(role) for role in bound_judge.roles}
 
 
-class CallsOfRoles(NamedTuple):
-    """Counts the calls of each role: in each verdict, and those made once for all verdicts."""
-
-    per_verdict: CallsByRole
-    once: CallsByRole
-
-
 def calls_of_roles(
     bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel]
-) -> CallsOfRoles:
-    """Return the calls of each role by what its model can do."""
-    record = bound_judge.record
+) -> tuple[CallsByRole, CallsByRole]:
+    """Return the calls of each role by what its model can do: in each verdict, and those made once for all."""
+    record, bound = bound_judge.record, bound_judge.bound
 
     def can(role: str, what: str) -> bool:
         return models[role].gives(what)
 
-    return CallsOfRoles(
-        record.calls(bound_judge.bound, kind, can), record.calls_once(bound_judge.bound, kind, can)
-    )
+    return record.calls(bound, kind, can), record.calls_once(bound, kind, can)
 
 
 LATIN, WIDE, OTHER = 4.0, 1.3, 2.5

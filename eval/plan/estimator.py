@@ -13,13 +13,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from rich import box
-from rich.table import Table
-
+from ...graphs.base import Graph
 from ...graphs.wrapper import bound_judge_of
-from ...nodes.bound_judge import BoundJudge
 from ...nodes.models import prices
 from ...nodes.models.capabilities import default_limits
 from ...nodes.models.context_windows import context_window
@@ -27,10 +24,9 @@ from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.errors import InputError
-from ...state.tasks import TaskKind
 from ...state.usage import Usage, total_usage
 from ..datasets.items import Item, ScoreItem
-from ..tables.grid import money
+from ..tables.grid import Column, Grid, money, text_column
 from .dry_run import RoleEstimate, calls_of_roles, models_of, role_estimates
 from .plan import Plan
 
@@ -60,9 +56,9 @@ async def aestimate(
     plan: Plan, done: Mapping[str, int] | None = None, most: int = SAMPLED_VERDICTS
 ) -> Estimate:
     """Estimate as ``estimate`` does, in async code; ``most`` limits the verdicts of each dry run."""
-    runs = {name: _runs(plan, name, done) for name in plan.graphs}
+    verdicts = {name: _left(plan, name, done) for name in plan.graphs}
     if plan.recording is not None:  # A replay makes no calls.
-        return Estimate({name: left.verdicts for name, left in runs.items()}, (), 0)
+        return Estimate(verdicts, (), 0)
     tasks = await asyncio.to_thread(lambda: list(some_tasks(plan, most)))
     # The task with the longest texts, if its texts can be judged.
     longest = await asyncio.to_thread(lambda: list(_task(plan, max(plan.dataset, key=_length), 0)))
@@ -73,8 +69,7 @@ async def aestimate(
         models = {role: role_estimate.model for role, role_estimate in cast.items()}
         limited = limited or any(model.is_limited_by_default for model in models.values())
         overflows += [told async for told in _overflows(name, cast)]
-        parts += _parts(name, _wanted(bound_judge_of(graph), plan.dataset.kind, models, runs[name]), cast)
-    verdicts = {name: left.verdicts for name, left in runs.items()}
+        parts += _parts(name, _wanted(plan, graph, models, verdicts[name]), cast)
     return Estimate(verdicts, tuple(parts), len(tasks), limited, tuple(overflows))
 
 
@@ -95,28 +90,18 @@ async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRan
     """Return how many calls a plan takes, as ``aestimate`` does, without a dry run."""
     calls = exactly(0)
     for name, graph in plan.graphs.items():
-        models = await models_of(graph)
-        wanted = _wanted(bound_judge_of(graph), plan.dataset.kind, models, _runs(plan, name, done))
+        wanted = _wanted(plan, graph, await models_of(graph), _left(plan, name, done))
         calls += total(of_role for _, of_role in wanted)
     return calls
 
 
-def _runs(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> _Runs:
+def _left(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> int:
     """Count the verdicts of one protocol that are still to be made."""
-    wanted = len(plan.dataset) * max(1, len(plan.aspects)) * plan.repeats
-    left = max(0, wanted - (done or {}).get(protocol, 0))
-    sets = max(1, len(plan.aspects)) if left else 0
-    return _Runs(left, CallRange(sets if left == wanted else 0, sets))
+    return max(0, _all_verdicts(plan) - (done or {}).get(protocol, 0))
 
 
-class _Runs(NamedTuple):
-    """Counts the verdicts to be made, and the sets of them that still need the calls which a set makes once.
-
-    A set is an aspect (or the comparison): where some of its verdicts exist, those calls may have been made.
-    """
-
-    verdicts: int
-    sets: CallRange
+def _all_verdicts(plan: Plan) -> int:
+    return len(plan.dataset) * max(1, len(plan.aspects)) * plan.repeats
 
 
 def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, Any]]:
@@ -146,14 +131,17 @@ def _task(plan: Plan, item: Item, number: int) -> Iterator[dict[str, Any]]:
 
 
 def _wanted(
-    bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel], runs: _Runs
+    plan: Plan, graph: Graph, models: Mapping[str, LoadedModel], verdicts: int
 ) -> Iterator[tuple[str, CallRange]]:
-    """Yield each role with its calls for all verdicts."""
-    calls = calls_of_roles(bound_judge, kind, models)
-    for role, in_verdict in calls.per_verdict.items():
-        yield role, in_verdict * runs.verdicts
-    for role, once in calls.once.items():
-        yield role, CallRange(once.least * runs.sets.least, once.most * runs.sets.most)
+    """Yield each role of a protocol with its calls for the verdicts that are to be made."""
+    per_verdict, once = calls_of_roles(bound_judge_of(graph), plan.dataset.kind, models)
+    for role, in_verdict in per_verdict.items():
+        yield role, in_verdict * verdicts
+    # Calls that each aspect (or the comparison) needs once: where some of its verdicts exist, they may have been made.
+    sets = max(1, len(plan.aspects)) if verdicts else 0
+    for role, of_set in once.items():
+        least = of_set.least * sets if verdicts == _all_verdicts(plan) else 0
+        yield role, CallRange(least, of_set.most * sets)
 
 
 def _parts(
@@ -265,10 +253,6 @@ class Estimate:
         )
         return replace(self, parts=tuple(parts))
 
-    def of(self, protocol: str) -> Part:
-        """Add up the parts of all models of one protocol."""
-        return added([part for part in self.parts if part.protocol == protocol], protocol)
-
     def exceeds(
         self, *, max_calls: int | None = None, max_tokens: int | None = None, max_cost: float | None = None
     ) -> tuple[str, ...]:
@@ -298,37 +282,33 @@ def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
     return Part(protocol, model, least, total_usage(part.most for part in parts))
 
 
-def estimate_table(estimate: Estimate) -> Table:
-    """Lay out an estimate as a table: a line for each protocol and model, and the total."""
-    limit = f" A reply has at most {default_limits()}; max_tokens sets another limit."
-    table = Table(
-        title="Estimate: from the least to the most expected",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=0,
-        caption="Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of "
-        f"{estimate.sampled} verdicts per protocol and replies of usual length; they may be off by half."
-        f"{limit if estimate.limited else ''}" + "".join(f"\nWarning: {told}" for told in estimate.overflows),
-        caption_justify="left",
+def estimate_table(estimate: Estimate) -> Grid:
+    """Lay out an estimate: a line for each protocol and model, and the total."""
+    parts = [(part, estimate.verdicts[part.protocol]) for part in estimate.parts]
+    if len(parts) != 1:
+        parts.append((replace(estimate.total, protocol="all"), sum(estimate.verdicts.values())))
+    rows = [
+        (
+            part.protocol,
+            part.model,
+            verdicts,
+            between(part.calls),
+            between(part.input_tokens, rough),
+            between(part.output_tokens, rough),
+            "unknown" if part.cost_usd is None else between(part.cost_usd, _dollars),
+        )
+        for part, verdicts in parts
+    ]
+    limits = f"A reply has at most {default_limits()}; max_tokens sets another limit."
+    notes = (
+        "Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of "
+        f"{estimate.sampled} verdicts per protocol and replies of usual length; they may be off by half.",
+        *([limits] if estimate.limited else []),
+        *(f"Warning: {overflow}" for overflow in estimate.overflows),
     )
-    table.add_column("protocol", no_wrap=True)
-    table.add_column("model", overflow="fold")
-    for column in ("verdicts", "calls", "tokens in", "tokens out", "cost"):
-        table.add_column(column, justify="right", no_wrap=True)
-
-    def add_row(protocol: str, part: Part, verdicts: int) -> None:
-        tokens = (between(count, rough) for count in (part.input_tokens, part.output_tokens))
-        cost = "unknown" if part.cost_usd is None else between(part.cost_usd, _dollars)
-        table.add_row(protocol, part.model, f"{verdicts:,}", between(part.calls), *tokens, cost)
-
-    for part in estimate.parts:
-        add_row(part.protocol, part, estimate.verdicts[part.protocol])
-    if len(estimate.parts) != 1:
-        table.add_section()
-        add_row("all", estimate.total, sum(estimate.verdicts.values()))
-    return table
+    columns = map(Column, ("verdicts", "calls", "tokens in", "tokens out", "cost"))
+    names = text_column("protocol"), text_column("model")
+    return Grid("Estimate: from the least to the most expected", (*names, *columns), tuple(rows), notes)
 
 
 Number = TypeVar("Number", int, float)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import Protocols, compiled, judges_of, named
@@ -56,6 +56,17 @@ class Options(TypedDict, total=False):
     shard: str | None
     out: str | Path | None
     replies: str | Path | Recording | None
+
+
+def divided(options: Mapping[str, Any], *others: str) -> tuple[RunConfig, Options, dict[str, Any]]:
+    """Divide options by name: how runs are carried out, what is judged and how, and those among ``others``.
+
+    Raises:
+        UsageError: a name that is none of these; a limit that is out of bounds.
+    """
+    config = RunConfig.from_options(options, (*Options.__annotations__, *others))
+    wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
+    return config, cast("Options", wanted), {name: options[name] for name in others if name in options}
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,10 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     Raises:
         UsageError: bad input; says what and where.
     """
-    limit, repeats = _counts(options)
+    limit, repeats = options.get("limit"), options.get("repeats", 1)
+    for what, number in (("limit", limit), ("repeats", repeats)):
+        if number is not None and number < 1:
+            raise UsageError(f"{what} must be 1 or more, got {number}")
     recording = recording_of(options)
     dataset = dataset_of(data, recording)
     names = options.get("aspects", ())
@@ -164,33 +178,17 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
         )
     shown = dataset.first(limit)
     manifest = describe_run(graphs, shown, aspects, limit, repeats, recording)
-    folder = _folder(options, recording)
+    out = options.get("out")
+    folder = None if out is None else Path(out)
+    # The replay would rename or overwrite the results that it reads.
+    if folder and recording and folder.resolve() == Path(recording.location).resolve():
+        raise UsageError(f"{folder} is what is to be replayed: choose another --out")
     if (part := options.get("shard")) is not None:
         shard = Shard.parse(part)
         # The manifest is that of the whole run, so that the shards can be merged.
         shown, manifest = shown.shard(shard), {**manifest, "shard": str(shard)}
         folder = folder / shard.folder if folder else None
     return Plan(graphs, shown, aspects, repeats, manifest, folder, recording, data is None)
-
-
-def _counts(options: Options) -> tuple[int | None, int]:
-    """Return the limit on items and the number of repeats."""
-    limit, repeats = options.get("limit"), options.get("repeats", 1)
-    for name, value in (("limit", limit), ("repeats", repeats)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} must be 1 or more, got {value}")
-    return limit, repeats
-
-
-def _folder(options: Options, recording: Recording | None) -> Path | None:
-    out = options.get("out")
-    if out is None:
-        return None
-    folder = Path(out)
-    # The replay would rename or overwrite the results that it reads.
-    if recording is not None and folder.resolve() == Path(recording.location).resolve():
-        raise UsageError(f"{folder} is what is to be replayed: choose another --out")
-    return folder
 
 
 def recording_of(options: Options) -> Recording | None:

@@ -115,7 +115,11 @@ def _choice(dataset: Dataset) -> dict[str, str]:
     columns = {"columns": ",".join("=".join(pair) for pair in dataset.columns.items())}
     return {
         **(columns if dataset.columns else {}),
-        **({"sample": f"seed {dataset.chosen.seed}"} if dataset.chosen else {}),
+        **(
+            {"sample": f"seed {dataset.chosen.seed}{' spread' * dataset.chosen.spread}"}
+            if dataset.chosen
+            else {}
+        ),
     }
 
 

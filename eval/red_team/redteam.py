@@ -7,10 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import cycle, islice
-from pathlib import Path
 from random import Random
 from typing import Annotated, Any, Literal, NamedTuple, Unpack, cast, get_args
 
@@ -30,10 +29,10 @@ from ..calls.shutdown import StopSignal
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Data, Dataset, load_dataset
 from ..datasets.items import Item
-from ..plan.plan import Options, Plan, plan
+from ..plan.plan import Options, Plan, divided, plan
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
-from ..results.folder import write_whole
+from ..results.experiment import ExperimentResult
 from ..results.results import Result
 from ..run.runner import execute
 from ..statistics.alignment import number_units
@@ -42,7 +41,6 @@ from ..tables import Column, Grid, columns_of, text_column
 from .attacks import Attack, AttackKind, draw, forged_verdict, valued, write
 from .replayed import schema_of
 
-FILE = "redteam.json"
 ATTACKS = 4
 WHOLE = "all"
 Outcome = Literal["forged", "lost", "persuaded", "unmoved", "no room", "unjudged"]
@@ -145,7 +143,7 @@ class SideFigures:
 
 
 @dataclass(frozen=True)
-class RedTeam:
+class RedTeam(ExperimentResult):
     """Holds how a judge held out.
 
     Attributes:
@@ -155,23 +153,15 @@ class RedTeam:
         sides: agreement and spending, clean and attacked.
         verdicts: of each attacked item, the attack and its outcome.
         note: what a reader should know of the judge.
-        folder: of the run; ``None`` where nothing is kept.
-        stopped, failed: as for a run.
     """
 
+    file = "redteam.json"
     protocol: str
     data: str
     effects: tuple[AttackEffect, ...]
     sides: tuple[SideFigures, ...]
     verdicts: tuple[AttackedVerdict, ...] = field(repr=False)
     note: str | None = None
-    folder: Path | None = None
-    stopped: str | None = None
-    failed: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON."""
-        return {**asdict(self), "folder": str(self.folder) if self.folder else None}
 
     def grids(self) -> Iterator[Grid]:
         """Make the tables: what became of attacked verdicts, and agreement and spending beside the clean ones."""
@@ -202,13 +192,8 @@ def redteam(protocol: AnyJudge, data: Data = "demo", **options: Unpack[RedTeamOp
 
 async def aredteam(protocol: AnyJudge, data: Data = "demo", **options: Unpack[RedTeamOptions]) -> RedTeam:
     """Measure from async code; arguments and errors are those of ``redteam``."""
-    own = ("attacks", "seed")
-    config = RunConfig.from_options(options, (*Options.__annotations__, *own))
-    wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
-    drawn = {name: value for name, value in options.items() if name in own}
-    planned = await asyncio.to_thread(
-        plan_redteam, protocol, data, cast("Options", wanted), **cast("Any", drawn)
-    )
+    config, wanted, drawn = divided(options, "attacks", "seed")
+    planned = await asyncio.to_thread(plan_redteam, protocol, data, wanted, **drawn)
     return await carry_out_redteam(planned, config)
 
 
@@ -282,8 +267,7 @@ async def carry_out_redteam(
 ) -> RedTeam:
     """Judge the clean and the attacked items, as far as the budget goes, and compare them."""
     result = compare_attacked(planned, await execute(planned.plan, config, counts, stop))
-    if result.folder is not None:
-        write_whole(result.folder / FILE, result.to_json())
+    result.write()
     return result
 
 
@@ -310,9 +294,9 @@ def compare_attacked(planned: RedTeamPlan, evaluation: Evaluation) -> RedTeam:
         tuple(_sides(planned, evaluation)),
         tuple(verdicts),
         evaluation.manifest.get("note"),
-        evaluation.folder,
-        evaluation.stopped,
-        len(evaluation.failed),
+        folder=evaluation.folder,
+        stopped=evaluation.stopped,
+        failed=len(evaluation.failed),
     )
 
 

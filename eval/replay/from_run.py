@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
@@ -12,7 +12,6 @@ from ...graphs.registry import find_protocol
 from ...state.aspects import Aspect
 from ...state.errors import DataError, UsageError
 from ...state.settings import Settings
-from ...state.transcript import Turn
 from ..datasets.dataset import Dataset
 from ..datasets.items import About
 from ..datasets.selection import Sample
@@ -89,7 +88,9 @@ class PastRun(Recording):
         for turn in result.transcript:
             if turn["model"] is not None:
                 reply = RecordedReply(turn["content"], turn["model"])
-                replies.setdefault(_turn_key(turn), []).append(reply)
+                # Fields that a turn does not have are those of a turn by itself.
+                turn_key = TurnKey(**{name: turn[name] for name in TurnKey._fields if name in turn})  # type: ignore[literal-required]
+                replies.setdefault(turn_key, []).append(reply)
         return {} if result.status == "failed" and self._mixed_up(result, replies) else replies
 
     def has(self, item: str, aspect: str | None) -> bool:
@@ -111,7 +112,6 @@ class PastRun(Recording):
                 f"{self.location}: a run of {', '.join(self._manifest['signatures'])}; "
                 f"nothing of {protocol} is recorded there"
             )
-        usual = known().model_dump(mode="json")
         recorded = self._manifest.get("protocols", {}).get(protocol, {})
         fixed = _FIXED | {*find_protocol(protocol).protocol.replay.fixed}
         for name in given.keys() & fixed & recorded.keys():
@@ -121,8 +121,7 @@ class PastRun(Recording):
                     f"{name}={given[name]}: with it other words would have been said than are recorded "
                     f"(of {name}={recorded[name]}), and a replay makes none up"
                 )
-        used = recorded.keys() & usual.keys() - {*_ELSEWHERE}
-        own = {name: value for name, value in recorded.items() if name in used and usual[name] != value}
+        own = recorded_settings(self._manifest, protocol, known, _ELSEWHERE)
         return {**own, **unasked(protocol, self._most_samples(protocol))}
 
     def _most_samples(self, protocol: str) -> int:
@@ -153,15 +152,13 @@ class PastRun(Recording):
         )
 
 
-def _turn_key(turn: Turn) -> TurnKey:
-    return TurnKey(
-        agent=turn["agent"],
-        round=turn["round"],
-        sample=turn.get("sample", 0),
-        order=turn.get("order", 1),
-        repeat=turn.get("repeat", 0),
-        stage=turn.get("stage", ""),
-    )
+def recorded_settings(
+    manifest: Mapping[str, Any], protocol: str, known: type[Settings], without: Collection[str]
+) -> dict[str, Any]:
+    """Return the settings of a run that are not the protocol's defaults."""
+    usual, recorded = known().model_dump(mode="json"), manifest.get("protocols", {}).get(protocol) or {}
+    wanted = recorded.keys() & usual.keys() - {*without}
+    return {name: value for name, value in recorded.items() if name in wanted and usual[name] != value}
 
 
 def _models(manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -133,12 +133,14 @@ class TurnKey(NamedTuple):
     stage: str = ""
 
     def __str__(self) -> str:
-        parts = [self.agent, f"round {self.round}"]
-        parts += [f"sample {self.sample}"] if self.sample else []
-        parts += ["answers swapped"] if self.order == 2 else []
-        parts += [f"run {self.repeat + 1}"] if self.repeat else []
-        parts += [f"{self.stage} stage"] if self.stage else []
-        return ", ".join(parts)
+        parts = (
+            f"{self.agent}, round {self.round}",
+            f"sample {self.sample}" if self.sample else "",
+            "answers swapped" if self.order == 2 else "",
+            f"run {self.repeat + 1}" if self.repeat else "",
+            f"{self.stage} stage" if self.stage else "",
+        )
+        return ", ".join(filter(None, parts))
 
 
 class RecordedReply(NamedTuple):

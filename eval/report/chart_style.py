@@ -31,24 +31,20 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "h")
 PEOPLE = "#3b3f46"
 """The colour of human labels beside judges."""
 
-_DARK = {
-    **{INK: "#e7eaee", MUTED: "#a2abb6", RULE: "#3a414b", PAPER: "#15181d", PEOPLE: "#d0d5dc"},
-    **dict(
-        zip(
-            SERIES,
-            ("#6cb4f0", "#f0925c", "#4cc7a4", "#cf9bdd", "#dcb44a", "#a9b6ca", "#f07fa6", "#92cc6e"),
-            strict=True,
-        )
-    ),
+_DARK_SERIES = ("#6cb4f0", "#f0925c", "#4cc7a4", "#cf9bdd", "#dcb44a", "#a9b6ca", "#f07fa6", "#92cc6e")
+# The name of each colour on a page, and what it is in the dark.
+_THEMED = {
+    INK: ("--figure-ink", "#e7eaee"),
+    MUTED: ("--figure-muted", "#a2abb6"),
+    RULE: ("--figure-rule", "#3a414b"),
+    PAPER: ("--figure-paper", "#15181d"),
+    PEOPLE: ("--figure-people", "#d0d5dc"),
+    **{color: (f"--series-{n}", _DARK_SERIES[n - 1]) for n, color in enumerate(SERIES, start=1)},
 }
-_NAMES = {
-    **{INK: "--figure-ink", MUTED: "--figure-muted", RULE: "--figure-rule", PAPER: "--figure-paper"},
-    **{PEOPLE: "--figure-people"},
-    **{color: f"--series-{number}" for number, color in enumerate(SERIES, start=1)},
-}
-_SUFFIXES = (".svg", ".pdf", ".png")
+_SUFFIXES = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
+"""The formats of files, each without the dates that would make the same chart another file."""
 _SVG = "http://www.w3.org/2000/svg"
-_LINK = "http://www.w3.org/1999/xlink"
+_LINK = "{http://www.w3.org/1999/xlink}href"
 
 
 def theme(dark: bool = False) -> str:
@@ -57,13 +53,13 @@ def theme(dark: bool = False) -> str:
     >>> theme().splitlines()[0]
     '--figure-ink: #1d2127;'
     """
-    return "\n".join(f"{name}: {_DARK[color] if dark else color};" for color, name in _NAMES.items())
+    return "\n".join(f"{name}: {shade if dark else color};" for color, (name, shade) in _THEMED.items())
 
 
 def new_figure(
     width: float = 6.4, height: float = 4.0, columns: int = 1, **subplots: Any
-) -> tuple[Figure, Any]:
-    """Make an empty figure in this style, and its axes (an array of them if there are several columns).
+) -> tuple[Figure, list[Axes]]:
+    """Make an empty figure in this style, and the axes of its columns.
 
     Args:
         width: in inches.
@@ -80,24 +76,18 @@ def new_figure(
         raise UsageError('charts need matplotlib: pip install "jurygraph[report]"') from error
     # Not through pyplot, which keeps every figure in memory and may want a window.
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(1, columns, **subplots)
-    for panel in [axes] if columns == 1 else axes.flat:
-        _frame(panel)
-    return figure, axes
-
-
-def _frame(axes: Axes) -> None:
-    axes.patch.set_alpha(0)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("bottom", "left"):
-        axes.spines[side].set_color(RULE)
-    axes.tick_params(colors=MUTED, labelsize=9, length=3)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.label.set(color=INK, fontsize=10)
-    axes.title.set(color=INK, fontsize=11)
-    axes.grid(True, color=RULE, linewidth=0.6)
-    axes.set_axisbelow(True)
+    panels = list(figure.subplots(1, columns, squeeze=False, **subplots).flat)
+    for axes in panels:
+        axes.patch.set_alpha(0)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["bottom", "left"]].set_color(RULE)
+        axes.tick_params(colors=MUTED, labelsize=9, length=3)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.label.set(color=INK, fontsize=10)
+        axes.title.set(color=INK, fontsize=11)
+        axes.grid(True, color=RULE, linewidth=0.6)
+        axes.set_axisbelow(True)
+    return figure, panels
 
 
 def look(number: int) -> tuple[str, str]:
@@ -133,11 +123,9 @@ def save(figure: Figure, path: str | Path) -> Path:
         raise UsageError(
             f"{path}: charts are written as {', '.join(_SUFFIXES)}; choose a file name with one of these suffixes"
         )
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix.lower()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Dates are left out, so that the same chart always gives the same file.
     with _settings():
-        figure.savefig(path, dpi=200, facecolor=PAPER, metadata=metadata)
+        figure.savefig(path, dpi=200, facecolor=PAPER, metadata=_SUFFIXES[path.suffix.lower()])
     return path
 
 
@@ -157,14 +145,36 @@ def themed_svg(figure: Figure, title: str, description: str) -> str:
     root = ElementTree.fromstring(text.getvalue())
     # From the chart itself: different for any two charts of a page, and the same whenever the page is made again.
     mark = f"figure-{sha256((title + text.getvalue()).encode(errors='replace')).hexdigest()[:8]}"
-    # The parser puts the namespace into each name and would write it as a prefix; ``_introduce`` declares it once.
+    values = (value for element in root.iter() for value in element.attrib.values())
+    referred = set(re.findall(r"#([\w-]+)", " ".join(values)))
     for element in root.iter():
+        # The parser puts the namespace into each name and would write it as a prefix; it is declared once, below.
         element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
-    _strip(root)
-    _rename(root, mark)
-    for element in root.iter():
         _style_to_attributes(element)
-    _introduce(root, mark, printable(title), printable(description))
+        # A page holds several charts: ids are made unique to this one, with what refers to them; others are dropped.
+        for name, value in list(element.attrib.items()):
+            if name == "id" and value not in referred:
+                del element.attrib[name]
+            elif name == "id":
+                element.set(name, f"{mark}-{value}")
+            elif name == _LINK:
+                element.set("href", f"#{mark}-{element.attrib.pop(name).removeprefix('#')}")
+            else:
+                element.set(name, value.replace("url(#", f"url(#{mark}-"))
+    # Its metadata says nothing, and its style sheet would apply to the whole page.
+    for child in list(root):
+        if child.tag == "metadata" or (child.tag == "defs" and child.find("style") is not None):
+            root.remove(child)
+    # Without a size of its own, a chart is as large as the page's style sheet says; its viewBox keeps the proportions.
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
+    named = f"{mark}-title {mark}-desc"
+    root.attrib |= {"xmlns": _SVG, "role": "img", "aria-labelledby": named, "class": "figure"}
+    # Each is inserted at the front, so the title comes to stand first, where SVG wants it.
+    for name, words in (("desc", description), ("title", title)):
+        element = ElementTree.Element(name, {"id": f"{mark}-{name}"})
+        element.text = printable(words)
+        root.insert(0, element)
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -181,33 +191,6 @@ def _settings() -> Iterator[None]:
         yield
 
 
-def _strip(root: ElementTree.Element) -> None:
-    """Drop metadata and the style sheet, which would apply to the whole page."""
-    for child in list(root):
-        if child.tag == "metadata" or (child.tag == "defs" and child.find("style") is not None):
-            root.remove(child)
-    # Without a size of its own, a chart is as large as the page's style sheet says; its viewBox keeps the proportions.
-    for name in ("width", "height", "version"):
-        root.attrib.pop(name, None)
-
-
-def _rename(root: ElementTree.Element, mark: str) -> None:
-    """Make the ids that are referred to unique to this chart and drop the others, since a page holds several charts."""
-    link = f"{{{_LINK}}}href"
-    referred = set()
-    for element in root.iter():
-        for name, value in list(element.attrib.items()):
-            # References such as ``clip-path="url(#p3a0f)"``; those of ``use`` elements follow below.
-            referred.update(re.findall(r"url\(#([^)]+)\)", value))
-            element.set(name, re.sub(r"url\(#([^)]+)\)", rf"url(#{mark}-\1)", value))
-        if target := element.attrib.pop(link, "").removeprefix("#"):
-            referred.add(target)
-            element.set("href", f"#{mark}-{target}")
-    for element in root.iter():
-        if (old := element.attrib.pop("id", None)) in referred:
-            element.set("id", f"{mark}-{old}")
-
-
 def _style_to_attributes(element: ElementTree.Element) -> None:
     """Turn style attributes, which the page's Content-Security-Policy forbids, into presentation attributes."""
     for declaration in filter(None, element.attrib.pop("style", "").split(";")):
@@ -220,19 +203,7 @@ def _style_to_attributes(element: ElementTree.Element) -> None:
         elif name != "font-family":
             element.set(name, value)
     for name in ("fill", "stroke"):
-        if (color := element.get(name, "").lower()) in _NAMES:
-            element.set(name, f"var({_NAMES[color]}, {color})")
+        if (color := element.get(name, "").lower()) in _THEMED:
+            element.set(name, f"var({_THEMED[color][0]}, {color})")
     if element.tag == "text" and "fill" not in element.attrib:
-        element.set("fill", f"var({_NAMES[INK]}, {INK})")
-
-
-def _introduce(root: ElementTree.Element, mark: str, title: str, description: str) -> None:
-    root.set("xmlns", _SVG)
-    root.set("role", "img")
-    root.set("aria-labelledby", f"{mark}-title {mark}-desc")
-    root.set("class", "figure")
-    # Each is inserted at the front, so the title comes to stand first, where SVG wants it.
-    for name, text in (("desc", description), ("title", title)):
-        element = ElementTree.Element(name, {"id": f"{mark}-{name}"})
-        element.text = text
-        root.insert(0, element)
+        element.set("fill", f"var({_THEMED[INK][0]}, {INK})")

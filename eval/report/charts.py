@@ -1,17 +1,20 @@
-"""Make the charts of a study, each with a caption and a description in words."""
+"""Draw the charts of a study, each with a caption and a description in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..analysis import Frontier, Round, Study
+from ..analysis import Frontier, Point, Study
 from ..statistics.resampling import Statistic
-from .labels import reference_of
-from .leaderboard_tables import best_first
+from .chart_style import INK, MUTED, PAPER, look, new_figure, plain
+from .labels import MEASURES, reference_of
+from .ranked_dataset import RankedDataset
 from .ranking_tables import of_subject, people_of, shares_of
+from .series_charts import Panel, columns, lines
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -42,76 +45,215 @@ def pictures(study: Study) -> Iterator[Picture]:
     yield from distributions(study)
 
 
-def frontiers(study: Study) -> Iterator[Picture]:
-    """Make a chart of agreement over cost for each subject."""
-    numbers = numbers_of(study)
-    return (_frontier(frontier, numbers) for frontier in study.frontiers if frontier.points)
-
-
 def numbers_of(study: Study) -> dict[str, int]:
     """Number the judges of a study: a judge has the same colour, mark and place in all of its charts."""
     return {judge.label: number for number, judge in enumerate(study.judges)}
 
 
-def _frontier(frontier: Frontier, numbers: Mapping[str, int]) -> Picture:
-    from .frontier_charts import AXES, MANY, UNITS, frontier_figure
+UNITS = {"cost": "US dollars per judgement", "calls": "model calls per judgement"}
+MANY = 10
+"""Up to this many points, each gets a label even if it overlaps another."""
 
-    title = f"{AXES.get(frontier.measure, frontier.measure)} over {UNITS[frontier.unit]}, {frontier.subject}"
-    points = "; ".join(
-        f"{point.label} {point.agreement.value:.3f} at {point.spent:.4g}"
-        for point in frontier.points
-        if point.agreement.value is not None
-    )
-    best = ", ".join(point.label for point in frontier.frontier)
-    curves = " Dashed: ensembles of 1, 2, 3, ... single judges." if frontier.curves else ""
-    crowded = " Names without room are left out." if len(frontier.points) > MANY else ""
-    left = "".join(f" {label} is not drawn: {reason}." for label, reason in frontier.left_out.items())
-    return Picture(
-        frontier_figure(frontier, numbers),
-        title,
-        f"{points}. On the Pareto frontier: {best}.",
-        f"{title}. Line, filled marks, bold names: Pareto frontier, no judge agrees better for less."
-        f"{curves}{crowded}{left}",
-    )
+
+def frontiers(study: Study) -> Iterator[Picture]:
+    """Make a chart of agreement over cost for each subject."""
+    for frontier in study.frontiers:
+        if not frontier.points:
+            continue
+        title = f"{MEASURES[frontier.measure]} over {UNITS[frontier.unit]}, {frontier.subject}"
+        points = "; ".join(
+            f"{point.label} {point.agreement.value:.3f} at {point.spent:.4g}"
+            for point in frontier.points
+            if point.agreement.value is not None
+        )
+        best = ", ".join(point.label for point in frontier.frontier)
+        curves = " Dashed: ensembles of 1, 2, 3, ... single judges." if frontier.curves else ""
+        crowded = " Names without room are left out." if len(frontier.points) > MANY else ""
+        left = "".join(f" {label} is not drawn: {reason}." for label, reason in frontier.left_out.items())
+        yield Picture(
+            frontier_figure(frontier, numbers_of(study)),
+            title,
+            f"{points}. On the Pareto frontier: {best}.",
+            f"{title}. Line, filled marks, bold names: Pareto frontier, no judge agrees better for less."
+            f"{curves}{crowded}{left}",
+        )
+
+
+def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
+    """Draw agreement over cost: each judge with its interval, the Pareto frontier as a line, ensembles as curves.
+
+    Marks of judges on the frontier are filled, those of others hollow. The horizontal axis is logarithmic if costs
+    differ more than tenfold.
+    """
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    figure, (axes,) = new_figure(6.6, 4.3)
+    # The frontier is level up to the next point: for any cost in between, the cheaper judge is the best there is.
+    level = {"color": MUTED, "linewidth": 1.6, "alpha": 0.55, "drawstyle": "steps-post"}
+    dashed = {"linestyle": (0, (4, 2)), "marker": ".", "markersize": 5, "linewidth": 1.2}
+    paths: list[tuple[tuple[Point, ...], dict[str, Any]]] = [
+        (tuple(frontier.frontier), level),
+        *((curve.points, dashed | {"color": (MUTED, INK)[n % 2]}) for n, curve in enumerate(frontier.curves)),
+    ]
+    for points, style in paths:
+        values: Any = [point.agreement.value for point in points]  # a line is broken where there is none
+        axes.plot([point.spent for point in points], values, zorder=2, **style)
+    for point in frontier.points:
+        value, low, high = point.agreement.value, point.agreement.low, point.agreement.high
+        if value is None:
+            continue
+        # A resampled interval need not contain its value, and matplotlib refuses bars of negative length.
+        bars = low is not None and high is not None and [[max(0.0, value - low)], [max(0.0, high - value)]]
+        color, mark = look(numbers[point.label])
+        filled: dict[str, Any] = {
+            "marker": mark,
+            "markersize": 7,
+            "markerfacecolor": color if point.on_frontier else PAPER,
+        }
+        axes.errorbar(
+            point.spent, value, bars or None, color=color, elinewidth=1.2, capsize=2.5, zorder=3, **filled
+        )
+    spent = [
+        point.spent for points in (frontier.points, *(c.points for c in frontier.curves)) for point in points
+    ]
+    if spent and min(spent) > 0 and max(spent) > 10 * min(spent):
+        axes.set_xscale("log")
+        # Plain numbers, where matplotlib would write powers such as 10⁻³.
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.tick_params(which="both", colors=MUTED)
+    else:
+        axes.set_xlim(left=0)
+    axes.margins(x=0.12)
+    axes.set(xlabel=UNITS[frontier.unit], ylabel=MEASURES[frontier.measure])
+    axes.set_title(plain(frontier.subject), loc="left")
+    short = distinguishing_names([point.label for point in frontier.points])
+    named = [(point, plain(name)) for point, name in zip(frontier.points, short, strict=True)]
+    # A curve is named at its last point only, unless a judge stands there: an ensemble of all its judges is that judge.
+    judged = {(point.spent, point.agreement.value) for point in frontier.points}
+    ends = [curve.points[-1] for curve in frontier.curves if curve.points]
+    named += [(end, plain(end.label, 28)) for end in ends if (end.spent, end.agreement.value) not in judged]
+    _place_labels(figure, axes, [label for label in named if label[0].agreement.value is not None])
+    return figure
+
+
+def distinguishing_names(labels: Sequence[str]) -> list[str]:
+    """Shorten names to what differs between them, such as the settings of a sweep's cells.
+
+    >>> distinguishing_names(["debate (n=1,persona=plain)", "debate (n=2,persona=plain)"])
+    ['n=1', 'n=2']
+    >>> distinguishing_names(["single", "debate (n2)"])
+    ['single', 'debate (n2)']
+    """
+    parts = [label.partition(" (") for label in labels]
+    if len({head for head, _, _ in parts}) != 1 or not all(label.endswith(")") for label in labels):
+        return list(labels)
+    settings = [tail[:-1].split(",") for _, _, tail in parts]
+    shared = set.intersection(*map(set, settings))
+    short = [", ".join(word for word in words if word not in shared) for words in settings]
+    # If some name would be empty or two names the same without what is shared, all are kept whole.
+    return short if all(short) and len(set(short)) == len(set(labels)) else list(labels)
+
+
+# Where a label may stand, as an offset in points with its alignment, the best place first: at the corners, beside the
+# point, then further and further above and below.
+_CORNERS = [
+    [
+        (x, y * up, "left" if x > 0 else "right", "bottom" if up > 0 else "top")
+        for up in (1, -1)
+        for x in (7, -7)
+    ]
+    for y in (5, 17, 30)
+]
+_AROUND = (*_CORNERS[0], (9, 0, "left", "center"), (-9, 0, "right", "center"), *_CORNERS[1], *_CORNERS[2])
+
+
+def _place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[Point, str]]) -> None:
+    """Write labels beside points, when everything else is drawn and the scales are set.
+
+    Each label takes the first free place around its point that is inside the axes; if there is none, the first. With
+    more than ``MANY`` points, a label without a free place is left out, unless it is of the frontier.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    # The layout moves the axes when it is drawn: only then do positions on the canvas hold.
+    figure.draw_without_rendering()
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    frame = axes.get_window_extent(renderer)
+    points = [axes.transData.transform(_at(point)) for point, _ in named]
+    taken: list[Any] = []
+    # The frontier's labels choose first.
+    for point, name in sorted(named, key=lambda label: not label[0].on_frontier):
+        color, weight = (INK, "bold") if point.on_frontier else (MUTED, "normal")
+        label: Any = axes.annotate(name, _at(point), xytext=(0, 0), textcoords="offset points", fontsize=9)
+        label.set(color=color, fontweight=weight)
+
+        def box_at(place: tuple[float, float, str, str], label: Any = label) -> Any:
+            label.xyann, (across, along) = place[:2], place[2:]
+            label.set(ha=across, va=along)
+            return label.get_window_extent(renderer).padded(1.5)
+
+        for place in _AROUND:
+            box = box_at(place)
+            inside = all(frame.contains(*corner) for corner in (box.min, box.max))
+            if inside and not any(map(box.overlaps, taken)) and not any(box.contains(*at) for at in points):
+                taken.append(box)
+                break
+        else:
+            if point.on_frontier or len(named) <= MANY:
+                taken.append(box_at(_AROUND[0]))
+            else:
+                label.remove()
+
+
+def _at(point: Point) -> tuple[float, float]:
+    return point.spent, point.agreement.value or 0.0
 
 
 def rounds(study: Study) -> Iterator[Picture]:
     """Make a chart of agreement by round for each subject with debates of several rounds."""
-    # A debate of a single round has no course to draw.
+    numbers = numbers_of(study)
     for subject in study.subjects:
-        debated = [
-            diagnosis
-            for diagnosis in study.diagnoses
-            if diagnosis.subject == subject.label and len(diagnosis.rounds) > 1
-        ]
-        if debated:
-            paths, numbers = {diagnosis.judge: diagnosis.rounds for diagnosis in debated}, numbers_of(study)
-            in_order = {name: paths[name] for name in sorted(paths, key=lambda name: numbers[name])}
-            yield _rounds(subject.label, in_order, debated[0].measure, numbers)
+        # A debate of a single round has no course to draw.
+        debated = sorted(
+            (
+                diagnosis
+                for diagnosis in study.diagnoses
+                if diagnosis.subject == subject.label and len(diagnosis.rounds) > 1
+            ),
+            key=lambda diagnosis: numbers[diagnosis.judge],
+        )
+        if not debated:
+            continue
+        stages = {
+            diagnosis.judge: {stage.round: stage.agreement for stage in diagnosis.rounds}
+            for diagnosis in debated
+        }
+        last = max(map(max, stages.values()))
+        series = {
+            judge: [by_round.get(round) for round in range(last + 1)] for judge, by_round in stages.items()
+        }
+        values = "; ".join(
+            f"{judge}: {', '.join(_written(agreement) for agreement in by_round.values())}"
+            for judge, by_round in stages.items()
+        )
+        panel = Panel(subject.label, MEASURES[debated[0].measure], series)
+        title = f"Agreement by round, {subject.label}"
+        yield Picture(
+            lines([panel], range(last + 1), "rounds of debate (0: the first verdict)", numbers),
+            title,
+            f"From the first verdict on: {values}.",
+            f"{title}, if every debate had ended there. Vertical lines are intervals.",
+        )
 
 
-def _rounds(
-    subject: str, debates: dict[str, tuple[Round, ...]], measure: str, numbers: Mapping[str, int]
-) -> Picture:
-    from .frontier_charts import rounds_figure
-
-    title = f"Agreement by round, {subject}"
-    values = "; ".join(f"{name}: {_path(of_judge)}" for name, of_judge in debates.items())
-    return Picture(
-        rounds_figure(debates, measure, subject, numbers),
-        title,
-        f"From the first verdict on: {values}.",
-        f"{title}, if every debate had ended there. Vertical lines are intervals.",
-    )
+def _written(agreement: Statistic) -> str:
+    return "none" if agreement.value is None else f"{agreement.value:.3f}"
 
 
-def _path(rounds: Sequence[Round]) -> str:
-    values = (stage.agreement.value for stage in rounds)
-    return ", ".join("none" if value is None else f"{value:.3f}" for value in values)
-
-
-# Judges in a chart of distributions: each of them adds a bar to every group.
 MOST_BARS = 4
+"""Judges in a chart of distributions: each of them adds a bar to every group."""
 
 
 def distributions(study: Study) -> Iterator[Picture]:
@@ -120,47 +262,36 @@ def distributions(study: Study) -> Iterator[Picture]:
         entries = {entry.judge: entry for entry in of_subject(study, subject.label)}
         judges = {
             judge.label: shares
-            for judge in best_first(study, [subject], None)
-            if judge.label in entries and (shares := _values(shares_of(entries[judge.label])))
+            for judge in RankedDataset(study, (subject,), subject.metric).best_first
+            if judge.label in entries and _whole(shares := shares_of(entries[judge.label]))
         }
-        if judges:
-            numbers = {label: number for label, number in numbers_of(study).items() if label in judges}
-            best = sorted([*judges][:MOST_BARS], key=lambda label: numbers[label])
-            points = list(next(filter(None, map(shares_of, entries.values()))))
-            human = _values(people_of(study, subject.label))
-            chosen = {label: judges[label] for label in best}
-            yield _bars(subject.label, reference_of(subject), points, human, chosen, numbers)
+        if not judges:
+            continue
+        numbers = numbers_of(study)
+        people = people_of(study, subject.label)
+        series = {reference_of(subject): people} if _whole(people) else {}
+        series |= {label: judges[label] for label in sorted([*judges][:MOST_BARS], key=numbers.__getitem__)}
+        in_words = "; ".join(
+            f"{name}: "
+            + ", ".join(f"{point} {(share.value or 0) / 100:.0%}" for point, share in shares.items())
+            for name, shares in series.items()
+        )
+        points = list(next(iter(judges.values())))
+        # Without intervals, which would hide small bars.
+        bars = {
+            name: [Statistic(share.value) for share in shares.values()] for name, shares in series.items()
+        }
+        title = f"Score distribution, {subject.label}"
+        left_out = len(judges) > MOST_BARS
+        some = f" Of {len(judges)} judges, the {MOST_BARS} with the best agreement." if left_out else ""
+        yield Picture(
+            columns([Panel(subject.label, "% of verdicts", bars)], points, "", numbers),
+            title,
+            f"{in_words}.",
+            f"{title}.{some}",
+        )
 
 
-def _values(shares: Mapping[str, Statistic]) -> list[float]:
-    values = [share.value for share in shares.values()]
+def _whole(shares: Mapping[str, Statistic]) -> bool:
     # All or none: a bar that is missing among the others would be read as a share of 0.
-    return [value / 100 for value in values if value is not None] if None not in values else []
-
-
-def _bars(
-    subject: str,
-    reference: str,
-    points: list[str],
-    people: list[float],
-    judges: Mapping[str, list[float]],
-    numbers: Mapping[str, int],
-) -> Picture:
-    from .series_charts import bars_figure
-
-    title = f"Score distribution, {subject}"
-    shares_in_words = "; ".join(
-        f"{name}: " + ", ".join(f"{point} {share:.0%}" for point, share in zip(points, shares, strict=True))
-        for name, shares in {**({reference: people} if people else {}), **judges}.items()
-    )
-    some = (
-        f" Of {len(numbers)} judges, the {len(judges)} with the best agreement."
-        if len(judges) < len(numbers)
-        else ""
-    )
-    return Picture(
-        bars_figure(points, people, judges, subject, numbers, reference),
-        title,
-        f"{shares_in_words}.",
-        f"{title}.{some}",
-    )
+    return bool(shares) and all(share.value is not None for share in shares.values())

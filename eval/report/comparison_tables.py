@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 
-from ..analysis import CostRow, Difference, EvaluationTarget, PairwiseComparison, Study
-from ..tables import CellValue, Column, Grid, columns_of, text_column
-from .labels import HUMANS, MEASURES, main_measure, with_notes
+from ..analysis import CostRow, Difference, PairwiseComparison, Study
+from ..tables import CellValue, Column, Grid, columns_of, fields_of, text_column
+from .labels import HUMANS, MEASURES
+from .ranked_dataset import main_measure
 
 _DIFFERENCE = ("first", "second", "difference", "p")
 _TESTS = {
@@ -24,59 +26,36 @@ def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> I
     """Tabulate for each subject the differences of judges to the base, or of all pairs, on rows that both judged."""
     for subject in study.subjects:
         pairwise = [pair for pair in study.comparison.pairwise if pair.subject == subject.label]
-        base = study.bases.get(subject.label)
+        base, measure = study.bases.get(subject.label), main_measure(subject, metric)
         if not all_judges and base:
             # A base that is in no pair of this subject has nothing to be compared with: then all pairs are shown.
             pairwise = [pair for pair in pairwise if pair.second == base] or pairwise
-        if pairwise:
-            yield _comparison(study, subject, pairwise, metric, all_judges)
-
-
-def all_pairs(study: Study, metric: str | None) -> Iterator[Grid]:
-    """Tabulate the differences of all pairs of judges, for subjects that have more than one pair."""
-    return (grid for grid in comparisons(study, metric, all_judges=True) if len(grid.rows) > 1)
-
-
-def _comparison(
-    study: Study,
-    subject: EvaluationTarget,
-    pairwise: list[PairwiseComparison],
-    metric: str | None,
-    all_judges: bool,
-) -> Grid:
-    measure, base = main_measure(subject, metric), study.bases.get(subject.label)
-    to_base = not all_judges and all(pair.second == base for pair in pairwise)
-    versus = f"difference vs. {base} (Δ)" if to_base else "pairwise differences (Δ)"
-    return with_notes(
-        study,
-        Grid.from_records(
+        if not pairwise:
+            continue
+        to_base = not all_judges and all(pair.second == base for pair in pairwise)
+        versus = f"difference vs. {base} (Δ)" if to_base else "pairwise differences (Δ)"
+        others = {} if to_base else {"second": text_column("compared with")}
+        shared = Column("rows", about="rows with a label and a verdict of both judges")
+        differences = columns_of(
+            Difference,
+            partial(_difference, measure),
+            # Adjusted over the comparisons that the table shows: with the base alone there are fewer.
+            only=(*_DIFFERENCE, "adjusted_to_base" if to_base else "adjusted"),
+            names={"second": f"{base}'s value"} if to_base else {},
+        )
+        pair = fields_of(first=text_column("judge"), **others, shared=shared)
+        rule = [str(subject.rule)] if subject.kind == "compare" else []
+        yield Grid.from_records(
             f"{subject.label}: {MEASURES[measure]}, {versus}, same rows",
-            (
-                text_column("judge", of=lambda pair: pair.first),
-                *([] if to_base else [text_column("compared with", of=lambda pair: pair.second)]),
-                Column(
-                    "rows",
-                    about="rows with a label and a verdict of both judges",
-                    of=lambda pair: pair.shared,
-                ),
-                *columns_of(
-                    Difference,
-                    lambda pair: pair.differences.get(measure),
-                    # Adjusted over the comparisons that the table shows: with the base alone there are fewer.
-                    only=(*_DIFFERENCE, "adjusted_to_base" if to_base else "adjusted"),
-                    names={"second": f"{base}'s value"} if to_base else {},
-                ),
-                *_tests(pairwise, measure),
-            ),
+            (*pair, *differences, *_tests(pairwise, measure)),
             pairwise,
-            notes=(
-                study.comparison.family,
-                *study.comparison.caution,
-                *([str(subject.rule)] if subject.kind == "compare" else []),
-            ),
-        ),
-        *([str(base)] if to_base else []),
-    )
+            (study.comparison.family, *study.comparison.caution, *rule),
+            [str(base)] if to_base else [],
+        )
+
+
+def _difference(measure: str, pair: PairwiseComparison) -> Difference | None:
+    return pair.differences.get(measure)
 
 
 def _tests(pairwise: list[PairwiseComparison], measure: str) -> Iterator[Column]:
@@ -93,57 +72,39 @@ def _p_value(test: str, pair: PairwiseComparison) -> CellValue:
     return pair.tests[test].p if test in pair.tests else None
 
 
+def all_pairs(study: Study, metric: str | None) -> Iterator[Grid]:
+    """Tabulate the differences of all pairs of judges, for subjects that have more than one pair."""
+    return (grid for grid in comparisons(study, metric, all_judges=True) if len(grid.rows) > 1)
+
+
 def matchings(study: Study) -> Iterator[Grid]:
     """Tabulate for each subject each judge against the largest ensemble of single judges that costs no more than it."""
     for subject in study.subjects:
         matches = [match for match in study.matching.matches if match.subject == subject.label]
         if not matches:
             continue
-        currency, measure = matches[0].unit, MEASURES[matches[0].ensemble.measure]
-        spent = Column(
-            currency,
-            digits=2,
-            form="money" if currency == "cost" else "plain",
-            about="per judgement",
-            of=lambda match: match.spent,
-        )
-        yield with_notes(
-            study,
-            Grid.from_records(
-                f"{subject.label}: equal-cost baseline (compute-matched ensemble of single judges)",
-                (
-                    text_column("judge", of=lambda match: match.judge),
-                    spent,
-                    text_column("ensemble", of=lambda match: match.ensemble.label),
-                    replace(spent, name=f"ensemble's {currency}", of=lambda match: match.ensemble_spent),
-                    Column("rows", of=lambda match: match.pairwise.shared),
-                    *columns_of(
-                        Difference,
-                        lambda match: match.pairwise.differences.get(match.ensemble.measure),
-                        only=_DIFFERENCE,
-                        names={"first": measure, "second": "ensemble's value"},
-                    ),
-                ),
-                matches,
-                notes=study.comparison.caution,
+        currency, measure = matches[0].unit, matches[0].ensemble.measure
+        spent = Column(currency, 2, form="money" if currency == "cost" else "plain", about="per judgement")
+        columns = (
+            *fields_of(judge=text_column("judge"), spent=spent),
+            text_column("ensemble", of=attrgetter("ensemble.label")),
+            *fields_of(ensemble_spent=replace(spent, name=f"ensemble's {currency}")),
+            Column("rows", of=attrgetter("pairwise.shared")),
+            *columns_of(
+                Difference,
+                lambda match: match.pairwise.differences.get(match.ensemble.measure),
+                only=_DIFFERENCE,
+                names={"first": MEASURES[measure], "second": "ensemble's value"},
             ),
         )
+        title = f"{subject.label}: equal-cost baseline (compute-matched ensemble of single judges)"
+        yield Grid.from_records(title, columns, matches, study.comparison.caution)
 
 
 def costs(study: Study) -> Grid:
     """Tabulate calls, tokens, cost and time of each judge, with a row for humans if their price or time was given."""
     rows = study.costs.rows
-    several = len({row.data for row in rows}) > 1
-    return with_notes(
-        study,
-        Grid.from_records(
-            "Cost per judgement and in total",
-            (
-                text_column("judge", of=lambda row: HUMANS if row.is_people else row.label),
-                *([text_column("data", of=lambda row: row.data)] if several else []),
-                *columns_of(CostRow),
-            ),
-            rows,
-            notes=study.costs.notes,
-        ),
-    )
+    data = fields_of(data=text_column("data")) if len({row.data for row in rows}) > 1 else ()
+    whose = text_column("judge", of=lambda row: HUMANS if row.is_people else row.label)
+    columns = (whose, *data, *columns_of(CostRow))
+    return Grid.from_records("Cost per judgement and in total", columns, rows, study.costs.notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -38,17 +37,15 @@ def worth_reading(verdicts: Iterable[Interest]) -> NDArray[np.intp]:
     >>> worth_reading([one, one, one._replace(failed=1), one._replace(gap=0.9), one._replace(gap=0)]).tolist()
     [2, 3, 0, 1, 4]
     """
-    judges, columns, of = Codes(), tuple(array("d") for _ in range(3)), array("i")
-    for judge, *interest in verdicts:
-        of.append(judges.code(judge))
-        for column, value in zip(columns, interest, strict=True):
-            column.append(value)
-    turn = np.full(len(of), len(of))
+    judges = Codes()
+    values = ((judges.code(judge), *interest) for judge, *interest in verdicts)
+    table = np.fromiter(values, dtype="i4,f8,f8,f8")
+    turn = np.full(len(table), len(table))
     for number in range(len(judges)):
-        rows = np.flatnonzero(np.asarray(of) == number)
-        for values in (np.asarray(column)[rows] for column in columns):
+        rows = np.flatnonzero(table["f0"] == number)
+        for column in (table[name][rows] for name in ("f1", "f2", "f3")):
             # Stable, so that equals stay in their order.
-            listed = rows[np.argsort(-values, kind="stable")[: int((values > 0).sum())]]
+            listed = rows[np.argsort(-column, kind="stable")[: int((column > 0).sum())]]
             turn[listed] = np.minimum(turn[listed], np.arange(len(listed)))
     return np.argsort(turn, kind="stable")
 

@@ -2,87 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any
 
-from ..analysis import (
-    Changes,
-    Conformity,
-    Courtroom,
-    Diagnosis,
-    LengthBias,
-    Positions,
-    Replies,
-    Round,
-    ScoreChanges,
-    Spending,
-    Study,
-)
-from ..tables import CellValue, Column, Grid, columns_of, text_column
+from ..analysis import Courtroom, Diagnosis, Study
+from ..analysis.courtroom_premises import PredictedGap, Premise
+from ..review.audit import AuditedRole, read_audit, roles_of
+from ..statistics.score_gaps import IterationComplexity, ScoreDifferentiation
+from ..tables import Column, Grid, columns_of, fields_of, text_column
 from ..tables.grid import counts
-from .labels import MEASURES, left_out_note, with_notes
+from .labels import MEASURES, left_out_note
 
-if TYPE_CHECKING:
-    from ..statistics.score_differentiation import IterationComplexity, RoundsNeeded, ScoreDifferentiation
-
-
-class _Table(NamedTuple):
-    """A table of diagnostics: its title, its records, and which of them a diagnosis has."""
-
-    title: str
-    record: type
-    records: Callable[[Diagnosis], Iterable[object]]
-
-
-_DIAGNOSTICS = (
-    _Table(
-        "Verdict changes from the first to the last verdict",
-        Changes,
-        lambda diagnosis: [diagnosis.changes] if diagnosis.changes else [],
-    ),
-    _Table("Agreement by round", Round, lambda diagnosis: diagnosis.rounds),
-    _Table("Score changes by agent", ScoreChanges, lambda diagnosis: diagnosis.score_changes),
-    _Table(
-        "Conformity among referees",
-        Conformity,
-        lambda diagnosis: [diagnosis.conformity] if diagnosis.conformity else [],
-    ),
-    _Table("Rounds and calls", Spending, lambda diagnosis: [diagnosis.spending]),
-    _Table(
-        "Position bias",
-        Positions,
-        lambda diagnosis: [diagnosis.positions] if diagnosis.positions and diagnosis.positions.n else [],
-    ),
-    _Table(
-        "Length bias",
-        LengthBias,
-        lambda diagnosis: [diagnosis.length] if diagnosis.length and diagnosis.length.n else [],
-    ),
-    # Only of judges that have some.
-    _Table("Malformed replies", Replies, lambda diagnosis: [diagnosis.replies] if diagnosis.replies else []),
-)
+_DIAGNOSTICS = {
+    "changes": "Verdict changes from the first to the last verdict",
+    "rounds": "Agreement by round",
+    "score_changes": "Score changes by agent",
+    "conformity": "Conformity among referees",
+    "objections": "Objections of critics to wrong and to right scores",
+    "spending": "Rounds and calls",
+    "positions": "Position bias",
+    "length": "Length bias",
+    "replies": "Malformed replies",
+}
+"""The titles of the tables, by the field of a diagnosis that holds a record, or several."""
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:
     """Make all tables of diagnostics that are not empty."""
-    for table in _DIAGNOSTICS:
+    for name, title in _DIAGNOSTICS.items():
         records = [
-            (diagnosis, record) for diagnosis in study.diagnoses for record in table.records(diagnosis)
+            (diagnosis, record)
+            for diagnosis in study.diagnoses
+            for record in _records(getattr(diagnosis, name))
         ]
         if records:
-            yield with_notes(
-                study,
-                Grid.from_records(
-                    table.title,
-                    (
-                        *whose(study.diagnoses, lambda pair: pair[0]),
-                        *columns_of(table.record, lambda pair: pair[1]),
-                    ),
-                    records,
-                    notes=[_rounds_note(study)] if table.record is Round else (),
-                    # Scores and comparisons do not have the same figures.
-                    drop_empty=True,
-                ),
+            of_record = columns_of(type(records[0][1]), itemgetter(1))
+            notes = [_rounds_note(study)] if name == "rounds" else []
+            # Scores and comparisons do not have the same figures.
+            columns = (*whose(study.diagnoses, itemgetter(0)), *of_record)
+            yield Grid.from_records(title, columns, records, notes, drop_empty=True)
+
+
+def _records(value: Any) -> Sequence[Any]:
+    """Return the records of a field that hold something: replies without a fault, and biases of no verdict, do not."""
+    records = value if isinstance(value, tuple) else (value,)
+    return [record for record in records if record and getattr(record, "n", 1)]
+
+
+def audits(study: Study) -> Iterator[Grid]:
+    """Tabulate what an auditor said of the turns of each run that was audited."""
+    folders = dict.fromkeys(judge.folder for judge in study.judges)
+    for folder, records in ((folder, read_audit(folder)) for folder in folders):
+        if records:
+            models = ", ".join(dict.fromkeys(model for record in records for model in record["models"]))
+            about = f"{len(records):,} verdicts of {folder.name}, read by {models}"
+            yield Grid.from_records(
+                f"What turns did: {about}", columns_of(AuditedRole), roles_of(records, study.resampling)
             )
 
 
@@ -117,130 +93,117 @@ _BOUND = (
 )
 
 
+_FITTED = (
+    "alpha, beta: of greatest likelihood for gaps distributed as Beta(alpha + w, beta + i - w) after i rounds, in w of "
+    "which they grew; where the last interval does not hold 0, the model is wrong on these runs"
+)
+_PREMISES = (
+    "the paper assumes these and tests none; an aggregate is compared with the best defence of another run on the same "
+    "items (aggregate=llm and aggregate=best); a lead is measured towards the answer that the judge with fewer "
+    "advocates prefers, whose lead is partly chance, so a figure just below 0 may be no more than that; each interval "
+    "holds by itself"
+)
+
+
 def gaps(study: Study) -> Iterator[Grid]:
     """Make all tables of the score gap: by round, compared between protocols, and rounds until it is reached."""
+    data = {subject.label: subject.data for subject in study.subjects}
     for courtroom in study.courtrooms:
-        data = next(
-            (subject.data for subject in study.subjects if subject.label == courtroom.subject),
-            courtroom.subject,
-        )
-        yield with_notes(study, _by_round(courtroom, data))
+        name = data.get(courtroom.subject, courtroom.subject)
+        yield _by_round(courtroom, name)
         if courtroom.differentiation is not None:
-            yield with_notes(study, _compared(courtroom.differentiation, data))
+            yield _compared(courtroom.differentiation, name)
         if courtroom.complexity is not None:
-            yield with_notes(study, _rounds_taken(courtroom.complexity, data))
+            yield _rounds_taken(courtroom.complexity, name)
+        if courtroom.predicted:
+            title = f"{name}: observed gaps beside those of the paper's model, fitted to each judge's debates"
+            yield Grid.from_records(title, columns_of(PredictedGap), courtroom.predicted, [_FITTED])
+        if courtroom.premises:
+            columns = *columns_of(Premise), *fields_of(outcome=text_column("outcome"))
+            title = f"{name}: premises of the paper's theorems on these runs"
+            yield Grid.from_records(title, columns, courtroom.premises, [_PREMISES])
 
 
 def _by_round(courtroom: Courtroom, data: str) -> Grid:
+    columns = fields_of(
+        itemgetter(1),
+        round=Column("round"),
+        n=Column("cases", about="that lasted this long"),
+        # Totals of six criteria, 1 to 20 each, lie between 6 and 120: 114 points apart at most.
+        gap=Column(
+            "gap",
+            about="mean difference of the two answers' scores, as a share of the largest possible one (114 points)",
+        ),
+        growths=Column("growths", 2, about="mean number of rounds in which the gap grew"),
+        tail=Column(
+            "probability",
+            about=f"exact probability of a gap of {1 - courtroom.eps:g} or more under the paper's model",
+        ),
+        holds=Column("bound holds", about=_BOUND),
+        vacuous=Column("vacuous"),
+        not_applying=Column("does not apply"),
+    )
+    alpha, beta = courtroom.prior
+    model = (
+        f"probability: of a gap of {1 - courtroom.eps:g} or more (eps {courtroom.eps:g}), if after i rounds, in w "
+        f"of which it grew, it is distributed as Beta({alpha:g} + w, {beta:g} + i - w)"
+    )
     return Grid.from_records(
         f"{data}: score gap by round",
-        (
-            text_column("judge", of=lambda row: row[0]),
-            Column("round", of=lambda row: row[1].round),
-            Column("cases", about="that lasted this long", of=lambda row: row[1].n),
-            # Totals of six criteria, 1 to 20 each, lie between 6 and 120: 114 points apart at most.
-            Column(
-                "gap",
-                about="mean difference of the two answers' scores, as a share of the largest possible one (114 points)",
-                of=lambda row: row[1].gap,
-            ),
-            Column(
-                "growths",
-                digits=2,
-                about="mean number of rounds in which the gap grew",
-                of=lambda row: row[1].growths,
-            ),
-            Column(
-                "probability",
-                about=f"exact probability of a gap of {1 - courtroom.eps:g} or more under the paper's model",
-                of=lambda row: row[1].tail,
-            ),
-            Column("bound holds", about=_BOUND, of=lambda row: row[1].holds),
-            Column("vacuous", of=lambda row: row[1].vacuous),
-            Column("does not apply", of=lambda row: row[1].not_applying),
-        ),
+        (text_column("judge", of=itemgetter(0)), *columns),
         [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rounds],
-        notes=(
-            *_model(courtroom),
+        (
+            model,
             f"the last three columns count cases by the outcome of {_BOUND}",
             *(note for judge, gaps in courtroom.gaps.items() for note in left_out_note(gaps.left_out, judge)),
         ),
     )
 
 
-def _model(courtroom: Courtroom) -> Iterator[str]:
-    for gaps in list(courtroom.gaps.values())[:1]:
-        yield (
-            f"probability: of a gap of {1 - courtroom.eps:g} or more (eps {courtroom.eps:g}), if after i rounds, in w "
-            f"of which it grew, it is distributed as Beta({gaps.prior[0]:g} + w, {gaps.prior[1]:g} + i - w)"
-        )
-
-
 def _compared(differentiation: ScoreDifferentiation, data: str) -> Grid:
     # The first protocol is the one that the others are tested against: it has no test of its own.
-    first, tests = next(iter(differentiation.gaps)), differentiation.tests
-    return Grid.from_records(
-        f"{data}: final score gap (Theorem 1)",
-        (
-            text_column("judge", of=str),
-            Column("items", about="that all protocols judged", of=lambda _: differentiation.n),
-            Column(
-                "gap",
-                best="high",
-                about="mean, as a share of the largest possible one",
-                of=differentiation.gaps.get,
-            ),
-            Column(
-                f"Δ vs. {first}",
-                about=f"{first}'s gap minus this one, mean over the items, with the t-test's interval",
-                of=lambda judge: tests[judge].difference if judge in tests else None,
-            ),
-            Column(
-                "p t",
-                form="p",
-                about="paired t-test",
-                of=lambda judge: tests[judge].p if judge in tests else None,
-            ),
-            Column("p (Holm)", form="p", of=differentiation.adjusted.get),
-        ),
-        differentiation.gaps,
-        notes=left_out_note(differentiation.left_out),
+    first, gap = next(iter(differentiation.gaps)), "mean, as a share of the largest possible one"
+    delta = f"{first}'s gap minus this one, mean over the items, with the t-test's interval"
+    columns = (
+        text_column("judge", of=str),
+        Column("items", about="that all protocols judged", of=lambda _: differentiation.n),
+        Column("gap", best="high", about=gap, of=differentiation.gaps.get),
+        Column(f"Δ vs. {first}", about=delta, of=differentiation.differences.get),
+        *fields_of(differentiation.tests.get, p=Column("p t", form="p", about="paired t-test")),
+        Column("p (Holm)", form="p", of=differentiation.adjusted.get),
     )
+    left_out = left_out_note(differentiation.left_out)
+    return Grid.from_records(f"{data}: final score gap (Theorem 1)", columns, differentiation.gaps, left_out)
 
 
 def _rounds_taken(complexity: IterationComplexity, data: str) -> Grid:
     first = next(iter(complexity.protocols))
-
-    def against(name: str) -> Callable[[tuple[str, RoundsNeeded]], CellValue]:
+    sooner = f"items on which {first} reached it sooner; never counts as latest"
+    columns = (
+        text_column("judge", of=str),
+        Column("items", of=lambda _: complexity.n),
+        *fields_of(
+            complexity.protocols.get,
+            share=Column("reached", 0, form="percent"),
+            never=Column("never"),
+            rounds=Column("mean round", 2, about="over the items that reached it"),
+            after=text_column("items by round", of=counts),
+        ),
         # The first protocol, which the others are tested against, has no test of its own.
-        return lambda row: getattr(complexity.against.get(row[0]), name, None)
-
+        *fields_of(
+            complexity.against.get,
+            sooner=Column(f"{first} sooner", about=sooner),
+            later=Column("later"),
+            same=Column("same"),
+            p=Column("p", form="p", about="sign test"),
+            adjusted=Column("p (Holm)", form="p"),
+        ),
+    )
     return Grid.from_records(
         f"{data}: rounds until the score gap reaches {complexity.eps:g} (Theorem 2)",
+        columns,
+        complexity.protocols,
         (
-            text_column("judge", of=lambda row: row[0]),
-            Column("items", of=lambda _: complexity.n),
-            Column("reached", form="percent", digits=0, of=lambda row: row[1].share),
-            Column("never", of=lambda row: row[1].never),
-            Column(
-                "mean round",
-                digits=2,
-                about="over the items that reached it",
-                of=lambda row: row[1].rounds,
-            ),
-            text_column("items by round", of=lambda row: counts(row[1].after)),
-            Column(
-                f"{first} sooner",
-                about=f"items on which {first} reached it sooner; never counts as latest",
-                of=against("sooner"),
-            ),
-            Column("later", of=against("later")),
-            Column("same", of=against("same")),
-            Column("p", form="p", about="sign test", of=against("p")),
-            Column("p (Holm)", form="p", of=against("adjusted")),
-        ),
-        complexity.protocols.items(),
-        notes=(
             "mean round: only over the items that reached the gap; the others would have taken longer",
             *left_out_note(complexity.left_out),
         ),

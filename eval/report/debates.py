@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
@@ -17,10 +17,8 @@ import orjson
 from numpy.typing import NDArray
 
 from ...state.errors import JurygraphError
-from ...state.transcript import Turn
 from ..analysis.verdict_columns import Codes
 from ..datasets.dataset import Dataset, load_again
-from ..datasets.items import Item, ScoreItem
 from ..results.results import FILE, Result, ResultsFile, StoredResults
 from ..results.turn_kinds import kind_of_turns
 from .debate_choice import error, interests, moved, worth_reading
@@ -43,7 +41,12 @@ _COLUMNS = (
     ),
     *("rounds", "reason", "calls", "tokens", "cost", "block", "place"),
 )
-_LEFT_OUT_WHERE_EMPTY = ("order", "sample", "repeat", "stage")
+_TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
+"""The fields of items that are texts, in the order of reading."""
+_TURN = (
+    *("round", "agent", "role", "content", "value", "model"),
+    *("order", "sample", "repeat", "stage"),  # not of all turns
+)
 
 
 @dataclass(frozen=True)
@@ -98,14 +101,9 @@ class Debates:
         self._runs = runs
         self._most = most
         self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-        self._protocols, self._aspects, self._reasons, self._items = (
-            Codes(),
-            Codes(),
-            Codes(),
-            Codes(),
-        )
-        self._transcripts, self._texts = Packer("t"), TextPacker()
-        self._places: dict[int, tuple[int, int]] = {}
+        self._protocols, self._aspects, self._reasons, self._items = (Codes() for _ in range(4))
+        self._transcripts, self._texts = Packer("t"), Packer("i", shared=True)
+        self._places: dict[int, Position] = {}
         self._without: dict[int, str] = {}
 
     def __len__(self) -> int:
@@ -120,11 +118,11 @@ class Debates:
     @property
     def note(self) -> str | None:
         """What readers must know where not every verdict is on the page."""
-        if len(self) == self.total:
+        if not (left_out := self.total - len(self)):
             return None
         return (
             f"{len(self):,} of {self.total:,} verdicts are on this page, those worth reading first: failed, far from "
-            f"the label, or changed in the debate. The other {self.total - len(self):,} are in the folders of the "
+            f"the label, or changed in the debate. The other {left_out:,} are in the folders of the "
             "runs: jurygraph show DIR ITEM prints all of an item, and --debates N puts more of them on the page."
         )
 
@@ -150,15 +148,15 @@ class Debates:
     @cached_property
     def _chosen(self) -> list[NDArray[np.intp]]:
         """The places of the verdicts of each run that the page has, in their order."""
-        ends = np.cumsum([0, *map(len, self._results)])
-        chosen, bounded = np.arange(self.total), self._most is None
+        ends, most = np.cumsum([0, *map(len, self._results)]), MOST if self._most is None else self._most
+        chosen = np.arange(self.total)
         # A file of results is longer than its debates on the page.
-        large = sum(run.size for run in self._runs) > _MOST_DEBATES
-        if self.total > (MOST if self._most is None else self._most) or (bounded and large):
+        small = self._most is not None or sum(run.size for run in self._runs) <= _MOST_DEBATES
+        if self.total > most or not small:
             read = zip(self._runs, self._results, strict=True)
             heads = (interests(run.name, run.scales, results.heads()) for run, results in read)
-            chosen = worth_reading(chain.from_iterable(heads))[: MOST if self._most is None else self._most]
-        if bounded and large:
+            chosen = worth_reading(chain.from_iterable(heads))[:most]
+        if not small:
             chosen = chosen[: self._within_bounds(chosen, ends)]
         chosen = np.sort(chosen)
         return [chosen[(low <= chosen) & (chosen < high)] - low for low, high in pairwise(ends)]
@@ -175,8 +173,9 @@ class Debates:
 
     def index(self) -> dict[str, Any]:
         """Return the index that the page loads at once, as plain JSON; call it after ``blocks``."""
-        items = self._items.names()
-        nowhere = (-1, -1)  # of an item whose text could not be read again
+        ids = [id for _, id in self._items.names()]
+        # Of an item whose text could not be read again there is no block.
+        places = [self._places.get(number, Position(-1, -1)) for number in range(len(ids))]
         return {
             "runs": [
                 {"name": run.name, "without": self._without.get(number, "")}
@@ -187,36 +186,31 @@ class Debates:
             "reasons": self._reasons.names(),
             "disclosures": list(dict.fromkeys(run.manifest.get("note") for run in self._runs)),
             "items": {
-                "id": [id for _, id in items],
-                "block": [self._places.get(number, nowhere)[0] for number in range(len(items))],
-                "place": [self._places.get(number, nowhere)[1] for number in range(len(items))],
+                "id": ids,
+                "block": [position.block for position in places],
+                "place": [position.place for position in places],
             },
             "rows": self._columns,
             "blocks": {"transcripts": self._transcripts.count, "texts": self._texts.count},
         }
 
     def _add(self, number: int, run: ReportedRun, result: Result, scale: float | None) -> None:
-        place = self._transcripts.add(_debate(result))
+        position, fields = self._transcripts.add(_debate(result)), vars(result)
         row = {
+            **{name: fields[name] for name in ("repeat", "winner", "human", "rounds", "calls")},
+            **error(fields, scale),
+            **position._asdict(),
             "run": number,
             # By the data's digest and the id: two runs on the same data share their items' texts.
             "item": self._items.code((_digest(run.manifest), result.item)),
             "protocol": self._protocols.code(result.protocol),
             "aspect": self._aspects.code(result.aspect),
-            "repeat": result.repeat,
             "ok": int(result.status == "ok"),
             "value": result.score if result.scores is None else result.scores,
-            "winner": result.winner,
-            "human": result.human,
-            **error(vars(result), scale),
-            "moved": moved(vars(result)),
-            "rounds": result.rounds,
+            "moved": moved(fields),
             "reason": self._reasons.code(result.stop_reason),
-            "calls": result.calls,
             "tokens": result.tokens if result.tokens or not result.calls else None,
             "cost": result.cost_usd,
-            "block": place.block,
-            "place": place.place,
         }
         for name, value in row.items():
             self._columns[name].append(value)
@@ -235,12 +229,19 @@ class Debates:
 
     def _texts_of(self, dataset: Dataset, digest: str) -> Iterator[Block]:
         numbers = {id: number for number, (of, id) in enumerate(self._items.names()) if of == digest}
-        for item in wanted(dataset, numbers):
-            if self._most is None and self._texts.characters > _MOST_TEXTS:
-                break
-            self._places[numbers[item.id]] = self._texts.add(item)
-            if self._texts.full:
-                yield from self._texts.take()
+        try:
+            for item in dataset:
+                if self._most is None and self._texts.characters > _MOST_TEXTS:
+                    break
+                if item.id not in numbers:
+                    continue
+                texts = ((name, getattr(item, name, None)) for name in _TEXTS)
+                fields = [(name, self._texts.share(text)) for name, text in texts if text]
+                self._places[numbers[item.id]] = self._texts.add(fields)
+                if self._texts.full:
+                    yield from self._texts.take()
+        except JurygraphError:
+            pass  # the file changed while it was read: items without texts say so on the page
         yield from self._texts.take()
 
 
@@ -255,21 +256,13 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 def _debate(result: Result) -> dict[str, Any]:
     """Return the part of a result that the page shows when it is opened, without empty fields."""
     kind_of = kind_of_turns(result)
-    debate = {
-        "error": result.error,
-        "warnings": result.warnings,
-        "score_by_round": result.score_by_round,
-        "details": result.details,
-        "transcript": [_turn(turn, kind_of(turn)) for turn in result.transcript],
-    }
+    turns = (
+        {name: turn.get(name) for name in _TURN if name in turn} | {"kind": kind_of(turn)}
+        for turn in result.transcript
+    )
+    names = ("error", "warnings", "score_by_round", "details")
+    debate = {name: getattr(result, name) for name in names} | {"transcript": list(turns)}
     return {name: value for name, value in debate.items() if value}
-
-
-def _turn(turn: Turn, kind: str) -> dict[str, Any]:
-    fields: Mapping[str, Any] = turn
-    shown = {name: fields[name] for name in ("round", "agent", "role", "content", "value", "model")}
-    shown["kind"] = kind
-    return shown | {name: fields[name] for name in _LEFT_OUT_WHERE_EMPTY if name in fields}
 
 
 def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[ReportedRun]:
@@ -293,87 +286,25 @@ def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
     if not name or not location:
         return "The texts are not shown: the run did not record where its data was."
     where = Path(location)
+    why = "has changed since the run"
     # Bundled data has no path of its own.
     if name not in ("demo", "demo-pairs") and not where.exists():
-        return f"The texts are not shown: {where.name} is no longer where the run read it."
-    try:
-        dataset = load_again(name, location, data.get("columns"))
-    except (JurygraphError, OSError):
-        return f"The texts are not shown: {where.name} can no longer be read."
-    if dataset.digest != data.get("digest"):
-        return f"The texts are not shown: {where.name} has changed since the run."
-    return dataset
-
-
-def fields_of(item: Item) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts of an item's fields, in the order of reading."""
-    named: tuple[tuple[str, str | None], ...]
-    if isinstance(item, ScoreItem):
-        named = (("source", item.source), ("fact", item.fact), ("candidate", item.candidate))
+        why = "is no longer where the run read it"
     else:
-        named = (
-            *(("question", item.question), ("reference", item.reference)),
-            *(("answer_1", item.answer_1), ("answer_2", item.answer_2)),
-        )
-    return ((name, text) for name, text in named if text)
-
-
-class TextPacker:
-    """Packs the texts of items into blocks; a text that several items of a block share is stored once.
-
-    Attributes:
-        count: blocks so far.
-        characters: those of all texts so far.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._items: list[list[tuple[str, int]]] = []
-        self._strings: dict[str, int] = {}
-        self._size = 0
-        self.characters = 0
-
-    @property
-    def full(self) -> bool:
-        """Tell whether the current block is large enough to be taken."""
-        return self._size >= FULL
-
-    def add(self, item: Item) -> TextPosition:
-        """Add the texts of an item and return where they are stored."""
-        self._items.append([(name, self._place(text)) for name, text in fields_of(item)])
-        return TextPosition(self.count, len(self._items) - 1)
-
-    def take(self) -> list[Block]:
-        """Return the current block and begin a new one; an empty list if it holds nothing."""
-        if not self._items:
-            return []
-        content = {"items": self._items, "strings": list(self._strings)}
-        block = Block(f"i{self.count}", packed(as_json(content)))
-        self.count += 1
-        self._items, self._strings, self._size = [], {}, 0
-        return [block]
-
-    def _place(self, text: str) -> int:
-        if text not in self._strings:
-            self._strings[text] = len(self._strings)
-            self._size += len(text)
-            self.characters += len(text)
-        return self._strings[text]
-
-
-def wanted(dataset: Dataset, ids: Container[str]) -> Iterator[Item]:
-    """Yield the items with these ids; end early if the file changes while it is read."""
-    try:
-        yield from (item for item in dataset if item.id in ids)
-    except JurygraphError:
-        return  # the report is written all the same; items without texts say so on the page
+        try:
+            dataset = load_again(name, location, data.get("columns"))
+            if dataset.digest == data.get("digest"):
+                return dataset
+        except (JurygraphError, OSError):
+            why = "can no longer be read"
+    return f"The texts are not shown: {where.name} {why}."
 
 
 FULL = 1 << 18
 """The size of a block in bytes of JSON: small enough to unpack at once, large enough to compress well."""
 
 
-class TextPosition(NamedTuple):
+class Position(NamedTuple):
     """Says where something is stored: the number of the block, and the index in it."""
 
     block: int
@@ -410,19 +341,26 @@ def for_script(value: Any) -> str:
     return as_json(value).decode().replace("<", "\\u003c")
 
 
-def packed(content: bytes) -> str:
-    """Compress and encode as base64; the same content always gives the same text."""
-    # Without a time stamp, equal content gives equal text and the page can be compared with an older one.
-    return base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
-
-
 class Packer:
-    """Packs values into blocks. Take the block whenever it is ``full``, and the last one at the end."""
+    """Packs values into blocks. Take the block whenever it is ``full``, and the last one at the end.
 
-    def __init__(self, prefix: str) -> None:
-        self.count = 0
-        self._prefix = prefix
-        self._held: list[bytes] = []
+    Args:
+        prefix: of the blocks' ids.
+        shared: whether the values of a block refer to texts by their number (``share``), so that each is stored once.
+
+    Attributes:
+        count: blocks so far.
+        characters: those of all shared texts so far.
+    """
+
+    def __init__(self, prefix: str, shared: bool = False) -> None:
+        self.count = self.characters = 0
+        self._prefix, self._shared = prefix, shared
+        self._begin()
+
+    def _begin(self) -> None:
+        self._values: list[bytes] = []
+        self._texts: dict[str, int] = {}
         self._size = 0
 
     @property
@@ -430,18 +368,29 @@ class Packer:
         """Tell whether the current block is large enough to be taken."""
         return self._size >= FULL
 
-    def add(self, value: Any) -> TextPosition:
+    def share(self, text: str) -> int:
+        """Add a text to the current block, unless it is there already; return its number."""
+        if text not in self._texts:
+            self._size += len(text)
+            self.characters += len(text)
+        return self._texts.setdefault(text, len(self._texts))
+
+    def add(self, value: Any) -> Position:
         """Add a value and return where it is stored."""
-        content = as_json(value)
-        self._held.append(content)
-        self._size += len(content)
-        return TextPosition(self.count, len(self._held) - 1)
+        self._values.append(as_json(value))
+        self._size += len(self._values[-1])
+        return Position(self.count, len(self._values) - 1)
 
     def take(self) -> list[Block]:
         """Return the current block and begin a new one; an empty list if it holds nothing."""
-        if not self._held:
+        if not self._values:
             return []
-        block = Block(f"{self._prefix}{self.count}", packed(b"[" + b",".join(self._held) + b"]"))
+        content = b"[" + b",".join(self._values) + b"]"
+        if self._shared:
+            content = b'{"items":' + content + b',"strings":' + as_json(list(self._texts)) + b"}"
+        # Without a time stamp, equal content gives equal text and the page can be compared with an older one.
+        packed = base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
+        block = Block(f"{self._prefix}{self.count}", packed)
         self.count += 1
-        self._held, self._size = [], 0
+        self._begin()
         return [block]

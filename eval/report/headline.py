@@ -12,7 +12,7 @@ from ..analysis import Judge, Study
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS
 from ..tables import Column
-from ..tables.grid import printable, written
+from ..tables.grid import in_words, printable, written
 from .labels import MEASURES
 from .ranked_dataset import (
     MANY,
@@ -21,7 +21,6 @@ from .ranked_dataset import (
     capital,
     named,
     ranked_datasets,
-    shown,
     turned,
     value,
 )
@@ -92,7 +91,7 @@ def claim(dataset: RankedDataset) -> str:
     if best not in sure:
         return _chancy(dataset, sure)
     if not others:
-        figures = f"{measure} {shown(figure)}{_beside(dataset, best)}"
+        figures = f"{measure} {in_words(figure)}{_beside(dataset, best)}"
         return f"{best.label} {_agrees(dataset, '')} significantly better than chance: {figures}"
     return _contradiction(dataset) or _lead(dataset)
 
@@ -104,11 +103,11 @@ def _unsure(leads: Sequence[LeadOverRunnerUp | None]) -> bool:
 def _chancy(dataset: RankedDataset, sure: Sequence[Judge]) -> str:
     """Write that the judge that ranks first cannot be told from chance, and which one can."""
     best, measure = dataset.ranked[0], MEASURES[dataset.measure]
-    figures = f"{shown(dataset.figure(best))}{_beside(dataset, best)}"
+    figures = f"{in_words(dataset.figure(best))}{_beside(dataset, best)}"
     if not sure:
         why = f"the highest {measure} is {figures}, of {best.label}"
         return f"no judge agrees with {dataset.whom} significantly better than chance: {why}"
-    other = f"{shown(dataset.figure(sure[0]))}{_beside(dataset, sure[0])}"
+    other = f"{in_words(dataset.figure(sure[0]))}{_beside(dataset, sure[0])}"
     return (
         f"no judge can be said to agree best with {dataset.whom}: the highest {measure}, {figures} of {best.label}, "
         f"cannot be told from chance; that of {sure[0].label}, {other}, can"
@@ -124,7 +123,7 @@ def _agrees(dataset: RankedDataset, most: str) -> str:
 
 def _beside(dataset: RankedDataset, judge: Judge) -> str:
     beside = dataset.companion(judge, "kappa") if dataset.compares else None
-    return f" (kappa {shown(beside)})" if beside else ""
+    return f" (kappa {in_words(beside)})" if beside else ""
 
 
 def _without_claim(dataset: RankedDataset) -> str:
@@ -193,7 +192,7 @@ def _lead(dataset: RankedDataset) -> str:
     same = dataset.same_as(best)
     who = " and ".join([best.label, *(judge.label for judge in same)])
     others = [judge for judge in dataset.ranked[1:] if judge not in same]
-    measure, figure = MEASURES[dataset.measure], f"{shown(dataset.figure(best))}{_beside(dataset, best)}"
+    measure, figure = MEASURES[dataset.measure], f"{in_words(dataset.figure(best))}{_beside(dataset, best)}"
     if not others:
         return (
             f"{who} say the same of every row, so that there is no difference: each {_agrees(dataset, '')} "
@@ -222,10 +221,10 @@ def _by(lead: LeadOverRunnerUp | None, above: str = "") -> str:
     """Write a lead with its interval and how sure it is, after a space."""
     if lead is None:
         return f" without a row in common{above and f' with {above}'}"
-    by = f" {shown(lead.difference)}{above and f' above {above}'}"
+    by = f" {in_words(lead.difference)}{above and f' above {above}'}"
     if above and (lead.difference.value or 0.0) < 0:
         # Each judge's own figure is of all groups that it ranks; a difference is of those that both rank.
-        by = f" {shown(turned(lead.difference))} below {above} in the groups that both rank"
+        by = f" {in_words(turned(lead.difference))} below {above} in the groups that both rank"
     if lead.p is None:
         return f"{by} (no p-value)"
     p = written(lead.p, _P).text

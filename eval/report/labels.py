@@ -7,12 +7,11 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ..statistics.metrics import DEFAULT, METRICS
-from ..statistics.resampling import Statistic
+from ..statistics.metrics import METRICS
 from ..tables import Grid
 
 if TYPE_CHECKING:
-    from ..analysis import EvaluationTarget, Judge, LeaderboardEntry, Study
+    from ..analysis import EvaluationTarget, Judge, Study
     from ..statistics.resampling import Resampling
 
 MEASURES = {name: metric.title for name, metric in METRICS.items()}
@@ -50,27 +49,6 @@ def _ranked_by(study: Study, judges: Sequence[Judge]) -> str:
     return f"; ranked by {', '.join(named)}" if named else ""
 
 
-def config_notes(study: Study, grid: Grid, *others: str, full: bool = False) -> tuple[str, ...]:
-    """Write the notes on what was run: the config hashes of a table's judges in a line, or their configurations.
-
-    Args:
-        study: whose table it is.
-        grid: the table; any text in it may be a judge's name.
-        others: names of judges that only the title has.
-        full: whether to write whole configurations.
-    """
-    texts = {column.name for column in grid.columns} | {
-        cell for row in grid.rows for cell in row if isinstance(cell, str)
-    }
-    judges = [judge for judge in study.judges if judge.label in texts or judge.label in others]
-    if full:
-        return tuple(config_line(study, judge) for judge in judges)
-    if len(judges) > _MANY:
-        return (f"{CONFIG}all {len(judges)} are listed at the end{_ranked_by(study, judges)}",)
-    hashes = (f"{judge.label} #{config_hash(judge.signature)}" for judge in judges)
-    return (CONFIG + ", ".join(hashes) + _ranked_by(study, judges),) if judges else ()
-
-
 def interval_note(study: Study) -> str:
     """Write the note on how a study's intervals were computed."""
     return interval_text(study.resampling)
@@ -89,10 +67,27 @@ def without_idle_notes(grid: Grid) -> Grid:
     return grid if grid.has_intervals else replace(grid, notes=tuple(notes))
 
 
-def with_notes(study: Study, grid: Grid, *others: str) -> Grid:
-    """Add to a table of a study the notes on intervals, if any of its values has one, and on configurations."""
+def with_notes(study: Study, grid: Grid, full: bool = False) -> Grid:
+    """Add to a table of a study the notes on intervals, if any of its values has one, and on what was run.
+
+    Args:
+        study: whose table it is.
+        grid: the table; any text in it may be a judge's name.
+        full: whether to write the whole configuration of each judge in it; else all config hashes in a line.
+    """
+    texts = {cell for row in grid.rows for cell in row if isinstance(cell, str)}
+    texts |= {column.name for column in grid.columns} | set(grid.judges)
+    judges = [judge for judge in study.judges if judge.label in texts]
+    ranked = _ranked_by(study, judges)
     on_intervals = [interval_note(study)] if grid.has_intervals else []
-    return replace(grid, notes=(*on_intervals, *grid.notes, *config_notes(study, grid, *others)))
+    if full:
+        configs = [config_line(study, judge) for judge in judges]
+    elif len(judges) > _MANY:
+        configs = [f"{CONFIG}all {len(judges)} are listed at the end{ranked}"]
+    else:
+        hashes = ", ".join(f"{judge.label} #{config_hash(judge.signature)}" for judge in judges)
+        configs = [CONFIG + hashes + ranked] if judges else []
+    return replace(grid, notes=(*on_intervals, *grid.notes, *configs))
 
 
 def listed(reasons: Mapping[str, int]) -> str:
@@ -124,27 +119,3 @@ def labels_of(subject: EvaluationTarget) -> str:
 def reference_of(subject: EvaluationTarget) -> str:
     """Return the name of the row, column or series of a subject's labels: not all of them are by humans."""
     return HUMANS if subject.labels == "people" else "labels"
-
-
-def main_measure(subject: EvaluationTarget, metric: str | None) -> str:
-    """Return the metric that judges are ranked by on a subject: the one asked for, else the one of the data."""
-    chosen = metric or subject.metric
-    return chosen if METRICS[chosen].kind == subject.kind else DEFAULT[subject.kind]
-
-
-def measure_of(standing: LeaderboardEntry | None, name: str) -> Statistic | None:
-    """Return the value of a measure in a leaderboard entry; ``None`` if there is none."""
-    return None if standing is None else standing.measures.get(name)
-
-
-def by_data(study: Study) -> dict[tuple[str, str], list[EvaluationTarget]]:
-    """Group the subjects (aspects, or the preference) by their dataset's name and digest."""
-    datasets: dict[tuple[str, str], list[EvaluationTarget]] = {}
-    for subject in study.subjects:
-        datasets.setdefault((subject.data, subject.digest), []).append(subject)
-    return datasets
-
-
-def judges_on(study: Study, data: tuple[str, str]) -> list[Judge]:
-    """Return the judges of a dataset, given its name and digest."""
-    return [judge for judge in study.judges if (judge.data, judge.digest) == data]

@@ -6,15 +6,17 @@ import base64
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from jinja2 import Environment
 from markupsafe import Markup
 
-from ..tables import Grid
+from ..statistics.resampling import Statistic
+from ..tables import CellValue, Grid
 from ..tables.formats import width_of
 from ..tables.grid import printable
 from .chart_style import theme
@@ -45,36 +47,30 @@ class Drawing:
     caption: str
 
 
-@dataclass(frozen=True)
-class Whiskers:
-    """Draws intervals beside a column of a table, all on one scale.
+class Whiskers(NamedTuple):
+    """Holds the interval of each row of a column, as SVG.
 
     Attributes:
         place: the index of the column.
-        drawn: the value, low and high end of each row on that scale (0 to 1); ``None`` if there is no interval.
-        zero: the place of zero on that scale, if it is within.
+        drawn: empty where there is no interval.
     """
 
     place: int
-    drawn: tuple[tuple[float, float, float] | None, ...]
-    zero: float | None = None
-
-    def svg(self, row: int) -> Markup:
-        """Draw a row's interval as SVG. It is safe as markup, since only numbers are put into it."""
-        interval = self.drawn[row]
-        if interval is None:
-            return Markup()
-        # The picture is 136 wide: a margin of 4 on either side keeps a dot of radius 4 at the ends whole.
-        value, low, high = (4 + 128 * part for part in interval)
-        zero = "" if self.zero is None else _ZERO.format(4 + 128 * self.zero)
-        return Markup(_WHISKER.format(zero=zero, value=value, low=low, high=high))
+    drawn: tuple[Markup, ...]
 
 
-_ZERO = '<line class="zero" x1="{0:.1f}" x2="{0:.1f}" y1="0" y2="16"/>'
+def _interval(cell: CellValue) -> tuple[float, float, float] | None:
+    """Return a value with the ends of its interval."""
+    if not isinstance(cell, Statistic) or cell.value is None or cell.low is None or cell.high is None:
+        return None
+    return cell.value, cell.low, cell.high
+
+
 _WHISKER = (
-    '<svg viewBox="0 0 136 16" aria-hidden="true" focusable="false">{zero}'
-    '<line class="line" x1="{low:.1f}" x2="{high:.1f}" y1="8" y2="8"/>'
-    '<circle class="dot" cx="{value:.1f}" cy="8" r="4"/></svg>'
+    '<svg viewBox="0 0 136 16" aria-hidden="true" focusable="false">'
+    '<line class="zero" x1="{0:.1f}" x2="{0:.1f}" y1="0" y2="16"/>'
+    '<line class="line" x1="{2:.1f}" x2="{3:.1f}" y1="8" y2="8"/>'
+    '<circle class="dot" cx="{1:.1f}" cy="8" r="4"/></svg>'
 )
 
 
@@ -87,8 +83,26 @@ class Table:
     """Holds a table on the page, with drawn intervals, folded or not."""
 
     grid: Grid
-    whiskers: Whiskers | None = None
     folded: bool = False
+
+    @cached_property
+    def whiskers(self) -> Whiskers | None:
+        """The intervals of the first column that has some, all on one scale; ``None`` if there are none."""
+        for place, column in enumerate(self.grid.columns):
+            intervals = [_interval(row[place]) for row in self.grid.rows]
+            if not column.interval or not any(intervals):
+                continue
+            # Zero is always on the scale, since it is drawn as a line; a scale from 0 to 0 must not divide by 0.
+            ends = [0.0, *chain.from_iterable(filter(None, intervals))]
+            low, width = min(ends), (max(ends) - min(ends)) or 1.0
+            # The picture is 136 wide: a margin of 4 on either side keeps a dot of radius 4 at the ends whole.
+            on_scale = [
+                [4 + 128 * (end - low) / width for end in (0.0, *(interval or ()))] for interval in intervals
+            ]
+            # Safe as markup, since only numbers are put into it; a row without an interval has zero alone.
+            drawn = (Markup(_WHISKER.format(*at)) if len(at) > 1 else Markup() for at in on_scale)
+            return Whiskers(place, tuple(drawn))
+        return None
 
     @property
     def long(self) -> bool:

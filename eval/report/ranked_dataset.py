@@ -1,32 +1,49 @@
 """Rank the judges of one dataset on the rows that all of them judged; tell whose lead holds and who says the same.
 
-Sentences are made of this in ``headline`` and ``remarks``.
+Tables and charts are made of this, and the sentences of ``headline`` and ``remarks``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ..analysis import Difference, EvaluationTarget, Judge, LeaderboardEntry, Study
+from ..analysis import (
+    Average,
+    AverageComparison,
+    EvaluationTarget,
+    Judge,
+    LeaderboardEntry,
+    PairwiseComparison,
+    Study,
+)
 from ..results.agreement import Agreement, ScoreAgreement
-from ..statistics.metrics import METRICS
+from ..statistics.metrics import DEFAULT, METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
 from ..statistics.significance import LEVEL
-from .labels import by_data, judges_on, listed, main_measure, measure_of
-from .leaderboard_tables import best_first, overall
+from ..tables.grid import Column, written
+from .labels import listed
 
 MANY = 5
 """So many judges a sentence names; it counts the others."""
 
 
+def main_measure(subject: EvaluationTarget, metric: str | None) -> str:
+    """Return the metric that judges are ranked by on a subject: the one asked for, else the one of the data."""
+    chosen = metric or subject.metric
+    return chosen if METRICS[chosen].kind == subject.kind else DEFAULT[subject.kind]
+
+
 def ranked_datasets(study: Study, metric: str | None) -> list[RankedDataset]:
-    """Return the datasets of a study, each with its judges."""
+    """Return the datasets of a study, each with its subjects (aspects, or the preference) and its judges."""
+    datasets: dict[tuple[str, str], list[EvaluationTarget]] = {}
+    for subject in study.subjects:
+        datasets.setdefault((subject.data, subject.digest), []).append(subject)
     return [
         RankedDataset(study, tuple(subjects), main_measure(subjects[0], metric))
-        for subjects in by_data(study).values()
+        for subjects in datasets.values()
     ]
 
 
@@ -59,19 +76,61 @@ class RankedDataset:
         """Whether answers are compared."""
         return self.subjects[0].kind == "compare"
 
+    @property
+    def base(self) -> str | None:
+        """The label of the judge that the others are compared with."""
+        return self.study.bases.get(self.subjects[0].label)
+
     @cached_property
     def judges(self) -> list[Judge]:
         """All judges of the dataset."""
-        return judges_on(self.study, (self.subjects[0].data, self.subjects[0].digest))
+        digest = self.subjects[0].digest
+        return [judge for judge in self.study.judges if (judge.data, judge.digest) == (self.name, digest)]
+
+    @cached_property
+    def columns(self) -> Mapping[str, Mapping[str, LeaderboardEntry | Average]]:
+        """The figures of each judge by its label, in columns: the average first if there are several aspects.
+
+        Only a judge that judged all aspects has an average.
+        """
+        averages: dict[str, LeaderboardEntry | Average] = {
+            average.judge: average
+            for average in self.study.leaderboard.averages
+            if set(average.subjects) == {subject.label for subject in self.subjects}
+        }
+        of_subjects: dict[str, Mapping[str, LeaderboardEntry | Average]] = {
+            subject.aspect or subject.label: {
+                entry.judge: entry
+                for entry in self.study.leaderboard.standings
+                if entry.subject == subject.label
+            }
+            for subject in self.subjects
+        }
+        return {"average": averages, **of_subjects} if len(self.subjects) > 1 else of_subjects
 
     def entries(self, judge: Judge) -> list[LeaderboardEntry]:
         """Return the judge's entries on the subjects that it judged."""
-        entries = (self.study.leaderboard.standing(judge.label, subject.label) for subject in self.subjects)
-        return [entry for entry in entries if entry is not None]
+        of_judge = (column.get(judge.label) for column in self.columns.values())
+        return [entry for entry in of_judge if isinstance(entry, LeaderboardEntry)]
 
     def figure(self, judge: Judge) -> Statistic:
-        """Return what the judge is ranked by, without a value where there is none."""
-        return overall(self.study, judge, self.subjects, self.measure) or Statistic(None)
+        """Return what the judge is ranked by, without a value where there is none: the first column's."""
+        entry = next(iter(self.columns.values())).get(judge.label)
+        return (entry and entry.measures.get(self.measure)) or Statistic(None)
+
+    @cached_property
+    def best_first(self) -> list[Judge]:
+        """The judges in the order of the leaderboard.
+
+        Of judges with equal agreement the one with fewer calls comes first; judges without a value come last.
+        """
+
+        def rank(judge: Judge) -> tuple[bool, float, float]:
+            value = self.figure(judge).value
+            # Rounded, so that judges with equal agreement are not ordered by noise in the last digits.
+            return value is None, -round(value or 0.0, 9), judge.usage.calls_each or 0.0
+
+        return sorted(self.judges, key=rank)
 
     def constant(self, judge: Judge) -> bool:
         """Tell whether the judge says the same of every item, of every aspect."""
@@ -95,13 +154,11 @@ class RankedDataset:
                 for entry in self.entries(judge)
                 if entry.subject == subject.label
             ]
-            if any(
-                (figure := measure_of(entry, self.measure)) and figure.value is not None for entry in entries
-            ):
+            figures = (entry.measures.get(self.measure) for entry in entries)
+            if any(figure is not None and figure.value is not None for figure in figures):
                 continue
-            most = max(
-                (entry.agreement for entry in entries if entry.agreement), key=lambda one: one.n, default=None
-            )
+            agreements = (entry.agreement for entry in entries if entry.agreement)
+            most = max(agreements, key=lambda agreement: agreement.n, default=None)
             if most is None or not most.n:
                 left_out = listed(most.left_out if most else {})
                 why = f"no row has a verdict and a label{left_out and f' ({left_out})'}"
@@ -128,7 +185,7 @@ class RankedDataset:
         """
         known = [
             judge
-            for judge in best_first(self.study, self.subjects, self.measure)
+            for judge in self.best_first
             if self.figure(judge).value is not None and not self.constant(judge)
         ]
         most = max(map(self.rows, known), default=0)
@@ -165,7 +222,7 @@ class RankedDataset:
         """Return another metric of the judge, where there is one subject alone."""
         if name is None or len(self.subjects) > 1:
             return None
-        figure = measure_of(self.study.leaderboard.standing(judge.label, self.subjects[0].label), name)
+        figure = next((entry.measures.get(name) for entry in self.entries(judge)), None)
         return figure if figure and figure.value is not None else None
 
     def same_as(self, judge: Judge) -> list[Judge]:
@@ -177,13 +234,27 @@ class RankedDataset:
         ]
 
     def _identical(self, subject: EvaluationTarget, one: Judge, other: Judge) -> bool:
-        of_pair = self.study.comparison.of_pair
-        pairs = (of_pair(subject.label, *labels) for labels in _both_ways(one.label, other.label))
+        of_pair, labels = self.study.comparison.of_pair, (one.label, other.label)
+        pairs = (of_pair(subject.label, *labels), of_pair(subject.label, *labels[::-1]))
         return any(pair is not None and pair.identical for pair in pairs)
+
+    def pair(self, first: str, second: str) -> PairwiseComparison | AverageComparison | None:
+        """Return the comparison of two judges, in this order: on the only subject, or of their averages."""
+        if len(self.subjects) == 1:
+            return self.study.comparison.of_pair(self.subjects[0].label, first, second)
+        return self.study.comparison.average(self.subjects[0].digest, first, second)
 
     def lead(self, ahead: Judge, over: Judge, metric: str | None = None) -> LeadOverRunnerUp | None:
         """Return the lead of one judge over another by a metric, by default the leading one."""
-        return lead(self.study, self.subjects, ahead.label, over.label, metric or self.measure)
+        measure = main_measure(self.subjects[0], metric or self.measure)
+        # A pair is compared in one order only, which may be the other one.
+        for first, second in ((ahead, over), (over, ahead)):
+            pair = self.pair(first.label, second.label)
+            if pair is not None and (apart := pair.differences.get(measure)) is not None:
+                difference = apart.difference if first is ahead else turned(apart.difference)
+                few = 0 < pair.units < FEWEST_UNITS
+                return LeadOverRunnerUp(difference, apart.adjusted, apart.needed, few)
+        return None
 
 
 def _label_range(agreement: Agreement) -> float | None:
@@ -196,14 +267,12 @@ class LeadOverRunnerUp(NamedTuple):
     """Holds the difference of the first judge's agreement to another's on the same rows.
 
     Attributes:
-        over: the label of the other judge.
         difference: the difference with its interval.
         p: the p-value, adjusted by Holm's method; ``None`` if there is none.
         needed: how many clusters would tell such a difference from chance, about; ``None`` where that is not known.
         few: whether there are too few of them for a p-value.
     """
 
-    over: str
     difference: Statistic
     p: float | None
     needed: int | None = None
@@ -215,43 +284,10 @@ class LeadOverRunnerUp(NamedTuple):
         return not self.few and (self.difference.value or 0.0) > 0 and self.p is not None and self.p < LEVEL
 
 
-def lead(
-    study: Study, subjects: Sequence[EvaluationTarget], ahead: str, over: str, metric: str | None
-) -> LeadOverRunnerUp | None:
-    """Return the lead of one judge over another; ``None`` if they were not compared.
-
-    The lead is that on the only subject, or that of the averages over all subjects of a dataset.
-    """
-    measure = main_measure(subjects[0], metric)
-    # A pair is compared in one order only, which may be the other one.
-    for first, second in _both_ways(ahead, over):
-        found, units = _compared(study, subjects, first, second, measure)
-        if found is not None:
-            apart = found.difference if first == ahead else turned(found.difference)
-            return LeadOverRunnerUp(over, apart, found.adjusted, found.needed, 0 < units < FEWEST_UNITS)
-    return None
-
-
-def _both_ways(one: str, other: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (one, other), (other, one)
-
-
-def _compared(
-    study: Study, subjects: Sequence[EvaluationTarget], first: str, second: str, measure: str
-) -> tuple[Difference | None, int]:
-    if len(subjects) == 1:
-        pair = study.comparison.of_pair(subjects[0].label, first, second)
-        return (None, 0) if pair is None else (pair.differences.get(measure), pair.units)
-    average = study.comparison.average(subjects[0].digest, first, second)
-    return (None, 0) if average is None else (average.differences.get(measure), average.units)
-
-
-def turned(found: Statistic) -> Statistic:
-    def minus(value: float | None) -> float | None:
-        return None if value is None else -value
-
+def turned(figure: Statistic) -> Statistic:
     # The negative of the high end is the new low end.
-    return Statistic(minus(found.value), minus(found.high), minus(found.low))
+    ends = (figure.value, figure.high, figure.low)
+    return Statistic(*(None if end is None else -end for end in ends))
 
 
 def named(judges: Sequence[Judge]) -> str:
@@ -263,15 +299,7 @@ def named(judges: Sequence[Judge]) -> str:
 
 
 def value(figure: Statistic) -> str:
-    return "-" if figure.value is None else f"{figure.value:.3f}"
-
-
-def shown(figure: Statistic | None) -> str:
-    if figure is None or figure.value is None:
-        return "-"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.3f}"
-    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
+    return written(figure.value, Column("")).text
 
 
 def capital(text: str) -> str:

@@ -1,17 +1,18 @@
-"""Make tables of score distributions, rankings of systems, and Krippendorff's alpha."""
+"""Make tables of score distributions, rankings of systems, annotators, and Krippendorff's alpha."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 
-from ..analysis import Alphas, LeaderboardEntry, Study, WinnerShare
-from ..analysis.alphas import AgreementWithPeople
+from ..analysis import Alphas, LeaderboardEntry, Rater, Study, WinnerShare
 from ..statistics.resampling import Statistic
 from ..statistics.score_distribution import ScalePoint
 from ..tables import CellValue, Column, Grid, columns_of, text_column
-from .labels import SHORT, reference_of, with_notes
-from .leaderboard_tables import ASPECT_OF_RECORD, JUDGE_OF_RECORD
+from .labels import SHORT, reference_of
+from .leaderboard_tables import WHOSE
 
 Shares = Mapping[str, Statistic]
 """Percentages by the points of a scale, or by the winners; or values by the names of systems."""
@@ -25,36 +26,21 @@ def of_subject(study: Study, label: str) -> list[LeaderboardEntry]:
 def distributions(study: Study) -> Iterator[Grid]:
     """Tabulate for each subject how often each score was given or each answer won, by humans and by each judge."""
     for subject in study.subjects:
-        entries = [entry for entry in of_subject(study, subject.label) if shares_of(entry)]
-        if not entries:
-            continue
         rows: list[tuple[str, Shares, Statistic | None]] = [
-            (entry.judge, shares_of(entry), getattr(entry.distribution, "distance", None))
-            for entry in entries
+            (entry.judge, shares, getattr(entry.distribution, "distance", None))
+            for entry in of_subject(study, subject.label)
+            if (shares := shares_of(entry))
         ]
+        if not rows:
+            continue
+        points = [Column(name, 0, interval=False, of=partial(_share, name)) for name in rows[0][1]]
         human = people_of(study, subject.label)
         if any(share.value is not None for share in human.values()):
             rows.insert(0, (reference_of(subject), human, None))
-        yield with_notes(
-            study,
-            Grid.from_records(
-                f"{subject.label}: score distribution, % of verdicts",
-                (
-                    text_column("judge", of=lambda row: row[0]),
-                    *(
-                        Column(point, digits=0, interval=False, of=partial(_share, point))
-                        for point in shares_of(entries[0])
-                    ),
-                    Column(
-                        "total variation",
-                        best="low",
-                        about="distance from the human distribution: half the sum of the absolute differences",
-                        of=lambda row: row[2],
-                    ),
-                ),
-                rows,
-            ),
-        )
+        about = "distance from the human distribution: half the sum of the absolute differences"
+        distance = Column("total variation", best="low", about=about, of=itemgetter(2))
+        title = f"{subject.label}: score distribution, % of verdicts"
+        yield Grid.from_records(title, (text_column("judge", of=itemgetter(0)), *points, distance), rows)
 
 
 def _share(point: str, row: tuple[str, Shares, Statistic | None]) -> CellValue:
@@ -95,52 +81,37 @@ def systems(study: Study) -> Iterator[Grid]:
         # A single judge's values without labels rank systems, but there is nothing to compare them with.
         if len(values) < 2 and reference not in values:
             continue
-        yield with_notes(
-            study,
-            Grid.from_records(
-                f"{subject.label}: systems by {method}",
-                (
-                    text_column("system", of=str),
-                    *(
-                        Column(name, digits=2, best="high", interval=False, of=of_systems.get)
-                        for name, of_systems in values.items()
-                    ),
-                ),
-                _in_order(values.values()),
-                notes=notes,
-            ),
-        )
+        columns = [
+            Column(name, digits=2, best="high", interval=False, of=of_systems.get)
+            for name, of_systems in values.items()
+        ]
+        title = f"{subject.label}: systems by {method}"
+        system = text_column("system", of=str)
+        yield Grid.from_records(title, (system, *columns), _in_order(values.values()), notes)
 
 
-_METHODS = {"bradley_terry": "Bradley-Terry strength", "elo": "Elo rating", "mean": "mean score"}
+_METHODS = {"bradley_terry": "Bradley-Terry strength", "mean": "mean score"}
 
 
 def _gather(entry: LeaderboardEntry, reference: str, values: dict[str, Shares], notes: list[str]) -> str:
     """Add a judge's values of systems to ``values``, and those of the labels; return the ranking method's name."""
-    if entry.systems is not None:
-        systems, correlations, method = entry.systems.systems, entry.systems.correlations, "mean"
-        if any(system.human.value is not None for system in systems):
-            values.setdefault(reference, {system.system: system.human for system in systems})
-        values[entry.judge] = {system.system: system.judge for system in systems}
-    elif entry.ranking is not None:
-        ranking, human = entry.ranking.judge, entry.ranking.people
-        correlations, method = entry.ranking.correlations, ranking.method
-        if human is not None and human.problem is None:
-            values.setdefault(reference, {system.system: system.figure for system in human.standings})
-        if ranking.problem is not None:
-            notes.append(f"{entry.judge} is left out: {ranking.problem}")
-            return _METHODS.get(method, method)
-        values[entry.judge] = {system.system: system.figure for system in ranking.standings}
-    else:
+    ranking = entry.systems
+    if ranking is None:
         return ""
+    if ranking.human:
+        values.setdefault(reference, ranking.human)
+    if ranking.problem is not None:
+        notes.append(f"{entry.judge} is left out: {ranking.problem}")
+        return _METHODS[ranking.method]
+    values[entry.judge] = ranking.judge
     known = [
         f"{SHORT[name]} {correlation.value:.3f}"
-        for name, correlation in correlations.items()
+        for name, correlation in ranking.correlations.items()
         if correlation.value is not None
     ]
     if known:
         notes.append(f"{entry.judge} and {reference}, correlation over systems: {', '.join(known)}")
-    return _METHODS.get(method, method)
+    return _METHODS[ranking.method]
 
 
 def _in_order(values: Iterable[Shares]) -> list[str]:
@@ -158,20 +129,14 @@ def _in_order(values: Iterable[Shares]) -> list[str]:
 
 def alphas(study: Study) -> Iterator[Grid]:
     """Tabulate Krippendorff's alpha: between agents, repeats, annotators, and annotators with the judge as one more."""
-    columns = (
-        *columns_of(Alphas, lambda entry: entry.alphas),
-        *columns_of(AgreementWithPeople, lambda entry: entry.alphas and entry.alphas.people),
-    )
-    entries = [
-        entry
-        for entry in study.leaderboard.standings
-        if any(
-            isinstance(alpha := column.of and column.of(entry), Statistic) and alpha.value is not None
-            for column in columns
-        )
-    ]
-    if entries:
-        yield with_notes(
-            study,
-            Grid.from_records("Krippendorff's alpha", (JUDGE_OF_RECORD, ASPECT_OF_RECORD, *columns), entries),
-        )
+    columns = columns_of(Alphas, lambda entry: entry.alphas)
+    grid = Grid.from_records("Krippendorff's alpha", (*WHOSE, *columns), study.leaderboard.standings)
+    known = [row for row in grid.rows if any(getattr(cell, "value", None) is not None for cell in row[2:])]
+    if known:
+        yield replace(grid, rows=tuple(known))
+
+
+def annotators(study: Study) -> Iterator[Grid]:
+    """Tabulate for each subject the annotators, how far they agree, and the judges in their place."""
+    for people in study.annotators:
+        yield Grid.from_records(people.title, columns_of(Rater), people.raters, people.notes, drop_empty=True)

@@ -9,9 +9,9 @@ from ..analysis import EvaluationTarget, Judge, LeaderboardEntry, Leaning
 from ..analysis.leaderboard import NOT_BY_ALL
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS
-from ..tables.grid import money
-from .labels import MEASURES, labels_of, measure_of
-from .ranked_dataset import RankedDataset, capital, named, shown, value
+from ..tables.grid import in_words, money
+from .labels import MEASURES, labels_of
+from .ranked_dataset import RankedDataset, capital, named, value
 
 _MISSING = 0.01
 """From this share of rows on that a judge has no verdict on, a sentence says so."""
@@ -53,7 +53,7 @@ def remarks(dataset: RankedDataset, full: bool = False) -> Iterator[str]:
 
 def _sure(dataset: RankedDataset) -> str:
     best, measure = dataset.ranked[0], MEASURES[dataset.measure]
-    of = f"{capital(measure)} of {best.label} with {labels_of(dataset.subjects[0])}: {shown(dataset.figure(best))}"
+    of = f"{capital(measure)} of {best.label} with {labels_of(dataset.subjects[0])}: {in_words(dataset.figure(best))}"
     if len(dataset.subjects) > 1:
         return f"{of}, the mean over {len(dataset.subjects)} aspects"
     rows, units = dataset.rows(best), dataset.units(best)
@@ -62,7 +62,7 @@ def _sure(dataset: RankedDataset) -> str:
     plural = "group" if units == 1 else "groups"
     name = METRICS[dataset.measure].companion
     beside = dataset.companion(best, name)
-    also = f"; {MEASURES[name]} {shown(beside)}" if name and beside else ""
+    also = f"; {MEASURES[name]} {in_words(beside)}" if name and beside else ""
     return f"{of}{where}{f' in {units:,} {plural}' if grouped else ''}{also}"
 
 
@@ -107,7 +107,7 @@ def _constant(dataset: RankedDataset, full: bool) -> Iterator[str]:
         for entry in dataset.entries(judge):
             if entry.always is not None:
                 verdict_text = f"{entry.always:g}" if isinstance(entry.always, float) else entry.always
-                figure = measure_of(entry, "accuracy")
+                figure = entry.measures.get("accuracy")
                 met = f", which {value(figure)} of the labels are" if figure else ""
                 verdicts.append(f"{verdict_text}{_on(entry, dataset.subjects)}{met}")
         if verdicts:

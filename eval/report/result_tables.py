@@ -3,107 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, is_dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from rich.console import Group
 
 from ...state.usage import Usage
-from ..results.agreement import (
-    Agreement,
-    PreferenceAgreement,
-    Range,
-    RepeatedAgreement,
-    ScoreAgreement,
-    Statistic,
-)
+from ..results.agreement import Agreement, PreferenceAgreement, RepeatedAgreement, ScoreAgreement
 from ..results.evaluation import Evaluation, Overview
 from ..statistics.correlation import STATISTICS
 from ..statistics.metrics import METRICS, Metric
-from ..statistics.resampling import caution
+from ..statistics.resampling import Statistic, caution
+from ..statistics.sample import GroupedCorrelation
+from ..statistics.tie_policy import TiePolicy
 from ..tables.formats import to_lines
-from ..tables.grid import CellValue, Column, Grid, columns_of, money, short, text_column
-from .labels import LABELS, left_out_note, listed
+from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, short, text_column
+from .labels import left_out_note
 
-__all__ = [
-    "LABELS",
-    "as_json",
-    "grids",
-    "listed",
-    "money",
-    "nothing_counts",
-    "overview_grid",
-    "overview_table",
-]
 Agreements = Mapping[str, Agreement]
 Name = tuple[str, ...]
 """The name of a row: an aspect, or a protocol and an aspect. A record is a name with what is said of it."""
 Value = TypeVar("Value")
-TIES = {
-    "class": "a human tie is a class of its own",
-    "left_out": "human ties are left out",
-    "half": "a human tie counts as half right for any verdict",
-}
-VOTES = {
-    "majority": "compared with the majority of annotators",
-    "each": "compared with each annotator's vote",
-}
 
 
 def as_json(agreements: Agreements, repeats: Mapping[str, RepeatedAgreement]) -> dict[str, Any]:
     """Write agreement by aspect as plain JSON; with several repeats, each aspect has their mean and deviation."""
     plain: dict[str, Any] = {}
     for name, agreement in agreements.items():
-        own = _scores(agreement) if isinstance(agreement, ScoreAgreement) else _preferences(agreement)
-        plain[name] = {
-            "n": agreement.n,
-            "groups": agreement.groups,
-            **own,
-            "left_out": dict(agreement.left_out),
-            "units": agreement.units,
-            "repeats": agreement.repeats,
-            "resamples": agreement.resampling.resamples,
-            "confidence": agreement.resampling.confidence,
-            "seed": agreement.resampling.seed,
-        }
+        plain[name] = fields = {key: _plain(value) for key, value in vars(agreement).items()}
+        fields |= fields.pop("resampling")
+        if isinstance(agreement, ScoreAgreement):
+            fields["ranges"] = {"judge": fields.pop("judged"), "people": fields.pop("human")}
+            # Without groups the same keys stand there with null, so that readers of the JSON need not ask which.
+            fields["per_group"] = fields["per_group"] or dict.fromkeys(
+                STATISTICS, asdict(GroupedCorrelation(None))
+            )
         if name in repeats:
-            of_repeats = repeats[name]
-            figures = {figure: spread._asdict() for figure, spread in of_repeats.figures.items()}
-            plain[name]["over_repeats"] = {
-                "repeats": of_repeats.repeats,
-                "n": of_repeats.n,
-                "figures": figures,
-            }
+            figures = {figure: spread._asdict() for figure, spread in repeats[name].figures.items()}
+            fields["over_repeats"] = {**vars(repeats[name]), "figures": figures}
     return plain
 
 
-def _scores(agreement: ScoreAgreement) -> dict[str, Any]:
-    per_group = {
-        name: {**_statistic(mean), "groups": mean.groups, "skipped": mean.skipped}
-        for name, mean in agreement.per_group.items()
-    }
-    # Without groups the same keys stand there with null, so that a reader of the JSON need not ask which there are.
-    empty = {**_statistic(Statistic(None)), "groups": 0, "skipped": 0}
-    return {
-        "over_rows": {name: _statistic(value) for name, value in agreement.over_rows.items()},
-        "per_group": per_group or {name: dict(empty) for name in STATISTICS},
-        "ranges": {"judge": agreement.judged, "people": agreement.human},
-    }
-
-
-def _preferences(agreement: PreferenceAgreement) -> dict[str, Any]:
-    return {
-        "accuracy": _statistic(agreement.accuracy),
-        "kappa": _statistic(agreement.kappa),
-        "ties": agreement.ties,
-        "human_ties": agreement.human_ties,
-        "ties_as": agreement.ties_as,
-        "votes": agreement.votes,
-    }
-
-
-def _statistic(statistic: Statistic) -> dict[str, float | None]:
-    return {"value": statistic.value, "low": statistic.low, "high": statistic.high}
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def grids(
@@ -118,66 +64,46 @@ def grids(
         repeats: variation between repeats, by protocol and aspect.
         title: what was judged; each table's title begins with it.
     """
-    names = ("judge", "aspect") if len(agreements) > 1 else ("aspect",)
-    heads = tuple(text_column(name, of=partial(_part, place)) for place, name in enumerate(names))
+    aspect = text_column("aspect", of=lambda record: record[0][-1])
+    heads = (
+        (text_column("judge", of=lambda record: record[0][0]), aspect) if len(agreements) > 1 else (aspect,)
+    )
     by_name = _by_name(agreements)
     scores = {name: of_scores for name, of_scores in by_name.items() if isinstance(of_scores, ScoreAgreement)}
     compared = {name: pairs for name, pairs in by_name.items() if isinstance(pairs, PreferenceAgreement)}
     within = {name: of_scores for name, of_scores in scores.items() if of_scores.per_group}
     if scores:
-        yield Grid.from_records(
-            f"{title}: over rows",
-            (
-                *heads,
-                *columns_of(ScoreAgreement, _value),
-                text_column("range", of=lambda record: _scale(record[1].judged)),
-                text_column("human range", of=lambda record: _scale(record[1].human)),
-                *_correlations("over_rows"),
-            ),
-            scores.items(),
-            notes=(
-                *_left_out(scores),
-                *filter(None, map(_constant, scores, scores.values())),
-                *([] if within else _on_intervals(scores)),
-            ),
-        )
+        columns = (*heads, *columns_of(ScoreAgreement, _value), *_correlations("over_rows"))
+        constant = filter(None, map(_constant, scores, scores.values()))
+        notes = (*_left_out(scores), *constant, *([] if within else _on_intervals(scores)))
+        yield Grid.from_records(f"{title}: over rows", columns, scores.items(), notes)
     if within:
-        skipped = "groups of one row, or in which the judge or the humans give every row the same score"
-        yield Grid.from_records(
-            f"{title}: mean within groups",
-            (*heads, *groups(_value), *_correlations("per_group")),
-            within.items(),
-            notes=(f"skipped: {skipped}", *_on_intervals(within)),
+        columns = (*heads, *groups(_value), *_correlations("per_group"))
+        skipped = (
+            "skipped: groups of one row, or in which the judge or the humans give every row the same score"
         )
+        notes = (skipped, *_on_intervals(within))
+        yield Grid.from_records(f"{title}: mean within groups", columns, within.items(), notes)
     if compared:
         first = next(iter(compared.values()))
-        rule = f"{TIES[first.ties_as]}; {VOTES[first.votes]}"
-        yield Grid.from_records(
-            f"{title}: preferences",
-            (
-                *heads,
-                *preferences(_value, "human_ties", counted="votes" if first.votes == "each" else "rows"),
-            ),
-            compared.items(),
-            notes=(rule, *_left_out(compared), *_on_intervals(compared)),
-        )
+        counted = "votes" if first.votes == "each" else "rows"
+        columns = (*heads, *preferences(_value, "human_ties", counted=counted))
+        notes = (str(TiePolicy(first.ties_as, first.votes)), *_left_out(compared), *_on_intervals(compared))
+        yield Grid.from_records(f"{title}: preferences", columns, compared.items(), notes)
     if varying := _by_name(repeats):
-        yield Grid.from_records(
-            f"{title}: between repeats",
-            (
-                *heads,
-                text_column("statistic", of=lambda record: _figure_name(record[1])),
-                Column("repeats", of=lambda record: record[2]),
-                Column("mean", of=lambda record: record[3].mean),
-                Column("sd", of=lambda record: record[3].sd),
-            ),
-            [
-                (name, figure, of_repeats.repeats, spread)
-                for name, of_repeats in varying.items()
-                for figure, spread in of_repeats.figures.items()
-            ],
-            notes=["sd: standard deviation between repeats (n - 1)"],
+        columns = (
+            *heads,
+            text_column("statistic", of=lambda record: _figure_name(record[1])),
+            Column("repeats", of=itemgetter(2)),
+            *fields_of(itemgetter(3), mean=Column("mean"), sd=Column("sd")),
         )
+        spreads = [
+            (name, figure, of_repeats.repeats, spread)
+            for name, of_repeats in varying.items()
+            for figure, spread in of_repeats.figures.items()
+        ]
+        notes = ("sd: standard deviation between repeats (n - 1)",)
+        yield Grid.from_records(f"{title}: between repeats", columns, spreads, notes)
 
 
 def _by_name(by_protocol: Mapping[str, Mapping[str, Value]]) -> dict[Name, Value]:
@@ -189,12 +115,7 @@ def _by_name(by_protocol: Mapping[str, Mapping[str, Value]]) -> dict[Name, Value
     }
 
 
-def _part(place: int, record: tuple[Name, Any]) -> str:
-    return record[0][place]
-
-
-def _value(record: tuple[Name, Any]) -> Any:
-    return record[1]
+_value = itemgetter(1)
 
 
 def preferences(of: Callable[[Any], Any], *more: str, counted: str = "rows") -> tuple[Column, ...]:
@@ -203,42 +124,34 @@ def preferences(of: Callable[[Any], Any], *more: str, counted: str = "rows") -> 
     return (*columns_of(PreferenceAgreement, of, only=("n",), names={"n": counted}), *figures)
 
 
-def _correlations(where: str) -> Iterator[Column]:
-    """Yield the columns of the correlations ``over_rows`` or ``per_group``."""
-    for name in STATISTICS:
-        yield Column(_metric(where, name).short, of=partial(_correlation, where, name))
+def _correlations(where: str) -> list[Column]:
+    """Return the columns of the correlations ``over_rows`` or ``per_group``."""
+
+    def correlation(name: str, record: tuple[Name, ScoreAgreement]) -> CellValue:
+        by_name: Mapping[str, Statistic] = getattr(record[1], where)
+        return by_name.get(name)
+
+    return [Column(_metric(where, name).short, of=partial(correlation, name)) for name in STATISTICS]
 
 
 def _metric(where: str, name: str) -> Metric:
     return METRICS[f"group_{name}" if where == "per_group" else name]
 
 
-def _correlation(where: str, name: str, record: tuple[Name, ScoreAgreement]) -> CellValue:
-    statistic: Statistic | None = getattr(record[1], where).get(name)
-    return statistic
-
-
-def groups(of: Callable[[Any], Any]) -> tuple[Column, Column]:
+def groups(of: Callable[[Any], Any]) -> tuple[Column, ...]:
     """Return the columns that count the groups of the agreement on scores that ``of`` finds in a record."""
 
-    def first(name: str, record: Any) -> CellValue:
+    def first(record: Any) -> GroupedCorrelation | None:
         # All correlations are over the same groups: the first of them says how many there are.
-        within = getattr(of(record), "per_group", {})
-        return getattr(next(iter(within.values()), None), name, None)
+        return next(iter(getattr(of(record), "per_group", {}).values()), None)
 
-    return (
-        Column("groups", of=partial(first, "groups")),
-        Column("skipped", about="groups in which either side is constant", of=partial(first, "skipped")),
-    )
+    about = "groups in which either side is constant"
+    return fields_of(first, groups=Column("groups"), skipped=Column("skipped", about=about))
 
 
 def _figure_name(figure: str) -> str:
     where, _, name = figure.partition(".")
     return _metric(where, name).title if name else where
-
-
-def _scale(scores: Range | None) -> str:
-    return "-" if scores is None else f"{scores.least:.3g} to {scores.greatest:.3g}"
 
 
 def _constant(name: Name, agreement: ScoreAgreement) -> str:
@@ -264,7 +177,7 @@ def _on_intervals(agreements: Mapping[Name, Agreement]) -> Iterator[str]:
     with_intervals = {
         name: agreement
         for name, agreement in agreements.items()
-        if any(map(_has_interval, _figures_of(agreement)))
+        if any(figure.low is not None for figure in _figures_of(agreement))
     }
     if sizes := sorted({agreement.units for agreement in with_intervals.values()}):
         drawn = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
@@ -293,44 +206,31 @@ def _figures_of(agreement: Agreement) -> Iterable[Statistic]:
     return (agreement.accuracy, agreement.kappa)
 
 
-def _has_interval(statistic: Statistic) -> bool:
-    return statistic.low is not None
-
-
 def nothing_counts(agreements: Iterable[Agreement]) -> bool:
     """Tell whether there is no row at all from which agreement could be computed."""
     return not any(agreement.n for agreement in agreements)
 
 
 def overview_table(evaluation: Evaluation, width: int | None = None) -> Group:
-    """Make a table of verdicts, rounds and usage for a terminal."""
-    return to_lines(overview_grid(evaluation), width)
+    """Make a table of verdicts, rounds and usage for a terminal, with a row for each judge and aspect."""
 
+    def tokens(usage: Usage) -> CellValue:
+        return usage.shown_tokens(short) if usage.uncounted else usage.tokens
 
-def overview_grid(evaluation: Evaluation) -> Grid:
-    """Make a table of verdicts, rounds and usage, with a row for each judge and aspect."""
-    return Grid.from_records(
-        "Verdicts",
-        (
-            text_column("judge", of=partial(_part, 0)),
-            text_column("aspect", of=lambda record: record[0][1] or "preference"),
-            *columns_of(Overview, _value),
-            Column("calls", of=lambda record: record[1].usage.calls),
-            Column("tokens", form="short", of=lambda record: _tokens(record[1].usage)),
-            Column("cost", form="money", of=lambda record: _cost(record[1].usage.cost_usd)),
-            text_column("stop reason", of=lambda record: _stop_reasons(record[1])),
-        ),
-        evaluation.figures.overviews.items(),
+    def reasons(overview: Overview) -> str:
+        return ", ".join(f"{reason} {count}" for reason, count in overview.stop_reasons.most_common())
+
+    columns = (
+        text_column("judge", of=lambda record: record[0][0]),
+        text_column("aspect", of=lambda record: record[0][1] or "preference"),
+        *columns_of(Overview, _value),
+        Column("calls", of=lambda record: record[1].usage.calls),
+        Column("tokens", form="short", of=lambda record: tokens(record[1].usage)),
+        Column("cost", form="money", of=lambda record: _cost(record[1].usage)),
+        text_column("stop reason", of=lambda record: reasons(record[1])),
     )
+    return to_lines(Grid.from_records("Verdicts", columns, evaluation.figures.overviews.items()), width)
 
 
-def _cost(dollars: float | None) -> CellValue:
-    return "unknown" if dollars is None else dollars
-
-
-def _tokens(usage: Usage) -> CellValue:
-    return usage.shown_tokens(short) if usage.uncounted else usage.tokens
-
-
-def _stop_reasons(overview: Overview) -> str:
-    return ", ".join(f"{reason} {count}" for reason, count in overview.stop_reasons.most_common())
+def _cost(usage: Usage) -> CellValue:
+    return "unknown" if usage.cost_usd is None else usage.cost_usd

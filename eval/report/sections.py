@@ -6,23 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain
 
 from ...state.errors import UsageError
 from ..analysis import Study
-from ..statistics.resampling import Statistic
-from ..tables import CellValue, Grid
+from ..tables import Grid
 from . import charts, debate_tables, headline, summary_tables
 from .charts import Picture
 from .comparison_tables import all_pairs, comparisons, costs, matchings
-from .debate_tables import diagnoses, gaps
-from .labels import CONFIG, config_line, config_notes, interval_note
-from .leaderboard_tables import agreements, gains, leaderboards, repeats
-from .page import Drawing, Page, Section, Table, Whiskers
-from .ranking_tables import alphas, distributions, systems
-
-Interval = tuple[float, float, float]
-"""A value, and the low and the high end of its interval."""
+from .debate_tables import audits, diagnoses, gaps
+from .labels import config_line, interval_note, with_notes
+from .leaderboard_tables import agreements, gains, leaderboards, pooled, repeats
+from .page import Drawing, Page, Section, Table
+from .ranking_tables import alphas, annotators, distributions, systems
 
 
 def compose(study: Study, metric: str | None, title: str) -> Page:
@@ -48,8 +43,13 @@ def _version() -> str:
 
 
 def _sections(study: Study, metric: str | None) -> Iterator[Section]:
+    def tables(grids: Iterable[Grid], folded: bool = False) -> list[Table]:
+        return [Table(with_notes(study, grid), folded) for grid in grids]
+
     several = len(study.subjects) > 1
-    boards = _tables(leaderboards(study, metric))
+    boards = tables(leaderboards(study, metric))
+    against_base = summary_tables.against_base(study, metric) if several else ()
+    equal_cost = summary_tables.equal_cost(study) if several else ()
     drawn = list(_drawn(study, charts.frontiers))  # drawn once, and divided between two sections
     first = _first_of_each(study, drawn)
     yield Section(
@@ -67,10 +67,10 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
         "Differences between judges on the same rows",
         "Intervals come from paired resamples. A difference is significant if its Holm-adjusted p is small.",
         (
-            *(_tables(summary_tables.against_base(study, metric)) if several else ()),
-            *_tables(comparisons(study, metric), folded=several),
-            *_tables(all_pairs(study, metric), folded=True),
-            *_tables(gains(study, metric), folded=True),
+            *map(Table, against_base),
+            *tables(comparisons(study, metric), folded=several),
+            *tables((*all_pairs(study, metric), *gains(study, metric)), folded=True),
+            *tables(pooled(study)),
         ),
         study.comparison.notes,
     )
@@ -81,10 +81,10 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
         "Each judge against the largest ensemble of single judges that costs no more (compute-matched); then all "
         "costs.",
         (
-            *(_tables(summary_tables.equal_cost(study)) if several else ()),
-            *_tables(matchings(study), folded=several),
+            *map(Table, equal_cost),
+            *tables(matchings(study), folded=several),
             *(drawing for drawing in drawn if drawing not in first),
-            *_tables([costs(study)]),
+            *tables([costs(study)]),
         ),
         study.matching.notes,
     )
@@ -93,28 +93,35 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
         "Aspects",
         "All correlations by aspect",
         "Over all rows, and as the mean within groups (the candidates of one source).",
-        (*_tables(agreements(study)), *_tables(repeats(study))),
+        tuple(tables((*agreements(study), *repeats(study)))),
+    )
+    yield Section(
+        "annotators",
+        "Annotators",
+        "Annotators among themselves, and judges in their place",
+        "What annotators reach against each other is the ceiling for a judge that is measured against the same labels.",
+        tuple(tables(annotators(study))),
     )
     yield Section(
         "distribution",
         "Distribution",
         "Score distribution",
         "How often each score was given or each answer won. A judge can be right on average and still use few scores.",
-        (*_drawn(study, charts.distributions), *_tables(distributions(study))),
+        (*_drawn(study, charts.distributions), *tables(distributions(study))),
     )
     yield Section(
         "systems",
         "Systems",
         "Ranking of systems",
         "Systems in the order of their labels if there are some, with each judge's values.",
-        (*_tables(systems(study)), *_tables(alphas(study))),
+        tuple(tables((*systems(study), *alphas(study)))),
     )
     yield Section(
         "diagnostics",
         "Diagnostics",
         "Debate diagnostics",
         "How verdicts changed in the debate, for better or worse, after which agent's turn; and biases of the judges.",
-        (*_drawn(study, charts.rounds), *_tables(diagnoses(study))),
+        (*_drawn(study, charts.rounds), *tables((*diagnoses(study), *audits(study)))),
         debate_tables.notes(study),
     )
     yield Section(
@@ -123,7 +130,7 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
         "Score gap between two answers",
         "Whether advocates and more rounds widen the difference of the answers' scores, as the courtroom protocols "
         "claim; a wide gap can still favour the wrong answer: the comparison says how often the winner is right.",
-        tuple(_tables(grid for grid in gaps(study) if grid.rows)),
+        tuple(tables(grid for grid in gaps(study) if grid.rows)),
     )
 
 
@@ -138,38 +145,6 @@ def _first_of_each(study: Study, drawn: Sequence[Drawing]) -> list[Drawing]:
     for subject, drawing in zip(subjects, drawn, strict=False):
         first.setdefault(data[subject], drawing)
     return list(first.values())
-
-
-def _tables(grids: Iterable[Grid], folded: bool = False) -> list[Table]:
-    return [Table(grid, whiskers(grid), folded) for grid in grids]
-
-
-def whiskers(grid: Grid) -> Whiskers | None:
-    """Take the intervals of the first column that has some, to be drawn beside it; ``None`` if there are none."""
-    for place, column in enumerate(grid.columns):
-        intervals = [_interval(row[place]) for row in grid.rows]
-        if column.interval and any(intervals):
-            # Zero is always on the scale, since it is drawn as a line; a scale from 0 to 0 must not divide by 0.
-            ends = [0.0, *chain.from_iterable(filter(None, intervals))]
-            low, width = min(ends), (max(ends) - min(ends)) or 1.0
-            return Whiskers(
-                place,
-                tuple(interval and _on_scale(interval, low, width) for interval in intervals),
-                zero=-low / width,
-            )
-    return None
-
-
-def _on_scale(interval: Interval, low: float, width: float) -> Interval:
-    value, *ends = ((number - low) / width for number in interval)
-    return value, ends[0], ends[1]
-
-
-def _interval(cell: CellValue) -> Interval | None:
-    """Return a value with the ends of its interval."""
-    if not isinstance(cell, Statistic) or cell.value is None or cell.low is None or cell.high is None:
-        return None
-    return cell.value, cell.low, cell.high
 
 
 def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[Drawing]:
@@ -189,13 +164,16 @@ TABLES: Mapping[str, Callable[[Study, str | None], Iterable[Grid]]] = {
     "comparison": comparisons,
     "pairs": all_pairs,
     "gains": gains,
+    "pooled-gains": lambda study, _: pooled(study),
     "repeats": lambda study, _: repeats(study),
     "equal-cost": lambda study, _: matchings(study),
     "cost": lambda study, _: (costs(study),),
     "distribution": lambda study, _: distributions(study),
     "systems": lambda study, _: systems(study),
     "alpha": lambda study, _: alphas(study),
+    "annotators": lambda study, _: annotators(study),
     "diagnostics": lambda study, _: diagnoses(study),
+    "audit": lambda study, _: audits(study),
     "score-gap": lambda study, _: gaps(study),
 }
 """The tables of a report by name, in the order of reading; under one name there may be a table for each aspect."""
@@ -229,7 +207,7 @@ def grids(study: Study, metric: str | None, full: bool = False, chosen: Sequence
     for name in chosen or TABLES:
         tables = [grid for grid in TABLES[name](study, metric) if grid.rows]
         for label, grid in zip(_labels(name, tables), tables, strict=True):
-            yield replace(_with_configs(study, grid) if full else grid, label=label)
+            yield replace(with_notes(study, grid, full), label=label)
 
 
 def _labels(name: str, tables: Sequence[Grid]) -> list[str]:
@@ -241,11 +219,6 @@ def _labels(name: str, tables: Sequence[Grid]) -> list[str]:
     labels = [f"{name}-{file_name(text)}" for text in texts]
     # Titles in other scripts may come to the same file name.
     return labels if len(set(labels)) == len(tables) else [f"{name}-{n}" for n in range(1, len(tables) + 1)]
-
-
-def _with_configs(study: Study, grid: Grid) -> Grid:
-    notes = (note for note in grid.notes if not note.startswith(CONFIG))
-    return replace(grid, notes=(*notes, *config_notes(study, grid, full=True)))
 
 
 def file_name(title: str) -> str:

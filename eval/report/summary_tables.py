@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
-from ..analysis import Changes, Difference, EqualCostMatch, EvaluationTarget, Judge, Spending, Study
+from ..analysis import AverageComparison, Changes, Difference, Judge, PairwiseComparison, Spending, Study
 from ..statistics.significance import LEVEL
 from ..tables import CellValue, Column, Grid, columns_of
 from ..tables.grid import figure
 from .comparison_tables import costs
 from .debate_tables import whose
-from .labels import CONFIG, INTERVAL, MEASURES, by_data, judges_on, main_measure
+from .labels import CONFIG, INTERVAL, MEASURES
 from .leaderboard_tables import JUDGE, leaderboards
+from .ranked_dataset import ranked_datasets
 
 _DELTA = Column("difference")
 MARK = "*"
+_SIGNIFICANT = f"p < {LEVEL:g}, paired, Holm-adjusted over the judges in a column"
+_BASELINE = "size of the largest ensemble of single judges that costs no more (compute-matched)"
 
 
 def summary(study: Study, metric: str | None) -> Iterator[Grid]:
@@ -28,8 +30,8 @@ def summary(study: Study, metric: str | None) -> Iterator[Grid]:
         costs(study),
         *debate_diagnostics(study),
     ):
-        if any(cell is not None for row in grid.rows for cell in row[1:]):
-            yield without_config(grid)
+        if grid.has_values:
+            yield grid
 
 
 def without_config(grid: Grid) -> Grid:
@@ -39,66 +41,34 @@ def without_config(grid: Grid) -> Grid:
 
 def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the base on the same rows, a column for each aspect."""
-    for data, subjects in by_data(study).items():
-        base = study.bases.get(subjects[0].label)
-        judges = [judge for judge in judges_on(study, data) if judge.label != base]
+    for dataset in ranked_datasets(study, metric):
+        base = dataset.base
+        judges = [judge for judge in dataset.judges if judge.label != base]
         if base is None or not judges:
             continue
-        kind, measure = subjects[0].kind, main_measure(subjects[0], metric)
-        measured = "agreement" if kind == "compare" else MEASURES[measure]
-        yield _with_marks(
-            study,
-            Grid.from_records(
-                f"{subjects[0].data}: {measured}, difference vs. {base} (Δ), same rows",
-                (
-                    JUDGE,
-                    *(
-                        Column(
-                            name,
-                            about=f"difference vs. {base}; {MARK} {_SIGNIFICANT}",
-                            of=partial(_difference, differences),
-                        )
-                        for name, differences in _compared(study, subjects, base, measure)
-                    ),
-                ),
-                judges,
-            ),
-        )
+        measured = "agreement" if dataset.compares else MEASURES[dataset.measure]
+        averages = [pair for pair in study.comparison.averages if pair.digest == dataset.subjects[0].digest]
+        average = _to_base(averages, base, dataset.measure)
+        columns = {"average": average} if average else {}
+        for subject in dataset.subjects:
+            pairwise = [pair for pair in study.comparison.pairwise if pair.subject == subject.label]
+            for measure in ("accuracy", "kappa") if dataset.compares else (dataset.measure,):
+                name = measure if dataset.compares else subject.aspect or subject.label
+                columns[name] = _to_base(pairwise, base, measure)
+        about = f"difference vs. {base}; {MARK} {_SIGNIFICANT}"
+        title = f"{dataset.name}: {measured}, difference vs. {base} (Δ), same rows"
+        yield _with_marks(study, title, columns, judges, about)
 
 
-_SIGNIFICANT = f"p < {LEVEL:g}, paired, Holm-adjusted over the judges in a column"
-
-
-def _with_marks(study: Study, grid: Grid) -> Grid:
-    """Add the notes that say what the mark means, or that no difference has it, and which data is too little."""
-    marked = any(isinstance(cell, str) and MARK in cell for row in grid.rows for cell in row[1:])
-    note = f"{MARK} {_SIGNIFICANT}" if marked else f"no difference is significant ({_SIGNIFICANT})"
-    return replace(grid, notes=(*grid.notes, note, *study.comparison.caution))
-
-
-def _compared(
-    study: Study, subjects: Sequence[EvaluationTarget], base: str, leading: str
-) -> Iterator[tuple[str, Mapping[str, Difference]]]:
-    """Yield the columns: the name of each, and the difference of each judge to the base."""
-    if averages := {
-        pair.first: pair.differences[leading]
-        for pair in study.comparison.averages
-        if pair.digest == subjects[0].digest and pair.second == base and leading in pair.differences
-    }:
-        yield "average", averages
-    for subject in subjects:
-        for measure in ("accuracy", "kappa") if subject.kind == "compare" else (leading,):
-            differences = {
-                pair.first: pair.differences[measure]
-                for pair in study.comparison.pairwise
-                if pair.subject == subject.label and pair.second == base and measure in pair.differences
-            }
-            yield (measure if subject.kind == "compare" else subject.aspect or subject.label), differences
-
-
-def _difference(differences: Mapping[str, Difference], judge: Judge) -> CellValue:
-    difference = differences.get(judge.label)
-    return None if difference is None else _marked(difference, difference.adjusted_to_base)
+def _to_base(
+    pairwise: Sequence[PairwiseComparison | AverageComparison], base: str, measure: str
+) -> dict[str, CellValue]:
+    """Return the difference to the base by the label of each judge that has one."""
+    return {
+        pair.first: _marked(pair.differences[measure], pair.differences[measure].adjusted_to_base)
+        for pair in pairwise
+        if pair.second == base and measure in pair.differences
+    }
 
 
 def _marked(difference: Difference, p: float | None, more: str = "") -> CellValue:
@@ -110,48 +80,49 @@ def _marked(difference: Difference, p: float | None, more: str = "") -> CellValu
 
 def equal_cost(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the equal-cost baseline, a column for each aspect."""
-    for data, subjects in by_data(study).items():
-        labels = {subject.label for subject in subjects}
-        matches = {
-            (match.judge, match.subject): match for match in study.matching.matches if match.subject in labels
-        }
-        judges = [
-            judge for judge in judges_on(study, data) if any(judge.label == name for name, _ in matches)
+    for dataset in ranked_datasets(study, None):
+        matches = [
+            (subject, match)
+            for subject in dataset.subjects
+            for match in study.matching.matches
+            if match.subject == subject.label
         ]
-        if not judges:
+        if not matches:
             continue
         # Subjects of one dataset are of one kind, so all matches have the same measure.
-        measure = MEASURES[next(iter(matches.values())).ensemble.measure]
-        yield _with_marks(
-            study,
-            Grid.from_records(
-                f"{subjects[0].data}: {measure}, difference vs. equal-cost baseline (Δ)",
-                (
-                    JUDGE,
-                    *(
-                        Column(
-                            subject.aspect or measure,
-                            about=f"difference vs. an ensemble of k single judges; k: {_BASELINE}",
-                            of=partial(_match, matches, subject.label),
-                        )
-                        for subject in subjects
-                    ),
-                ),
-                judges,
-                notes=[f"k: {_BASELINE}"],
-            ),
-        )
+        measure = matches[0][1].ensemble.measure
+        columns: dict[str, dict[str, CellValue]] = {
+            subject.aspect or MEASURES[measure]: {} for subject in dataset.subjects
+        }
+        for subject, match in matches:
+            if difference := match.pairwise.differences.get(measure):
+                k = f" (k={match.ensemble.k})"
+                columns[subject.aspect or MEASURES[measure]][match.judge] = _marked(
+                    difference, difference.adjusted, k
+                )
+        judges = [
+            judge for judge in dataset.judges if any(match.judge == judge.label for _, match in matches)
+        ]
+        about = f"difference vs. an ensemble of k single judges; k: {_BASELINE}"
+        title = f"{dataset.name}: {MEASURES[measure]}, difference vs. equal-cost baseline (Δ)"
+        yield _with_marks(study, title, columns, judges, about, (f"k: {_BASELINE}",))
 
 
-_BASELINE = "size of the largest ensemble of single judges that costs no more (compute-matched)"
-
-
-def _match(matches: Mapping[tuple[str, str], EqualCostMatch], subject: str, judge: Judge) -> CellValue:
-    match = matches.get((judge.label, subject))
-    difference = match and match.pairwise.differences.get(match.ensemble.measure)
-    if not match or not difference:
-        return None
-    return _marked(difference, difference.adjusted, f" (k={match.ensemble.k})")
+def _with_marks(
+    study: Study,
+    title: str,
+    columns: Mapping[str, Mapping[str, CellValue]],
+    judges: Sequence[Judge],
+    about: str,
+    notes: Sequence[str] = (),
+) -> Grid:
+    """Make a table whose notes say what the mark means, or that no difference has it, and which data is too little."""
+    headings = [Column(name, about=about) for name in columns]
+    rows = [(judge.label, *(column.get(judge.label) for column in columns.values())) for judge in judges]
+    marked = any(isinstance(cell, str) and MARK in cell for row in rows for cell in row[1:])
+    note = f"{MARK} {_SIGNIFICANT}" if marked else f"no difference is significant ({_SIGNIFICANT})"
+    notes = (*notes, note, *study.comparison.caution)
+    return Grid(title, (JUDGE, *headings), tuple(rows), notes)
 
 
 def debate_diagnostics(study: Study) -> Iterator[Grid]:

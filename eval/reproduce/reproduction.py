@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
+
+import numpy as np
 
 from ...state.errors import UsageError
 from ..datasets.dataset import Dataset
@@ -18,7 +21,15 @@ from ..metrics import measure as measure_metrics
 from ..plan.plan import Options
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
-from ..sweeps.cell_metrics import AVERAGE, PREFERENCE, Measured, MetricKey, measure
+from ..statistics.significance import paired_t_test
+from ..sweeps.cell_metrics import (
+    AVERAGE,
+    PREFERENCE,
+    Measured,
+    MetricKey,
+    agreement_by_category,
+    measure,
+)
 from ..sweeps.cells import Axis, Cell, CellResult
 from ..sweeps.sweep_plan import SweepPlan, plan_sweep
 from ..tables.grid import CellValue, Column, Grid, text_column
@@ -26,6 +37,7 @@ from .tables import Figures, PaperTable, find_table
 
 METHOD = "method"
 PEOPLE = "people"
+_DIGITS = {"shares": 2, "gains": 1, "cost": 2}
 
 Row = Mapping[tuple[str, str], Statistic | float | None]
 
@@ -52,7 +64,7 @@ class Reproduction:
         heads = [
             Column(
                 f"{column} {_short(name)}" if len(table.columns) > 1 else _short(name),
-                digits=3 if table.metrics else 2 if table.shares else 1,
+                digits=_DIGITS.get(table.measure, 3),
                 interval=name == names[0],
             )
             for column in table.columns
@@ -60,7 +72,7 @@ class Reproduction:
         ]
         places = [(column, name) for column in table.columns for name in names]
         lines: list[tuple[CellValue, ...]] = []
-        for row in dict.fromkeys([*(row for row, _ in self.measured), *table.printed]):
+        for row in dict.fromkeys([*table.judges, *(row for row, _ in self.measured), *table.printed]):
             here = {by: figures for (of, by), figures in self.measured.items() if of == row}
             for by in dict.fromkeys([*here, *table.printed.get(row, ())]):
                 sources = {"here": here.get(by)}
@@ -122,8 +134,12 @@ def plan_table(table: PaperTable, dataset: Dataset, options: Options) -> SweepPl
     """
     if not table.judges:
         return None
+    if table.repeats > 1 and options.get("repeats", 1) == 1:
+        options["repeats"] = table.repeats
     if dataset.kind == "score" and not options.get("aspects"):
-        options["aspects"] = [column for column in table.columns if column != AVERAGE]
+        columns, known = [name for name in table.columns if name != AVERAGE], dataset.aspect_names()
+        # Of other data than the paper's, those of the aspects that have labels.
+        options["aspects"] = [name for name in columns if name in known] or columns
     first = str(next(iter(table.judges.values()))["protocol"])
     return plan_sweep(first, [Axis.of(METHOD, table.judges)], dataset, **options)
 
@@ -141,7 +157,7 @@ def reproduce_table(
     measured: dict[tuple[str, str], Row] = {}
     rows: dict[str, int] = {}
     if table.gains_of:
-        measured |= {(row, model): gain for row, model, gain in _gains(table)}
+        measured |= {(row, model): gain for row, model, gain in _printed_gains(table)}
     part = ""
     if dataset is not None:
         part = _part(dataset)
@@ -151,20 +167,22 @@ def reproduce_table(
             measured[PEOPLE, ""] = _shares(table, labels)
             rows[PEOPLE] = max(map(len, labels.values()))
         others = [_without_model(table, name, dataset) for name in table.rows if name not in table.judges]
-        for cell in (*others, *cells):
-            name = cell.cell.labels[METHOD]
-            by = "" if cell in others else _models(cell)
-            figures, count = _scored_shares(table, cell) if table.shares else _agreement(table, cell)
-            measured[name, by] = figures
-            rows[name] = count
+        by_name = {cell.cell.labels[METHOD]: cell for cell in (*others, *cells)}
+        for name, cell in by_name.items():
+            figures, count = _MEASURES[table.measure](table, cell, by_name.get(table.over))
+            if figures:
+                measured[name, "" if cell in others else _models(cell)] = figures
+                rows[name] = count
     return Reproduction(table, measured, rows, part)
 
 
 def _part(dataset: Dataset) -> str:
-    source = find_source(dataset.name)
-    if source is None or source.items in (None, len(dataset)):
-        return ""
-    return f"{dataset.name} here: {len(dataset):,} of the {source.items:,} items that were published"
+    source, parts = find_source(dataset.name), []
+    if source is not None and source.items not in (None, len(dataset)):
+        parts.append(f"{len(dataset):,} of the {source.items:,} items that were published")
+    if dataset.labels == "none":
+        parts.append("no labels, so that nothing can be compared with people")
+    return f"{dataset.name} here: {'; '.join(parts)}" if parts else ""
 
 
 def _models(cell: CellResult) -> str:
@@ -172,16 +190,15 @@ def _models(cell: CellResult) -> str:
     return ", ".join(dict.fromkeys(label.partition("?")[0] for label in labels))
 
 
-def _agreement(table: PaperTable, cell: CellResult) -> tuple[Row, int]:
+def _agreement(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     """Return a row's figures, each metric by itself: a table has its own pair of them."""
-    found: dict[tuple[str, str], Statistic | None] = {}
+    figures: dict[tuple[str, str], Statistic | None] = {}
     counted = Measured()
     for metric in table.metrics:
         (counted,) = measure([cell], metric=metric)
         for column in table.columns:
-            figure = counted.figures.get(MetricKey(column, metric))
-            found[column, metric] = figure
-    return found, max(counted.rows.values(), default=0)
+            figures[column, metric] = counted.figures.get(MetricKey(column, metric))
+    return figures, max(counted.rows.values(), default=0)
 
 
 def _without_model(table: PaperTable, name: str, dataset: Dataset) -> CellResult:
@@ -230,7 +247,7 @@ def _labels(dataset: Dataset, table: PaperTable) -> dict[str, list[float]]:
     }
 
 
-def _scored_shares(table: PaperTable, cell: CellResult) -> tuple[Row, int]:
+def _scored_shares(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     scores: dict[str, list[float]] = {column: [] for column in table.columns}
     for result in cell.evaluation.results:
         if result.aspect in scores and result.score is not None:
@@ -248,7 +265,7 @@ def _shares(table: PaperTable, scores: Mapping[str, Sequence[float]]) -> Figures
     return shares
 
 
-def _gains(table: PaperTable) -> Iterator[tuple[str, str, Figures]]:
+def _printed_gains(table: PaperTable) -> Iterator[tuple[str, str, Figures]]:
     """Yield the gains over a row of another table, in percent, from what that table prints."""
     other = find_table(table.gains_of)
     for row in table.printed:
@@ -258,3 +275,91 @@ def _gains(table: PaperTable) -> Iterator[tuple[str, str, Figures]]:
                 base = other.printed_figures(table.over, model)[place]
                 gains[place[0], "gain"] = None if figure is None or not base else 100 * (figure / base - 1)
             yield row, model, gains
+
+
+def _by_category(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
+    of_all = agreement_by_category(cell)
+    figures = {
+        (category, metric): getattr(agreement, metric, None)
+        for category in table.columns
+        if (agreement := of_all.get(category)) is not None
+        for metric in table.metrics
+    }
+    return figures, sum(of_all[category].n for category in table.columns if category in of_all)
+
+
+def _gains(table: PaperTable, cell: CellResult, base: CellResult | None) -> tuple[Row, int]:
+    """Return a judge's gain in accuracy over the base with the same model, in percent of the base's."""
+    votes = _votes(cell)
+    if base is None or cell is base or not votes:
+        return {}, 0
+    own, other = (fmean(right for right, _ in of_judge.values()) for of_judge in (votes, _votes(base)))
+    return {(table.columns[0], "gain"): 100 * (own / other - 1) if other else None}, len(votes)
+
+
+def _t_tests(_table: PaperTable, cell: CellResult, base: CellResult | None) -> tuple[Row, int]:
+    """Test a judge's accuracy against the base's by Student's paired t, over questions and over votes.
+
+    The votes on one question are not independent: a test over votes finds too much. It stands here because the paper
+    does not say over what its own test is.
+    """
+    if base is None or cell is base:
+        return {}, 0
+    own, other = _votes(cell), _votes(base)
+    shared = [key for key in own if key in other]
+    differences = {key: own[key][0] - other[key][0] for key in shared}
+    by_question: dict[str, list[float]] = {}
+    for key, difference in differences.items():
+        by_question.setdefault(own[key][1], []).append(difference)
+    over = {"questions": [fmean(of_one) for of_one in by_question.values()], "votes": [*differences.values()]}
+    figures: Figures = {}
+    for column, values in over.items():
+        _, test = paired_t_test(np.array(values), np.zeros(len(values)))
+        figures |= {(column, "t"): test.statistic, (column, "p"): test.p}
+    return figures, len(shared)
+
+
+def _votes(cell: CellResult) -> dict[tuple[str, int, int], tuple[float, str]]:
+    """Return of each vote, by item, repeat and place, whether the judge agrees with it, and the vote's question."""
+    rule = cell.evaluation.rule
+    votes = {}
+    for result in cell.evaluation.results:
+        if result.winner is None or result.human is None:
+            continue
+        given = result.annotations if rule.votes == "each" and result.annotations else (result.human,)
+        for place, vote in enumerate(given):
+            if vote is not None and not (vote == "tie" and rule.ties == "left_out"):
+                right = float(vote == result.winner)
+                votes[result.item, result.repeat, place] = right, result.group or result.item
+    return votes
+
+
+def _cost(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
+    """Return what all judgements of a row took: dollars, and the sum of the calls' times in minutes."""
+    cost, seconds = cell.usage.total.cost_usd, sum(result.seconds for result in cell.evaluation.results)
+    return {(table.columns[0], "USD"): cost, (table.columns[0], "minutes"): seconds / 60}, cell.judged
+
+
+def _spread(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
+    """Return how far the scores of one item lie apart over its repeats: mean standard deviation, and widest range."""
+    scores: dict[tuple[str | None, str], list[float]] = {}
+    for result in cell.evaluation.results:
+        if result.score is not None:
+            scores.setdefault((result.aspect, result.item), []).append(result.score)
+    figures: Figures = {}
+    for column in table.columns:
+        several = [given for (aspect, _), given in scores.items() if aspect == column and len(given) > 1]
+        figures[column, "sd"] = fmean(map(stdev, several)) if several else None
+        figures[column, "range"] = max(max(given) - min(given) for given in several) if several else None
+    return figures, len(scores)
+
+
+_MEASURES: Mapping[str, Callable[[PaperTable, CellResult, CellResult | None], tuple[Row, int]]] = {
+    "agreement": _agreement,
+    "category": _by_category,
+    "shares": _scored_shares,
+    "gains": _gains,
+    "t-tests": _t_tests,
+    "cost": _cost,
+    "spread": _spread,
+}

@@ -6,16 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import TypeAdapter
 
 from ...state.checked import did_you_mean
 from ...state.errors import UsageError
+from ..sweeps.cells import cells
+from ..sweeps.presets import ablations
 
 Figures = dict[tuple[str, str], float | None]
 """Figures by column and metric."""
+
+Measure = Literal["agreement", "category", "shares", "gains", "t-tests", "cost", "spread", "none"]
+_FIGURES: Mapping[str, tuple[str, ...]] = {
+    "gains": ("gain",),
+    "t-tests": ("t", "p"),
+    "cost": ("USD", "minutes"),
+    "spread": ("sd", "range"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,11 +38,17 @@ class PaperTable:
         columns: aspects, ``average`` over them, or ``preference`` of comparisons.
         printed: its figures, by row and by the model that the paper used.
         data: the name of its dataset; none where it is reckoned from another table.
-        metrics: what its figures are, in each column.
-        shares: scores whose shares in percent it has instead.
+        measure: what its figures are: ``agreement`` in ``metrics`` (by ``category``: each column is one), ``shares``
+            of scores in percent, ``gains`` over a row in percent, ``t-tests`` against a row, ``cost`` in dollars and
+            minutes, ``spread`` over repeats; or ``none``, where it can only be shown.
+        metrics: of agreement, in each column.
+        shares: the scores whose shares it has.
         rows: what is measured here: what a sweep's cell sets, ``metric`` or ``field``.
+        plan: the ready-made plan of sweeps whose cells are its rows, instead.
         without_systems: systems whose texts it leaves out.
-        gains_of, over: the table whose gains over a row it has.
+        gains_of: the table from whose printed figures the gains are reckoned, too.
+        over: the row that gains and tests refer to.
+        sample, repeats: how many items the paper judged how often, unless all of them once.
         errata: where the paper's labels or sums are wrong.
         differs: what is different here.
     """
@@ -40,25 +56,40 @@ class PaperTable:
     paper: str
     title: str
     columns: tuple[str, ...]
-    printed: Mapping[str, Mapping[str, str | float]]
+    printed: Mapping[str, Mapping[str, str | float]] = field(default_factory=dict)
     data: str = ""
+    measure: Measure = "agreement"
     metrics: tuple[str, ...] = ()
     shares: tuple[int, ...] = ()
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    plan: str = ""
     without_systems: tuple[str, ...] = ()
     gains_of: str = ""
     over: str = ""
+    sample: int | None = None
+    repeats: int = 1
     errata: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
 
     @property
     def figure_names(self) -> tuple[str, ...]:
-        """What the figures of a column are: metrics, scores, or the gain."""
-        return self.metrics or tuple(map(str, self.shares)) or ("gain",)
+        """What the figures of a column are, such as metrics, or scores whose shares it has."""
+        return _FIGURES.get(self.measure) or self.metrics or tuple(map(str, self.shares))
 
     @property
     def judges(self) -> dict[str, Mapping[str, Any]]:
         """The rows for which models are asked."""
+        if self.plan:
+            preset = ablations()[self.plan]
+            return {
+                ", ".join(
+                    f"{axis} {label}" if label.isdigit() else label for axis, label in cell.labels.items()
+                ): {
+                    "protocol": preset.protocol,
+                    **cell.change,
+                }
+                for cell in cells(preset.axes)
+            }
         return {name: row for name, row in self.rows.items() if "protocol" in row}
 
     def printed_figures(self, row: str, model: str) -> Figures:

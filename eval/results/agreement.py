@@ -6,7 +6,7 @@ themselves are in ``statistics/``. Every result is frozen and carries its interv
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Annotated, Any, NamedTuple
@@ -15,37 +15,14 @@ import numpy as np
 
 from ...state.errors import DataError
 from ..statistics.alignment import Floats, number_groups
-from ..statistics.chance_corrected import cohen_kappa
 from ..statistics.correlation import STATISTICS
 from ..statistics.resampling import Resampling, Statistic
-from ..statistics.sample import GroupedCorrelation, Sample, correlate, correlate_within
+from ..statistics.sample import GroupedCorrelation, Sample
 from ..statistics.tie_policy import TIE_CODE, Ties, Votes, counted_votes
-from ..tables import Column
-from .agreement_rows import HUMAN_TIE, AspectRows, PreferenceRows, RowTable, ScoreRows
+from ..tables import Column, text_column
+from .agreement_rows import HUMAN_TIE, AspectRows, RowTable
 
-__all__ = [
-    "STATISTICS",
-    "Agreement",
-    "GroupedCorrelation",
-    "PreferenceAgreement",
-    "Range",
-    "RepeatedAgreement",
-    "Resampling",
-    "RowsByAspect",
-    "ScoreAgreement",
-    "Spread",
-    "Statistic",
-    "Ties",
-    "Votes",
-    "agree_on_preferences",
-    "agree_on_scores",
-    "agreement",
-    "agreement_over_repeats",
-    "cohen_kappa",
-    "correlate",
-    "correlate_within",
-    "spread_of",
-]
+__all__ = ["Agreement", "Resampling", "Statistic", "Ties", "Votes", "agreement"]
 
 STANDARD = Resampling()
 """The default for intervals: 1000 resamples, 95 %, seed 0."""
@@ -58,6 +35,9 @@ class Range(NamedTuple):
 
     least: float
     greatest: float
+
+    def __str__(self) -> str:
+        return f"{self.least:.3g} to {self.greatest:.3g}"
 
 
 @dataclass(frozen=True)
@@ -84,8 +64,8 @@ class ScoreAgreement:
     groups: int
     over_rows: Mapping[str, Statistic]
     per_group: Mapping[str, GroupedCorrelation]
-    judged: Range | None = None
-    human: Range | None = None
+    judged: Annotated[Range | None, text_column("range", of=str)] = None
+    human: Annotated[Range | None, text_column("human range", of=str)] = None
     units: int = 0
     repeats: int = 1
     resampling: Resampling = STANDARD
@@ -189,65 +169,10 @@ def agreement(
     >>> agreement(rows)["wit"].over_rows["spearman"].value
     1.0
     """
-    return _collect(rows).agreement(resampling, ties=ties, votes=votes)
-
-
-def agreement_over_repeats(
-    rows: Iterable[Mapping[str, Any]], *, ties: Ties = "class", votes: Votes = "majority"
-) -> dict[str, RepeatedAgreement]:
-    """Measure how agreement varies between repeats of the same rows, by aspect; an aspect with one repeat is left out.
-
-    >>> rows = [{"item": i, "repeat": r, "score": i * (-1) ** r, "human": i} for i in range(5) for r in range(2)]
-    >>> agreement_over_repeats(rows)["score"].figures["over_rows.spearman"]
-    Spread(mean=0.0, sd=1.4142135623730951, values=(1.0, -1.0))
-    """
-    return _collect(rows).over_repeats(ties=ties, votes=votes)
-
-
-def _collect(rows: Iterable[Mapping[str, Any]]) -> RowsByAspect:
     collected = RowsByAspect()
     for row in rows:
         collected.add(row)
-    return collected
-
-
-def agree_on_scores(
-    judged: Sequence[float | None],
-    human: Sequence[float | None],
-    groups: Sequence[Hashable | None],
-    resampling: Resampling | None = None,
-) -> ScoreAgreement:
-    """Correlate a judge's scores with people's, over rows and within groups.
-
-    Rows that lack either score are left out and counted.
-    """
-    if not len(judged) == len(human) == len(groups):
-        raise ValueError("judged, human and groups must be equally long")
-    rows = ScoreRows()
-    for place, (score, label, group) in enumerate(zip(judged, human, groups, strict=True), start=1):
-        rows.add({"score": score, "human": label, "group": group}, place)
-    return _score_agreement(rows.table("row"), resampling or STANDARD)
-
-
-def agree_on_preferences(
-    judged: Sequence[str | None],
-    human: Sequence[str | None],
-    resampling: Resampling | None = None,
-    *,
-    ties: Ties = "class",
-) -> PreferenceAgreement:
-    """Return accuracy and Cohen's kappa of a judge's preferences (``1``, ``2``, ``tie``) against people's.
-
-    >>> result = agree_on_preferences(["1", "2", "tie", None], ["1", "2", "1", "2"])
-    >>> result.n, result.left_out, result.accuracy.value, result.kappa.value, result.ties
-    (3, {'not judged': 1}, 0.6666666666666666, 0.5, 1)
-    """
-    if len(judged) != len(human):
-        raise ValueError("judged and human must be equally long")
-    rows = PreferenceRows()
-    for place, (winner, label) in enumerate(zip(judged, human, strict=True), start=1):
-        rows.add({"winner": winner, "human": label}, place)
-    return _preference_agreement(rows.table("row"), resampling or STANDARD, ties, "majority")
+    return collected.agreement(resampling, ties=ties, votes=votes)
 
 
 class RowsByAspect:
@@ -298,7 +223,14 @@ class RowsByAspect:
     def over_repeats(
         self, *, ties: Ties = "class", votes: Votes = "majority"
     ) -> dict[str, RepeatedAgreement]:
-        """Measure how the figures vary between repeats, for each aspect that has several."""
+        """Measure how the figures vary between repeats, for each aspect that has several.
+
+        >>> collected = RowsByAspect()
+        >>> for item, repeat in [(item, repeat) for item in range(5) for repeat in range(2)]:
+        ...     collected.add({"item": item, "repeat": repeat, "score": item * (-1) ** repeat, "human": item})
+        >>> collected.over_repeats()["score"].figures["over_rows.spearman"]
+        Spread(mean=0.0, sd=1.4142135623730951, values=(1.0, -1.0))
+        """
         spreads = {}
         for name, table in self._tables().items():
             if len(repeats := table.each_repeat()) > 1:
@@ -310,7 +242,7 @@ class RowsByAspect:
     def _tables(self) -> dict[str, RowTable]:
         """Name each aspect's table: scores without one ``score``, comparisons of a single one ``preference``."""
         tables = {aspect: rows.table(self._called) for aspect, rows in self._aspects.items()}
-        compared = [aspect for aspect, table in tables.items() if _is_compared(table)]
+        compared = [aspect for aspect, table in tables.items() if table.kind == "compare"]
         names = {aspect: aspect or "preference" for aspect in compared}
         # The name is the same whether or not the data name the aspect of their comparisons.
         if len(compared) == 1:
@@ -323,65 +255,67 @@ class RowsByAspect:
         return scored | {name: tables[aspect] for aspect, name in names.items()}
 
 
-def _is_compared(table: RowTable) -> bool:
-    # Scores have two columns; preferences have three more, for people's votes.
-    return len(table.values) > 2
-
-
 def _agreement(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes) -> Agreement:
-    if _is_compared(table):
+    if table.kind == "compare":
         return _preference_agreement(table, resampling, ties, votes)
     return _score_agreement(table, resampling)
 
 
 def _score_agreement(table: RowTable, resampling: Resampling) -> ScoreAgreement:
-    x, y = table.values
-    grouped = bool(table.grouped.any())
-    sample = Sample("score", x, y, table.units, grouped, resampling)
-    over_rows = sample.statistics(STATISTICS)
-    per_group = {name: sample.within_groups(name) for name in STATISTICS} if grouped else {}
+    judged, human = table.values.T.copy()
+    sample = Sample("score", judged, human, table.units, bool(table.grouped.any()), resampling)
+    return score_agreement(sample, table.left_out, _groups(table), _repeats(table))
+
+
+def score_agreement(sample: Sample, left_out: Mapping[str, int], groups: int, repeats: int) -> ScoreAgreement:
+    """Return the agreement of a sample of scores, with what is known of its rows."""
     return ScoreAgreement(
-        n=len(table),
-        left_out=table.left_out,
-        groups=_groups(table),
-        over_rows=over_rows,
-        per_group=per_group,
-        judged=_range(x),
-        human=_range(y),
+        n=len(sample),
+        left_out=left_out,
+        groups=groups,
+        over_rows=sample.statistics(STATISTICS),
+        per_group={name: sample.within_groups(name) for name in STATISTICS} if sample.grouped else {},
+        judged=_range(sample.judged),
+        human=_range(sample.human),
         units=sample.count,
-        repeats=_repeats(table),
-        resampling=resampling,
+        repeats=repeats,
+        resampling=sample.resampling,
     )
 
 
 def _preference_agreement(
     table: RowTable, resampling: Resampling, ties: Ties, votes: Votes
 ) -> PreferenceAgreement:
-    judged, human = table.values[:2]
+    judged, human = table.values[:, 0], table.values[:, 1].astype(np.intp)
     # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
-    cast = np.stack(table.values[2:], axis=1).astype(float) if votes == "each" else np.eye(3)[human]
+    cast = table.values[:, 2:] if votes == "each" else np.eye(3)[human]
     # Counted before the policy takes ties out: they are reported under every policy.
-    human_ties, left_out = int(cast[:, TIE_CODE].sum()), dict(table.left_out)
-    if ties == "left_out" and human_ties:
-        left_out |= {HUMAN_TIE: human_ties}
-    cast = counted_votes(cast, ties)
+    human_ties, cast = int(cast[:, TIE_CODE].sum()), counted_votes(cast, ties)
     # A unit without a vote that counts must not be drawn: its resamples would have fewer votes than there are.
     voted = np.flatnonzero(cast.sum(axis=1))
     units = number_groups(table.units[voted], rows=len(voted))
     sample = Sample("compare", judged[voted], cast[voted], units, _groups(table) > 0, resampling, ties)
+    return preference_agreement(sample, table.left_out, _groups(table), _repeats(table), human_ties, votes)
+
+
+def preference_agreement(
+    sample: Sample, left_out: Mapping[str, int], groups: int, repeats: int, human_ties: int, votes: Votes
+) -> PreferenceAgreement:
+    """Return the agreement of a sample of preferences, with what is known of its rows."""
+    ties_left_out = {HUMAN_TIE: human_ties} if sample.ties == "left_out" and human_ties else {}
     return PreferenceAgreement(
-        n=int(cast.sum()),
-        left_out=left_out,
+        n=sample.counted,
+        left_out={**left_out, **ties_left_out},
         accuracy=sample.statistic("accuracy"),
         kappa=sample.statistic("kappa"),
-        ties=int(cast[judged == TIE_CODE].sum()),
+        ties=int(sample.human[sample.judged == TIE_CODE].sum()),
         human_ties=human_ties,
-        ties_as=ties,
+        ties_as=sample.ties,
         votes=votes,
-        groups=_groups(table),
+        groups=groups,
         units=sample.count,
-        repeats=_repeats(table),
-        resampling=resampling,
+        repeats=repeats,
+        resampling=sample.resampling,
     )
 
 

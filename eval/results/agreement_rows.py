@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import DataError
+from ...state.tasks import TaskKind
 from ...state.verdict import Winner
 from ..datasets.items import digest, majority
-from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Units, number_groups
+from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Floats, Units, number_groups
 
 NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
 FLAGGED = "contains a verdict"
@@ -27,7 +28,6 @@ FLAGGED = "contains a verdict"
 
 PREFERENCES: tuple[Winner, ...] = ("1", "2", "tie")
 Preference = Winner | Literal[""]
-Floats = NDArray[np.float64]
 
 
 def number(value: Any) -> float | None:
@@ -76,14 +76,16 @@ class RowTable:
     """Holds the rows of one aspect that count, in columns, and how many do not, by reason.
 
     Attributes:
-        values: the columns of values, the judge's first, then people's.
+        kind: whether these are scores or preferences.
+        values: a column for each value that ``AspectRows`` keeps, the judge's first.
         units: the number of what each row is drawn with in resampling: its group, else its item.
         grouped: whether it has a group.
         repeats: which repeat it is of, numbered in the order in which they come up.
         left_out: reasons, with the number of rows.
     """
 
-    values: tuple[NDArray[Any], ...]
+    kind: TaskKind
+    values: Floats
     units: Units
     grouped: NDArray[np.bool_]
     repeats: NDArray[np.int64]
@@ -92,15 +94,14 @@ class RowTable:
     def __len__(self) -> int:
         return len(self.units)
 
-    def chosen(self, rows: NDArray[Any], left_out: Mapping[str, int] | None = None) -> RowTable:
+    def chosen(self, rows: Units) -> RowTable:
         """Return the table of some of the rows; units are numbered anew."""
         return replace(
             self,
-            values=tuple(column[rows] for column in self.values),
-            units=number_groups(self.units[rows], rows=len(self.units[rows])),
+            values=self.values[rows],
+            units=number_groups(self.units[rows], rows=len(rows)),
             grouped=self.grouped[rows],
             repeats=self.repeats[rows],
-            left_out=self.left_out if left_out is None else left_out,
         )
 
     def each_repeat(self) -> list[RowTable]:
@@ -108,38 +109,69 @@ class RowTable:
         return [self.chosen(np.flatnonzero(self.repeats == repeat)) for repeat in np.unique(self.repeats)]
 
 
-class Rows:
-    """Collects rows of one kind: scores (judged, human), or preferences (judged, human, people's votes for 1, 2, tie).
+class AspectRows:
+    """Collects the rows of one aspect, which are of one kind as soon as one of them has a score or a winner.
 
-    Args:
-        kinds: the type code of each column's array, one letter each.
+    Of a row that counts its values are kept: of scores the judge's and people's, of preferences the numbers of both in
+    ``PREFERENCES``, and people's votes for each of these.
     """
 
-    def __init__(self, kinds: str) -> None:
-        self.left_out: Counter[str] = Counter()
-        self._values: tuple[array[Any], ...] = tuple(array(kind) for kind in kinds)
-        self._units, self._keys = array("Q"), array("Q")
-        self._places, self._repeats = array("Q"), array("Q")
-        self._grouped = bytearray()
+    def __init__(self) -> None:
+        self._kind: TaskKind | None = None
+        self._first_place = 0
+        self._labels_are_preferences = False
+        self._left_out, self._without_verdict = Counter[str](), Counter[str]()
+        self._values, self._grouped = array("d"), bytearray()
+        self._units, self._keys, self._places, self._repeats = (array("Q") for _ in range(4))
         self._repeat_numbers: dict[str, int] = {}
 
-    def keep(self, row: Mapping[str, Any], place: int, values: Sequence[float]) -> None:
-        """Keep the values of a row that counts."""
-        for column, value in zip(self._values, values, strict=True):
-            column.append(value)
+    def add(self, row: Mapping[str, Any], place: int, called: str) -> None:
+        """Keep a row, or count why it does not count.
+
+        Args:
+            row: its fields.
+            place: where it stands.
+            called: what a row's place is called in messages: ``row``, or the name of a file with ``line``.
+
+        Raises:
+            DataError: a row that has a score and a winner, or one of them where the rows before have the other.
+        """
+        scored, won = (row.get(name) not in (None, "") for name in ("score", "winner"))
+        if scored and won:
+            raise DataError(
+                f"{called} {place}: has a score and a winner; it can be a rating or a comparison, not both"
+            )
+        if not scored and not won:
+            self.leave_out(row, str(why_left_out(row, None, row.get("human"))))
+            return
+        kind: TaskKind = "score" if scored else "compare"
+        if self._kind is None:
+            self._kind, self._first_place = kind, place
+        if kind != self._kind:
+            about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
+            raise DataError(
+                f"{called} {place} and {called} {self._first_place}, both of {about}: one has a score and one a "
+                "winner; give scores and comparisons aspects of their own, or files of their own"
+            )
+        values, reason = _scores(row) if scored else _preferences(row)
+        if reason:
+            self._left_out[reason] += 1
+        else:
+            self._keep(row, place, values)
+
+    def leave_out(self, row: Mapping[str, Any], reason: str) -> None:
+        """Count a row that does not count whatever it says, and keep what kind its label is of."""
+        self._without_verdict[reason] += 1
+        self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(preference(row["human"]))
+
+    def _keep(self, row: Mapping[str, Any], place: int, values: Sequence[float]) -> None:
+        self._values.extend(values)
         # No repeat, an empty one and 0 are the same: the first.
         item, group, repeat = row.get("item"), row.get("group"), str(row.get("repeat") or 0)
         grouped = not _missing(group)
         # A row without an item is a thing of its own: no other row is its duplicate.
         alone = ("row", place) if _missing(item) else ("item", item)
-        identity = (
-            group,
-            row.get("system"),
-            row.get("systems"),
-            row.get("aspect"),
-            row.get("protocol"),
-            repeat,
-        )
+        identity = (group, *map(row.get, ("system", "systems", "aspect", "protocol")), repeat)
         # Digests of eight bytes stand for names of any length; equal rows are found by comparing these alone.
         self._units.append(digest("group", group) if grouped else digest(*alone))
         self._keys.append(digest(*alone, *identity))
@@ -148,130 +180,62 @@ class Rows:
         self._grouped.append(grouped)
 
     def table(self, called: str) -> RowTable:
-        """Return the rows that count; of rows that are the same, the first.
+        """Return the rows that count, of rows that are the same the first; without a verdict, labels tell the kind.
 
         Args:
-            called: what a row's place is called in messages: ``row``, or the name of a file with ``line``.
+            called: as in ``add``.
 
         Raises:
             DataError: two rows of the same item, aspect, protocol and repeat that differ.
         """
+        kind = self._kind or ("compare" if self._labels_are_preferences else "score")
         units = np.array(self._units, dtype=np.uint64)
         whole = RowTable(
-            values=tuple(np.array(column) for column in self._values),
+            kind=kind,
+            values=np.array(self._values).reshape(len(units), 2 if kind == "score" else 2 + len(PREFERENCES)),
             units=number_groups(units, rows=len(units)),
             # A copy: a bytearray that an array looks into can no longer grow.
             grouped=np.frombuffer(bytes(self._grouped), dtype=np.bool_),
             repeats=np.array(self._repeats, dtype=np.int64),
-            left_out=dict(self.left_out),
+            left_out=dict(self._left_out + self._without_verdict),
         )
         _, first, key_numbers = np.unique(
             np.array(self._keys, dtype=np.uint64), return_index=True, return_inverse=True
         )
         if len(first) == len(units):
             return whole
-        self._refuse_contradictions(whole, first[key_numbers], called)
-        duplicates = {DUPLICATE: len(units) - len(first)}
-        # np.unique sorts by key; the rows are to stay in their order.
-        return whole.chosen(np.sort(first), left_out={**whole.left_out, **duplicates})
-
-    def _refuse_contradictions(self, whole: RowTable, first: Units, called: str) -> None:
-        """Refuse a row that differs from the first one with the same key, since nothing says which of them is right."""
-        differs = np.any([column != column[first] for column in whole.values], axis=0)
-        if differs.any():
-            row = int(np.flatnonzero(differs)[0])
-            earlier, later = self._places[first[row]], self._places[row]
+        # A row that differs from the first one with the same key: nothing says which of them is right.
+        differs = np.flatnonzero((whole.values != whole.values[first[key_numbers]]).any(axis=1))
+        if len(differs):
+            earlier, later = self._places[first[key_numbers][differs[0]]], self._places[differs[0]]
             raise DataError(
                 f"{called} {earlier} and {called} {later} are of the same item, aspect, protocol and repeat, and say "
                 "different things: delete one of them, or tell them apart by item, system, protocol or repeat"
             )
+        left_out = {**self._left_out, DUPLICATE: len(units) - len(first)}
+        # np.unique sorts by key; the rows are to stay in their order.
+        unique = whole.chosen(np.sort(first))
+        return replace(unique, left_out=dict(Counter(left_out) + self._without_verdict))
 
 
-class ScoreRows(Rows):
-    """Collects a judge's scores beside people's."""
-
-    def __init__(self) -> None:
-        # Two doubles: the judge's score and people's.
-        super().__init__("dd")
-
-    def add(self, row: Mapping[str, Any], place: int) -> None:
-        """Keep a row, or count why it does not count."""
-        judged, human = number(row.get("score")), number(row.get("human"))
-        if reason := why_left_out(row, judged, human):
-            self.left_out[reason] += 1
-        elif judged is None or human is None or isnan(judged) or isnan(human):
-            self.left_out[NO_NUMBER] += 1
-        else:
-            self.keep(row, place, (judged, human))
+def _scores(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]:
+    """Read the judge's score and people's; or why the row does not count."""
+    judged, human = number(row.get("score")), number(row.get("human"))
+    if (reason := why_left_out(row, judged, human)) or judged is None or human is None:
+        return (), reason
+    return (judged, human), NO_NUMBER if isnan(judged) or isnan(human) else None
 
 
-class PreferenceRows(Rows):
-    """Collects a judge's preferences beside that of people's majority and each of their votes."""
-
-    def __init__(self) -> None:
-        # The judge's and the majority's preference as indices into PREFERENCES, then the votes for each of these.
-        super().__init__("BBQQQ")
-
-    def add(self, row: Mapping[str, Any], place: int) -> None:
-        """Keep a row, or count why it does not count."""
-        judged = preference(row.get("winner"))
-        human, votes = _labels(row)
-        if reason := why_left_out(row, judged, human):
-            self.left_out[reason] += 1
-        elif not judged or not human or "" in votes:
-            self.left_out[NO_PREFERENCE] += 1
-        else:
-            codes = PREFERENCES.index(judged), PREFERENCES.index(human)
-            self.keep(row, place, (*codes, *map(votes.count, PREFERENCES)))
-
-
-class AspectRows:
-    """Collects the rows of one aspect, which are of one kind as soon as one of them has a score or a winner."""
-
-    def __init__(self) -> None:
-        self._rows: ScoreRows | PreferenceRows | None = None
-        self._first_place = 0
-        self._without_verdict: Counter[str] = Counter()
-        self._labels_are_preferences = False
-
-    def add(self, row: Mapping[str, Any], place: int, called: str) -> None:
-        """Keep a row of scores or of preferences, or count why it does not count.
-
-        Raises:
-            DataError: a row that has a score and a winner, or one of them where the rows before have the other.
-        """
-        kind = _kind(row, f"{called} {place}")
-        if kind is None:
-            self.leave_out(row, str(why_left_out(row, None, row.get("human"))))
-            return
-        if self._rows is None:
-            self._rows, self._first_place = kind(), place
-        if not isinstance(self._rows, kind):
-            about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
-            raise DataError(
-                f"{called} {place} and {called} {self._first_place}, both of {about}: one has a score and one a "
-                "winner; give scores and comparisons aspects of their own, or files of their own"
-            )
-        self._rows.add(row, place)
-
-    def leave_out(self, row: Mapping[str, Any], reason: str) -> None:
-        """Count a row that does not count whatever it says, and keep what kind its label is of."""
-        self._without_verdict[reason] += 1
-        self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(preference(row["human"]))
-
-    def table(self, called: str) -> RowTable:
-        """Return the rows that count; where no row has a verdict, the labels tell what kind they are."""
-        kind = PreferenceRows if self._labels_are_preferences else ScoreRows
-        table = (self._rows or kind()).table(called)
-        left_out = Counter(table.left_out) + self._without_verdict
-        return table.chosen(np.arange(len(table)), left_out=dict(left_out))
-
-
-def _kind(row: Mapping[str, Any], where: str) -> type[ScoreRows | PreferenceRows] | None:
-    scored, won = (row.get(name) not in (None, "") for name in ("score", "winner"))
-    if scored and won:
-        raise DataError(f"{where}: has a score and a winner; it can be a rating or a comparison, not both")
-    return ScoreRows if scored else PreferenceRows if won else None
+def _preferences(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]:
+    """Read the numbers of the judge's and people's preference, and people's votes; or why the row does not count."""
+    judged = preference(row.get("winner"))
+    human, votes = _labels(row)
+    if reason := why_left_out(row, judged, human):
+        return (), reason
+    if not judged or not human or "" in votes:
+        return (), NO_PREFERENCE
+    codes = PREFERENCES.index(judged), PREFERENCES.index(human)
+    return (*codes, *map(votes.count, PREFERENCES)), None
 
 
 def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]]:

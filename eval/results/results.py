@@ -68,7 +68,7 @@ class Result(BaseModel, Usage):
     systems: tuple[str, ...] = ()
     category: str | None = None
     lengths: tuple[int, ...] = ()
-    annotations: tuple[float | Winner, ...] = ()
+    annotations: tuple[float | Winner | None, ...] = ()
     details: dict[str, Any] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     explained_by: str | None = None

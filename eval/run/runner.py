@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, Unpack, cast
+from typing import Any, Protocol, Unpack
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import Protocols
@@ -22,7 +22,7 @@ from ..calls.shutdown import StopSignal
 from ..calls.tracing import traced
 from ..datasets.dataset import Data
 from ..datasets.items import Item
-from ..plan.plan import Job, Options, Plan, plan
+from ..plan.plan import Job, Options, Plan, divided, plan
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
 from ..results.folder import RunFolder, run_folder
@@ -88,15 +88,12 @@ async def aevaluate(
     protocols: AnyJudges, data: Data | None = None, **options: Unpack[RunOptions]
 ) -> Evaluation:
     """Judge a dataset from async code; arguments and errors are those of ``evaluate``."""
-    config, engine = (
-        RunConfig.from_options(options, (*Options.__annotations__, "engine")),
-        options.get("engine"),
-    )
+    config, wanted, others = divided(options, "engine")
+    engine: Engine | None = others.get("engine")
     if engine is not None:
         engine.check_judges(protocols)
-    wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
     # Planning reads files and compiles graphs, which would block the caller's event loop.
-    planned = await asyncio.to_thread(plan, protocols, data, **cast("Options", wanted))
+    planned = await asyncio.to_thread(plan, protocols, data, **wanted)
     return await execute(planned, config, engine=engine)
 
 

@@ -1,22 +1,17 @@
-"""Align columns of numbers: tell which rows count, which unit each is drawn with, and why other rows do not count.
+"""Number the units that rows are drawn with, and name the reasons for which rows do not count.
 
 A *unit* is what the bootstrap draws: a group of rows that belong together, or a row that stands alone.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-
-Column = Sequence[float | None] | Floats
-"""A value of each row; ``None`` where there is none."""
 
 Units = NDArray[np.intp]
 """The number of each row's unit, counted from 0."""
@@ -26,84 +21,6 @@ Reasons = Mapping[str, int]
 
 FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "not a number"
 """Reasons for which a row of results does not count."""
-
-
-@dataclass(frozen=True)
-class AlignedRows:
-    """Holds the rows that have a value in every column: by name each column, and why other rows do not count."""
-
-    columns: Mapping[str, Floats]
-    left_out: Reasons
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
-
-
-def align_rows(columns: Mapping[str, Column]) -> AlignedRows:
-    """Keep the rows that have a finite number in every column, and count the others by reason.
-
-    Args:
-        columns: by name; ``None`` where a row has no value. A row is counted under the first column that lacks one.
-
-    Raises:
-        ValueError: columns of different length.
-
-    >>> rows = align_rows({"judge": [3, None, 5], "human": [4, 2, float("nan")]})
-    >>> rows.columns["judge"], rows.left_out
-    (array([3.]), {'no judge': 1, 'human is not a finite number': 1})
-    """
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        described = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ValueError(f"columns must be equally long: {described}")
-    missing: list[tuple[int, str]] = []
-    known = np.ones(next(iter(lengths.values())), dtype=np.bool_)
-    numbers = {}
-    for name, values in columns.items():
-        # Columns are looked at in their order: a row that lacks two values is counted once, under the first of them.
-        numbers[name] = column = np.array(values, dtype=float)  # None becomes NaN
-        lacking = np.flatnonzero(known & ~np.isfinite(column)).tolist()
-        missing += [(row, _why_missing(name, values[row])) for row in lacking]
-        known &= np.isfinite(column)
-    left_out = dict(Counter(reason for _, reason in sorted(missing)))
-    return AlignedRows({name: column[known] for name, column in numbers.items()}, left_out)
-
-
-def _why_missing(name: str, value: float | None) -> str:
-    return f"no {name}" if value is None else f"{name} is not a finite number"
-
-
-def finite_column(values: Iterable[float]) -> Floats:
-    """Return finite numbers as an array of one dimension.
-
-    Raises:
-        ValueError: NaN or infinite; names the row, counted from 1.
-    """
-    column = (
-        # An array is taken as it is, fast; fromiter reads any other iterable, a generator too, number by number.
-        np.asarray(values, dtype=float)
-        if isinstance(values, np.ndarray)
-        else np.fromiter(values, dtype=float)
-    )
-    if column.ndim != 1:
-        raise ValueError(f"a column has one dimension, not {column.ndim}")
-    bad = np.flatnonzero(~np.isfinite(column))
-    if len(bad):
-        more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
-        raise ValueError(f"row {bad[0] + 1:,}{more}: not a number, or infinite: {column[bad[0]]}")
-    return column
-
-
-def paired_columns(x: Iterable[float], y: Iterable[float]) -> tuple[Floats, Floats]:
-    """Return two columns of finite numbers, equally long, as arrays.
-
-    Raises:
-        ValueError: of different length, or NaN or infinite in one of them.
-    """
-    first, second = finite_column(x), finite_column(y)
-    if first.shape != second.shape:
-        raise ValueError(f"columns of different length: {len(first)} and {len(second)}")
-    return first, second
 
 
 def number_groups(groups: Sequence[Hashable] | NDArray[Any], rows: int) -> Units:
@@ -158,23 +75,3 @@ def rows_by_unit(units: Units) -> Iterator[Units]:
     order = np.argsort(units, kind="stable")
     ends = np.cumsum(np.bincount(units))
     yield from np.split(order, ends[:-1])
-
-
-def why_unjudged(row: Mapping[str, Any], verdict: object) -> str | None:
-    """Return why a row of results has no verdict; ``None`` if it has one."""
-    if row.get("status") == "failed":
-        return FAILED
-    return UNJUDGED if verdict is None else None
-
-
-def fields_of(row: Any) -> Mapping[str, Any]:
-    """Return the fields of a result, given as an object or as the mapping of its fields."""
-    return row if isinstance(row, Mapping) else vars(row)
-
-
-def resampling_unit(row: Mapping[str, Any]) -> Hashable:
-    """Return what a row of results is drawn with: its group, else its item (shared by repeats), else the row alone."""
-    for name in ("group", "item"):
-        if row.get(name) is not None:
-            return name, row[name]
-    return object()  # equal to nothing but itself

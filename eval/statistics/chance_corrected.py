@@ -16,33 +16,14 @@ Alpha-Reliability; Hayes and Krippendorff 2007 for the levels.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from .alignment import Floats, Reasons, Units, number_groups, number_units, unit_count
+from .alignment import Floats, Units, number_groups, number_units, unit_count
+from .coefficients import count_table
 from .resampling import Resampling, Statistic, Weights, none_if_nan
-
-
-def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
-    """Return Cohen's kappa of two raters over the classes that either uses; ``None`` where it does not exist.
-
-    Raises:
-        ValueError: columns of different length, or empty.
-
-    >>> cohen_kappa(["a", "b", "a", "b"], ["a", "b", "b", "a"])
-    0.0
-    """
-    if len(first) != len(second) or not len(first):
-        raise ValueError("kappa needs two equally long, non-empty columns")
-    # Both columns are numbered together, so that a class has the same code in each of them.
-    codes = number_groups([*first, *second], rows=2 * len(first))
-    table = np.zeros((1, int(codes.max()) + 1, int(codes.max()) + 1))
-    np.add.at(table[0], (codes[: len(first)], codes[len(first) :]), 1)
-    return none_if_nan(kappas(table)[0])
 
 
 def accuracies(tables: Floats) -> Floats:
@@ -71,31 +52,19 @@ def kappas(tables: Floats) -> Floats:
 
 
 Level = Literal["nominal", "ordinal", "interval"]
-_MOST_CELLS = 1 << 22
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """Says how far raters agree, by Krippendorff's alpha.
+class Reliability(NamedTuple):
+    """Says how far raters agree.
 
     Attributes:
         alpha: Krippendorff's alpha; ``None`` where no unit has two values, or all values are the same.
-        level: how values differ: ``nominal`` (the same or not), ``ordinal`` (by rank), ``interval`` (by amount).
         units: units that count, having two values or more.
-        ratings: values in them.
-        raters: the most values that a unit has.
-        left_out: units that do not count, by reason.
-        resampling: how the interval was made; drawn are units, or the groups that they belong to.
     """
 
     alpha: Statistic
-    level: Level
     units: int
-    ratings: int
-    raters: int
-    left_out: Reasons
-    resampling: Resampling
 
 
 def krippendorff_alpha(
@@ -124,150 +93,80 @@ def krippendorff_alpha(
     resampling = resampling or Resampling()
     if level not in LEVELS:
         raise ValueError(f"no level {level!r}: there are {', '.join(LEVELS)}")
-    table = _Ratings.of(ratings, level, groups)
+    given = [[value for value in unit if _is_given(value)] for unit in ratings]
+    if groups is not None and len(groups) != len(given):
+        raise ValueError(f"{len(groups)} groups for {len(given)} units")
+    # A unit with one value has no pair to disagree: it counts neither as observed nor as expected.
+    paired = [number for number, unit in enumerate(given) if len(unit) > 1]
+    clusters = number_units([None if groups is None else groups[number] for number in paired], len(paired))
+    if not paired:
+        return Reliability(Statistic(None), 0)
+    alpha, count = _Alpha([given[number] for number in paired], level, clusters), unit_count(clusters)
     # The figure itself is that of a resample in which every cluster was drawn once.
-    value = table.alpha(np.ones((1, table.clusters), dtype=np.int64))[0] if table.units else np.nan
-    return Reliability(
-        alpha=resampling.studentised(
-            none_if_nan(value),
-            resampling.figures(table.clusters, table.alpha),
-            table.clusters,
-            bounded=True,
-        )[0],
-        level=level,
-        units=table.units,
-        ratings=len(table.unit),
-        raters=int(table.counts.max()) if table.units else 0,
-        left_out=table.left_out,
-        resampling=resampling,
-    )
+    value = none_if_nan(alpha(np.ones((1, count), dtype=np.int64))[0])
+    resampled = resampling.figures(count, alpha)
+    return Reliability(resampling.studentised(value, resampled, count, bounded=True)[0], len(paired))
 
 
-@dataclass(frozen=True)
-class _Ratings:
-    """Holds all values in one long column, and beside each the unit that it is of.
+class _Alpha:
+    """Computes alpha of resamples, from how often each drew each cluster of units.
 
-    Attributes:
-        level: how values differ.
-        values: the distinct values, sorted; for ``nominal`` just their numbers.
-        code: of each rating, which of these values it is.
-        unit: of each rating, its unit; in order.
-        counts: of each unit, how many ratings it has: two or more.
-        cluster: of each unit, what it is drawn with.
-        left_out: units with fewer than two values.
+    Values differ by being another at all (nominal) or by (x - y)^2, where x and y are the values themselves (interval)
+    or their mean ranks among all values that count (ordinal).
     """
 
-    level: Level
-    values: Floats
-    code: Units
-    unit: Units
-    counts: Floats
-    cluster: Units
-    left_out: Reasons
+    def __init__(self, units: Sequence[Sequence[Hashable]], level: Level, clusters: Units) -> None:
+        self._level, self._clusters = level, clusters
+        self._values, self._code = _coded([value for unit in units for value in unit], level)
+        self._counts = np.array([len(unit) for unit in units], dtype=float)
+        self._unit = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
+        shape = unit_count(clusters), len(self._values)
+        self._table = count_table(clusters[self._unit], self._code, shape)
+        if level == "nominal":
+            self._observed = self._different_pairs()
+        elif level == "interval":
+            self._observed = self._squared_differences(self._values - self._values.mean())
 
-    @classmethod
-    def of(
-        cls, ratings: Iterable[Sequence[Hashable]], level: Level, groups: Sequence[Hashable | None] | None
-    ) -> _Ratings:
-        given = [[value for value in unit if _is_given(value)] for unit in ratings]
-        if groups is not None and len(groups) != len(given):
-            raise ValueError(f"{len(groups)} groups for {len(given)} units")
-        # A unit with one value has no pair to disagree: it counts neither as observed nor as expected.
-        paired = [number for number, unit in enumerate(given) if len(unit) > 1]
-        values, code = _coded([value for number in paired for value in given[number]], level)
-        counts = np.array([len(given[number]) for number in paired], dtype=float)
-        clusters = [None if groups is None else groups[number] for number in paired]
-        return cls(
-            level=level,
-            values=values,
-            code=code,
-            unit=np.repeat(np.arange(len(paired)), counts.astype(np.intp)),
-            counts=counts,
-            cluster=number_units(clusters, len(paired)),
-            left_out=_why_left_out(given),
-        )
-
-    @property
-    def units(self) -> int:
-        return len(self.counts)
-
-    @property
-    def clusters(self) -> int:
-        return unit_count(self.cluster)
-
-    def alpha(self, weights: Weights) -> Floats:
-        """Return alpha in each resample, from how often it drew each cluster: shape (some, clusters) to (some,)."""
-        if self._values_by_cluster is None or self.level == "ordinal":
-            return np.array([self._alpha(drawn[self.cluster].astype(float)) for drawn in weights])
-        frequency = weights @ self._values_by_cluster
+    def __call__(self, weights: Weights) -> Floats:
+        """Return alpha of weights of shape (resamples, clusters); NaN with fewer than two different values."""
+        frequency = (self._table @ weights.T.astype(float)).T
         total = frequency.sum(axis=1)
-        if self.level == "nominal":
-            observed, expected = self._nominal_disagreement, total**2 - (frequency**2).sum(axis=1)
+        if self._level == "nominal":
+            observed, expected = weights @ self._observed, total**2 - (frequency**2).sum(axis=1)
         else:
-            # Around 0 the squares keep the most digits.
-            apart = self.values - (frequency @ self.values / total)[:, None]
-            observed, expected = self._interval_disagreement, 2 * total * (frequency * apart**2).sum(axis=1)
-        by_cluster = np.bincount(self.cluster, observed, self.clusters)
+            # Differences do not change when all scores are shifted; around 0 their squares keep the most digits.
+            if self._level == "interval":
+                apart = self._values - (frequency @ self._values / total)[:, None]
+                observed = weights @ self._observed
+            else:
+                # Mean ranks less 1/2: values that are equal share the middle of their ranks. Ranks depend on what was
+                # drawn, values do not: only the interval level is computed once for all resamples.
+                ranks = np.cumsum(frequency, axis=1) - frequency / 2
+                apart = ranks - ((frequency * ranks).sum(axis=1) / total)[:, None]
+                drawn = zip(weights, map(self._squared_differences, apart), strict=True)
+                observed = np.array([drawn_clusters @ squares for drawn_clusters, squares in drawn])
+            expected = 2 * total * (frequency * apart**2).sum(axis=1)
         known = np.count_nonzero(frequency, axis=1) > 1
-        alphas: Floats = 1 - (total - 1) * (weights @ by_cluster) / np.where(known, expected, np.nan)
+        # Both are sums over ordered pairs: D_o = observed / total and D_e = expected / (total (total - 1)).
+        alphas: Floats = 1 - (total - 1) * observed / np.where(known, expected, np.nan)
         return alphas
 
-    @cached_property
-    def _values_by_cluster(self) -> Floats | None:
-        """How often each cluster has each value, (clusters, values); ``None`` where that would be a large table."""
-        shape = self.clusters, len(self.values)
-        if shape[0] * shape[1] > _MOST_CELLS:
-            return None
-        cells = self.cluster[self.unit] * shape[1] + self.code
-        return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
-
-    def _alpha(self, weights: Floats) -> float:
-        """Compute alpha from how often each unit counts; NaN where fewer than two different values are left.
-
-        Values differ by being another at all (nominal) or by (x - y)^2, where x and y are the values themselves
-        (interval) or their mean ranks among all values that count (ordinal).
-        """
-        frequency = np.bincount(self.code, weights[self.unit], len(self.values))
-        if np.count_nonzero(frequency) < 2:
-            return np.nan
-        total = float(frequency.sum())
-        if self.level == "nominal":
-            observed, expected = self._nominal_disagreement, total**2 - float(frequency @ frequency)
-        else:
-            # Mean ranks less 1/2: values that are equal share the middle of their ranks.
-            scores = self.values if self.level == "interval" else np.cumsum(frequency) - frequency / 2
-            # Differences do not change when all scores are shifted; around 0 their squares keep the most digits.
-            scores = scores - (frequency @ scores) / total
-            # Ranks depend on what was drawn, values do not: only the interval level is computed once for all resamples.
-            observed = (
-                self._interval_disagreement if self.level == "interval" else self._squared_differences(scores)
-            )
-            expected = 2 * total * float(frequency @ scores**2)
-        # Both are sums over ordered pairs: D_o = observed / total and D_e = expected / (total (total - 1)).
-        return 1 - (total - 1) * float(weights @ observed) / expected
-
-    @cached_property
-    def _interval_disagreement(self) -> Floats:
-        return self._squared_differences(self.values - self.values.mean())
-
     def _squared_differences(self, scores: Floats) -> Floats:
-        """Sum (x - y)^2 over the pairs of values of each unit, over its number of values less one.
+        """Sum over each cluster (x - y)^2 of the pairs of values of each unit, over its number of values less one.
 
-        That sum is 2 (n sum x^2 - (sum x)^2) of n values. ``scores`` says what each distinct value counts as.
+        Of n values that sum is 2 (n sum x^2 - (sum x)^2). ``scores`` says what each distinct value counts as.
         """
-        x = scores[self.code]
-        sums, squares = np.bincount(self.unit, x), np.bincount(self.unit, x * x)
-        differences: Floats = 2 * (self.counts * squares - sums**2) / (self.counts - 1)
-        return differences
+        x = scores[self._code]
+        sums, squares = np.bincount(self._unit, x), np.bincount(self._unit, x * x)
+        differences: Floats = 2 * (self._counts * squares - sums**2) / (self._counts - 1)
+        return np.bincount(self._clusters, differences).astype(float)
 
-    @cached_property
-    def _nominal_disagreement(self) -> Floats:
-        """Count the pairs of values of each unit that are not the same, over its number of values less one."""
+    def _different_pairs(self) -> Floats:
+        """Count over each cluster the pairs of values of each unit that differ, over its number of values less one."""
         # One number for each unit and value: how often it occurs is how often the unit has that value.
-        unit_values, repeats = np.unique(self.unit * len(self.values) + self.code, return_counts=True)
-        same = np.bincount(unit_values // len(self.values), repeats.astype(float) ** 2, self.units)
-        differing: Floats = (self.counts**2 - same) / (self.counts - 1)
-        return differing
+        unit_values, repeats = np.unique(self._unit * len(self._values) + self._code, return_counts=True)
+        same = np.bincount(unit_values // len(self._values), repeats.astype(float) ** 2)
+        return np.bincount(self._clusters, (self._counts**2 - same) / (self._counts - 1)).astype(float)
 
 
 def _is_given(value: object) -> bool:
@@ -275,21 +174,14 @@ def _is_given(value: object) -> bool:
 
 
 def _coded(values: Sequence[Hashable], level: Level) -> tuple[Floats, Units]:
-    """Return the distinct values, and which of them each value is."""
+    """Return the distinct values, for ``nominal`` just their numbers, and which of them each value is."""
     if level == "nominal":
-        numbers: dict[Hashable, int] = {}
-        code = np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.intp)
-        return np.arange(len(numbers), dtype=float), code
+        codes = number_groups(values, len(values))
+        return np.arange(unit_count(codes), dtype=float), codes
     if wrong := [value for value in values if isinstance(value, str)]:
         raise ValueError(f"{wrong[0]!r} is no number, which level {level!r} needs; use level 'nominal'")
     # Sorted, which the ordinal level relies on: it adds up frequencies to ranks.
-    distinct, code = np.unique(np.array(values, dtype=float), return_inverse=True)
+    distinct, codes = np.unique(np.array(values, dtype=float), return_inverse=True)
     if not np.isfinite(distinct).all():
         raise ValueError("infinite values among the ratings")
-    return distinct, code
-
-
-def _why_left_out(given: Sequence[Sequence[Hashable]]) -> Mapping[str, int]:
-    sizes = {"no value": 0, "a single value": 1}
-    counts = {reason: sum(len(unit) == size for unit in given) for reason, size in sizes.items()}
-    return {reason: count for reason, count in counts.items() if count}
+    return distinct, codes

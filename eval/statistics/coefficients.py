@@ -11,15 +11,13 @@ each drew each unit): a resample is never laid out row by row. Ten times as fast
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Units
+from .alignment import Floats, Units, unit_count
 from .resampling import ByteWeights, split_resamples
 
 # The share of its squares that a resample must keep as spread: below it, subtracting sums loses three digits or more.
@@ -145,8 +143,7 @@ class _RankedColumn:
         self.order = np.argsort(x, kind="stable")
         self.values = np.unique(x, return_inverse=True)[1]
         self._units = units[self.order]
-        # Values are numbered from 0, so a -1 in front makes the first row a start.
-        self._starts = np.flatnonzero(np.diff(self.values[self.order], prepend=-1))
+        self._starts = _starts(self.values[self.order])
         self._lengths = np.diff(self._starts, append=len(x))
         self._tied = len(self._starts) < len(x)
 
@@ -173,222 +170,89 @@ class _RankedColumn:
         return np.repeat(per_value, self._lengths, axis=1) if self._tied else per_value
 
 
-Ranks = NDArray[np.intp]
-# Up to so many rows all are in one bin: K is then at most four blocks wide, and needs no table of bins.
-_ONE_BIN_ROWS = 512
-# 128 is the largest power of two for which single precision is exact, see ``within_bins``.
-_BLOCK, _STACK = 128, 16
-_KENDALL_CELLS = 1 << 18
+_KENDALL_CELLS = 1 << 17
 
 
 def tau_b(x: Floats, y: Floats) -> float:
-    """Return Kendall's tau-b of two columns, neither of them constant.
-
-    D is what is out of order in ``y`` once the rows are sorted by ``x`` and then ``y`` (Knight 1966), and C all that is
-    neither D nor tied.
-    """
-    xs, ys = dense_ranks(x), dense_ranks(y)
-    pairs = len(x) * (len(x) - 1) // 2
-    # Ranks are below len(ys), so that this sum is another number for each pair of ranks.
-    tied_x, tied_y, tied_both = _tied_pairs(xs), _tied_pairs(ys), _tied_pairs(xs * len(ys) + ys)
-    # lexsort takes its main key last: by x, then by y, so that a pair tied in x is never out of order in y.
-    discordant = _inversions(ys[np.lexsort((ys, xs))])
-    # Pairs tied in both columns were taken away twice, and are given back once.
-    concordant = pairs - tied_x - tied_y + tied_both - discordant
-    return (concordant - discordant) / math.sqrt((pairs - tied_x) * (pairs - tied_y))
-
-
-def dense_ranks(x: Floats) -> Ranks:
-    """Return each value's position among the distinct values, from 0."""
-    return np.unique(x, return_inverse=True)[1]
-
-
-def _tied_pairs(x: Ranks) -> int:
-    counts = np.unique(x, return_counts=True)[1]
-    return int((counts * (counts - 1) // 2).sum())
-
-
-def _inversions(ranks: Ranks) -> int:
-    """Count the pairs of which the greater one stands first.
-
-    Two ranks differ first in some bit, the highest of them. So for each bit, from the highest down, among those that
-    are alike in the bits above it: how many that have the bit stand before each one that has not.
-    """
-    inversions = 0
-    for bit in reversed(range(int(ranks.max()).bit_length())):
-        above, ones = ranks >> (bit + 1), (ranks >> bit) & 1
-        starts = np.flatnonzero(np.diff(above, prepend=-1))
-        ones_before = np.cumsum(ones) - ones
-        # Only those within the same upper bits count: take away what had come before their first one.
-        ones_before -= np.repeat(ones_before[starts], np.diff(starts, append=len(ranks)))
-        inversions += int(ones_before[ones == 0].sum())
-        # Stable: among those alike in all bits so far, the order of the rows is what later bits count.
-        ranks = ranks[np.argsort(ranks >> bit, kind="stable")]
-    return inversions
+    """Return Kendall's tau-b of two columns, neither of them constant."""
+    # All rows belong to one unit, which is drawn once.
+    return float(ResampledTau(x, y, np.zeros(len(x), dtype=np.intp))(np.ones((1, 1), dtype=np.uint8))[0])
 
 
 class ResampledTau:
-    """Kendall's tau-b of resamples; exact, without sorting any of them.
+    """Kendall's tau-b of resamples: rows are sorted once, then only weighed.
 
-    With w the weights of the rows, C - D is half the quadratic form w' K w, where K holds +1 for each two rows that
-    are in the same order in both columns, -1 for opposite order and 0 for a tie. K is never made. Rows are put into
-    bins by their rank in ``x``, and again by their rank in ``y``, about as many bins each as a bin has rows, equal
-    values together:
-
-    - pairs that share their bin in ``x``: one block of K for each bin;
-    - pairs that share their bin in ``y`` but not in ``x``: likewise;
-    - all others: their order follows from their bins alone, so the counts in the table of bins are enough.
+    With the rows sorted by ``x`` and then ``y``, D is what is out of order in ``y`` (Knight 1966), and C all that is
+    neither D nor tied. Two ranks differ first in some bit, the highest of them. So for each bit, from the highest down,
+    among rows that are alike in the bits above it: how many that have the bit stand before each one that has not.
 
     All numbers in these sums are whole.
     """
 
-    def __init__(self, x: Floats, y: Floats, units: Units, bins: int | None = None) -> None:
-        xs, ys = dense_ranks(x), dense_ranks(y)
-        # As many bins as rows: each value has its own, and the table of bins tells everything.
-        bins = bins or (round(0.75 * math.sqrt(len(x))) if len(x) > _ONE_BIN_ROWS else 1)
-        x_bins, y_bins = _bin_rows(xs, bins), _bin_rows(ys, bins)
-        self._by_x = _BinnedColumn(xs, units, x_bins, xs, ys)
-        # Bins of x stand in for its ranks: pairs that share one are 0 here, since the blocks of x have counted them.
-        self._by_y = _BinnedColumn(ys, units, y_bins, x_bins, ys)
-        self._shape = int(x_bins.max()) + 1, int(y_bins.max()) + 1
-        self._cells = (x_bins * self._shape[1] + y_bins)[self._by_x.order]
+    def __init__(self, x: Floats, y: Floats, units: Units) -> None:
+        x_ranks, ranks = (np.unique(column, return_inverse=True)[1] for column in (x, y))
+        # The column with fewer values has fewer bits; which of the two comes first makes no difference to tau.
+        if x_ranks.max() < ranks.max():
+            x_ranks, ranks = ranks, x_ranks
+        # lexsort takes its main key last: by x, then by y, so that a pair tied in x is never out of order in y.
+        order = np.lexsort((ranks, x_ranks))
+        x_ranks, ranks, self._units = x_ranks[order], ranks[order], units[order]
+        self._x_starts = _starts(x_ranks)
+        self._both_starts = np.union1d(self._x_starts, _starts(ranks))
+        self._bits: list[tuple[Units, Units, Units, Units, Units]] = []
+        for bit in reversed(range(int(ranks.max()).bit_length())):
+            ones = (ranks >> bit) & 1
+            starts, zeros, up_to = _starts(ranks >> (bit + 1)), np.flatnonzero(ones == 0), np.cumsum(ones)
+            # Only those within the same upper bits count: those before the first of them are taken away.
+            before = np.repeat((up_to - ones)[starts], np.diff(starts, append=len(ranks)))
+            # Stable: among rows alike in all bits so far, their order is what later bits count.
+            sorted_rows = np.argsort(ranks >> bit, kind="stable")
+            self._bits.append((zeros, np.flatnonzero(ones), up_to[zeros], before[zeros], sorted_rows))
+            ranks = ranks[sorted_rows]
+        self._y_starts = _starts(ranks)
 
-    def __call__(self, weights: ByteWeights) -> Floats:
+    def __call__(self, weights: NDArray[Any]) -> Floats:
         """Return the resamples' tau-b, of weights of shape (resamples, units); NaN where one side is constant."""
-        ordered_by_x = self._by_x.row_weights(weights)
-        total, tied_x = ordered_by_x.sum(axis=1, dtype=float) ** 2, self._by_x.tied(ordered_by_x)
-        difference = self._across_bins(ordered_by_x) + self._by_x.within_bins(ordered_by_x)
-        del ordered_by_x  # a byte for each row of each resample, not needed beside that of the other column
-        ordered_by_y = self._by_y.row_weights(weights)
-        difference += self._by_y.within_bins(ordered_by_y)
-        untied = (total - tied_x) * (total - self._by_y.tied(ordered_by_y))
+        parts = split_resamples(weights, len(self._units), _KENDALL_CELLS)
+        return np.concatenate([self._part(part) for part in parts])
+
+    def _part(self, weights: NDArray[Any]) -> Floats:
+        # A line for each row: lines are what is taken and added up.
+        drawn = np.ascontiguousarray(weights.T)[self._units].astype(float)
+        total, tied_x = drawn.sum(axis=0) ** 2, _tied(drawn, self._x_starts)
+        tied_both = _tied(drawn, self._both_starts)
+        discordant = np.zeros(len(weights))
+        for zeros, ones, up_to, before, sorted_rows in self._bits:
+            counts = np.zeros((len(ones) + 1, len(weights)))
+            np.cumsum(drawn[ones], axis=0, out=counts[1:])
+            inversions = counts[up_to]
+            inversions -= counts[before]
+            discordant += np.einsum("ij,ij->j", drawn[zeros], inversions)
+            drawn = drawn[sorted_rows]
+        tied_y = _tied(drawn, self._y_starts)
+        # Ordered pairs, each row with itself included: pairs tied in both columns are given back once.
+        difference, untied = (
+            total - tied_x - tied_y + tied_both - 4 * discordant,
+            (total - tied_x) * (total - tied_y),
+        )
         tau: Floats = np.clip(difference / np.sqrt(np.where(untied > 0, untied, np.nan)), -1, 1)
         return tau
 
-    def _across_bins(self, ordered_by_x: ByteWeights) -> Floats:
-        """Sum, over each two cells of the table of bins, the product of their counts, signed by their order."""
-        rows, columns = self._shape
-        # With a single bin on one side, every pair shares it and was counted within that bin.
-        if 1 in self._shape:
-            return np.zeros(len(ordered_by_x))
-        # One table at a time: those of all resamples together would be large.
-        tables = (np.bincount(self._cells, drawn, rows * columns) for drawn in ordered_by_x)
-        return np.array([_signed_products(table.reshape(rows, columns)) for table in tables])
+
+def _starts(ordered: Units) -> Units:
+    """Return where runs of equal numbers, counted from 0, begin."""
+    return np.flatnonzero(np.diff(ordered, prepend=-1))
 
 
-def _signed_products(counts: NDArray[Any]) -> float:
-    """Sum the products of each two cells' counts, + where both orders agree and - where they do not.
-
-    Of each cell: how many there are in rows above it less those in rows below; of that: left less right. Both are
-    running sums, made in place.
-    """
-    above: Floats = np.cumsum(counts, axis=0, dtype=float)
-    total = above[-1].copy()
-    above *= 2
-    above -= counts
-    above -= total
-    signed = np.cumsum(above, axis=1)
-    total = signed[:, -1:].copy()
-    signed *= 2
-    signed -= above
-    signed -= total
-    return float(np.vdot(counts, signed))
-
-
-@dataclass(frozen=True)
-class _RankBin:
-    """Rows ``start`` to ``end`` of a column's order, with their ranks in both columns."""
-
-    start: int
-    end: int
-    x: Ranks
-    y: Ranks
-
-    def blocks(self) -> Iterator[tuple[slice, slice, NDArray[np.float32]]]:
-        """Yield each two parts of the bin, none of them longer than ``_BLOCK`` rows, with the signs of their pairs.
-
-        K is symmetric: two different parts come up once, and count twice.
-        """
-        cuts = [slice(start, start + _BLOCK) for start in range(0, self.end - self.start, _BLOCK)]
-        for number, rows in enumerate(cuts):
-            for columns in cuts[number:]:
-                signs = _signs(self.x[rows], self.x[columns]) * _signs(self.y[rows], self.y[columns])
-                yield rows, columns, signs.astype(np.float32) * (1 if rows == columns else 2)
-
-
-class _BinnedColumn:
-    """Prepares one of two columns: its order, its ties, and the bins in which some rows differ in both columns."""
-
-    def __init__(self, ranks: Ranks, units: Units, bins: Ranks, x: Ranks, y: Ranks) -> None:
-        self.order = np.argsort(ranks, kind="stable")
-        ends = np.cumsum(np.bincount(bins))
-        spans = zip([0, *ends[:-1]], ends, strict=True)
-        all_bins = (_RankBin(a, b, x[self.order[a:b]], y[self.order[a:b]]) for a, b in spans)
-        # Where a column is constant within a bin, every pair is tied and adds nothing.
-        self._bins = [rank_bin for rank_bin in all_bins if np.ptp(rank_bin.x) and np.ptp(rank_bin.y)]
-        self._units = units[self.order]
-        self._value_starts = np.flatnonzero(np.diff(ranks[self.order], prepend=-1))
-
-    def row_weights(self, weights: ByteWeights) -> ByteWeights:
-        """Return how often each row was drawn, in this column's order."""
-        return np.take(weights, self._units, axis=1)
-
-    def tied(self, ordered: ByteWeights) -> Floats:
-        """Sum the squared counts of the distinct values: the ordered pairs, with themselves, that are tied."""
-        parts = split_resamples(ordered, ordered.shape[1], _KENDALL_CELLS)
-        return np.concatenate([self._tied_part(part) for part in parts])
-
-    def _tied_part(self, ordered: ByteWeights) -> Floats:
-        counts = ordered.astype(float)
-        if len(self._value_starts) < ordered.shape[1]:
-            counts = np.add.reduceat(counts, self._value_starts, axis=1)
-        squares: Floats = np.einsum("ij,ij->i", counts, counts)
-        return squares
-
-    def within_bins(self, ordered: ByteWeights) -> Floats:
-        """Compute w' K w over pairs that share a bin.
-
-        Single precision is exact here: weights are below 256, so that no number exceeds 2 * 128 * 255^2 < 2^24.
-        Products are of small matrices, many at once: a large one is shared out among threads, which on a busy machine
-        wait for each other.
-        """
-        resamples = len(ordered)
-        # Filled up with resamples of no rows to a whole number of stacks; the surplus is cut off at the end.
-        sums = np.zeros(-(-resamples // _STACK) * _STACK)
-        for rank_bin in self._bins:
-            drawn = np.zeros((len(sums), rank_bin.end - rank_bin.start), dtype=np.float32)
-            drawn[:resamples] = ordered[:, rank_bin.start : rank_bin.end]
-            for rows, columns, signs in rank_bin.blocks():
-                stacked = drawn[:, rows].reshape(-1, _STACK, len(signs))
-                products = np.matmul(stacked, signs).reshape(len(sums), -1)
-                products *= drawn[:, columns]
-                sums += products.sum(axis=1, dtype=np.float64)
-        return sums[:resamples]
-
-
-def _bin_rows(ranks: Ranks, bins: int) -> Ranks:
-    """Put rows into bins of about ``len(ranks) / bins`` rows of neighbouring values; return the bin of each row.
-
-    Equal values share a bin, and a value that fills one alone has it to itself.
-    """
-    counts = np.bincount(ranks)
-    full = -(-len(ranks) // bins)
-    # Even numbers for bins of several values, odd ones for a value alone: only where the number changes matters.
-    bin_of_value = 2 * ((np.cumsum(counts) - counts) // full) + (counts >= full)
-    bin_of_row: Ranks = np.cumsum(np.diff(bin_of_value, prepend=bin_of_value[:1]) != 0)[ranks]
-    return bin_of_row
-
-
-def _signs(down: Ranks, across: Ranks) -> NDArray[np.int8]:
-    """Return the sign of each value minus each other: shape (down, across)."""
-    return np.subtract(down[:, None] > across, down[:, None] < across, dtype=np.int8)
+def _tied(drawn: Floats, starts: Units) -> Floats:
+    """Sum the squared counts of runs of rows: the ordered pairs, with themselves, that are tied."""
+    squares: Floats = np.square(np.add.reduceat(drawn, starts, axis=0)).sum(axis=0)
+    return squares
 
 
 # Where there are fewer rows for each possible pair, counting the pairs first is no gain.
 _ROWS_A_PAIR = 4
 _TABLE_CELLS = 1 << 22
-# Below it, whole numbers add up without error in single precision.
-_EXACT = 1 << 24
 
 
 class FewValues:
@@ -404,14 +268,10 @@ class FewValues:
     """
 
     def __init__(self, x: Floats, y: Floats, pair: Units, units: Units) -> None:
-        pairs, self._pair = np.unique(pair, return_inverse=True)
+        pairs, pair = np.unique(pair, return_inverse=True)
         self.x, self.y = x[pairs // len(y)], y[pairs % len(y)]
         self.units: Units = np.arange(len(pairs))
-        self._units, width = units, len(pairs)
-        rows = np.bincount(units)
-        self._table: Any = None
-        if len(rows) * int(rows.max()) < _EXACT:
-            self._table = _count_table(units, self._pair, (len(rows), width))
+        self._table = count_table(units, pair, (unit_count(units), len(pairs)))
 
     @classmethod
     def of(cls, x: Floats, y: Floats, units: Units) -> FewValues | None:
@@ -423,23 +283,15 @@ class FewValues:
     def parts(self, weights: ByteWeights) -> Iterator[Floats]:
         """Yield how often each resample drew each pair, some resamples at a time: arrays of shape (some, pairs)."""
         for part in split_resamples(weights, max(len(self.units), weights.shape[1]), _PEARSON_CELLS):
-            yield self._counts(part)
-
-    def _counts(self, weights: ByteWeights) -> Floats:
-        if self._table is not None:
             # A sparse table stands on the left of a product, or it would be laid out whole.
-            drawn_pairs: Floats = (self._table @ weights.T.astype(np.float32)).T.astype(float)
-            return np.ascontiguousarray(drawn_pairs)
-        width = len(self.units)
-        drawn = (np.bincount(self._pair, resample[self._units], width) for resample in weights)
-        return np.array(list(drawn)).reshape(-1, width)
+            yield np.ascontiguousarray((self._table @ part.T.astype(float)).T)
 
 
-def _count_table(units: Units, pairs: Units, shape: tuple[int, int]) -> Any:
-    """Count how often each unit has each pair: shape (pairs, units), sparse where most counts are 0."""
+def count_table(units: Units, codes: Units, shape: tuple[int, int]) -> Any:
+    """Count how often each unit has each of some codes: shape (codes, units), sparse where it would be large."""
     # Imported where it is needed: it takes longer to load than numpy.
     from scipy.sparse import csr_array
 
-    ones = np.ones(len(units), dtype=np.float32)
-    table = csr_array((ones, (pairs, units)), shape=shape[::-1])
+    ones = np.ones(len(units))
+    table = csr_array((ones, (codes, units)), shape=shape[::-1])
     return table.toarray() if shape[0] * shape[1] <= _TABLE_CELLS else table

@@ -50,25 +50,21 @@ def correlation(name: str, x: Floats, y: Floats) -> float | None:
     return float(STATISTICS[name](x, y))
 
 
-def resampled_correlation(name: str, x: Floats, y: Floats, units: Units, resampling: Resampling) -> Floats:
-    """Compute the correlation over rows in each resample of units.
+def resampled_correlations(
+    names: Sequence[str], x: Floats, y: Floats, units: Units, resampling: Resampling
+) -> dict[str, Floats]:
+    """Compute correlations over rows in each resample of units; the resamples are drawn once for all of them.
 
     Args:
-        name: ``pearson``, ``spearman`` or ``kendall``.
+        names: of ``pearson``, ``spearman`` and ``kendall``.
         x, y: finite numbers, of shape (rows,).
         units: the number of each row's unit (a group, or the row itself), from 0 on without gaps.
         resampling: which resamples.
 
     Returns:
-        shape (resamples,); NaN where a resample has no correlation, and everywhere with fewer than two units.
+        by name, of shape (resamples,); NaN where a resample has no correlation, and everywhere with fewer than two
+        units.
     """
-    return resampled_correlations((name,), x, y, units, resampling)[name]
-
-
-def resampled_correlations(
-    names: Sequence[str], x: Floats, y: Floats, units: Units, resampling: Resampling
-) -> dict[str, Floats]:
-    """Compute several correlations in the same resamples, which are drawn once; see ``resampled_correlation``."""
     count = unit_count(units)
     # All three correlations exist for the same columns: asking for one tells of all of them.
     if count < 2 or not resampling.resamples or correlation("pearson", x, y) is None:
@@ -87,7 +83,7 @@ def _of_few(few: FewValues, names: Sequence[str], weights: ByteWeights) -> dict[
     """Compute correlations of ranks from the counts of pairs of values."""
     made: dict[str, Callable[[Any], Floats]] = {
         "spearman": ResampledSpearman(few.x, few.y, few.units),
-        "kendall": ResampledTau(few.x, few.y, few.units, bins=len(few.units)),
+        "kendall": ResampledTau(few.x, few.y, few.units),
     }
     parts = [{name: made[name](counts) for name in names} for counts in few.parts(weights)]
     return {name: np.concatenate([part[name] for part in parts]) for name in names}

@@ -169,6 +169,10 @@ class Statistic:
     low: float | None = None
     high: float | None = None
 
+    def percent(self) -> Statistic:
+        """Return a share in percent."""
+        return Statistic(*(None if end is None else 100 * end for end in (self.value, self.low, self.high)))
+
 
 def split_resamples(weights: AnyWeights, rows: int, cells: int) -> Iterator[AnyWeights]:
     """Yield the resamples a few at a time, so that at most ``cells`` numbers are held, ``rows`` for each resample."""

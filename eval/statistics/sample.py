@@ -14,14 +14,14 @@ Of fewer than ``FEWEST_UNITS`` clusters only a share has an interval: others wou
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from ...state.tasks import TaskKind
-from .alignment import Floats, Units, number_groups, number_units, paired_columns, unit_count
+from .alignment import Floats, Units, unit_count
 from .chance_corrected import accuracies, kappas
 from .correlation import correlation, correlations_within, resampled_correlations
 from .metrics import METRICS
@@ -181,14 +181,9 @@ def difference(first: Sample, second: Sample, metric: str) -> tuple[Statistic, f
     Within groups only those count in which both have a correlation. Two that group their rows differently have no
     resamples in common, so no interval, and no groups.
     """
-    value = _difference_of_values(first, second, metric)
-    if value is None or not _paired(first, second):
-        return Statistic(value), None
-    if METRICS[metric].within:
+    if METRICS[metric].within and _paired(first, second):
         return first.resampling.mean_interval(without_nan(first.by_group(metric) - second.by_group(metric)))
-    if first.count < FEWEST_UNITS:
-        return Statistic(value), None
-    return first.resampling.studentised(value, first.drawn(metric) - second.drawn(metric), first.count)
+    return average_difference([(first, second)], metric)
 
 
 def values_compared(pairs: Sequence[Pair], metric: str) -> tuple[float | None, float | None]:
@@ -233,14 +228,11 @@ def average(samples: Sequence[Sample], metric: str) -> Statistic:
 
 def average_difference(pairs: Sequence[Pair], metric: str) -> tuple[Statistic, float | None]:
     """Average the difference of two judges over aspects; interval and p-value where all aspects share resamples."""
-    mean, first = _mean_of_all([_difference_of_values(*pair, metric) for pair in pairs]), pairs[0][0]
-    shared = all(same_clusters(sample, first) for pair in pairs for sample in pair)
+    mean = _mean_of_all([_difference_of_values(*pair, metric) for pair in pairs])
     count = min(telling_clusters(pair, metric) for pair in pairs)
-    if mean is None or not shared or not all(_paired(*pair) for pair in pairs) or count < FEWEST_UNITS:
+    if mean is None or count < FEWEST_UNITS or (drawn := _drawn_differences(pairs, metric)) is None:
         return Statistic(mean), None
-    # Differences are averaged resample by resample: aspects and judges share their draws.
-    drawn = np.mean([_drawn_difference(*pair, metric) for pair in pairs], axis=0)
-    return first.resampling.studentised(mean, drawn, count)
+    return pairs[0][0].resampling.studentised(mean, drawn, count)
 
 
 def clusters_needed(pairs: Sequence[Pair], metric: str) -> int | None:
@@ -255,12 +247,11 @@ def clusters_needed(pairs: Sequence[Pair], metric: str) -> int | None:
     """
     value = _mean_of_all([_difference_of_values(*pair, metric) for pair in pairs])
     count = min(telling_clusters(pair, metric) for pair in pairs)
-    if value is None or count < 3 or not all(_paired(*pair) for pair in pairs):
+    if value is None or abs(value) < 1e-9 or count < 3:
         return None
-    if not all(same_clusters(pair[0], pairs[0][0]) for pair in pairs):
-        return None
-    drawn = without_nan(np.mean([_drawn_difference(*pair, metric) for pair in pairs], axis=0))
-    if abs(value) < 1e-9 or len(drawn) < 2:
+    if (differences := _drawn_differences(pairs, metric)) is None or len(
+        drawn := without_nan(differences)
+    ) < 2:
         return None
     error = float(drawn.std(ddof=1)) * math.sqrt(count / (count - 1))
     return max(FEWEST_UNITS, math.ceil(count * (_BOTH_QUANTILES * error / value) ** 2))
@@ -299,10 +290,21 @@ def _difference_of_values(first: Sample, second: Sample, metric: str) -> float |
     return None if one is None or other is None else one - other
 
 
-def _drawn_difference(first: Sample, second: Sample, metric: str) -> Floats:
+def _drawn_differences(pairs: Sequence[Pair], metric: str) -> Floats | None:
+    """Average differences resample by resample; ``None`` where aspects or judges do not share their draws."""
+    first = pairs[0][0]
+    shared = all(same_clusters(sample, first) for pair in pairs for sample in pair)
+    if not shared or not all(_paired(*pair) for pair in pairs):
+        return None
     if METRICS[metric].within:
-        return mean_of_groups(first.by_group(metric) - second.by_group(metric), first.resampling)
-    return first.drawn(metric) - second.drawn(metric)
+        drawn = [
+            mean_of_groups(mine.by_group(metric) - theirs.by_group(metric), first.resampling)
+            for mine, theirs in pairs
+        ]
+    else:
+        drawn = [mine.drawn(metric) - theirs.drawn(metric) for mine, theirs in pairs]
+    mean: Floats = np.mean(drawn, axis=0)
+    return mean
 
 
 def mean_of_groups(by_group: Floats, resampling: Resampling) -> Floats:
@@ -316,50 +318,3 @@ def mean_of_groups(by_group: Floats, resampling: Resampling) -> Floats:
         return means
 
     return resampling.figures(len(by_group), mean)
-
-
-def correlate(
-    name: str,
-    x: Iterable[float],
-    y: Iterable[float],
-    groups: Sequence[Hashable | None] | None = None,
-    resampling: Resampling | None = None,
-) -> Statistic:
-    """Correlate two columns over all rows, with an interval.
-
-    Args:
-        name: ``pearson``, ``spearman`` or ``kendall``.
-        x, y: finite numbers, equally many.
-        groups: which rows belong together and are drawn together; without, each row stands alone.
-        resampling: how the interval is made.
-
-    Raises:
-        ValueError: columns of different length, or what is not a finite number.
-
-    >>> correlate("kendall", [1, 2, 3], [1, 3, 2]).value
-    0.3333333333333333
-    >>> correlate("pearson", [1, 1, 1], [1, 3, 2])
-    Statistic(value=None, low=None, high=None)
-    """
-    first, second = paired_columns(x, y)
-    clusters = np.arange(len(first)) if groups is None else number_units(groups, rows=len(first))
-    return Sample("score", first, second, clusters, False, resampling or Resampling()).statistic(name)
-
-
-def correlate_within(
-    name: str,
-    x: Iterable[float],
-    y: Iterable[float],
-    groups: Sequence[Hashable],
-    resampling: Resampling | None = None,
-) -> GroupedCorrelation:
-    """Average over groups the correlation within each (DEBATE, appendix E.5), with an interval.
-
-    Args and errors are those of ``correlate``; every row needs a group.
-
-    >>> correlate_within("spearman", [1, 2, 5, 5], [3, 4, 1, 2], ["a", "a", "b", "b"])
-    GroupedCorrelation(value=1.0, low=None, high=None, groups=1, skipped=1)
-    """
-    first, second = paired_columns(x, y)
-    clusters = number_groups(groups, rows=len(first))
-    return Sample("score", first, second, clusters, True, resampling or Resampling()).within_groups(name)

@@ -6,20 +6,22 @@ base: ``report`` on the cells says the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from ..analysis.comparison import PairwiseComparator, Side
 from ..analysis.loading import load_evaluations
-from ..analysis.verdict_columns import shared_items
+from ..analysis.verdict_columns import close, shared_items
 from ..results.agreement import PreferenceAgreement, RowsByAspect, ScoreAgreement
 from ..results.results import StoredResults
-from ..statistics.alignment import fields_of
+from ..statistics.alignment import number_groups
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import Resampling, Statistic
+from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..statistics.sample import Pair, Sample, average, average_difference, difference
 from ..tables.grid import Column
 from .cells import CellResult
@@ -43,12 +45,14 @@ class Measured:
         gains: the cell's agreement less the first cell's, over the rows that both have; empty for the first.
         rows: rows that counted, by subject.
         units: groups or items that intervals draw from, by subject.
+        flips: the share of verdicts, labelled or not, that differ from the first cell's; ``None`` for the first.
     """
 
     figures: Mapping[MetricKey, Statistic] = field(default_factory=dict)
     gains: Mapping[MetricKey, Statistic] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
     units: Mapping[str, int] = field(default_factory=dict)
+    flips: Statistic | None = None
 
 
 def measure(
@@ -82,19 +86,33 @@ def measure(
     # What no cell has a labelled verdict on is left out. What some cells lack stays: their average has no value then,
     # since means over different aspects cannot be compared.
     labelled = [label for label in comparators if any(len(of_cell.get(label, ())) for of_cell in samples)]
+    flips = [_flips(of, sides[0], resampling or Resampling()) if of is not sides[0] else None for of in sides]
     if not labelled:
-        return (Measured(),) * len(cells)
+        return tuple(Measured(flips=of_cell) for of_cell in flips)
     names = shown_metrics(comparators[labelled[0]].subject.metric)
     measured = []
-    for own, of_cell in zip(sides, samples, strict=True):
+    for own, of_cell, changed in zip(sides, samples, flips, strict=True):
         known = {label: of_cell[label] for label in labelled if label in of_cell}
         pairs = {
             label: comparators[label].samples(own[label], sides[0][label])
             for label in known
             if own is not sides[0] and label in sides[0]
         }
-        measured.append(_measured(known, pairs, names))
+        measured.append(replace(_measured(known, pairs, names), flips=changed))
     return tuple(measured)
+
+
+def _flips(own: Mapping[str, Side], base: Mapping[str, Side], resampling: Resampling) -> Statistic | None:
+    """Return how often verdicts on the same item, aspect and repeat differ, scores by any amount."""
+    changed, clusters = [], []
+    for label in own.keys() & base.keys():
+        mine, theirs = own[label].rows, base[label].rows
+        _, here, there = np.intersect1d(mine.keys, theirs.keys, return_indices=True)
+        changed.append(~close(mine.judged[here], theirs.judged[there]))
+        clusters.append(mine.cluster_names[here])
+    if not changed or not len(rows := np.concatenate(changed)):
+        return None
+    return share_of_rows(rows, number_groups(np.concatenate(clusters), len(rows)), resampling)
 
 
 def _measured(samples: Mapping[str, Sample], pairs: Mapping[str, Pair], names: Sequence[str]) -> Measured:
@@ -151,7 +169,7 @@ def agreement_by_category(cell: CellResult) -> dict[str, ScoreAgreement | Prefer
     by_category: dict[str, RowsByAspect] = {}
     results = cell.evaluation.results
     # Of stored results the transcripts are not parsed.
-    heads = results.heads() if isinstance(results, StoredResults) else map(fields_of, results)
+    heads = results.heads() if isinstance(results, StoredResults) else map(vars, results)
     for head in heads:
         if head["status"] == "ok" and head["category"]:
             by_category.setdefault(head["category"], RowsByAspect()).add(head)
@@ -167,55 +185,45 @@ def first_figure(result: ScoreAgreement | PreferenceAgreement) -> Statistic:
     return result.accuracy if isinstance(result, PreferenceAgreement) else result.over_rows["spearman"]
 
 
-@dataclass(frozen=True)
-class ExtraMetric:
-    """Computes a further figure of a cell, for the sweeps that ask for it, and says which column shows it."""
-
-    column: Column
-    compute: Callable[[CellResult], Statistic]
-
-
 def _advocates_alpha(cell: CellResult) -> Statistic:
     """Compute Krippendorff's alpha (interval) of the totals that the defences of one answer got, each scored alone.
 
     1: all defences of an answer are worth the same; 0: no more alike than defences of different answers.
     Resampled are items.
     """
-    sides = list(_sides(cell))
-    return krippendorff_alpha(
-        [side["totals"] for _, side in sides], groups=[item for item, _ in sides], resampling=Resampling()
-    ).alpha
+    items, totals, _ = zip(*sides, strict=True) if (sides := list(_sides(cell))) else ((), (), ())
+    return krippendorff_alpha(list(totals), groups=list(items), resampling=Resampling()).alpha
 
 
 def _advocates_spread(cell: CellResult) -> Statistic:
-    return _mean([max(side["totals"]) - min(side["totals"]) for _, side in _sides(cell)])
+    return _mean([max(totals) - min(totals) for _, totals, _ in _sides(cell)])
 
 
 def _picked_weight(cell: CellResult) -> Statistic:
-    return _mean([max(side["weights"]) for _, side in _sides(cell)])
+    return _mean([max(weights) for _, _, weights in _sides(cell)])
 
 
 def _mean(values: list[float]) -> Statistic:
     return Statistic(fsum(values) / len(values) if values else None)
 
 
-def _sides(cell: CellResult) -> Iterator[tuple[str, dict[str, Any]]]:
+def _sides(cell: CellResult) -> Iterator[tuple[str, list[float], list[float]]]:
     """Yield for each verdict, round and side the item, and the totals and weights of the side's defences."""
     for result in cell.evaluation.results:
         for round in result.details.get("best", ()):
             for totals, weights in zip(round["totals"], round["weights"], strict=True):
-                yield result.item, {"totals": totals, "weights": weights}
+                yield result.item, totals, weights
 
 
-EXTRAS: Mapping[str, ExtraMetric] = {
-    "alpha": ExtraMetric(
-        Column("alpha", about="Krippendorff's alpha between the defences of an answer"), _advocates_alpha
+EXTRAS: Mapping[str, Column] = {
+    "alpha": Column(
+        "alpha", about="Krippendorff's alpha between the defences of an answer", of=_advocates_alpha
     ),
-    "spread": ExtraMetric(
-        Column("spread", digits=1, about="points between an answer's best and worst defence"),
-        _advocates_spread,
+    "spread": Column(
+        "spread", digits=1, about="points between an answer's best and worst defence", of=_advocates_spread
     ),
-    "weight": ExtraMetric(
-        Column("weight of the best", about="softmax weight of the defence that is picked"), _picked_weight
+    "weight": Column(
+        "weight of the best", about="softmax weight of the defence that is picked", of=_picked_weight
     ),
 }
+"""Further figures of a cell, for the sweeps that ask for them, by name."""

@@ -32,35 +32,17 @@ from .sweep_plan import SweepPlan, plan_sweep
 FAIR = "fair"
 
 
-@dataclass(frozen=True)
-class SweepPreset:
+@dataclass(frozen=True, kw_only=True)
+class SweepPreset(Ablation):
     """A ready-made sweep: the ablation of a protocol's paper, made ready to run.
 
     Attributes:
-        name: as after ``--plan``.
-        question: what it answers.
-        source: paper, and section, table or figure.
         protocol: of cells whose axes name none.
         axes: what varies.
-        data: datasets that fit, the source's own first.
-        kind: what data it is for; ``None``: any.
-        across: the axis whose values stand beside each other in the source's table, if any.
-        along: the axis that the figure runs along; default: the first.
-        by_category: whether the items' categories are told apart.
-        extras: further columns.
     """
 
-    name: str
-    question: str
-    source: str
     protocol: str
-    axes: tuple[Axis, ...]
-    data: tuple[str, ...]
-    kind: TaskKind | None = None
-    across: str | None = None
-    along: str | None = None
-    by_category: bool = False
-    extras: tuple[str, ...] = ()
+    axes: tuple[Axis, ...]  # type: ignore[assignment]
 
     @classmethod
     def of(cls, protocol: str, ablation: Ablation) -> SweepPreset:

@@ -9,7 +9,7 @@ object; a real model's debates may end in between, or elsewhere.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,19 +41,9 @@ class CallShares:
         distinct: how many there are with one journal for all cells.
     """
 
-    verdicts: int
-    calls: int
-    distinct: int
-
-    @property
-    def share(self) -> float:
-        """The share of the calls that have to be made."""
-        return self.distinct / self.calls if self.calls else 1.0
-
-    def scaled(self, verdicts: int) -> tuple[int, int]:
-        """Return the calls for so many verdicts: of the cells alone, and of all cells with shared calls once."""
-        times = verdicts / self.verdicts if self.verdicts else 0.0
-        return round(self.calls * times), round(self.distinct * times)
+    verdicts: int = 0
+    calls: int = 0
+    distinct: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,8 +62,8 @@ class ExpectedCalls:
     verdicts: tuple[int, ...]
     alone: tuple[CallRange, ...]
     sampled: int = 0
-    played: CallShares = CallShares(0, 0, 0)
-    drawn_out: CallShares = CallShares(0, 0, 0)
+    played: CallShares = CallShares()
+    drawn_out: CallShares = CallShares()
     cost_alone: Range[float] | None = None
 
     @property
@@ -90,21 +80,27 @@ class ExpectedCalls:
     @property
     def together(self) -> CallRange:
         """The calls of the sweep by the dry runs, with shared calls made once."""
-        return CallRange(*sorted(run.scaled(sum(self.verdicts))[1] for run in (self.played, self.drawn_out)))
+        return self._scaled(lambda run: run.distinct)
 
     @property
     def saved(self) -> CallRange:
         """The calls of other cells that need not be made again, by the dry runs."""
-        both = (run.scaled(sum(self.verdicts)) for run in (self.played, self.drawn_out))
-        return CallRange(*sorted(alone - together for alone, together in both))
+        return self._scaled(lambda run: run.calls - run.distinct)
+
+    def _scaled(self, count: Callable[[CallShares], int]) -> CallRange:
+        """Return a count of the dry runs, for as many verdicts as are to be made."""
+        runs, verdicts = (self.played, self.drawn_out), sum(self.verdicts)
+        return CallRange(*sorted(round(count(run) * verdicts / max(1, run.verdicts)) for run in runs))
 
     @property
     def cost(self) -> Range[float] | None:
         """US dollars by the dry runs, as if shared calls cost as much as others; None where a price is unknown."""
-        alone = self.cost_alone
-        if alone is None:
+        if self.cost_alone is None:
             return None
-        return Range(alone.least * self.played.share, alone.most * self.drawn_out.share)
+        least, most = (
+            run.distinct / run.calls if run.calls else 1.0 for run in (self.played, self.drawn_out)
+        )
+        return Range(self.cost_alone.least * least, self.cost_alone.most * most)
 
 
 async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:

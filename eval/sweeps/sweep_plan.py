@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, Unpack, cast
+from typing import Any, Unpack, cast
 from uuid import uuid4
 
 from ...graphs.options import RunSettings
@@ -182,10 +182,10 @@ def _run_of(folder: Path | None, dataset: Dataset) -> str:
     record = read_record(folder) if folder is not None else None
     if record is None:
         return uuid4().hex
-    before, now = f"{record.data.get('name')}@{record.data.get('digest')}", f"{dataset.name}@{dataset.digest}"
+    before, now = "{name}@{digest}".format_map(record["data"]), f"{dataset.name}@{dataset.digest}"
     if before != now:
         raise UsageError(f"{folder} holds a sweep over {before}, not over {now}: choose another --out")
-    return record.run
+    return str(record["run"])
 
 
 def _plan_cell(protocol: str, cell: Cell, data: Data | None, options: Options, others: Set[str]) -> Plan:
@@ -241,61 +241,38 @@ def _folders(folder: Path | None, combinations: Sequence[Cell]) -> Iterator[Path
 FILE = "sweep.json"
 
 
-@dataclass(frozen=True)
-class Record:
-    """The content of sweep.json.
+def write_record(planned: SweepPlan, folder: Path) -> None:
+    """Write what a sweep is to its folder; one that resumes keeps its date.
 
-    Attributes:
-        run: the id that all its calls are counted under in the journal.
-        created: when it was first planned, UTC.
-        plan: the ready-made plan that it follows, if any.
-        axes: name to labels, and to what is set under each.
-        cells: in order: ``labels`` by axis, ``folder`` (inside the sweep's), ``signature``.
-        data: name, digest, kind and labels of the dataset.
-        headline, answers: the sentences that it ended with, which head a report on its cells, too; at first none.
+    In it are ``run`` (the id that its calls are counted under), ``plan`` (the ready-made one that it follows, if any),
+    the axes and what is set under each label, the cells with their folders, and the data; when it has ended also
+    ``headline`` and ``answers``, which head a report on its cells, too.
     """
-
-    run: str
-    created: str
-    plan: str | None
-    axes: Mapping[str, Mapping[str, Any]]
-    cells: tuple[Mapping[str, Any], ...]
-    data: Mapping[str, Any]
-    headline: str | None = None
-    answers: Sequence[str] = ()
-
-    @classmethod
-    def of(cls, planned: SweepPlan, folder: Path) -> Self:
-        """Make the record of a planned sweep that is kept in a folder."""
-        return cls(
-            run=planned.run,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            plan=planned.name,
-            axes={
-                axis.name: {value.label: _plain(value.change) for value in axis.values}
-                for axis in planned.axes
-            },
-            cells=tuple(
-                {
-                    "labels": dict(cell.cell.labels),
-                    "folder": cell.plan.folder.relative_to(folder).as_posix() if cell.plan.folder else None,
-                    "signature": cell.plan.manifest["signatures"][cell.protocol],
-                }
-                for cell in planned.cells
-            ),
-            data=planned.cells[0].plan.manifest["data"],
-        )
-
-    def write(self, folder: Path) -> None:
-        """Write the record to the sweep's folder; a sweep that resumes keeps its date."""
-        before = read_record(folder)
-        write_whole(folder / FILE, {**asdict(self), "created": before.created if before else self.created})
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    record = {
+        "run": planned.run,
+        "created": (read_record(folder) or {}).get("created", now),
+        "plan": planned.name,
+        "axes": {
+            axis.name: {value.label: _plain(value.change) for value in axis.values} for axis in planned.axes
+        },
+        "cells": [
+            {
+                "labels": dict(cell.cell.labels),
+                "folder": cell.plan.folder.relative_to(folder).as_posix() if cell.plan.folder else None,
+                "signature": cell.plan.manifest["signatures"][cell.protocol],
+            }
+            for cell in planned.cells
+        ],
+        "data": planned.cells[0].plan.manifest["data"],
+    }
+    write_whole(folder / FILE, {**record, "headline": None, "answers": []})
 
 
 def write_answer(folder: Path, answer: Mapping[str, Any]) -> None:
     """Write what a sweep ended with to its record: ``headline`` and ``answers``."""
     if record := read_record(folder):
-        write_whole(folder / FILE, {**asdict(record), **answer})
+        write_whole(folder / FILE, {**record, **answer})
 
 
 def make_folder(folder: Path) -> None:
@@ -310,7 +287,7 @@ def make_folder(folder: Path) -> None:
         raise UsageError(f"{folder} is a file: --out takes a folder") from None
 
 
-def read_record(folder: Path) -> Record | None:
+def read_record(folder: Path) -> dict[str, Any] | None:
     """Read the record of the sweep that a folder holds; ``None`` where it holds nothing.
 
     Raises:
@@ -323,10 +300,12 @@ def read_record(folder: Path) -> Record | None:
             raise UsageError(f"{folder} holds a run, not a sweep: choose another --out")
         return None
     try:
-        # TypeError: the JSON is no object, or has other fields than the record.
-        return Record(**json.loads(path.read_text(encoding="utf-8")))
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if missing := [name for name in ("run", "data", "cells") if name not in record]:
+            raise ValueError(f"it has no {missing[0]}")
     except (OSError, ValueError, TypeError) as error:
         raise DataError(f"{path}: no record of a sweep: {error}; choose another --out") from error
+    return record
 
 
 def _plain(change: Mapping[str, Any]) -> dict[str, Any]:

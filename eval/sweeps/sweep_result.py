@@ -115,7 +115,9 @@ class Sweep:
         return cell_grid(self)
 
     def figures(self, along: str | None = None) -> dict[str, Figure]:
-        """Draw agreement along one axis, a line or a row of bars for each combination of the others; by name.
+        """Draw agreement along one axis, a line or a row of bars for each combination of the others.
+
+        By name: ``agreement``, and ``aspects`` of several aspects; nothing without labels.
 
         Args:
             along: the axis that figures run along; default: the first one of numbers, else the first.
@@ -123,7 +125,23 @@ class Sweep:
         Raises:
             UsageError: no such axis; matplotlib is not installed.
         """
-        return figures(self, along)
+        numeric = (axis for axis in self.axes if axis.numbers and len(axis.values) > 1)
+        axis = next(numeric, self.axes[0])
+        if along is not None:
+            named = {of_sweep.name: of_sweep for of_sweep in self.axes}
+            if along not in named:
+                raise UsageError(f"the sweep has no axis {along!r}; it has {', '.join(named)}")
+            axis = named[along]
+        keys = metric_keys(self.measured())
+        if not keys:
+            return {}
+        # At most four panels: with several aspects their averages lead, and each aspect has a figure of its own.
+        drawn = {"agreement": _figure(self, axis, leading(keys)[:4])}
+        # Of each aspect the leading metric, which is the first of all.
+        of_aspects = [key for key in keys if key.subject != AVERAGE and key.statistic == keys[0].statistic]
+        if len(of_aspects) > 1:
+            drawn["aspects"] = _figure(self, axis, of_aspects)
+        return drawn
 
 
 SHORT = {name: METRICS[metric.coefficient].short for name, metric in METRICS.items()}
@@ -140,31 +158,30 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[s
     """
     measured = sweep.measured()
     lead = leading(metric_keys(measured))
-    headings = [Column(name_of(key), best="high") for key in lead]
-    rows: list[list[CellValue]] = [[metrics.figures.get(key) for key in lead] for metrics in measured]
-
-    def add(column: Column, cells: Sequence[CellValue]) -> None:
-        """Add a column, unless it says nothing: no gains of a single cell, no failures where there are none."""
-        if any(cell.value is not None if isinstance(cell, Statistic) else cell for cell in cells):
-            headings.append(column)
-            for row, cell in zip(rows, cells, strict=True):
-                row.append(cell)
-
-    for key in lead[:1]:
-        gained = Column(f"gain in {SHORT[key.statistic]}", interval=not extras, about="over the first cell")
-        add(gained, [metrics.gains.get(key) for metrics in measured])
-    for extra in map(EXTRAS.__getitem__, extras):
-        add(extra.column, [extra.compute(cell) for cell in sweep.cells])
-    add(Column("failed"), [cell.failed for cell in sweep.cells])
+    columns: list[tuple[Column, Sequence[CellValue]]] = [
+        (Column(name_of(key), best="high"), [metrics.figures.get(key) for metrics in measured])
+        for key in lead
+    ]
     usage = [cell.usage for cell in sweep.cells]
-    add(
-        Column("calls each", digits=1, about="model calls a verdict"), [totals.calls_each for totals in usage]
-    )
-    add(
-        Column("cost each", form="money", about="US dollars a verdict"),
-        [totals.cost_each for totals in usage],
-    )
-    return _by_cell(sweep, title, headings, zip(sweep.cells, rows, strict=True), notes_of(sweep))
+    calls = Column("calls each", digits=1, about="model calls a verdict")
+    cost = Column("cost each", form="money", about="US dollars a verdict")
+    further: list[tuple[Column, Sequence[CellValue]]] = []
+    for key in lead[:1]:
+        gain = Column(f"gain in {SHORT[key.statistic]}", interval=not extras, about="over the first cell")
+        further.append((gain, [metrics.gains.get(key) for metrics in measured]))
+    flips = Column("flips", form="percent", digits=0, about="verdicts that differ from the first cell's")
+    further.append((flips, [metrics.flips for metrics in measured]))
+    for extra in map(EXTRAS.__getitem__, extras):
+        further.append((extra, [extra.of(cell) if extra.of else None for cell in sweep.cells]))
+    further.append((Column("failed"), [cell.failed for cell in sweep.cells]))
+    further.append((calls, [totals.calls_each for totals in usage]))
+    further.append((cost, [totals.cost_each for totals in usage]))
+    # Without those that say nothing: no gains of a single cell, no failures where there are none.
+    for column, values in further:
+        if any(value.value is not None if isinstance(value, Statistic) else value for value in values):
+            columns.append((column, values))
+    rows = ((cell, [of[place] for _, of in columns]) for place, cell in enumerate(sweep.cells))
+    return _by_cell(sweep, title, [column for column, _ in columns], rows, notes_of(sweep))
 
 
 def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
@@ -202,18 +219,27 @@ def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
     measured = sweep.measured()
     (axis,) = (axis for axis in sweep.axes if axis.name == across)
     others = [other.name for other in sweep.axes if other.name != across]
-    by_others: dict[tuple[str, ...], dict[str, Measured]] = {}
-    for cell, metrics in zip(sweep.cells, measured, strict=True):
-        rest = tuple(cell.cell.labels[name] for name in others)
-        by_others.setdefault(rest, {})[cell.cell.labels[across]] = metrics
     headings = (*map(text_column, (*others, "figure")), *(Column(shown(across, v)) for v in axis.labels))
-    # A sweep that was stopped has no cell yet at some labels.
     rows = [
-        (*rest, name_of(key), *(cells.get(label, Measured()).figures.get(key) for label in axis.labels))
-        for rest, cells in by_others.items()
+        (*labels, name_of(key), *(metrics.figures.get(key) for metrics in along))
+        for _, labels, along in _lines_along(sweep, axis)
         for key in leading(metric_keys(measured))
     ]
     return without_idle_notes(Grid(title, headings, tuple(rows), notes_of(sweep)))
+
+
+def _lines_along(sweep: Sweep, axis: Axis) -> list[tuple[tuple[str, ...], tuple[str, ...], list[Measured]]]:
+    """Return for each combination of the other axes their names, its labels, and what was measured along the axis."""
+    others = tuple(other.name for other in sweep.axes if other.name != axis.name)
+    along: dict[tuple[str, ...], dict[str, Measured]] = {}
+    for cell, metrics in zip(sweep.cells, sweep.measured(), strict=True):
+        labels = cell.cell.labels
+        along.setdefault(tuple(labels[name] for name in others), {})[labels[axis.name]] = metrics
+    # A sweep that was stopped has no cell yet at some labels.
+    return [
+        (others, labels, [by_label.get(label, Measured()) for label in axis.labels])
+        for labels, by_label in along.items()
+    ]
 
 
 def _by_cell(
@@ -278,35 +304,6 @@ def paid(sweep: Sweep) -> str:
     return f"{made:,} calls made, where the cells one by one take {alone:,}: {1 - made / alone:.0%} saved."
 
 
-def figures(sweep: Sweep, along: str | None = None) -> dict[str, Figure]:
-    """Draw a sweep's figures by name: ``agreement``, and ``aspects`` of several aspects; nothing without labels.
-
-    Args:
-        sweep: what is drawn.
-        along: the axis that figures run along; default: the first one of numbers, else the first.
-
-    Raises:
-        UsageError: no such axis; matplotlib is not installed.
-    """
-    numeric = (axis for axis in sweep.axes if axis.numbers and len(axis.values) > 1)
-    axis = next(numeric, sweep.axes[0])
-    if along is not None:
-        named = {of_sweep.name: of_sweep for of_sweep in sweep.axes}
-        if along not in named:
-            raise UsageError(f"the sweep has no axis {along!r}; it has {', '.join(named)}")
-        axis = named[along]
-    keys = metric_keys(sweep.measured())
-    if not keys:
-        return {}
-    # At most four panels: with several aspects their averages lead, and each aspect has a figure of its own.
-    drawn = {"agreement": _figure(sweep, axis, leading(keys)[:4])}
-    # Of each aspect the leading metric, which is the first of all.
-    of_aspects = [key for key in keys if key.subject != AVERAGE and key.statistic == keys[0].statistic]
-    if len(of_aspects) > 1:
-        drawn["aspects"] = _figure(sweep, axis, of_aspects)
-    return drawn
-
-
 def category_figure(sweep: Sweep) -> Figure:
     """Draw accuracy by category of items: a row of bars for each cell."""
     series: dict[str, Sequence[Statistic | None]] = {
@@ -330,19 +327,13 @@ def shown(axis: str, label: str) -> str:
 
 
 def _figure(sweep: Sweep, axis: Axis, keys: Iterable[MetricKey]) -> Figure:
-    by_others: dict[str, dict[str, Measured]] = {}
-    for cell, metrics in zip(sweep.cells, sweep.measured(), strict=True):
-        labels = cell.cell.labels
-        others = ", ".join(shown(name, label) for name, label in labels.items() if name != axis.name)
-        by_others.setdefault(others, {})[labels[axis.name]] = metrics
     panels = []
     for key in keys:
         title = "" if key.subject in (PREFERENCE, AVERAGE) else key.subject
         mean = ", mean over aspects" if key.subject == AVERAGE else ""
-        # A sweep that was stopped has no value yet at some labels.
         series = {
-            others: [by_label[label].figures.get(key) if label in by_label else None for label in axis.labels]
-            for others, by_label in by_others.items()
+            ", ".join(map(shown, others, labels)): [metrics.figures.get(key) for metrics in along]
+            for others, labels, along in _lines_along(sweep, axis)
         }
         panels.append(Panel(title, f"{METRICS[key.statistic].title}{mean}", series))
     # Labels have no distance from each other, so there is nothing for a line to rise or fall over.

@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 from ...nodes.sync_bridge import run_blocking
 from ...state.usage import Usage
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..datasets.dataset import Data
-from ..plan.plan import Options
+from ..plan.plan import Options, divided
 from ..results.config import RunConfig, RunLimits
 from ..results.folder import exclusive
 from ..run.runner import execute
 from .cells import Axis, CellResult
-from .sweep_plan import JOURNAL, Record, SweepPlan, make_folder, plan_sweep
+from .sweep_plan import JOURNAL, SweepPlan, make_folder, plan_sweep, write_record
 from .sweep_result import Sweep
 
 LOCK = "sweep.lock"
@@ -74,10 +74,9 @@ async def asweep(
     **options: Unpack[SweepRunOptions],
 ) -> Sweep:
     """Judge as ``sweep`` does, from async code; arguments and errors are the same."""
-    config = RunConfig.from_options(options, Options.__annotations__)
-    wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
+    config, wanted, _ = divided(options)
     # In a thread: planning reads the dataset, which would hold up the event loop.
-    planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **cast("Options", wanted))
+    planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **wanted)
     return await carry_out_sweep(planned, config)
 
 
@@ -134,5 +133,5 @@ def _kept(planned: SweepPlan, config: RunConfig) -> Iterator[RunConfig]:
         return
     make_folder(planned.folder)
     with exclusive(planned.folder / LOCK, "sweep"):
-        Record.of(planned, planned.folder).write(planned.folder)
+        write_record(planned, planned.folder)
         yield config

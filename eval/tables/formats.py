@@ -83,12 +83,12 @@ def _folded_widths(
     whole = [
         max([len(column.name), *map(len, of_one)]) for column, of_one in zip(grid.columns, texts, strict=True)
     ]
-    free = width - 1 - sum(least) - gap * len(least)
-    folded = {}
-    for place in (place for place, wanted in enumerate(whole) if wanted > least[place]):
-        more = max(0, min(whole[place] - least[place], free))
-        folded[place], free = least[place] + more, free - more
-    return folded
+    free = max(0, width - 1 - sum(least) - gap * len(least))
+    more = [max(0, wanted - narrowest) for wanted, narrowest in zip(whole, least, strict=True)]
+    # What is free is shared by how much more each could use: the longest text gets most of it.
+    return {
+        place: least[place] + min(wish, free * wish // sum(more)) for place, wish in enumerate(more) if wish
+    }
 
 
 _SHORT = 28
@@ -230,29 +230,19 @@ def to_csv(grid: Grid) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     # A column with a single statistic is three columns in all rows, or cells would slip under wrong headings.
-    wide = [any(isinstance(row[place], Statistic) for row in grid.rows) for place in range(len(grid.columns))]
-    writer.writerow(
-        name
-        for column, statistic in zip(grid.columns, wide, strict=True)
-        for name in (
-            [_inert(name) for name in (column.name, f"{column.name} low", f"{column.name} high")]
-            if statistic
-            else [_inert(column.name)]
-        )
-    )
-    for row in grid.rows:
-        writer.writerow(
-            value for cell, statistic in zip(row, wide, strict=True) for value in _values(cell, statistic)
-        )
+    wide = [
+        3 if any(isinstance(row[place], Statistic) for row in grid.rows) else 1
+        for place in range(len(grid.columns))
+    ]
+    headings = [(column.name, f"{column.name} low", f"{column.name} high") for column in grid.columns]
+    for row in (headings, *(map(_values, row) for row in grid.rows)):
+        cells = (cell for values, width in zip(row, wide, strict=True) for cell in values[:width])
+        writer.writerow(_inert(cell) if isinstance(cell, str) else cell for cell in cells)
     return out.getvalue()
 
 
-def _values(cell: CellValue, wide: bool) -> Iterator[str | int | float | None]:
-    if isinstance(cell, Statistic):
-        yield from (cell.value, cell.low, cell.high)
-    else:
-        yield _inert(cell) if isinstance(cell, str) else cell
-        yield from (None, None) if wide else ()
+def _values(cell: CellValue) -> tuple[str | float | None, ...]:
+    return (cell.value, cell.low, cell.high) if isinstance(cell, Statistic) else (cell, None, None)
 
 
 # A spreadsheet takes a cell that begins with one of these, also in full width, for a formula, and runs it.

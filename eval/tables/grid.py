@@ -54,7 +54,8 @@ class Column:
 class Grid:
     """Holds a table: a title, columns, rows with a cell for each column, and notes below it.
 
-    ``label`` names the table among those of a report, for files and cross-references.
+    ``label`` names the table among those of a report, for files and cross-references; ``judges`` are those that its
+    title names.
 
     Raises:
         ValueError: a row has more or fewer cells than there are columns.
@@ -69,6 +70,7 @@ class Grid:
     rows: tuple[tuple[CellValue, ...], ...]
     notes: tuple[str, ...] = ()
     label: str = ""
+    judges: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):
@@ -84,7 +86,7 @@ class Grid:
         columns: Iterable[Column],
         records: Iterable[Any],
         notes: Iterable[str] = (),
-        label: str = "",
+        judges: Iterable[str] = (),
         drop_empty: bool = False,
     ) -> Grid:
         """Make a table with a row for each record; ``drop_empty`` leaves out columns without any value.
@@ -100,12 +102,17 @@ class Grid:
             if not drop_empty or any(value is not None for value in values)
         ]
         rows = tuple(zip(*(values for _, values in used), strict=True))
-        return cls(title, tuple(column for column, _ in used), rows, tuple(notes), label)
+        return cls(title, tuple(column for column, _ in used), rows, tuple(notes), judges=tuple(judges))
 
     @property
     def has_intervals(self) -> bool:
         """Whether any value has an interval."""
         return any(isinstance(cell, Statistic) and cell.low is not None for row in self.rows for cell in row)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether any cell beside the first of a row holds something."""
+        return any(cell is not None for row in self.rows for cell in row[1:])
 
     def without_intervals(self) -> Grid:
         """Return the table with the values alone."""
@@ -165,24 +172,32 @@ def columns_of(
     >>> Grid.from_records("Turns", columns_of(Count), [Count("critic", 3)]).rows
     ((3,),)
     """
-    hints = get_type_hints(record, include_extras=True)
+    # A field may declare several columns, such as the figures of a test.
     return tuple(
-        replace(mark, name=(names or {}).get(name, mark.name), of=_reader(name, mark.of, of))
-        for name, hint in hints.items()
+        column
+        for name, hint in get_type_hints(record, include_extras=True).items()
         for mark in getattr(hint, "__metadata__", ())
         if isinstance(mark, Column) and (not only or name in only)
+        for column in fields_of(of, **{name: replace(mark, name=(names or {}).get(name, mark.name))})
     )
 
 
-def _reader(
-    name: str, write: Callable[[Any], CellValue] | None, of: Callable[[Any], Any] | None
-) -> Callable[[Any], CellValue]:
-    def read(row: Any) -> CellValue:
-        record = row if of is None else of(row)
-        value: CellValue = None if record is None else getattr(record, name)
-        return value if write is None or value is None else write(value)
+def fields_of(of: Callable[[Any], Any] | None = None, /, **columns: Column) -> tuple[Column, ...]:
+    """Return columns of the fields of a record, or of one that ``of`` finds in it, as ``columns_of``.
 
-    return read
+    >>> Grid.from_records("Ends", fields_of(lambda row: row[1], start=Column("start")), [("a", slice(3, 5))]).rows
+    ((3,),)
+    """
+
+    def reader(name: str, write: Callable[[Any], CellValue] | None) -> Callable[[Any], CellValue]:
+        def read(row: Any) -> CellValue:
+            record = row if of is None else of(row)
+            value: CellValue = None if record is None else getattr(record, name)
+            return value if write is None or value is None else write(value)
+
+        return read
+
+    return tuple(replace(column, of=reader(name, column.of)) for name, column in columns.items())
 
 
 def written(cell: CellValue, column: Column) -> Written:
@@ -199,6 +214,16 @@ def written(cell: CellValue, column: Column) -> Written:
             return Written(text)
         return Written(text, f"[{figure(cell.low, column)}, {figure(cell.high, column)}]")
     return Written(printable(cell) if isinstance(cell, str) else figure(cell, column))
+
+
+def in_words(statistic: Statistic | None) -> str:
+    """Write a figure with its interval, as in a sentence.
+
+    >>> in_words(Statistic(0.5, 0.25, 0.75)), in_words(None)
+    ('0.500 [0.250, 0.750]', '-')
+    """
+    cell = written(statistic, Column(""))
+    return f"{cell.text} {cell.interval}".strip()
 
 
 def figure(value: float | None, column: Column) -> str:

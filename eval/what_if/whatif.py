@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Unpack, cast
+from typing import Annotated, Unpack, cast
 
 import numpy as np
 
@@ -26,16 +26,17 @@ from ..equal_budget.versus_plan import file_name, take_up_run
 from ..plan.plan import Plan, plan
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
-from ..results.folder import JOURNAL, read_manifest, write_whole
+from ..results.experiment import ExperimentResult
+from ..results.folder import JOURNAL, read_manifest
 from ..run.runner import execute
+from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.significance import sign_test
 from ..sweeps.sweep_plan import JOURNAL as SHARED_JOURNAL
-from ..tables import Column, text_column
+from ..tables import Column, Grid, columns_of, text_column
 from .forked_debates import Edit, ForkedGraph
 
 FOLDER = "whatif"
-FILE = "whatif.json"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class TurnEffect:
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class WhatIf(ExperimentResult):
     """Holds what came of one changed turn.
 
     Attributes:
@@ -69,21 +70,20 @@ class WhatIf:
         edit: what was changed.
         metric: that agreement is measured by.
         effects: by aspect.
-        folder: of the run without the turn.
-        stopped, failed: as for a run.
     """
 
+    file = "whatif.json"
     protocol: str
     edit: Edit
     metric: str
     effects: tuple[TurnEffect, ...]
-    folder: Path | None = None
-    stopped: str | None = None
-    failed: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON."""
-        return {**asdict(self), "folder": str(self.folder) if self.folder else None}
+    def grids(self) -> Iterator[Grid]:
+        """Make the table: what the turn did, aspect by aspect."""
+        title = (
+            f"{self.protocol} as it was, less {self.protocol} {self.edit.title}: {METRICS[self.metric].title}"
+        )
+        yield Grid.from_records(title, columns_of(TurnEffect), self.effects)
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,7 @@ async def carry_out_whatif(
     """Judge the forked debates, as far as the budget goes, and compare them with those of the run."""
     evaluation = await execute(planned.plan, planned.config, counts, stop)
     result = compare_turn(planned, evaluation)
-    if result.folder is not None:
-        write_whole(result.folder / FILE, result.to_json())
+    result.write()
     return result
 
 
@@ -239,7 +238,7 @@ def compare_turn(planned: WhatIfPlan, forked: Evaluation) -> WhatIf:
         planned.edit,
         next(iter(with_turn.cells.values())).subject.metric,
         tuple(effects()),
-        forked.folder,
-        forked.stopped,
-        len(forked.failed),
+        folder=forked.folder,
+        stopped=forked.stopped,
+        failed=len(forked.failed),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -31,12 +31,10 @@ def content_blocks(media: Media, chat: BaseChatModel, label: str) -> list[dict[s
             del block["id"]  # drawn at random: the call would never be the same again
         if block["type"] == "file" and "file_id" not in block:
             block.setdefault("extras", {}).setdefault("filename", name.strip("[]").replace(" ", "-"))
-        profile: Mapping[str, Any] = chat.profile or {}
-        if isinstance(chat, OfflineJudge) or profile.get(_INPUTS.get(str(block["type"]), "")) is False:
-            raise UsageError(
-                f"{label} cannot be shown {name}, and nothing is judged without it: choose a model that takes "
-                f"{block['type']}s, or put in words what it shows"
-            )
+        kind, profile = str(block["type"]), chat.profile or {}
+        if isinstance(chat, OfflineJudge) or profile.get(_INPUTS.get(kind, "")) is False:
+            problem = f"{label} cannot be shown {name}, and nothing is judged without it"
+            raise UsageError(f"{problem}: choose a model that takes {kind}s, or put in words what it shows")
         blocks.append(block)
     return blocks
 

@@ -59,6 +59,9 @@ Marks = Literal["cache_control", "cachePoint"]
 
 Schema = Mapping[str, Any]
 Options = dict[str, Any]
+Messages = Sequence[BaseMessage]
+Asked = Runnable[Any, BaseMessage]
+"""What a call is made of: a chat model, with all that is bound to it."""
 
 
 @cache
@@ -106,9 +109,9 @@ def _json_schema(chat: BaseChatModel, schema: Schema) -> Options:
     return {"type": "json_schema", "json_schema": {"name": title, "schema": schema, "strict": strict}}
 
 
-def _aws_format(schema: Schema) -> Options:
+def _aws_schema(_chat: Any, schema: Schema) -> Options:
     structure = {"jsonSchema": {"schema": json.dumps(schema), "name": schema["title"]}}
-    return {"textFormat": {"type": "json_schema", "structure": structure}}
+    return {"output_config": {"textFormat": {"type": "json_schema", "structure": structure}}}
 
 
 def _aws_tool_choice(chat: Any, _title: str) -> str | None:
@@ -117,21 +120,17 @@ def _aws_tool_choice(chat: Any, _title: str) -> str | None:
 
 
 _ANY_JSON = {"type": "json_object"}
-_GROQ = _Client(
-    by_schema=lambda chat, schema: {"response_format": _json_schema(chat, schema)},
-    any_json=lambda _: {"response_format": _ANY_JSON},
-)
+_GEMINI_JSON = {"response_mime_type": "application/json"}
+_FORMAT = "response_format"
+_GROQ = _Client(lambda chat, schema: {_FORMAT: _json_schema(chat, schema)}, lambda _: {_FORMAT: _ANY_JSON})
 _CLIENTS = {
     "BaseChatOpenAI": _Client(
         by_schema=lambda chat, schema: _openai_format(chat, _json_schema(chat, schema)),
         any_json=lambda chat: _openai_format(chat, _ANY_JSON),
     ),
     "ChatGoogleGenerativeAI": _Client(
-        by_schema=lambda _, schema: {
-            "response_mime_type": "application/json",
-            "response_json_schema": schema,
-        },
-        any_json=lambda _: {"response_mime_type": "application/json"},
+        by_schema=lambda _, schema: {**_GEMINI_JSON, "response_json_schema": schema},
+        any_json=lambda _: _GEMINI_JSON,
         bounds="lists",  # it takes some of numbers, and no lengths of texts
         tool_bounds="none",  # its tools know lists of texts alone
     ),
@@ -139,14 +138,8 @@ _CLIENTS = {
         by_schema=lambda _, schema: {"output_config": {"format": {"type": "json_schema", "schema": schema}}},
         bounds="lists",  # it takes no ranges
     ),
-    "ChatBedrockConverse": _Client(
-        by_schema=lambda _, schema: {"output_config": _aws_format(schema)},
-        tool_choice=_aws_tool_choice,
-        bounds="lists",
-    ),
-    "ChatOllama": _Client(
-        by_schema=lambda _, schema: {"format": schema}, any_json=lambda _: {"format": "json"}
-    ),
+    "ChatBedrockConverse": _Client(_aws_schema, tool_choice=_aws_tool_choice, bounds="lists"),
+    "ChatOllama": _Client(lambda _, schema: {"format": schema}, lambda _: {"format": "json"}),
     # It has no word for a certain tool: with one alone, any is the same.
     "ChatMistralAI": _GROQ._replace(tool_choice=lambda _chat, _title: "any"),
     "ChatGroq": _GROQ,
@@ -182,9 +175,7 @@ def _is_before_schemas(chat: BaseChatModel) -> bool:
     return name.startswith(("gpt-3", "gpt-4-")) or name == "gpt-4"
 
 
-def asked_in_form(
-    chat: BaseChatModel, schema: Schema, form: Form, bounds: Bounds = "all"
-) -> Runnable[Any, BaseMessage]:
+def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form, bounds: Bounds = "all") -> Asked:
     """Return the runnable that asks for a reply in a form; its reply is the whole message, however it ended.
 
     LangChain's ``with_structured_output`` loses a reply that was cut off with some clients, and one in words where a
@@ -223,9 +214,7 @@ def choice_options(chat: BaseChatModel, numbers: Sequence[int]) -> Options:
     return by_schema(chat, {"type": "integer", "enum": [*numbers]})
 
 
-def adapted(
-    messages: Sequence[BaseMessage], schema: Schema | None, form: Form, *, folded: bool
-) -> list[BaseMessage]:
+def adapted(messages: Messages, schema: Schema | None, form: Form, *, folded: bool) -> list[BaseMessage]:
     """Return the messages as the model takes them.
 
     Args:
@@ -260,10 +249,8 @@ def described(schema: Schema) -> str:
 
 # Bounds
 
-_RANGES = {
-    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "pattern", "minItems", "maxItems"),
-}
+_RANGES = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+_RANGES |= {"minLength", "maxLength", "pattern", "minItems", "maxItems"}
 
 
 def bounds_of(chat: BaseChatModel) -> Bounds:
@@ -313,12 +300,11 @@ def _is_of_openai(chat: BaseChatModel) -> bool:
     if not is_a(chat, "ChatOpenAI"):
         return is_a(chat, "AzureChatOpenAI")
     name, address = str(getattr(chat, "model_name", "")), getattr(chat, "openai_api_base", None)
-    named = (
-        name.rpartition("/")[2].startswith(("gpt-", "chatgpt-", "o1", "o3", "o4")) and "gpt-oss" not in name
-    )
+    named = name.rpartition("/")[2].startswith(_OPENAI_NAMES) and "gpt-oss" not in name
     return named or "api.openai.com" in (address or os.environ.get("OPENAI_BASE_URL") or "api.openai.com")
 
 
+_OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
 _OTHER_NAMES = {"max_tokens": ("max_output_tokens", "num_predict"), "seed": ("random_seed",)}
 """Under which names classes have a parameter where they do not have ours."""
 
@@ -378,10 +364,8 @@ def _inside(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _inside(value)
 
 
-_LIMITS = {
-    *("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict"),
-    *("maxTokens", "maxOutputTokens", "max_tokens_to_sample", "max_length"),
-}
+_LIMITS = {"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict"}
+_LIMITS |= {"maxTokens", "maxOutputTokens", "max_tokens_to_sample", "max_length"}
 """The names that classes and servers have for a limit of a reply's length."""
 
 _SWITCH = re.compile(r"think|reasoning|budget_tokens", re.IGNORECASE)
@@ -413,9 +397,7 @@ def marks_of(chat: BaseChatModel) -> Marks | None:
     return "cache_control" if claude or is_a(chat, "ChatAnthropic") else None
 
 
-def with_marks(
-    messages: Sequence[BaseMessage], prompt: str, ends: Sequence[int], marks: Marks
-) -> list[BaseMessage]:
+def with_marks(messages: Messages, prompt: str, ends: Sequence[int], marks: Marks) -> list[BaseMessage]:
     """Return the messages with the user's first one in blocks, and a mark behind each repeated part.
 
     Args:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -29,7 +29,9 @@ EXTRAS |= {"langchain_aws": "bedrock", "langchain_mistralai": "mistral"}
 
 def known_providers() -> tuple[str, ...]:
     """Return the providers whose names ``init_chat_model`` takes, whether their packages are installed or not."""
-    return tuple(_known())
+    from langchain.chat_models.base import _BUILTIN_PROVIDERS
+
+    return tuple(_BUILTIN_PROVIDERS)
 
 
 def make_chat_model(spec: ModelSpec) -> BaseChatModel:
@@ -38,17 +40,29 @@ def make_chat_model(spec: ModelSpec) -> BaseChatModel:
     Raises:
         UsageError: a package or key is missing, or the class does not accept a parameter; the message says what to do.
     """
+    from langchain.chat_models.base import _BUILTIN_PROVIDERS, _get_chat_model_creator
+
     provider, _, name = spec.name.partition(":")
-    made = _maker(spec, provider)
+    try:
+        made: Any = _get_chat_model_creator(provider)
+    except ImportError as error:
+        package = _BUILTIN_PROVIDERS[provider][0].partition(".")[0]
+        wanted = f'"jurygraph[{EXTRAS[package]}]"' if package in EXTRAS else package.replace("_", "-")
+        lacking = f"the model {spec.name} needs a package that is not installed: pip install {wanted}"
+        raise UsageError(f"{lacking} ({error.__cause__ or error})") from error
     kind: type[BaseChatModel] = made.keywords["cls"]
     given = class_parameters(spec, kind)
     # Retries are retry.py's: switch off the client's own.
     if "max_retries" in kind.model_fields:
         given.setdefault("max_retries", 0)
     try:
-        chat = made(model=name, **given)
+        chat: BaseChatModel = made(model=name, **given)
     except Exception as error:  # whatever somebody else's class raises about a name or a key
-        raise UsageError(f"the model {spec.name} cannot be made: {_reason(error)}") from shown_cause(error)
+        reason = " ".join(str(error).split())
+        if isinstance(error, ValidationError):
+            parts = [(*map(str, e["loc"]), e["msg"].removeprefix("Value error, ")) for e in error.errors()]
+            reason = "; ".join(map(": ".join, parts))
+        raise UsageError(f"the model {spec.name} cannot be made: {reason}") from shown_cause(error)
     _check_key(spec, chat)
     return chat
 
@@ -75,28 +89,6 @@ def further_parameters(spec: ModelSpec, kind: type[BaseChatModel]) -> dict[str, 
 def _fields(kind: type[BaseChatModel]) -> dict[str, FieldInfo]:
     """Return the fields of a class under their names and under those that its arguments have."""
     return {**kind.model_fields, **{f.alias: f for f in kind.model_fields.values() if f.alias}}
-
-
-def _known() -> Mapping[str, tuple[str, str, Callable[..., BaseChatModel]]]:
-    from langchain.chat_models.base import _BUILTIN_PROVIDERS
-
-    return _BUILTIN_PROVIDERS
-
-
-def _maker(spec: ModelSpec, provider: str) -> partial[BaseChatModel]:
-    from langchain.chat_models.base import _get_chat_model_creator
-
-    try:
-        made = _get_chat_model_creator(provider)
-    except ImportError as error:
-        package = _known()[provider][0].partition(".")[0]
-        wanted = f'"jurygraph[{EXTRAS[package]}]"' if package in EXTRAS else package.replace("_", "-")
-        missing = error.__cause__ or error
-        raise UsageError(
-            f"the model {spec.name} needs a package that is not installed: pip install {wanted} ({missing})"
-        ) from error
-    assert isinstance(made, partial)
-    return made
 
 
 def _common(spec: ModelSpec, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
@@ -144,31 +136,20 @@ def _typed(spec: ModelSpec, name: str, value: Any, field: FieldInfo) -> Any:
         return adapter.validate_python(value)
     except ValidationError as error:
         if isinstance(value, int | float):
-            try:
+            with suppress(ValidationError):
                 return adapter.validate_python(str(value))
-            except ValidationError:
-                pass
         problem = error.errors()[0]["msg"]
         raise UsageError(f"{spec.name}: {name}={value!r} cannot be: {problem}") from error
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return "; ".join(
-            ": ".join([*map(str, problem["loc"]), problem["msg"].removeprefix("Value error, ")])
-            for problem in error.errors()
-        )
-    return " ".join(str(error).split())
-
-
 def _check_key(spec: ModelSpec, chat: BaseChatModel) -> None:
     """Raise UsageError where the class takes a key, none is there, and it does not say so itself."""
-    keys = {field: variable for field, variable in chat.lc_secrets.items() if field.endswith("api_key")}
+    secrets = chat.lc_secrets
     # Where there are other secrets to sign in with, such as those of AWS, the client looks for them in further places.
-    others = any(field.startswith("aws_") for field in chat.lc_secrets)
+    if any(field.startswith("aws_") for field in secrets):
+        return
+    keys = [field for field in secrets if field.endswith("api_key")]
     given = [getattr(chat, field, None) for field in keys]
-    known = [key.get_secret_value() if isinstance(key, SecretStr) else key for key in given]
-    if keys and not others and not any(known):
-        raise UsageError(
-            f"{next(iter(keys.values()))} is not set, and the model {spec.name} cannot be called without it"
-        )
+    if keys and not any(key.get_secret_value() if isinstance(key, SecretStr) else key for key in given):
+        variable = secrets[keys[0]]
+        raise UsageError(f"{variable} is not set, and the model {spec.name} cannot be called without it")

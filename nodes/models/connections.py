@@ -4,23 +4,24 @@ The connections of an async client belong to the event loop on which they were o
 fail or hang. ``.invoke()`` runs on a loop of its own in the background, every ``asyncio.run`` makes a new one, and a
 notebook has one more; LangChain's clients of OpenAI and Anthropic even share connections among all objects. So each
 loop gets connections of its own (``for_running_loop``), which are closed when it ends. The requests of a batch go to a
-handler and not to the network (``requests_handled_by``). Redirects are followed only where judged texts and key stay
+handler and not to the network (``request_handler``). Redirects are followed only where judged texts and key stay
 with the same host (``redirect_to_follow``).
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from importlib import import_module
 from types import new_class
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import orjson
@@ -48,20 +49,30 @@ def for_running_loop(chat: BaseChatModel, made_for_it: bool = False) -> BaseChat
     if client is not None:
         return _with_own_connections(chat, client, asyncio.get_running_loop())
     # Without an async client at all, LangChain would queue its calls for the few threads of asyncio.
-    asynchronous = type(chat)._agenerate is not BaseChatModel._agenerate
-    return chat if made_for_it and asynchronous else _in_threads(chat)
+    if made_for_it and type(chat)._agenerate is not BaseChatModel._agenerate:
+        return chat
+    # LangChain's own ``_astream`` takes the sync stream in a thread.
+    copied = _with_methods(chat, _agenerate=_generate_in_thread, _astream=BaseChatModel._astream)
+    # What answers is the object itself, which may count its calls or hold other state.
+    object.__setattr__(copied, _ORIGINAL, chat)
+    return copied
 
 
 def http_clients(chat: BaseChatModel) -> list[Any]:
     """Return the async HTTP clients that are a chat model's own: httpx itself, or inside of a provider's client.
 
-    There are none where every loop has connections of its own.
+    From now on they follow no redirect that they should not. There are none where every loop has connections of its
+    own.
     """
     if _provider_client(chat) is not None:
         return []
-    clients = [getattr(chat, name, None) for name in ("async_client", "_async_client")]
-    inner = [getattr(client, "_client", None) for client in clients]
-    return [client for client in (*clients, *inner) if hasattr(client, "aclose")]
+    clients: list[Any] = [getattr(chat, name, None) for name in ("async_client", "_async_client")]
+    clients += [getattr(client, "_client", None) for client in clients]
+    own = [client for client in clients if hasattr(client, "aclose")]
+    for client in own:
+        if (hooks := getattr(client, "event_hooks", None)) is not None:
+            client.event_hooks = {**hooks, "response": [*hooks.get("response", ()), _stop_redirect]}
+    return own
 
 
 def _provider_client(chat: BaseChatModel) -> Any | None:
@@ -99,10 +110,8 @@ def _own_client(client: Any, loop: asyncio.AbstractEventLoop, proxy: str | None)
         copies = _OWN.setdefault(client, WeakKeyDictionary())
         if loop not in copies:
             package = import_module(type(client).__module__.partition(".")[0])
-            options = {"proxy": proxy} if proxy else {}
-            http = package.DefaultAsyncHttpxClient(
-                timeout=client.timeout, event_hooks=REDIRECT_HOOKS, **options
-            )
+            options: dict[str, Any] = {"timeout": client.timeout, "event_hooks": REDIRECT_HOOKS}
+            http = package.DefaultAsyncHttpxClient(**options, **({"proxy": proxy} if proxy else {}))
             copies[loop] = client.copy(http_client=http)
             close_with_loop(loop, http)
             finalize(client, _close_later, ref(loop), http).atexit = False
@@ -119,30 +128,15 @@ def _close_later(loop: ref[asyncio.AbstractEventLoop], http: Any) -> None:
 # Closing with the loop
 
 
-async def on_loop_end(close: Callable[[], Awaitable[None]]) -> None:
-    """Register a function that is awaited when the running event loop ends."""
-    # asyncio offers no such hook. But before a loop closes, it finalizes the async generators that have been started
-    # on it (``shutdown_asyncgens``), and their ``finally`` may still await.
-
-    async def until_the_end() -> AsyncGenerator[None, None]:
-        try:
-            yield
-        finally:
-            _WAITING.discard(waiting)
-            await close()
-
-    waiting = until_the_end()
-    _WAITING.add(waiting)
-    await anext(waiting)
-
-
-# The loop itself refers to its generators weakly: without these references they would be collected, and so finalized,
-# long before the loop ends.
-_WAITING: set[AsyncGenerator[None, None]] = set()
-
 _TO_CLOSE: WeakKeyDictionary[Any, WeakSet[Any]] = WeakKeyDictionary()
-HELD: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
-"""The loops whose clients are closed when they end."""
+SESSIONS: dict[asyncio.AbstractEventLoop, Any] = {}
+"""The session of ``openai_fast`` that each loop has."""
+HELD: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
+"""The loops whose clients are closed when they end, each with the generator that does so.
+
+A loop itself refers to its generators weakly: without these references they would be collected, and so finalized,
+long before the loop ends.
+"""
 
 
 def close_with_loop(loop: object, *clients: Any) -> None:
@@ -155,24 +149,37 @@ async def hold_connections() -> None:
     """Have the clients of the running event loop closed when it ends, and not after it; repeated calls do nothing."""
     loop = asyncio.get_running_loop()
     if loop not in HELD:
-        HELD.add(loop)
-        await on_loop_end(_close_all)
+        HELD[loop] = _until_the_end(loop)
+        await anext(HELD[loop])
 
 
-async def _close_all() -> None:
-    for client in list(_TO_CLOSE.pop(asyncio.get_running_loop(), ())):
+async def _until_the_end(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
+    # asyncio has no hook for its end. But before a loop closes, it finalizes the async generators that have been
+    # started on it (``shutdown_asyncgens``), and their ``finally`` may still await.
+    try:
+        yield
+    finally:
+        HELD.pop(loop, None)
+        await _close_all(loop)
+
+
+async def _close_all(loop: asyncio.AbstractEventLoop) -> None:
+    if (session := SESSIONS.pop(loop, None)) is not None:
+        await session.close()
+    for client in list(_TO_CLOSE.pop(loop, ())):
         await client.aclose()
 
 
+@atexit.register
+def _close_at_exit() -> None:
+    """Close the clients of loops that run in threads of their own for as long as the program does."""
+    for loop in list(HELD):
+        if loop.is_running():
+            with suppress(TimeoutError):
+                asyncio.run_coroutine_threadsafe(_close_all(loop), loop).result(timeout=2)
+
+
 # Sync clients in threads
-
-
-def _in_threads(chat: BaseChatModel) -> BaseChatModel:
-    # LangChain's own ``_astream`` takes the sync stream in a thread.
-    copied = _with_methods(chat, _agenerate=_generate_in_thread, _astream=BaseChatModel._astream)
-    # What answers is the object itself, which may count its calls or hold other state.
-    object.__setattr__(copied, _ORIGINAL, chat)
-    return copied
 
 
 _ORIGINAL = "_original"
@@ -192,58 +199,52 @@ def _subclass(kind: type[BaseChatModel], **methods: Callable[..., Any]) -> type[
     return made
 
 
+Messages = list[BaseMessage]
+Stop = list[str] | None
+RunManager = AsyncCallbackManagerForLLMRun | None
+"""What LangChain passes to a chat model's ``_agenerate``."""
+
+
 async def _generate_in_thread(
-    self: BaseChatModel,
-    messages: list[BaseMessage],
-    stop: list[str] | None = None,
-    run_manager: AsyncCallbackManagerForLLMRun | None = None,
-    **kwargs: Any,
+    self: BaseChatModel, messages: Messages, stop: Stop = None, run_manager: RunManager = None, **kwargs: Any
 ) -> ChatResult:
     chat: BaseChatModel = vars(self)[_ORIGINAL]
     manager = run_manager.get_sync() if run_manager else None
-    said = [(message.type, message.content) for message in messages]
-    asked = _Asked(id(chat), repr((said, stop, sorted(kwargs.items()))))
+    asked = [(message.type, message.content) for message in messages]
+    request = id(chat), repr((asked, stop, sorted(kwargs.items())))
+
+    def generate() -> ChatResult:
+        return chat._generate(messages, stop=stop, run_manager=manager, **kwargs)
+
     try:
-        return await _in_thread(
-            asked, chat, lambda: chat._generate(messages, stop=stop, run_manager=manager, **kwargs)
-        )
+        return await _in_thread(request, chat, generate)
     except NotImplementedError:  # a class that can be called asynchronously alone
         return await chat._agenerate(messages, stop=stop, run_manager=run_manager, **kwargs)
 
 
-class _Asked(NamedTuple):
-    """Identify what a model object was asked."""
-
-    model: int
-    request: str
-
-
-class _Left(NamedTuple):
-    """Hold a reply that nobody waited for any longer, and the model, so that no other one has its identity."""
-
-    reply: Future[ChatResult]
-    chat: BaseChatModel
-
+_Request = tuple[int, str]
+"""Identifies what a model object was asked: the object and the request."""
 
 LEFT_KEPT = 256
 """So many different requests that were left by their graph keep their replies; beyond, the earliest are forgotten."""
-_LEFT: OrderedDict[_Asked, list[_Left]] = OrderedDict()
+# With each reply its model, so that no other one has its identity.
+_LEFT: OrderedDict[_Request, list[tuple[Future[ChatResult], BaseChatModel]]] = OrderedDict()
 
 time_limit: ContextVar[asyncio.Timeout | None] = ContextVar("time_limit", default=None)
 """The limit on the attempt that is made here: a request that took too long is sent again, and not waited for."""
 
 
-async def _in_thread(asked: _Asked, chat: BaseChatModel, work: Callable[[], ChatResult]) -> ChatResult:
+async def _in_thread(request: _Request, chat: BaseChatModel, work: Callable[[], ChatResult]) -> ChatResult:
     """Run a function in a thread that ends with it, and with the program; as many at a time as there are calls.
 
     A thread cannot be ended. Where the graph that waits for it is cancelled, its reply is kept for the next who asks
     the model the same: the graph when it is resumed, so that nothing is paid twice.
     """
     with _LOCK:
-        left = _LEFT.get(asked, [])
-        future = left.pop().reply if left else None
+        left = _LEFT.get(request, [])
+        future = left.pop()[0] if left else None
         if not left:
-            _LEFT.pop(asked, None)
+            _LEFT.pop(request, None)
     if future is None or (future.done() and future.exception() is not None):
         future = _begun(work)
     try:
@@ -251,7 +252,7 @@ async def _in_thread(asked: _Asked, chat: BaseChatModel, work: Callable[[], Chat
     except asyncio.CancelledError:
         if (limit := time_limit.get()) is None or not limit.expired():
             with _LOCK:
-                _LEFT.setdefault(asked, []).append(_Left(future, chat))
+                _LEFT.setdefault(request, []).append((future, chat))
                 if len(_LEFT) > LEFT_KEPT:
                     _LEFT.popitem(last=False)
         raise
@@ -280,22 +281,8 @@ def _begun(work: Callable[[], ChatResult]) -> Future[ChatResult]:
 
 RequestHandler = Callable[[BaseChatModel, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Takes the body of a request; returns that of the response, or raises what the network would."""
-_handler: ContextVar[RequestHandler | None] = ContextVar("_handler", default=None)
-
-
-@contextmanager
-def requests_handled_by(handler: RequestHandler) -> Iterator[None]:
-    """Pass all requests made inside the ``with`` block to a handler and not to the network (batches do so)."""
-    token = _handler.set(handler)
-    try:
-        yield
-    finally:
-        _handler.reset(token)
-
-
-def request_handler() -> RequestHandler | None:
-    """Return the handler of requests here, or None where they go to the network."""
-    return _handler.get()
+request_handler: ContextVar[RequestHandler | None] = ContextVar("request_handler", default=None)
+"""The handler of all requests made here; None where they go to the network. Batches set one for each call's task."""
 
 
 def handled(chat: BaseChatModel) -> BaseChatModel:
@@ -303,24 +290,21 @@ def handled(chat: BaseChatModel) -> BaseChatModel:
 
     Its requests and replies are made and read by the class itself; OpenAI's asks the handler anyway.
     """
-    if _handler.get() is None:
-        return chat
-    agenerate = next((_AGENERATE[name] for name in _AGENERATE if is_a(chat, name)), None)
-    if agenerate is None:
-        return chat
-    # A stream would go past the handler.
-    return _with_methods(chat.model_copy(update={"disable_streaming": True}), _agenerate=agenerate)
+    # By a class's name, so that no provider's package needs to be imported for it.
+    for name, ask in (("ChatAnthropic", _ask_anthropic), ("ChatGoogleGenerativeAI", _ask_gemini)):
+        if request_handler.get() is not None and is_a(chat, name):
+            # A stream would go past the handler.
+            return _with_methods(chat.model_copy(update={"disable_streaming": True}), _agenerate=ask)
+    return chat
 
 
 async def _answer(chat: BaseChatModel, body: dict[str, Any]) -> dict[str, Any]:
-    handler = _handler.get()
+    handler = request_handler.get()
     assert handler is not None
     return await handler(chat, body)
 
 
-async def _ask_anthropic(
-    self: Any, messages: list[BaseMessage], stop: list[str] | None = None, **kwargs: Any
-) -> ChatResult:
+async def _ask_anthropic(self: Any, messages: Messages, stop: Stop = None, **kwargs: Any) -> ChatResult:
     from anthropic.types import Message
 
     payload = self._get_request_payload(messages, stop=stop, **kwargs)
@@ -329,16 +313,13 @@ async def _ask_anthropic(
     extra = payload.pop("extra_body", None) or {}
     body = {**payload, **extra}
     if other := sorted(body.keys() & {"betas", "extra_headers", "extra_query", "timeout"}):
-        raise UsageError(
-            f"{self.model} is asked with {', '.join(other)}, which a request of a batch cannot have"
-        )
+        unfit = ", ".join(other)
+        raise UsageError(f"{self.model} is asked with {unfit}, which a request of a batch cannot have")
     result: ChatResult = self._format_output(Message.construct(**await _answer(self, body)), **kwargs)
     return result
 
 
-async def _ask_gemini(
-    self: Any, messages: list[BaseMessage], stop: list[str] | None = None, **kwargs: Any
-) -> ChatResult:
+async def _ask_gemini(self: Any, messages: Messages, stop: Stop = None, **kwargs: Any) -> ChatResult:
     from google.genai.types import GenerateContentResponse, InlinedRequest
     from langchain_google_genai.chat_models import _response_to_result
 
@@ -348,13 +329,6 @@ async def _ask_gemini(
     body = await _answer(self, InlinedRequest(**request).model_dump(mode="json", exclude_none=True))
     # As JSON, since bytes are text in it.
     return _response_to_result(GenerateContentResponse.model_validate_json(orjson.dumps(body)))
-
-
-_AGENERATE: dict[str, Callable[..., Awaitable[ChatResult]]] = {
-    "ChatAnthropic": _ask_anthropic,
-    "ChatGoogleGenerativeAI": _ask_gemini,
-}
-"""By a class's name what its ``_agenerate`` is; no provider's package needs to be imported for it."""
 
 
 # Redirects
@@ -381,12 +355,6 @@ def redirect_to_follow(status: int, asked: URL, headers: Mapping[str, str]) -> U
     target = asked.join(URL(location))
     to_tls = (asked.scheme, target.scheme, asked.host) == ("http", "https", target.host)
     return target if target.origin() == asked.origin() or to_tls else None
-
-
-def stop_redirects(client: Any) -> None:
-    """Have an HTTP client that a provider's class has made follow no redirect that it should not."""
-    if (hooks := getattr(client, "event_hooks", None)) is not None:
-        client.event_hooks = {**hooks, "response": [*hooks.get("response", ()), _stop_redirect]}
 
 
 async def _stop_redirect(response: Any) -> None:

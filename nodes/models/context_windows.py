@@ -47,8 +47,6 @@ def _windows(told: Any, name: str | None) -> Iterator[int]:
     listed = told.get("data", [told]) if isinstance(told, Mapping) else ()
     models = [one for one in listed if isinstance(one, Mapping)]
     for one in [one for one in models if one.get("id") == name] or models[: len(models) == 1]:
-        for place in (one, one.get("meta"), one.get("default_generation_settings")):
-            for key in _SIZES:
-                size = place.get(key) if isinstance(place, Mapping) else None
-                if isinstance(size, int) and size > 0:
-                    yield size
+        places = (one, one.get("meta"), one.get("default_generation_settings"))
+        sizes = (place.get(key) for place in places if isinstance(place, Mapping) for key in _SIZES)
+        yield from (size for size in sizes if isinstance(size, int) and size > 0)

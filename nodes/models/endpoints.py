@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import inf
 from typing import Any
 
 import aiohttp
@@ -101,11 +102,9 @@ class Endpoints:
 
     async def _entered(self, debate: bytes) -> Endpoint:
         """Choose the server of a debate, once it has room for the call."""
-        endpoint = self._of(debate)
-        while self._at_once is not None and endpoint.in_flight >= self._at_once:
+        while (endpoint := self._of(debate)).in_flight >= (self._at_once or inf):
             async with self._room:
                 await self._room.wait()
-            endpoint = self._of(debate)
         endpoint.in_flight += 1
         endpoint.made += 1
         return endpoint

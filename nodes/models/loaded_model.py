@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import Runnable, RunnableBinding
+from langchain_core.runnables import RunnableBinding
 
 from ...state.media import Media
 from ...state.redaction import remember_secrets
@@ -30,9 +29,11 @@ from .capabilities import (
     SEVERAL,
     STRUCTURE,
     SYSTEM,
+    Asked,
     Bounds,
     Form,
     Marks,
+    Schema,
 )
 from .connections import for_running_loop, handled, request_handler
 from .model_chains import (
@@ -93,8 +94,6 @@ class LoadedModel:
         serving: what is known of it beforehand.
         cache_marks: how a repeated beginning of a prompt is marked; None where it is not, or where a fallback has no
             marks.
-        folds_system: whether the system message is put at the head of the user's, since the provider takes none.
-        keeps_limit: whether calls are sent with the default limit of a reply's length, where they have it.
         room: how many times the default limit its replies may have, since it did not come to its answer with less.
         misformed: how often in a row the provider failed to bring the model's words into the form that was asked for.
 
@@ -120,16 +119,13 @@ class LoadedModel:
         self._forms = [form for form in first if all(form in forms for forms in others)]
         self.form: Form = self._forms[0]
         self.bounds: Bounds = capabilities.bounds_of(self.chat)
-        self.misformed = 0
+        self.misformed, self.room = 0, 1
         self.serving = Serving(DISCLOSURE) if isinstance(self.chat, OfflineJudge) else serving or Serving()
         # By what they are about: of a form that is eased twice, the last warning counts.
         self._warnings: dict[str, str] = {}
         if self.serving.warning:
             self.warn(self.serving.warning)
-        self.keeps_limit = True
-        self.room = 1
-        self.folds_system = False
-        self._runnables: dict[tuple[object, ...], Runnable[Any, BaseMessage]] = {}
+        self._runnables: dict[tuple[object, ...], Asked] = {}
         self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
         self._shared = shared
 
@@ -143,11 +139,8 @@ class LoadedModel:
         self.cache_marks: Marks | None = ways.pop() if marked else None
 
     def runnable(
-        self,
-        schema: dict[str, Any] | None,
-        parameters: Mapping[str, Any] | None = None,
-        may_be_cached: bool = True,
-    ) -> Runnable[Any, BaseMessage]:
+        self, schema: Schema | None, parameters: Mapping[str, Any] | None = None, may_be_cached: bool = True
+    ) -> Asked:
         """Return the runnable that gives a reply in this schema, or plain text where there is none.
 
         Args:
@@ -160,7 +153,7 @@ class LoadedModel:
             return self._runnable(schema, parameters or {}, may_be_cached)
         # Most calls are of one of a few kinds; all that decides about a runnable is in here.
         taken = self.form, self.bounds, frozenset(self._dropped)
-        around = may_be_cached, get_llm_cache() is None, request_handler() is None
+        around = may_be_cached, get_llm_cache() is None, request_handler.get() is None
         kind = repr((schema, parameters)), taken, around
         if kind not in self._runnables:
             if len(self._runnables) >= MOST_RUNNABLES:
@@ -168,9 +161,7 @@ class LoadedModel:
             self._runnables[kind] = self._runnable(schema, parameters or {}, may_be_cached)
         return self._runnables[kind]
 
-    def _runnable(
-        self, schema: dict[str, Any] | None, parameters: Mapping[str, Any], may_be_cached: bool
-    ) -> Runnable[Any, BaseMessage]:
+    def _runnable(self, schema: Schema | None, parameters: Mapping[str, Any], may_be_cached: bool) -> Asked:
         bound = dict(parameters)
         own = {name: bound.pop(name) for name in ("temperature", "seed", LIMIT) if name in bound}
         numbers = bound.pop(CHOICES, ())
@@ -206,6 +197,10 @@ class LoadedModel:
             if name != LIMIT and _field(chat, name) is None:
                 self._warn_of_missing(name)
         return _with(chat, wanted)
+
+    def takes(self, parameter: str) -> bool:
+        """Tell whether nothing is known against a parameter, the default limit, or the role of the system."""
+        return parameter not in self._dropped
 
     def tuned(self, temperature: float | None, max_tokens: int | None) -> LoadedModel:
         """Return this model with these parameters set; itself where neither is given."""
@@ -307,8 +302,6 @@ class LoadedModel:
             if not self._has(parameter, parameter in sent):
                 return False
             self._dropped.add(parameter)
-            self.keeps_limit = LIMIT not in self._dropped
-            self.folds_system = SYSTEM in self._dropped
             self.cache_marks = None if CACHE in self._dropped else self.cache_marks
             if parameter in _WARNINGS and (parameter != LIMIT or parameter in sent):
                 self._warn_of(parameter)

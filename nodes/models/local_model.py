@@ -47,20 +47,6 @@ class LocalParameters(Checked):
         default=None, ge=1, le=512, description="Threads; empty: half as many as there are cores."
     )
 
-    @classmethod
-    def of(cls, spec: ModelSpec) -> LocalParameters:
-        """Take these parameters out of a model's name, and check them.
-
-        Raises:
-            UsageError: a value that cannot be, or an address or key, of which the server has its own.
-        """
-        if spec.base_url or spec.key_env:
-            raise UsageError(
-                "the model local starts a server of its own and takes no base_url and no key_env; "
-                "a server that runs already is openai:<name>?base_url=..."
-            )
-        return cls.model_validate({name: spec.more[name] for name in spec.more if name in cls.model_fields})
-
     @property
     def weights(self) -> Path:
         """The GGUF file.
@@ -83,13 +69,17 @@ def check(spec: ModelSpec) -> LocalParameters:
     """Check that the model can be served, without serving it.
 
     Raises:
-        UsageError: a package, the weights or a value is missing or wrong; one line says what to do.
+        UsageError: a package, the weights or a value is missing or wrong, or an address or key is given, of which the
+            server has its own; one line says what to do.
     """
-    parameters = LocalParameters.of(spec)
+    if spec.base_url or spec.key_env:
+        problem = "the model local starts a server of its own and takes no base_url and no key_env"
+        raise UsageError(f"{problem}; a server that runs already is openai:<name>?base_url=...")
+    own = LocalParameters.model_fields.keys() & spec.more.keys()
+    parameters = LocalParameters.model_validate({name: spec.more[name] for name in own})
     if find_spec("xllamacpp") is None:
-        raise UsageError(
-            'the model local needs a package that is not installed: pip install "jurygraph[local]"'
-        )
+        remedy = 'pip install "jurygraph[local]"'
+        raise UsageError(f"the model local needs a package that is not installed: {remedy}")
     assert parameters.weights
     return parameters
 

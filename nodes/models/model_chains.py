@@ -220,9 +220,8 @@ def identity_of_chain(label: str, chain: Chain) -> Identity:
     if bound := _plain(parameters_in(chain)):
         identity["bound"] = bound
     if others := fallbacks_in(chain):
-        identity["fallbacks"] = [
-            identity_of_chain(label_of(next(chats_in(fallback))), fallback) for fallback in others
-        ]
+        labelled = ((label_of(next(chats_in(fallback))), fallback) for fallback in others)
+        identity["fallbacks"] = [identity_of_chain(*each) for each in labelled]
     return identity
 
 
@@ -261,9 +260,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         kept = {str(_plain(name)): _plain(inner) for name, inner in value.items()}
         # No plain test for truth, which would leave out ``temperature=0``.
-        unset = {
-            name for name, inner in kept.items() if inner is None or inner is False or inner in ("", [], {})
-        }
+        unset = {name for name, value in kept.items() if value in (None, "", [], {}) or value is False}
         return {name: kept[name] for name in sorted(kept) if name not in unset and _may_matter(name)}
     if isinstance(value, list | tuple):
         return [plain for inner in value if (plain := _plain(inner)) is not None]

@@ -7,8 +7,6 @@ resolver alone, when a model of OpenAI is named: a program without it need not i
 from __future__ import annotations
 
 import asyncio
-import atexit
-import contextlib
 import json
 import os
 import ssl
@@ -21,7 +19,6 @@ from urllib.request import getproxies, proxy_bypass
 import certifi
 import orjson
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.prompt_values import ChatPromptValue
@@ -31,13 +28,26 @@ from yarl import URL
 
 from ...state.errors import UsageError
 from ...state.redaction import redact
-from .connections import MOST_REDIRECTS, on_loop_end, redirect_to_follow, request_handler
+from .connections import (
+    MOST_REDIRECTS,
+    SESSIONS,
+    Messages,
+    RunManager,
+    Stop,
+    hold_connections,
+    redirect_to_follow,
+    request_handler,
+)
 from .endpoints import Endpoint, Endpoints
 from .provider_errors import ResponseError
 from .responses import replace_surrogates, token_count
 
 LARGEST_BODY = 64 * 2**20
 """Bytes. No chat completion is as large; a body that is must not fill the memory."""
+
+
+Server = tuple[str, str]
+"""Address and key of a server."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +98,8 @@ class _Post:
         """
         http, url, data = await session(), self.url, orjson.dumps(_body(payload))
         for _ in range(MOST_REDIRECTS + 1):
-            async with http.post(
-                url, data=data, headers=self.headers, proxy=self.proxy, allow_redirects=False
-            ) as response:
+            given: dict[str, Any] = {"headers": self.headers, "proxy": self.proxy, "allow_redirects": False}
+            async with http.post(url, data=data, **given) as response:
                 following = redirect_to_follow(response.status, url, response.headers)
                 if following is None:
                     return completion(response.status, response.headers, await _read(response))
@@ -112,7 +121,7 @@ class FastChatOpenAI(ChatOpenAI):
     _endpoints: Endpoints | None = PrivateAttr(default=None)
 
     def prepare(
-        self, proxied: bool = True, others: Sequence[tuple[str, str]] = (), at_once: int | None = None
+        self, proxied: bool = True, others: Sequence[Server] = (), at_once: int | None = None
     ) -> None:
         """Prepare what the first call needs; without it, calls go through the ``openai`` client. Blocking.
 
@@ -121,15 +130,11 @@ class FastChatOpenAI(ChatOpenAI):
             others: address and key of each further server that serves the model; its calls are shared among all.
             at_once: how many calls each of several servers may have under way.
         """
-        post = _Post.of(self)
-        self._post = post if proxied else replace(post, proxy=None)
+        self._post = _Post.of(self) if proxied else replace(_Post.of(self), proxy=None)
         if others:
             posts = [self._post, *(self._post.elsewhere(*other) for other in others)]
-            named = [
-                Endpoint(f"{one.url.origin()} ({n} of {len(posts)})", one)
-                for n, one in enumerate(posts, start=1)
-            ]
-            self._endpoints = Endpoints(named, at_once)
+            names = [f"{each.url.origin()} ({n} of {len(posts)})" for n, each in enumerate(posts, start=1)]
+            self._endpoints = Endpoints([*map(Endpoint, names, posts)], at_once)
 
     async def complete(self, messages: Sequence[BaseMessage], **kwargs: Any) -> list[BaseMessage]:
         """Return all replies to one request as ``agenerate`` would, but without callbacks and tracers.
@@ -147,21 +152,19 @@ class FastChatOpenAI(ChatOpenAI):
         return [generation.message for generation in result.generations]
 
     async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: Messages, stop: Stop = None, run_manager: RunManager = None, **kwargs: Any
     ) -> ChatResult:
         # As a prompt, which is not converted: they are messages already.
         prompt = ChatPromptValue.model_construct(messages=messages)
         payload = self._get_request_payload(prompt, stop=stop, **kwargs)
-        handler, post, is_plain = request_handler(), self._post, not _client_side(payload)
-        if handler and not is_plain:
+        handler, post = request_handler.get(), self._post
+        # What only the client itself can do, such as a stream. The Responses API has no messages.
+        special = "messages" not in payload or payload.get("stream") or _CLIENT_SIDE & payload.keys()
+        if handler and special:
             raise UsageError(f"{self.model_name} is not asked by plain chat completions, which this needs")
         if handler:
             return self._result(await handler(self, _body(payload)))
-        if post is None or not (post.enough and is_plain):
+        if post is None or special or not post.enough:
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
         return self._result(await (self._endpoints or post)(payload))
 
@@ -183,11 +186,6 @@ def _counted(usage: object) -> dict[str, Any] | None:
 
 _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
 """Keys of a payload that the ``openai`` client itself acts on; of a class in ``response_format`` it makes a schema."""
-
-
-def _client_side(payload: Mapping[str, Any]) -> bool:
-    # What only the client itself can do, such as a stream. The Responses API has no messages.
-    return bool("messages" not in payload or payload.get("stream") or _CLIENT_SIDE & payload.keys())
 
 
 def _body(payload: dict[str, Any]) -> dict[str, Any]:
@@ -244,10 +242,9 @@ def _problem(body: object) -> str | None:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         return "no chat completion, for it has no choices"
-    for choice in choices:
-        if not (isinstance(choice, dict) and isinstance(choice.get("message"), dict)):
-            return "no chat completion, for a choice has no message"
-    return None
+    if all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices):
+        return None
+    return "no chat completion, for a choice has no message"
 
 
 def _shown(content: bytes) -> str:
@@ -260,7 +257,6 @@ IDLE_SECONDS = 60.0
 
 CONNECT_SECONDS = 30.0
 """The time a provider may take to accept a connection; the time limit of a reply is the caller's (``retry.py``)."""
-_SESSIONS: dict[asyncio.AbstractEventLoop, ClientSession] = {}
 
 
 async def session() -> ClientSession:
@@ -269,14 +265,14 @@ async def session() -> ClientSession:
     The session queues no requests: the rate limiter bounds those in flight, and each has a connection.
     """
     loop = asyncio.get_running_loop()
-    http = _SESSIONS.get(loop)
+    http: ClientSession | None = SESSIONS.get(loop)
     if http is None or http.closed:
         # ``limit=0``: any number of connections, where aiohttp's default would queue requests beyond 100.
         connector = TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ttl_dns_cache=300, ssl=tls())
         timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         http = ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=timeout)
-        _SESSIONS[loop] = http
-        await on_loop_end(lambda: _closed(loop))
+        SESSIONS[loop] = http
+        await hold_connections()
     return http
 
 
@@ -295,18 +291,3 @@ def proxy_for(url: str) -> str | None:
     if proxy_bypass(address.host or ""):
         return None
     return proxies.get(address.scheme) or proxies.get("all")
-
-
-async def _closed(loop: asyncio.AbstractEventLoop) -> None:
-    if (http := _SESSIONS.pop(loop, None)) is not None:
-        await http.close()
-
-
-@atexit.register
-def _close_at_exit() -> None:
-    """Close the sessions of loops that run in threads of their own for as long as the program does."""
-    # A copy of the keys, since each closing takes its session out.
-    for loop in list(_SESSIONS):
-        if loop.is_running():
-            with contextlib.suppress(TimeoutError):
-                asyncio.run_coroutine_threadsafe(_closed(loop), loop).result(timeout=2)

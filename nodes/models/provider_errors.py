@@ -119,9 +119,8 @@ class ProviderFault:
         passes = status is not None and (status in {408, 409, 429} or status >= 500 or status < 300)
         shown = " ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
         met = next((words for words, sign in _OBSTACLES.items() if sign.search(shown)), "")
-        headers: Any = next(
-            (known for known in _attributes(causes, "headers") if hasattr(known, "items")), {}
-        )
+        found = (known for known in _attributes(causes, "headers") if hasattr(known, "items"))
+        headers = {str(name).lower(): str(value) for name, value in next(found, {}).items()}
         return cls(
             status=status,
             # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
@@ -129,7 +128,7 @@ class ProviderFault:
             parameter=next((sent["param"] for sent in errors if isinstance(sent.get("param"), str)), None),
             retryable=(misformed or lost or (passes and not too_long)) and not spent,
             rate_limited=not spent and (status == 429 or bool(codes & _TOO_MANY)),
-            retry_after=retry_after({str(name).lower(): str(headers[name]) for name in headers}, errors),
+            retry_after=retry_after(headers, errors),
             spent=spent,
             misformed=misformed,
             may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
@@ -233,23 +232,22 @@ _GIVEN_UP = {408, 499, 504, 524}
 # Codes as OpenAI (``insufficient_quota``), Anthropic (``overloaded_error``), Google (``RESOURCE_EXHAUSTED``) and AWS
 # (``ThrottlingException``) send.
 _SPENT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
-_TOO_MANY = {
-    *("rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "slow_down", "overloaded_error"),
-    "ThrottlingException",
-}
+_TOO_MANY = {"rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "slow_down"}
+_TOO_MANY |= {"overloaded_error", "ThrottlingException"}
 
 # Groq reads the model's words before it sends them on; asked again, the model may find better ones.
 _MISFORMED = {"json_validate_failed", "tool_use_failed", "output_parse_failed"}
 
-_STATUS_OF_CODE = {
+STATUS_OF_CODE = {
     **dict.fromkeys(("invalid_request_error", "INVALID_ARGUMENT", "content_filter"), 400),
     **dict.fromkeys(("context_length_exceeded", "content_policy_violation"), 400),
     **dict.fromkeys(("authentication_error", "invalid_api_key", "UNAUTHENTICATED"), 401),
     **dict.fromkeys(("permission_error", "PERMISSION_DENIED"), 403),
     **dict.fromkeys(("not_found_error", "model_not_found", "NOT_FOUND"), 404),
+    "request_too_large": 413,
     **dict.fromkeys(_TOO_MANY | _SPENT, 429),
 }
-"""From the code of an error inside a response with status 200 to the status that it should have had."""
+"""From the code of an error inside a response with status 200, or of a batch, to the status that it should have had."""
 
 
 def _errors_sent(error: BaseException) -> Iterator[dict[str, Any]]:
@@ -289,7 +287,7 @@ def _status(causes: list[BaseException], errors: list[dict[str, Any]], codes: se
     if status is not None and status >= 300:
         return status
     inside = [number for code in codes if (number := _http_status(code)) is not None]
-    known = [_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE]
+    known = [STATUS_OF_CODE[code] for code in codes if code in STATUS_OF_CODE]
     return next((number for number in inside + sorted(known) if number >= 400), 200 if errors else status)
 
 
@@ -342,11 +340,10 @@ _READING = {"_create_chat_result", "_construct_lc_result_from_responses_api", "_
 
 def _seconds_or_date(after: str, server_date: str) -> float | None:
     """Return the seconds in a ``Retry-After``, or those that are left until the date in it."""
-    if (seconds := _number(after)) is not None:
-        return seconds
-    until = _date(after)
+    seconds, until = _number(after), _date(after)
     # By the server's own clock where it tells it: ours may be wrong.
-    return None if until is None else (until - (_date(server_date) or datetime.now(UTC))).total_seconds()
+    now = _date(server_date) or datetime.now(UTC)
+    return (until - now).total_seconds() if seconds is None and until is not None else seconds
 
 
 def _parts(body: object) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -52,15 +52,6 @@ class RateLimits:
 
 
 @dataclass
-class _RoundTrip:
-    """Count the calls that ended since the limit was last adapted."""
-
-    calls: int = 0
-    refused: int = 0
-    seconds: float = 0.0
-
-
-@dataclass
 class AdaptiveConcurrency:
     """Decide how many calls may be in flight at one model; adapt the number once a round trip.
 
@@ -82,7 +73,8 @@ class AdaptiveConcurrency:
     _exact: float = 0.0
     _doubling: bool = True
     _usual_seconds: float = float("inf")
-    _round_trip: _RoundTrip = field(default_factory=_RoundTrip)
+    # Of the calls that ended since the limit was last adapted: how many, how many refused, the seconds of all.
+    _round_trip: tuple[int, int, float] = (0, 0, 0.0)
 
     def __post_init__(self) -> None:
         self._exact = float(min(self.maximum, SLOW_START))
@@ -90,13 +82,12 @@ class AdaptiveConcurrency:
 
     def record(self, *, seconds: float, refused: bool = False) -> None:
         """Record a call that ended: how long it took, and whether the provider refused it for its rate limit."""
-        trip = self._round_trip
-        trip.calls += 1
-        trip.refused += refused
-        trip.seconds += seconds
-        if trip.calls >= self.limit:
-            self._adapt(trip.refused / trip.calls, trip.seconds / trip.calls)
-            self._round_trip = _RoundTrip()
+        before, refusals, total = self._round_trip
+        calls, refusals, total = before + 1, refusals + refused, total + seconds
+        if calls >= self.limit:
+            self._adapt(refusals / calls, total / calls)
+            calls, refusals, total = 0, 0, 0.0
+        self._round_trip = calls, refusals, total
 
     def _adapt(self, refused: float, seconds: float) -> None:
         # The first refusal ends the doubling for good, as in TCP's slow start.
@@ -134,16 +125,14 @@ class RateLimiter:
     ) -> None:
         self.concurrency = AdaptiveConcurrency(rate_limits.concurrency, model)
         self.in_flight = 0
-        self._run_limit = run_limit
+        self._run_limit, self._retry_policy = run_limit, rate_limits.retry_policy
         self._queue: deque[asyncio.Future[None]] = deque()
         self._requests = _limiter(rate_limits.requests_per_minute, REQUESTS_BURST, "requests", book)
         self._tokens = _limiter(rate_limits.tokens_per_minute, TOKENS_BURST, "tokens", book)
         self._waits = waits or Waits()
-        self._retry_policy = rate_limits.retry_policy
         self._refusals = 0
-        # By the event loop's clock, as are the times below.
-        self._refused_since = 0.0
-        self._closed_until = 0.0
+        # By the event loop's clock.
+        self._refused_since, self._closed_until = 0.0, 0.0
         self._closing: Wait | None = None
         self._given_up = ""
 
@@ -162,7 +151,16 @@ class RateLimiter:
                 await self._tokens.acquire(min(tokens, self._tokens.max_rate))
             # Last, so that a call which waits for this model's rate takes no place from calls to other models.
             async with self._run_limit:
-                return await self._observe(work)
+                started = _now()
+                try:
+                    result = await work()
+                except ModelCallError as error:
+                    self.concurrency.record(seconds=_now() - started, refused=error.rate_limited)
+                    self._count_refusal(error)
+                    raise
+                self._refusals = 0
+                self.concurrency.record(seconds=_now() - started)
+                return result
         finally:
             self._leave()
 
@@ -197,18 +195,6 @@ class RateLimiter:
 
     def _has_room(self) -> bool:
         return self.in_flight < self.concurrency.limit and _now() >= self._closed_until
-
-    async def _observe(self, work: Callable[[], Awaitable[T]]) -> T:
-        started = _now()
-        try:
-            result = await work()
-        except ModelCallError as error:
-            self.concurrency.record(seconds=_now() - started, refused=error.rate_limited)
-            self._count_refusal(error)
-            raise
-        self._refusals = 0
-        self.concurrency.record(seconds=_now() - started)
-        return result
 
     def _count_refusal(self, error: ModelCallError) -> None:
         """Hold back all calls after refusals in a row: a call that is refused again and again uses up its attempts."""

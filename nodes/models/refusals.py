@@ -128,13 +128,11 @@ _TOO_MUCH = re.compile(r"too many states|schema is too complex|grammar is too la
 """Finds that a schema is too much for the decoder that is to hold replies to it."""
 _ROLE = r"['\"`]?(?:system|developer)['\"`]?"
 _NO_SYSTEM = re.compile(
-    rf"{_ROLE} (?:role|messages?|prompts?|instructions?)[^.\n]{{0,30}}(?:not|n't|un)(?: \w+)? ?"
-    r"(?:support|enabl|allow|accept)"
-    rf"|(?:not|n't|un)[ -]?(?:\w+ )?(?:support|accept|allow)\w*(?: the| yet:?)? {_ROLE}"
-    r"|developer instruction is not enabled|roles must alternate|role only allows"
-    rf"|(?:unexpected|invalid|unknown|unsupported|不支持的)[^.\n]{{0,20}} role[:= ]{{0,3}}{_ROLE}"
-    rf"|\brole[^.\n]{{0,30}}(?:not supported|unsupported)[^.\n]{{0,20}}{_ROLE}"
-    r"|only (?:supports? )?['\"`]?user['\"`]?,? (?:and|or|/) ?['\"`]?assistant"
+    rf"{_ROLE} (?:role|messages?|prompts?|instructions?)[^.\n]{{0,30}}(?:not|n't|un)(?: \w+)? ?(?:support|enabl|allow"
+    rf"|accept)|(?:not|n't|un)[ -]?(?:\w+ )?(?:support|accept|allow)\w*(?: the| yet:?)? {_ROLE}"
+    rf"|developer instruction is not enabled|roles must alternate|role only allows|(?:unexpected|invalid|unknown"
+    rf"|unsupported|不支持的)[^.\n]{{0,20}} role[:= ]{{0,3}}{_ROLE}|\brole[^.\n]{{0,30}}(?:not supported"
+    rf"|unsupported)[^.\n]{{0,20}}{_ROLE}|only (?:supports? )?['\"`]?user['\"`]?,? (?:and|or|/) ?['\"`]?assistant"
 )
 """Finds the words in which providers, and the chat templates of open models, refuse a system message."""
 

@@ -20,7 +20,7 @@ from ..offline import OfflineJudge
 from ..plugins import Group, load_plugin, plugins
 from . import chat_classes, local_model, prices
 from .chat_classes import class_parameters, further_parameters
-from .connections import REDIRECT_HOOKS, close_with_loop, http_clients, stop_redirects
+from .connections import REDIRECT_HOOKS, close_with_loop, http_clients
 from .loaded_model import LoadedModel, Serving
 from .model_chains import Chain, chats_in, identity_of_name, label_of
 from .provider_errors import shown_cause
@@ -131,25 +131,22 @@ def _checked(spec: ModelSpec) -> Callable[[], _Made]:
         return lambda: _Made(chat)
     if provider in chat_classes.known_providers() and name:
         known = chat_classes.make_chat_model(spec)
-        return lambda: _with_clients(known)
+        return lambda: _Made(known, http_clients(known))
     close = difflib.get_close_matches(provider, provider_names(), 1, 0.7)
     meant = f"did you mean `{close[0]}:{name or '<name>'}`? A" if close else "a"
     if not (close or name):
         meant = "name its provider, too, as in `openai:gpt-4o-mini`. A"
-    raise UsageError(
-        f"unknown model {spec.name!r}; {meant} model is `offline`, `local`, or one of "
-        f"{', '.join(f'`{known}:<name>`' for known in provider_names())}"
-    )
+    problem = f"unknown model {spec.name!r}; {meant} model is `offline`, `local`"
+    raise UsageError(f"{problem}, or one of {', '.join(f'`{known}:<name>`' for known in provider_names())}")
 
 
 def _check_key(spec: ModelSpec, keys: Sequence[str]) -> None:
     if missing := [key for key in spec.key_names if not os.environ.get(key)]:
         keys = missing
     if missing or not (spec.key_names or any(os.environ.get(key) for key in keys)):
-        raise UsageError(
-            f"{keys[0]} is not set, and the model {spec.name} cannot be called without it; "
-            "set it (for a local server any value will do), or choose the model `offline`"
-        )
+        problem = f"{keys[0]} is not set, and the model {spec.name} cannot be called without it"
+        remedy = "set it (for a local server any value will do), or choose the model `offline`"
+        raise UsageError(f"{problem}; {remedy}")
 
 
 def provider_names() -> tuple[str, ...]:
@@ -174,12 +171,12 @@ def _registered(spec: ModelSpec) -> BaseChatModel:
     except UsageError:
         raise
     except Exception as error:  # whatever somebody else's client raises about a name or a key
-        raise UsageError(
-            f"the provider {provider!r} cannot make {spec}: {type(error).__name__}: {error}"
-        ) from shown_cause(error)
+        problem = f"the provider {provider!r} cannot make {spec}: {type(error).__name__}: {error}"
+        raise UsageError(problem) from shown_cause(error)
     if not isinstance(chat, BaseChatModel):
+        kind = type(chat).__name__
         raise UsageError(
-            f"the provider {provider!r} made a {type(chat).__name__}, not a LangChain chat model (BaseChatModel)"
+            f"the provider {provider!r} made a {kind}, not a LangChain chat model (BaseChatModel)"
         )
     further_parameters(spec, type(chat))
     return chat
@@ -193,9 +190,7 @@ _LOADING = threading.Lock()
 
 def _key(spec: ModelSpec) -> _Key:
     # The environment is part of the key: a changed key or address makes a new client.
-    return spec, tuple(
-        os.environ.get(name) for name in _environment(spec.name.partition(":")[0], spec.key_env)
-    )
+    return spec, tuple(map(os.environ.get, _environment(spec.name.partition(":")[0], spec.key_env)))
 
 
 @lru_cache
@@ -209,14 +204,6 @@ def _environment(provider: str, key_env: str | None) -> tuple[str, ...]:
 
 
 _PREFIXES = {"mistralai": "MISTRAL", "bedrock": "AWS", "bedrock_converse": "AWS"}
-
-
-def _with_clients(chat: BaseChatModel) -> _Made:
-    """Take the HTTP clients of LangChain's chat model, and have them stay with their host."""
-    clients = http_clients(chat)
-    for client in clients:
-        stop_redirects(client)
-    return _Made(chat, clients)
 
 
 def _local(own: local_model.LocalParameters, others: ModelSpec) -> _Made:
@@ -249,7 +236,8 @@ def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -
     # What is served by this process is reached by no proxy.
     http = DefaultAsyncHttpxClient(timeout=None, event_hooks=REDIRECT_HOOKS, trust_env=not here)
     chat = kind(model=name, http_async_client=http, **given)
-    keys = [(str(address or chat.root_async_client.base_url), _key_of(key)) for address, key in others]
+    known, usual = os.environ, str(chat.root_async_client.base_url)
+    keys = [(address or usual, known.get(key or "OPENAI_API_KEY", "")) for address, key in others]
     chat.prepare(not here, keys, spec.at_once)
     return _Made(chat, [http])
 
@@ -263,15 +251,10 @@ def _servers(spec: ModelSpec) -> list[tuple[str | None, str | None]]:
     addresses: list[str | None] = [*spec.addresses] or [None]
     keys: list[str | None] = [*spec.key_names] or [None]
     if len(addresses) > 1 and len(keys) > 1 and len(addresses) != len(keys):
-        raise UsageError(
-            f"{spec.name}: {len(addresses)} addresses and {len(keys)} keys: name one key for all, or one for each"
-        )
+        given = f"{len(addresses)} addresses and {len(keys)} keys"
+        raise UsageError(f"{spec.name}: {given}: name one key for all, or one for each")
     size = max(len(addresses), len(keys))
     return [*zip(addresses * (size // len(addresses)), keys * (size // len(keys)), strict=True)]
-
-
-def _key_of(variable: str | None) -> str:
-    return os.environ.get(variable or "OPENAI_API_KEY", "")
 
 
 def _openai_class() -> type[FastChatOpenAI]:
@@ -307,14 +290,15 @@ class _Provider(NamedTuple):
     addresses: tuple[str, ...]
 
 
+_GOOGLE_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+_OPENAI_ADDRESSES = (
+    "OPENAI_BASE_URL",
+    "OPENAI_API_BASE",
+    "OPENAI_ORG_ID",
+    "OPENAI_PROJECT_ID",
+    "OPENAI_PROXY",
+)
 _PROVIDERS = {
-    "openai": _Provider(
-        _openai,
-        _openai_class,
-        ("OPENAI_API_KEY",),
-        ("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_PROXY"),
-    ),
-    "google_genai": _Provider(
-        _google, _google_class, ("GOOGLE_API_KEY", "GEMINI_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",)
-    ),
+    "openai": _Provider(_openai, _openai_class, ("OPENAI_API_KEY",), _OPENAI_ADDRESSES),
+    "google_genai": _Provider(_google, _google_class, _GOOGLE_KEYS, ("GOOGLE_GEMINI_BASE_URL",)),
 }

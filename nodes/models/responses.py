@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -22,16 +22,13 @@ from ..replies.json_fields import whole_object
 from ..replies.reasoning import without_reasoning
 from . import prices
 from .call import Reply, UnreadResponseError
+from .capabilities import Messages
 from .model_chains import WRITER
 from .provider_errors import ResponseError
 
 
 def read_response(
-    messages: Sequence[BaseMessage],
-    label: str,
-    seconds: float,
-    tool: str | None = None,
-    asked_name: str | None = None,
+    messages: Messages, label: str, seconds: float, tool: str | None = None, asked_name: str | None = None
 ) -> Reply:
     """Read the messages of one request; the first is returned with the usage, the others are attached to it.
 
@@ -76,27 +73,28 @@ def _reply(
     words = "".join(final) or str(message.text)
     arguments = "\n".join(given for name, given in called if name == tool)
     answer = without_reasoning(words)
-    reasoned = usage.reasoning_tokens > 0 or answer != words or _has_reasoning(message)
-    ending = ending_of(message, answer or arguments, reasoned=reasoned)
-    if ending.how == "failed":
-        raise ResponseError(ending.problem, 200)
+    # Servers of open models say ``reasoning`` or ``reasoning_content`` beside the text, others use blocks.
+    beside = _REASONING & {name for name, value in message.additional_kwargs.items() if value}
+    apart = beside or any(block.get("type") in _REASONING for block in _blocks(message))
+    reasoned = usage.reasoning_tokens > 0 or answer != words or bool(apart)
+    how, problem = ending_of(message, answer or arguments, reasoned=reasoned)
+    if how == "failed":
+        raise ResponseError(problem, 200)
     logprobs = message.response_metadata.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    # A reply that says nothing and calls a tool that was not offered.
-    strange = ""
-    if called and not (words or arguments):
-        strange = f"The reply calls a tool that was not offered: {called[0][0]}({called[0][1][:300]})."
+    if not problem and called and not (words or arguments):
+        problem = f"The reply calls a tool that was not offered: {called[0][0]}({called[0][1][:300]})."
     return Reply(
         # OpenAI sends a refusal beside an empty text; a reply by function call has no text either. Reasoning stays in
         # the text: only who knows the prompt can tell the model's own tags from quoted ones.
         text=replace_surrogates(refusal_of(message) or words or arguments),
         fields=replace_surrogates(_fields(message, words, tool)),
-        cut_off=ending.how == "cut_off",
-        refused=ending.how in ("refused", "filtered"),
+        cut_off=how == "cut_off",
+        refused=how in ("refused", "filtered"),
         usage=usage,
         tokens=tokens if isinstance(tokens, list) and tokens else None,
-        filtered=ending.how == "filtered",
-        problem=ending.problem or strange,
+        filtered=how == "filtered",
+        problem=problem,
         reasoned=reasoned,
         **known,
     )
@@ -121,13 +119,6 @@ def _fields(message: BaseMessage, text: str, tool: str | None) -> dict[str, Any]
 
 
 _REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
-
-
-def _has_reasoning(message: BaseMessage) -> bool:
-    """Tell whether a message has reasoning apart from its text."""
-    # Servers of open models say ``reasoning`` or ``reasoning_content`` beside the text, others use blocks.
-    beside = _REASONING & {name for name, value in message.additional_kwargs.items() if value}
-    return bool(beside) or any(block.get("type") in _REASONING for block in _blocks(message))
 
 
 def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
@@ -216,20 +207,11 @@ def token_count(value: object) -> int | None:
 How = Literal["complete", "cut_off", "refused", "filtered", "failed"]
 
 
-class Ending(NamedTuple):
-    """Say how a reply ended, and in one sentence why a reply that is not complete is not, with the remedy if any.
+def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> tuple[How, str]:
+    """Return how a reply ended, and in one sentence why a reply that is not complete is not, with the remedy if any.
 
-    ``failed``: the provider broke it off for a reason of its own, and the same call may succeed later.
-    """
-
-    how: How
-    problem: str = ""
-
-
-def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> Ending:
-    """Return how a reply ended.
-
-    A word that is not known here is not taken for complete where the text looks as if it broke off.
+    ``failed``: the provider broke it off for a reason of its own, and the same call may succeed later. A word that is
+    not known here is not taken for complete where the text looks as if it broke off.
 
     Args:
         message: the message, with all that the provider said of it.
@@ -238,23 +220,23 @@ def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> Ending:
     """
     metadata = message.response_metadata
     if refusal_of(message):
-        return Ending("refused", "The reply is a refusal.")
+        return "refused", "The reply is a refusal."
     feedback = metadata.get("prompt_feedback")
     # Why Gemini refused the prompt, in which case its response has no candidate at all.
     if isinstance(feedback, Mapping) and (reason := feedback.get("block_reason")):
         word = getattr(reason, "name", reason)
-        return Ending("filtered", f"The provider's filter refused the prompt ({word}).")
+        return "filtered", f"The provider's filter refused the prompt ({word})."
     words = list(_ending_words(metadata))
     known = {how: word for word in words if (how := _how(word)) is not None}
     worst = next((how for how in _WORST_FIRST if how in known), None)
     if worst is not None:
-        return Ending(worst, _problem(worst, known[worst], reasoned=reasoned and not text.strip()))
+        return worst, _problem(worst, known[worst], reasoned=reasoned and not text.strip())
     # A last line that is longer than a label or title and has no end.
     last = text.strip().rpartition("\n")[2].strip()
     if _is_open(text) or (words and len(last.split()) > 6 and last[-1:].isalpha()):
         source = f" (the provider says {words[0]!r} of it)" if words else ""
-        return Ending("cut_off", f"The reply breaks off{source}.")
-    return Ending("complete")
+        return "cut_off", f"The reply breaks off{source}."
+    return "complete", ""
 
 
 def refusal_of(message: BaseMessage) -> str:
@@ -307,10 +289,8 @@ def _how(word: str) -> How | None:
     # Bedrock and others write words together, Cohere and Gemini in capitals.
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word.strip())
     spelled = re.sub(r"[^a-z]+", "_", snake.lower()).strip("_")
-    inside = (
-        how for known, how in _KNOWN.items() if how != "complete" and len(known) > 5 and known in spelled
-    )
-    return _KNOWN.get(spelled) or next(inside, None)
+    bad = ((known, how) for known, how in _KNOWN.items() if how != "complete" and len(known) > 5)
+    return _KNOWN.get(spelled) or next((how for known, how in bad if known in spelled), None)
 
 
 def _problem(how: How, word: str, *, reasoned: bool) -> str:
@@ -354,13 +334,9 @@ def _answered_by(metadata: Mapping[str, Any], asked: str | None) -> dict[str, An
     """Return what a response says about who answered, by field of the reply; ``asked``: the model's name as sent."""
     # As LangChain's clients keep it.
     served = metadata.get("model_name") or metadata.get("model") or metadata.get("model_id")
-    facts: dict[str, Any] = {}
-    if isinstance(served, str) and asked and is_another(asked, served):
-        facts["served"] = _shown(served)
-    mark = metadata.get("system_fingerprint")
-    if isinstance(mark, str) and mark:
-        facts["system_fingerprint"] = _shown(mark)
-    return facts
+    is_other = isinstance(served, str) and asked and is_another(asked, served)
+    facts = {"served": served if is_other else "", "system_fingerprint": metadata.get("system_fingerprint")}
+    return {name: _shown(words) for name, words in facts.items() if isinstance(words, str) and words}
 
 
 @lru_cache(maxsize=64)

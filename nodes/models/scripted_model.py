@@ -10,8 +10,10 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 from pydantic import PrivateAttr, SkipValidation
+
+from .model_chains import Chain
 
 Line = str | dict[str, Any] | AIMessage | Exception
 Script = Mapping[str, Sequence[Line]] | Callable[[Mapping[str, Any], str], Line]
@@ -52,9 +54,7 @@ class ScriptedModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "jurygraph-scripted"
 
-    def with_structured_output(
-        self, schema: Any, *, include_raw: bool = False, **kwargs: Any
-    ) -> Runnable[Any, Any]:
+    def with_structured_output(self, schema: Any, *, include_raw: bool = False, **kwargs: Any) -> Chain:
         """Return the model itself in the shape of a structured one; lines that are dicts arrive as JSON text."""
         return self | RunnableLambda(lambda message: {"raw": message, "parsed": None, "parsing_error": None})
 

@@ -40,6 +40,7 @@ from .capabilities import (
     REASONING,
     SEVERAL,
     STRUCTURE,
+    SYSTEM,
     Bounds,
     Form,
     adapted,
@@ -128,11 +129,9 @@ async def call_with_retry(
             late += isinstance(error, NoReplyInTimeError)
             if attempts >= policy.attempts or late >= policy.timeouts or waited >= policy.max_wait:
                 spent = f" and {waited:,.0f} s of waiting" if waited >= 1 else ""
-                raise TransientCallError(
-                    f"{error} (given up after {attempts} attempts{spent})",
-                    rate_limited=error.rate_limited,
-                    may_be_billed=error.may_be_billed,
-                ) from error
+                problem = f"{error} (given up after {attempts} attempts{spent})"
+                about = {"rate_limited": error.rate_limited, "may_be_billed": error.may_be_billed}
+                raise TransientCallError(problem, **about) from error
             pause = min(_pause(policy, attempts, error.retry_after), policy.max_wait - waited)
             noted = {"model": call.model.label, "attempt": attempts, "wait_seconds": round(pause, 3)}
             log.info("another attempt", extra={**noted, "reason": str(error)})
@@ -186,14 +185,12 @@ async def attempt(call: Call) -> Reply:
     model, dropped, before, room = call.model, list[str](), NO_USAGE, 1
     while True:
         choices = CHOICES in call.parameters and model.gives(CHOICES)
-        sent = _Sent(model.form, model.bounds, choices)
-        limit, room = call.parameters.get(LIMIT, 0) * model.keeps_limit, max(room, model.room)
-        roomy = (
-            replace(call, parameters={**call.parameters, LIMIT: limit * room}) if limit and room > 1 else call
-        )
-        reply = await _reply_or_error(roomy, sent.form)
+        form, bounds = model.form, model.bounds
+        limit, room = call.parameters.get(LIMIT, 0) * model.takes(LIMIT), max(room, model.room)
+        roomy = {**call.parameters, LIMIT: limit * room} if limit and room > 1 else call.parameters
+        reply = await _reply_or_error(replace(call, parameters=roomy), form)
         if isinstance(reply, Exception):
-            dropped.append(_parameter_to_drop(call, reply, sent, dropped))
+            dropped.append(_parameter_to_drop(call, reply, form, bounds, choices, dropped))
             continue
         model.misformed = 0
         if limit and reply.cut_off and (reply.reasoned or not without_reasoning(reply.text).strip()):
@@ -235,7 +232,7 @@ async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
 
     There may be fewer than asked for, or none where the provider refuses the parameter.
     """
-    request = _with_sample_number(replace(call, parameters={**call.parameters, SEVERAL: size}), 1)
+    request = _numbered(call, 1, {SEVERAL: size})
     try:
         first = await send(request)
     except UnsupportedParameterError:
@@ -244,47 +241,41 @@ async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
         # Some servers ignore the parameter without a word.
         call.model.drop(SEVERAL, request.parameters)
     elif len(first.others) + 1 < size:
-        call.model.warn(
-            f"{call.model.label} gave fewer replies to one request than asked for; the rest was asked for"
-        )
+        label = call.model.label
+        call.model.warn(f"{label} gave fewer replies to one request than asked for; the rest was asked for")
     return [SampledReply(request, reply) for reply in [first, *first.others][:size]]
 
 
 async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[SampledReply]:
-    calls = [_with_sample_number(_with_own_seed(call, number), number) for number in numbers]
-    # An exception is raised below, when all calls have ended: otherwise it would leave calls that are being paid for.
-    replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
-    for reply in replies:
-        if isinstance(reply, BaseException):
-            raise reply
-    pairs = zip(calls, replies, strict=True)
-    return [SampledReply(sent, reply) for sent, reply in pairs if isinstance(reply, Reply)]
-
-
-def _with_sample_number(call: Call, number: int) -> Call:
-    return replace(call, metadata={**call.metadata, "sample": number})
-
-
-def _with_own_seed(call: Call, number: int) -> Call:
     # With the same seed in every call, all samples would be the same reply.
     seed = call.model.seed
-    return call if seed is None else replace(call, parameters={**call.parameters, "seed": seed + number - 1})
+    calls = [_numbered(call, n, {} if seed is None else {"seed": seed + n - 1}) for n in numbers]
+    # An exception is raised below, when all calls have ended: otherwise it would leave calls that are being paid for.
+    replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
+    sampled = []
+    for sent, reply in zip(calls, replies, strict=True):
+        if isinstance(reply, BaseException):
+            raise reply
+        sampled.append(SampledReply(sent, reply))
+    return sampled
+
+
+def _numbered(call: Call, sample: int, more: Mapping[str, Any]) -> Call:
+    """Return the call of a sample, with some more parameters."""
+    metadata = {**call.metadata, "sample": sample}
+    return replace(call, metadata=metadata, parameters={**call.parameters, **more})
 
 
 MISFORMED_IN_A_ROW = 3
 """So often in a row a provider may fail to bring a model's words into the form that was asked for; then it is eased."""
 
 
-class _Sent(NamedTuple):
-    """Hold how one request was made; calls side by side may change the model's ways in the meantime."""
-
-    form: Form
-    bounds: Bounds
-    choices: bool
-
-
-def _parameter_to_drop(call: Call, error: Exception, sent: _Sent, dropped: list[str]) -> str:
+def _parameter_to_drop(
+    call: Call, error: Exception, form: Form, bounds: Bounds, choices: bool, dropped: list[str]
+) -> str:
     """Name the parameter that the provider refused, without which the model is asked again.
+
+    ``form``, ``bounds`` and ``choices`` say how the request was made; other calls may have changed the model since.
 
     Raises:
         UnsupportedParameterError, ModelCallError: as ``attempt``, where the call failed for another reason.
@@ -300,13 +291,13 @@ def _parameter_to_drop(call: Call, error: Exception, sent: _Sent, dropped: list[
         parameter = STRUCTURE if model.misformed >= MISFORMED_IN_A_ROW else None
     if parameter == BOUNDS:
         # A schema is sent with these two forms alone.
-        schema = call.schema if sent.form in ("schema", "tool") else None
-        eased = None if schema is None else eased_bounds(schema, sent.bounds)
+        schema = call.schema if form in ("schema", "tool") else None
+        eased = None if schema is None else eased_bounds(schema, bounds)
         parameter = STRUCTURE if eased is None else f"{BOUNDS}:{eased}"
     if parameter == STRUCTURE:
-        parameter = model.next_form(sent.form) if call.schema is not None and sent.form != "text" else None
+        parameter = model.next_form(form) if call.schema is not None and form != "text" else None
     # Servers refuse such a schema in words of many kinds; what else was wrong shows when the call is made without it.
-    if parameter is None and sent.choices and fault.may_be_about_form:
+    if parameter is None and choices and fault.may_be_about_form:
         parameter = CHOICES
     agent = call.metadata.get("agent")
     who = f"{agent}, round {call.metadata.get('round')}: " if agent else ""
@@ -315,13 +306,10 @@ def _parameter_to_drop(call: Call, error: Exception, sent: _Sent, dropped: list[
     if parameter is None or parameter in dropped or not model.drop(parameter, call.parameters):
         if not fault.retryable:
             model.take_back(dropped)
-        kind = TransientCallError if fault.retryable else ModelCallError
-        raise (ContextOverflowError if fault.is_too_long and not fault.retryable else kind)(
-            problem,
-            rate_limited=fault.rate_limited,
-            retry_after=fault.retry_after,
-            may_be_billed=fault.may_be_billed,
-        ) from shown_cause(error, fault)
+        lasting = ContextOverflowError if fault.is_too_long else ModelCallError
+        kind = TransientCallError if fault.retryable else lasting
+        about = {name: getattr(fault, name) for name in ("rate_limited", "retry_after", "may_be_billed")}
+        raise kind(problem, **about) from shown_cause(error, fault)
     if parameter in (SEVERAL, LOGPROBS):
         raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
     model.misformed = 0
@@ -347,13 +335,12 @@ async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:
 async def _messages(call: Call, form: Form) -> list[BaseMessage]:
     """Return all replies to one request, where ``ainvoke`` would return the first alone."""
     model, wants_json = call.model, call.schema is not None and form != "text"
-    runnable = model.runnable(
-        call.schema if wants_json else None, call.parameters, is_first_of_its_kind(call)
-    )
-    messages = adapted(call.messages, call.schema, form, folded=model.folds_system)
+    schema = call.schema if wants_json else None
+    runnable = model.runnable(schema, call.parameters, is_first_of_its_kind(call))
+    messages = adapted(call.messages, call.schema, form, folded=not model.takes(SYSTEM))
     asked_in.set((call.messages, call.repeated))
     # The requests of a batch are answered in any order, and the next wave comes when a cache has been given up.
-    if call.repeated and (marks := model.cache_marks) and request_handler() is None:
+    if call.repeated and (marks := model.cache_marks) and request_handler.get() is None:
         prompt = next(message.text for message in call.messages if isinstance(message, HumanMessage))
         messages = with_marks(messages, prompt, call.repeated, marks)
     # Bound parameters are passed as keywords below; a chain, as ``with_structured_output`` makes it, has none.

@@ -52,6 +52,7 @@ class View:
         agent: the agent's own name.
         persona: the critic's or referee's persona, where it has one.
         form: the form of the answer, such as ``score`` or ``vote``.
+        wanted: how many personas are asked for.
         aspect: the aspect that a text is rated on.
         index: what tells agents of one role apart: the number that ends the agent's name, plus that of the sample.
         side: the answer that an advocate speaks for.
@@ -74,6 +75,7 @@ class View:
         self.aspect = str(metadata.get("aspect") or "")
         usual = _USUAL_FORMS.get(self.role) or ("pair" if self.compares else "score")
         self.form = str(metadata.get("form") or usual)
+        self.wanted = int(metadata.get("wanted") or 1)
         # ``advocate_2_3`` is the third advocate of answer 2, ``referee_4`` the fourth referee.
         numbers = [int(number) for number in re.findall(r"\d+", self.agent)]
         self.side = int(metadata.get("side") or (numbers[0] if numbers and numbers[0] in (1, 2) else 1))
@@ -95,6 +97,11 @@ class View:
                 # The first of a name counts: what is judged stands before everything that agents have said.
                 self._texts.setdefault(label, text)
         self.log = tuple(log)
+
+    @property
+    def speech(self) -> str:
+        """The speech that an auditor is asked about."""
+        return self._texts.get("speech", "")
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:

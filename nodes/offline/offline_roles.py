@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from typing import Any
 
 from ..delimiters import Section
 from .agent_view import View, between, distance, listed, pull, sentence, sentences, shortened, spoken, topics
 from .features import weights_of
+from .text_profile import profile
 from .written_reply import Response
 
 
@@ -138,6 +140,12 @@ def unfamiliar(view: View) -> Response:
 
 def planner(view: View) -> Response:
     """List the steps of an evaluation: the features of the aspect, those of a first impression first."""
+    if view.form == "personas":
+        concerns = islice(cycle(weights_of(view.aspect)), view.wanted)
+        people = (
+            f"{n}. Reader {n}: You look at the {name} first." for n, name in enumerate(concerns, start=1)
+        )
+        return Response("\n".join(people))
     # The table lists the features of an aspect in this order.
     steps = [f"Look at the {name}." for name in weights_of(view.aspect)]
     steps.append("Weigh all of it, and settle on a number on the scale.")
@@ -184,6 +192,30 @@ def summarizer(view: View) -> Response:
     return Response(f"So far the discussion has been about {subjects}.{latest}")
 
 
+_GIVES_IN = (
+    "fair point",
+    "you are right",
+    "i agree",
+    "i concede",
+    "i withdraw",
+    "i was wrong",
+    "no issue",
+    "i move from",
+)
+_REPEATED, _TAKEN_UP = 0.85, 0.2
+"""The shares of a speech's content words from which on all of it was said before, and it takes up the last speech."""
+
+
+def auditor(view: View) -> Response:
+    """Label a speech by its words: a phrase that gives in, words that were all said before, or something new."""
+    own, before = profile(view.speech).stem_set, [profile(turn.text).stem_set for turn in view.log]
+    known = len(own & frozenset().union(*before)) if own else 0
+    gives_in = before and any(phrase in view.speech.lower() for phrase in _GIVES_IN)
+    kind = "concession" if gives_in else "repetition" if own and known / len(own) >= _REPEATED else "argument"
+    answers = bool(before) and len(own & before[-1]) >= _TAKEN_UP * min(len(own), len(before[-1]) or 1)
+    return Response("", kind=kind, answers=answers)
+
+
 ROLES: dict[str, Callable[[View], Response]] = {
     "scorer": scorer,
     "critic": critic,
@@ -196,6 +228,7 @@ ROLES: dict[str, Callable[[View], Response]] = {
     "aggregator": advocate,
     "summarizer": summarizer,
     "planner": planner,
+    "auditor": auditor,
 }
 """To add a role, write a function that turns what it sees into what it says, and name it here.
 

@@ -19,12 +19,15 @@ class Response:
         values: one score, or one for each answer.
         no_issue: whether a critic declares that there is nothing to object to.
         winner: ``"1"`` or ``"2"`` of a vote.
+        kind: what a speech did, as an auditor labels it; ``answers``: whether it took up the one before.
     """
 
     prose: str
     values: tuple[float, ...] = ()
     no_issue: bool = False
     winner: str = ""
+    kind: str = ""
+    answers: bool = False
 
 
 def as_text(response: Response, form: str) -> str:
@@ -37,7 +40,9 @@ def as_text(response: Response, form: str) -> str:
     values, lines = response.values, [response.prose]
     if form == "vote":
         lines.append(f"Vote: {response.winner}")
-    elif form in ("text", "steps", "critique"):
+    elif form == "turn_label":
+        lines = [f"Kind: {response.kind}", f"Answers: {'yes' if response.answers else 'no'}"]
+    elif form in ("text", "steps", "personas", "critique"):
         lines += ["NO ISSUE"] if response.no_issue else []
     # A form of another package: the value is written as every reader of scores finds it.
     elif form == "score" or (form != "pair" and len(values) == 1):
@@ -55,6 +60,8 @@ _FIELDS: dict[str, Callable[[Response], Any]] = {
     "score_2": lambda response: response.values[1],
     "no_issue": lambda response: response.no_issue,
     "winner": lambda response: response.winner,
+    "kind": lambda response: response.kind,
+    "answers": lambda response: response.answers,
     # Without the number at the start of each line, as a list in JSON has it.
     "steps": lambda response: [line.split(" ", 1)[1] for line in response.prose.splitlines()],
 }

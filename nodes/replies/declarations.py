@@ -16,44 +16,39 @@ from typing import ClassVar
 from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
 from .statements import Grammar, own_statements
-from .vocabulary import one_of
+from .vocabulary import in_any_case, one_of
 
 # The three spellings of the paper, and their plural.
 _TOKEN = r"NO[ _-]ISSUES?"
-_ANYWHERE = re.compile(_TOKEN, re.IGNORECASE | re.ASCII)
+_ANYWHERE = in_any_case(_TOKEN, re.ASCII)
 
 # A label in front of the declaration: ``Final verdict: NO ISSUE``.
 _LABEL = (
-    r"(?:(?:my|the|final|overall|critic'?s?|our) ){0,3}(?:verdict|decision|conclusion|answer|declaration"
-    r"|statement|judge?ment|feedback|"
-    r"response|result|status|assessment|outcome|position|critic|critique|summary|reply|ruling)(?: is| stands"
-    r"| remains)?"
+    r"(?:(?:my|the|final|overall|critic'?s?|our) ){0,3}(?:verdict|decision|conclusion|answer|declaration|statement"
+    r"|judge?ment|feedback|response|result|status|assessment|outcome|position|critic|critique|summary|reply"
+    r"|ruling)(?: is| stands| remains)?"
 )
 # ``Therefore, NO ISSUE``; ``After this revision: NO ISSUE``.
 _ADVERB = (
     r"(?:therefore|thus|hence|so|then|overall|finally|accordingly|consequently|in (?:conclusion|summary|short|sum"
-    r"|the end|that case|this case)|"
-    r"to (?:conclude|sum up|summari[sz]e)|as a result|on balance|all in all|after (?:\w+ ){0,4}?(?:review"
-    r"|reconsideration|reflection|consideration|"
-    r"this|all)|given (?:this|that|these|the above|all this|the revision)|with (?:this|that)(?: revision"
-    r"| change)?|for (?:these|this|that|those) reasons?|"
-    r"yes|okay|ok|agreed|very well|fair enough|good|great|well|done|understood|correct|now|and|this time"
-    r"|at this point|having (?:\w+ ){1,6}?\w+)"
+    r"|the end|that case|this case)|to (?:conclude|sum up|summari[sz]e)|as a result|on balance|all in all"
+    r"|after (?:\w+ ){0,4}?(?:review|reconsideration|reflection|consideration|this|all)|given (?:this|that|these"
+    r"|the above|all this|the revision)|with (?:this|that)(?: revision| change)?|for (?:these|this|that"
+    r"|those) reasons?|yes|okay|ok|agreed|very well|fair enough|good|great|well|done|understood|correct|now|and"
+    r"|this time|at this point|having (?:\w+ ){1,6}?\w+)"
 )
 # ``I therefore declare NO ISSUE``; ``I agree that there is NO ISSUE``.
 _SPEECH = (
-    r"(?:i|we)(?: (?:therefore|thus|hence|now|hereby|must|can only|can now|also|fully|will|would|have to"
-    r"|accordingly|can|do|am satisfied and|still))*"
-    r" (?:declare|say|conclude|state|answer|find|have|see|report|concur|agree|raise|am satisfied|accept)"
-    r"(?: with (?:the|this|its|that|your) [\w ,']{1,40}?| (?:the|this) [\w' ]{1,40}?|(?: that)? there (?:is|are)"
-    r"| that)?"
+    r"(?:i|we)(?: (?:therefore|thus|hence|now|hereby|must|can only|can now|also|fully|will|would|have to|accordingly"
+    r"|can|do|am satisfied and|still))* (?:declare|say|conclude|state|answer|find|have|see|report|concur|agree|raise"
+    r"|am satisfied|accept)(?: with (?:the|this|its|that|your) [\w ,']{1,40}?| (?:the|this) [\w' ]{1,40}?"
+    r"|(?: that)? there (?:is|are)| that)?"
 )
 # ``The revised score is fair: NO ISSUE``.
 _APPROVAL = (
     r"(?:the|this|that|its|your) (?:[\w-]+ ){0,4}?(?:is|are|seems?|looks?|stands?|appears?)(?: now| well| fully"
-    r"| indeed| quite| entirely)* "
-    r"(?:fair|justified|accurate|reasonable|appropriate|acceptable|correct|well-justified|sound|right|fine|good"
-    r"|convincing|solid|warranted)"
+    r"| indeed| quite| entirely)* (?:fair|justified|accurate|reasonable|appropriate|acceptable|correct|well-justified"
+    r"|sound|right|fine|good|convincing|solid|warranted)"
 )
 _LEAD = rf"(?:(?:{_LABEL}|{_ADVERB}|{_SPEECH}|{_APPROVAL})(?: ?[,:;—=-]+(?= |$)| ?:)?(?: so| and| therefore| thus)? ?)"
 # What may follow the token: ``NO ISSUE found``, ``NO ISSUES remaining``.
@@ -63,10 +58,10 @@ _TAIL = (
 )
 # A reason behind the token; it must not take the declaration back.
 _REASON = r"(?: ?[:,;—]|,? ?-+(?= ))(?P<reason>[^\n]*)"
-_DECLARATION = re.compile(
-    rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.IGNORECASE | re.ASCII
+_DECLARATION = in_any_case(
+    rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.ASCII
 )
-_ALONE = re.compile(rf"(?:{_LABEL} ?[:=—-] ?)?{_TOKEN}", re.IGNORECASE | re.ASCII)
+_ALONE = in_any_case(rf"(?:{_LABEL} ?[:=—-] ?)?{_TOKEN}", re.ASCII)
 _AGAINST = one_of(
     "but however except although though yet still nevertheless nonetheless that_said even_so on_second_thought wait"
 )
@@ -75,9 +70,9 @@ _SUPPOSING = one_of(
     "unless until despite apart_from aside_from other_than save_for if once provided assuming otherwise whereas "
     "not_so far_from just_kidding"
 )
-_TAKEN_BACK = re.compile(rf"\b(?:{_AGAINST}|{_SUPPOSING})\b", re.IGNORECASE)
+_TAKEN_BACK = in_any_case(rf"\b(?:{_AGAINST}|{_SUPPOSING})\b")
 # A next sentence that turns against the declaration.
-_TURN = re.compile(rf"\W*(?:{_AGAINST}|or (?:rather|is|would))\b", re.IGNORECASE)
+_TURN = in_any_case(rf"\W*(?:{_AGAINST}|or (?:rather|is|would))\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\]]* |\n+")
 _LINE_END = re.compile(r"\n")
 _LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")

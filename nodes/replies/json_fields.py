@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from .own_words import GAP, replaced, unwrapped
 from .shown import Shown, fold, lacks_word
+from .vocabulary import in_any_case
 
 Scalar = str | int | float | bool | None
 
@@ -40,11 +41,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _MARKS = frozenset("{}[]:,")
-_LEAD_IN = re.compile(
-    r"\A[^\n{]{0,60}\b(?:here is|here's|here are|my|the|json|final)\b[^\n{]{0,60}"
-    r"\b(?:evaluation|assessment|judge?ment|verdict|score|scores|rating|ratings|json|output|result|response"
-    r"|answer)\b[^\n{]{0,40}:\n+(?=```)",
-    re.IGNORECASE,
+_LEAD_IN = in_any_case(
+    r"\A[^\n{]{0,60}\b(?:here is|here's|here are|my|the|json|final)\b[^\n{]{0,60}\b(?:evaluation|assessment"
+    r"|judge?ment|verdict|score|scores|rating|ratings|json|output|result|response|answer)\b[^\n{]{0,40}:\n+(?=```)"
 )
 # Nesting as deep as this is no answer; the limit keeps recursion short.
 _DEEPEST = 40
@@ -68,9 +67,7 @@ def fields(reply: str) -> list[Field] | None:
     [Field(path=('scores', '1'), value='8'), Field(path=('scores', '2'), value='7')]
     """
     text = unwrapped(_LEAD_IN.sub("", reply, count=1))
-    if not text.startswith(("{", "[{")):
-        return None
-    return decoded(text)
+    return decoded(text) if text.startswith(("{", "[{")) else None
 
 
 class StatedObject(NamedTuple):
@@ -111,9 +108,8 @@ def flat(tree: object, path: tuple[str, ...] = ()) -> Iterator[Field]:
             yield from flat(value, (*path, key))
     elif isinstance(tree, list):
         for index, value in enumerate(tree, start=1):
-            yield from flat(
-                value, (*path, str(index)) if len(tree) > 1 or not isinstance(value, _Object | dict) else path
-            )
+            is_only_object = len(tree) == 1 and isinstance(value, _Object | dict)
+            yield from flat(value, path if is_only_object else (*path, str(index)))
     elif tree is None or isinstance(tree, str | int | float | bool):
         yield Field(path, tree)
 
@@ -163,9 +159,8 @@ def stated_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, 
     if not own or own[-1].fields is None or not set(names) <= own[-1].fields.keys():
         return None
     last = own[-1]
-    behind = replaced(
-        text, [(quoted.start, quoted.end, "") for quoted in stated_objects if quoted.start >= last.end]
-    )
+    later = [(stated.start, stated.end, "") for stated in stated_objects if stated.start >= last.end]
+    behind = replaced(text, later)
     begins_line = _BEGINS_LINE.search(text, max(0, last.start - 20), last.start)
     return last.fields if begins_line and _AFTERWORD.fullmatch(behind, last.end) else None
 
@@ -229,9 +224,7 @@ def _stands_in(entries: tuple[Field, ...], shown: Shown) -> bool:
     """Tell whether each field stands in one text under judgement, in whatever order and spelling."""
     # A text with escapes may hold words that it does not spell.
     words = [entry.value for entry in entries if isinstance(entry.value, str)]
-    texts = [
-        text for text in shown.judged if "\\" in text or not any(lacks_word(text, said) for said in words)
-    ]
+    texts = [text for text in shown.judged if "\\" in text or not any(lacks_word(text, w) for w in words)]
     if not texts:
         return False
     stated = [("".join(entry.path[-1:]), _written(entry.value)) for entry in entries]

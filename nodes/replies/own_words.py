@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from .vocabulary import in_any_case
 from .wording import introduces
 
 # Characters whose plain form does not follow from their Unicode category.
@@ -22,16 +23,21 @@ _SINGLE: dict[int, str | None] = dict(zip(map(ord, _UNPLAIN), "//-\u2014.,[][]\n
 _SINGLE |= {0x3001: ", ", 0x3002: ". ", 0xFF61: ". ", 0x20E3: None, 0x00BD: ".5"}
 
 
-class _Plain(dict[int, str | None]):
-    """Character map for ``str.translate``: digits and fullwidth forms to ASCII, invisible characters away."""
+class CharMap(dict[int, str | None]):
+    """Character map for ``str.translate``, which asks a function for each character that it meets first."""
+
+    def __init__(self, change: Callable[[str], str | None], known: Mapping[int, str | None] | None = None):
+        super().__init__(known or {})
+        self._change = change
 
     def __missing__(self, code: int) -> str | None:
-        self[code] = plainer = _plainer(code)
-        return plainer
+        self[code] = changed = self._change(chr(code))
+        return changed
 
 
-def _plainer(code: int) -> str | None:
-    char = chr(code)
+def _plainer(char: str) -> str | None:
+    """Return digits and fullwidth forms as ASCII, and nothing for invisible characters."""
+    code = ord(char)
     if 0xFF01 <= code <= 0xFF5E and not char.isalpha():
         return chr(code - 0xFEE0)
     kind = unicodedata.category(char)
@@ -43,6 +49,8 @@ def _plainer(code: int) -> str | None:
         return " "
     return "-" if kind == "Pd" and code not in (0x2014, 0x3030) else char
 
+
+_PLAIN = CharMap(_plainer, _SINGLE)
 
 _NEWLINES = re.compile(r"\r\n|[\r\v\f]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
@@ -58,7 +66,7 @@ _OUR_FENCE = re.compile(r"^<<<(?P<end>end )?(?P<name>[^<>\n]{1,120})>>>$", re.MU
 # A fence with a language behind it opens; a bare one opens or closes.
 _CODE_FENCE = re.compile(r"^(?P<name>```(?=[^`\n]*$)|~~~)(?:(?P<end>)|[^\n]++)$", re.MULTILINE)
 _BLOCK_QUOTE = re.compile(r"^>+(.*+)$", re.MULTILINE)
-_MARKUP_QUOTE = re.compile(r"<(?P<end>/)?(?P<name>blockquote|pre|code|q|quote)>", re.IGNORECASE)
+_MARKUP_QUOTE = in_any_case(r"<(?P<end>/)?(?P<name>blockquote|pre|code|q|quote)>")
 _STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
 _WHOLE_FENCE = re.compile(r"\A(```|~~~)[^\n`~]{0,40}\n(.*)\n\1\Z", re.DOTALL)
 _CLOSING_OBJECT = re.compile(r"\n(?:```|~~~)(?:json|JSON)? ?\n(\{[^`~]*\})\n(?:```|~~~)\Z")
@@ -84,7 +92,7 @@ def plain(text: str) -> str:
     'Score:4 of 5'
     """
     if not text.isascii():
-        text = text.translate(_Plain(_SINGLE))
+        text = text.translate(_PLAIN)
     text = _CONTROLS.sub("", _NEWLINES.sub("\n", text))
     text = _MARGINS.sub("\n", _BLANKS.sub(" ", text))
     return _RUNS.sub(r"\1\1\1", _EMPTY_LINES.sub("\n\n", text)).strip()
@@ -111,11 +119,9 @@ def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
         (start, end or stop, _PAIR if end else "") for start, _, stop, end in _sections(text, _OUR_FENCE)
     )
     text = both_ends(_without_code(replaced(text, sections), answers=answers, keep=keep))
-    quotes = (
-        (start, end, GAP + text[inner:stop].replace(GAP, "") * keep + GAP)
-        for start, inner, stop, end in _sections(text, _MARKUP_QUOTE)
-        if end
-    )
+    quotes: list[tuple[int, int, str]] = []
+    for start, inner, stop, end in _sections(text, _MARKUP_QUOTE):
+        quotes += [(start, end, GAP + text[inner:stop].replace(GAP, "") * keep + GAP)] if end else []
     text = replaced(text, quotes)
     return without_quotes(_STRUCK.sub(_PAIR, text), answers=answers, keep=keep) + closing_object
 
@@ -198,7 +204,7 @@ def _without_code(text: str, *, answers: bool, keep: bool) -> str:
     return replaced(text, passages)
 
 
-_AWAITS_VALUE = re.compile(r"(?:score|rating|verdict)\W{0,6}\Z", re.IGNORECASE)
+_AWAITS_VALUE = in_any_case(r"(?:score|rating|verdict)\W{0,6}\Z")
 
 
 def _announces_answer(before: str) -> bool:
@@ -214,10 +220,9 @@ _MARKS = re.compile("[\"'`“”„‟«»‹›「」『』‘’‚]")
 _CLOSES = {"»": "«", "›": "‹", "」": "「", "』": "『"}
 _CURLY = {"“": '"', "”": '"', "„": '"', "‟": '"', '"': '"', "‘": "'", "’": "'", "‚": "'", "'": "'", "`": "`"}
 # Words behind which a quoted value is the answer: ``Verdict: "[[A]]"``.
-_AWAITING = re.compile(
+_AWAITING = in_any_case(
     r"(?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z"
-    r"|(?:output|result|conclusion|judge?ment|evaluation)[*_]{0,3}:[*_ \n]{0,5}\Z",
-    re.IGNORECASE,
+    r"|(?:output|result|conclusion|judge?ment|evaluation)[*_]{0,3}:[*_ \n]{0,5}\Z"
 )
 # Characters after which a quotation mark opens, and before which one closes.
 _BEFORE_OPENING = " \n([{<-—:;,/=|*_" + GAP
@@ -238,11 +243,9 @@ def without_quotes(text: str, *, answers: bool = True, keep: bool = False) -> st
     passages: list[tuple[int, int, str]] = []
     for start, stop in _outermost(_quotations(text)):
         inside = text[start + 1 : stop - 1]
-        if text[start] == "`":
-            quoted = not _is_plain_code(text, start, stop)
-        else:
-            quoted = not (answers and _is_answer(text, start, inside))
-        if quoted:
+        is_code = text[start] == "`"
+        own = _is_plain_code(text, start, stop) if is_code else answers and _is_answer(text, start, inside)
+        if not own:
             # Gaps stay even in number, so that an odd number before a place means that it is quoted.
             inside = GAP + inside.replace(GAP, "") * keep + GAP * (1 + inside.count(GAP) % 2)
         passages.append((start, stop, inside))
@@ -278,16 +281,12 @@ def _opens(text: str, at: int, inside: bool) -> bool | None:
     if mark in "„‟‚":
         return True
     # German closes with the mark with which English opens, so it depends on what is open.
-    if mark == "“" and not inside:
-        return True
-    if mark == "”" and inside:
-        return False
+    if (mark, inside) in (("“", False), ("”", True)):
+        return not inside
     if may_open != may_close:
         return may_open
-    if may_open or mark in "“”‘`":
-        return not inside
-    ascii_neighbours = before.isascii() and after.isascii()
-    return None if ascii_neighbours and before.isalnum() and after.isalnum() else not inside
+    in_word = not may_open and all(char.isascii() and char.isalnum() for char in (before, after))
+    return None if in_word and mark not in "“”‘`" else not inside
 
 
 def _too_far(kind: str, start: int, at: int, text: str) -> bool:
@@ -313,10 +312,8 @@ def _is_plain_code(text: str, start: int, stop: int) -> bool:
     line_start = text.rfind("\n", max(0, start - 8), start) + 1 or max(0, start - 8)
     line_end = text.find("\n", stop, stop + 8)
     around = text[line_start:start] + text[stop : line_end if line_end >= 0 else stop + 8]
-    return (
-        not around.strip(" *_-.#")
-        or re.fullmatch(r"[\[(]{0,2}[\w./>=-]{1,12}[\])]{0,2}", text[start + 1 : stop - 1]) is not None
-    )
+    value = re.fullmatch(r"[\[(]{0,2}[\w./>=-]{1,12}[\])]{0,2}", text[start + 1 : stop - 1])
+    return not around.strip(" *_-.#") or value is not None
 
 
 def _is_answer(text: str, start: int, inside: str) -> bool:
@@ -336,11 +333,10 @@ _ROW = re.compile(r"^\|([^|\n]{0,80})\|([^\n]{0,200})\|$", re.MULTILINE)
 _BOXED = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}")
 _MATHS = re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]")
 # Tags in which models wrap their value: ``<score>4</score>``.
-_VALUE_TAG = re.compile(
-    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>\n?",
-    re.IGNORECASE,
+_VALUE_TAG = in_any_case(
+    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>\n?"
 )
-_STYLE_TAG = re.compile(r"</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>", re.IGNORECASE)
+_STYLE_TAG = in_any_case(r"</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>")
 _CITE_DASH = re.compile(r"(?<=\w)—(?=\w)")
 
 
@@ -351,9 +347,8 @@ def unmarked(text: str) -> str:
     'Final score: 4\\nFluency: 3\\nscore: 4\\n 4'
     """
     if "<" in text:
-        text = _STYLE_TAG.sub(
-            "", _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
-        )
+        text = _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
+        text = _STYLE_TAG.sub("", text)
     if "\\" in text or "$" in text:
         text = _MATHS.sub(lambda m: m[1] or m[2], _BOXED.sub(r"\1", text))
     text = _UNDERSCORES.sub("", _STARS.sub("", text))

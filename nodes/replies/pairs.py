@@ -26,6 +26,7 @@ from .vocabulary import (
     SCORE_WORDS,
     Number,
     ends_phrase,
+    in_any_case,
     is_of_others,
     is_plain,
     marked,
@@ -63,14 +64,13 @@ def read_pair(
     pairs, words = own_statements(text, shown, _Pairs(low, high))
     if not pairs:
         raise unreadable(text, words, "pair of scores", cut_off=cut_off)
-    first, second = (
-        value_on_scale(text, number, low, high, "score of one text") for number in pairs[-1].value
-    )
-    return first, second
+    first, second = pairs[-1].value
+    what = "score of one text"
+    return value_on_scale(text, first, low, high, what), value_on_scale(text, second, low, high, what)
 
 
-_FINAL = re.compile(rf"\b(?:{FINAL_WORDS}|sums?|tuple|output|tally|grand)\b", re.IGNORECASE)
-_SCORES = re.compile(SCORE_WORDS, re.IGNORECASE)
+_FINAL = in_any_case(rf"\b(?:{FINAL_WORDS}|sums?|tuple|output|tally|grand)\b")
+_SCORES = in_any_case(SCORE_WORDS)
 # The keys of a JSON reply that name a text: ``score_1``, ``first``, ``assistant_b_rating``.
 _KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
 
@@ -92,15 +92,13 @@ class _Pairs(Grammar[Pair]):
             named = [(at, match) for at, key in enumerate(keys) if (match := _KEY.search(key))]
             if value is not None and named:
                 at, key = named[-1]
-                sides[side_of(key["side"])].append((" ".join(keys[:at] + keys[at + 1 :]), value))
+                rest = " ".join(keys[:at] + keys[at + 1 :]).replace("_", " ")
+                sides[side_of(key["side"])].append((rest, value))
         # Final scores if there are any, else scores, else any number under the two texts' keys.
         for wanted in (_FINAL, _SCORES, re.compile("")):
-            firsts, seconds = (
-                {value for rest, value in side if wanted.search(rest.replace("_", " "))}
-                for side in sides.values()
-            )
-            if len(firsts) == len(seconds) == 1:
-                return [(Number((firsts.pop(),)), Number((seconds.pop(),)))]
+            given = [{value for rest, value in side if wanted.search(rest)} for side in sides.values()]
+            if [len(values) for values in given] == [1, 1]:
+                return [(Number(tuple(given[0])), Number(tuple(given[1])))]
         return []
 
     def find(self, words: str) -> list[Statement[Pair]]:
@@ -129,10 +127,9 @@ _WHOLE_LINE = re.compile(rf"[-• ]*(?:{_COMMAS}|{_TWO})[.;, ]{{0,3}}")
 # A tuple in brackets, SAMRE's form: ``(95, 87)``.
 _TUPLE = re.compile(rf"[(\[] ?({_DIGITS}){_MAXIMUM} ?[,;|] ?({_DIGITS}){_MAXIMUM} ?[)\]]")
 # A label and two numbers: ``Total: 95, 87``.
-_NAMED_PAIR = re.compile(
+_NAMED_PAIR = in_any_case(
     rf"(?P<label>{SCORE_WORDS}|\b(?:totals?|sums?|tuple|tally|output|result))(?: (?:tuple|are|is|for ① and ②"
-    rf"|of ① and ②|of|totals?)){{0,3}} ?[:=]?[ \n]{{0,2}}{_TWO}",
-    re.IGNORECASE,
+    rf"|of ① and ②|of|totals?)){{0,3}} ?[:=]?[ \n]{{0,2}}{_TWO}"
 )
 # The last ones count; without a limit, a reply full of tuples would take long for nothing.
 _MOST_TUPLES = 200
@@ -171,9 +168,8 @@ def _named_pairs(text: str) -> Iterator[Statement[Pair]]:
 
 
 # A heading under which a judge states the verdict anew; it is no criterion.
-_REVISION = re.compile(
-    r"reflection|reconsider|revis|updated|evaluation|verdict|conclusion|assessment|decision|judge?ment",
-    re.IGNORECASE,
+_REVISION = in_any_case(
+    r"reflection|reconsider|revis|updated|evaluation|verdict|conclusion|assessment|decision|judge?ment"
 )
 
 
@@ -213,22 +209,20 @@ def _heading(text: str, at: int) -> str:
 
 _VALUE = rf"(?:an? |the )?(?:score |rating )?(?:of )?[(\[]{{0,2}}(?P<value>{NUMBER})"
 # A text and its score on a line: ``①: 8``, ``Score 2 = 7``.
-_SIDE_LINE = re.compile(
+_SIDE_LINE = in_any_case(
     rf"(?P<side>[①②]|\bscore[ _]?(?P<index>[12AB])\b)(?: (?:{SCORE_WORDS}|total|final|overall"
     rf"|sum)){{0,3}}(?: ?\([^()\n]{{0,40}}\))? ?(?:[:=]|-(?= )|—|\()(?: ?(?:{SCORE_WORDS}"
-    rf"|total)(?: of)?[:=]?)?(?: |\n(?=[\d(\[]+[^\n]{{0,12}}(?:\n|\Z)))?{_VALUE}",
-    re.IGNORECASE,
+    rf"|total)(?: of)?[:=]?)?(?: |\n(?=[\d(\[]+[^\n]{{0,12}}(?:\n|\Z)))?{_VALUE}"
 )
 # A text and its score in a sentence: ``① gets an 8``, ``a score of 7 for ②``.
-_SIDE_PROSE = re.compile(
+_SIDE_PROSE = in_any_case(
     rf"(?P<side>[①②])(?: (?:would |should |also |therefore |thus |only |then ){{0,2}}(?:gets?|receives?|scores?"
     rf"|scored|earns?|deserves?|is (?:rated|given|scored|awarded)|has|with|merits?))? (?:(?:(?:an?"
     rf"|the) )?(?:{SCORE_WORDS}) of |(?:an? )(?={NUMBER})|(?={NUMBER}))(?P<value>{NUMBER})"
-    rf"|(?:{SCORE_WORDS}) (?:of|is) (?P<value_>{NUMBER})(?:/\d+)? (?:for|to) (?P<side_>[①②])",
-    re.IGNORECASE,
+    rf"|(?:{SCORE_WORDS}) (?:of|is) (?P<value_>{NUMBER})(?:/\d+)? (?:for|to) (?P<side_>[①②])"
 )
 # ``both get a score of 8``.
-_BOTH = re.compile(rf"\bboth (?:\w+ ){{0,4}}?(?:{SCORE_WORDS}) of (?P<value>{NUMBER})", re.IGNORECASE)
+_BOTH = in_any_case(rf"\bboth (?:\w+ ){{0,4}}?(?:{SCORE_WORDS}) of (?P<value>{NUMBER})")
 # Scores of the two texts that are this close are one statement.
 _CLOSE = 20
 

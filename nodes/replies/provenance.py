@@ -15,6 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from .own_words import GAP, replaced
 from .shown import Place, Shown, fold
+from .vocabulary import in_any_case
 from .wording import disowns, introduces, is_noun, leads_to
 
 Span = tuple[int, int]
@@ -169,9 +170,8 @@ def own_among(
         embedded += worst.doubt == _Doubt.EMBEDDED
         if embedded > _MOST_EMBEDDED:
             break
-        words = _without(
-            words, [span for span, origin in origins.items() if origin.doubt == worst.doubt], texts
-        )
+        removed = [span for span, origin in origins.items() if origin.doubt == worst.doubt]
+        words = _without(words, removed, texts)
     else:
         raise RepeatedError
     if doubt.place == "judged" and not (doubt.ends or (doubt.line and lone)):
@@ -328,18 +328,16 @@ _SENTENCE_END = re.compile(r"[.!?] |\n")
 _HAS_WORD = re.compile(r"[^\W_]")
 _SENTENCE_START = re.compile(r"[.!?。！？](?:[)\]\x00]*)(?: |(?<=[。！？]))")
 # What may follow a statement on its line and leave it a line of its own: an end, an explanation.
-_LINE_GOES_ON = re.compile(
-    r"[\s\x00.!*_)\]]*(?:\Z|\n|[,;:(—-]|(?<=[.!] )\S|(?:because|since|as|for|out of|points?)\b|/ ?\d)",
-    re.IGNORECASE,
+_LINE_GOES_ON = in_any_case(
+    r"[\s\x00.!*_)\]]*(?:\Z|\n|[,;:(—-]|(?<=[.!] )\S|(?:because|since|as|for|out of|points?)\b|/ ?\d)"
 )
 _LABEL_WORDS = 3
 _LIST_ITEM = re.compile(r"[ \x00]*(?:[-•*+>]|\(?\d{1,2}[.)]) ")
 
 
 # ``A score of 5 is what they hope for.``
-_GOES_ON = re.compile(
-    r"(?: ?(?:/|out of) ?\d+)?[)\]\"'\x00]* (?:is|are|was|were|has|have|would|could|might|may|will)\b",
-    re.IGNORECASE,
+_GOES_ON = in_any_case(
+    r"(?: ?(?:/|out of) ?\d+)?[)\]\"'\x00]* (?:is|are|was|were|has|have|would|could|might|may|will)\b"
 )
 _POINTERS = (":", "->", "→")
 
@@ -369,9 +367,8 @@ def _is_announced(words: str, at: int, known: _Texts) -> bool:
         return sentence.rstrip(" \x00").endswith(_POINTERS)
     above = _SENTENCE_START.split(_line_above(words, start, known))[-1].rstrip(" \x00*_")
     # A sentence that does not end goes on in the next line.
-    goes_on = (
-        above[-1:].isalpha() and len(above.split()) >= _FEWEST_WORDS and words[start - 2 : start] != "\n\n"
-    )
+    is_long = above[-1:].isalpha() and len(above.split()) >= _FEWEST_WORDS
+    goes_on = is_long and words[start - 2 : start] != "\n\n"
     return (goes_on or above.endswith(_POINTERS)) and not introduces(above)
 
 
@@ -380,8 +377,7 @@ def _line_above(words: str, start: int, known: _Texts) -> str:
     in_list = _LIST_ITEM.match(words, start) or words[:start].rstrip(" \n").endswith(("\n-", "\n*", "\n•"))
     for line in reversed(words[max(0, start - 2000) : start].split("\n")):
         if _HAS_WORD.search(line) and not known.place_of(line):
-            item = _LIST_ITEM.match(line) is not None
-            if not item:
+            if not _LIST_ITEM.match(line):
                 return line
             if not in_list:
                 return ""

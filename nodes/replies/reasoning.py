@@ -13,6 +13,7 @@ import re
 from functools import lru_cache
 
 from .shown import Shown, latin
+from .vocabulary import in_any_case
 
 
 def without_reasoning(text: str) -> str:
@@ -27,9 +28,7 @@ def without_reasoning(text: str) -> str:
     >>> without_reasoning("<|channel|>analysis<|message|>score: 1<|end|><|channel|>final<|message|>Score: 2<|return|>")
     'Score: 2'
     """
-    if not _may_have_marks(text):
-        return text
-    return _without_tags(_last_channel(text))
+    return _without_tags(_last_channel(text)) if _may_have_marks(text) else text
 
 
 def has_marks(text: str) -> bool:
@@ -42,13 +41,9 @@ def _may_have_marks(text: str) -> bool:
 
 
 _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reason|scratchpad)"
-_OPENING = re.compile(
-    rf"<{_NAMES}>|\[THINK\]|◁think▷|<\|(?:START_THINKING|begin_of_thought)\|>", re.IGNORECASE
-)
-_CLOSING = re.compile(
-    rf"</{_NAMES}>|\[/THINK\]|◁/think▷|<\|(?:END_THINKING|end_of_thought)\|>", re.IGNORECASE
-)
-_EITHER = re.compile(f"(?P<opening>{_OPENING.pattern})|(?P<closing>{_CLOSING.pattern})", re.IGNORECASE)
+_OPENING = in_any_case(rf"<{_NAMES}>|\[THINK\]|◁think▷|<\|(?:START_THINKING|begin_of_thought)\|>")
+_CLOSING = in_any_case(rf"</{_NAMES}>|\[/THINK\]|◁/think▷|<\|(?:END_THINKING|end_of_thought)\|>")
+_EITHER = in_any_case(f"(?P<opening>{_OPENING.pattern})|(?P<closing>{_CLOSING.pattern})")
 
 
 def _without_tags(text: str) -> str:
@@ -84,11 +79,9 @@ def _stands_apart(text: str, tag: re.Match[str]) -> bool:
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>")
 _MARK = re.compile(r"<\|(?:end|return|start|call)\|>.*", re.DOTALL)
 _BARE_CHANNEL = re.compile(r"(?:assistant)(?:analysis|commentary|final)")
-MARK = re.compile(
-    rf"{_OPENING.pattern}|{_CLOSING.pattern}|{_CHANNEL.pattern}|{_BARE_CHANNEL.pattern}", re.IGNORECASE
-)
+MARK = in_any_case(rf"{_OPENING.pattern}|{_CLOSING.pattern}|{_CHANNEL.pattern}|{_BARE_CHANNEL.pattern}")
 """Matches each tag of reasoning, and each name of a channel with what belongs to it."""
-OPENING = re.compile(rf"{_OPENING.pattern}|<\|channel\|>(?!\s*final)|assistant(?!final)", re.IGNORECASE)
+OPENING = in_any_case(rf"{_OPENING.pattern}|<\|channel\|>(?!\s*final)|assistant(?!final)")
 """Matches the beginning of a mark behind which reasoning follows; the answer follows all others."""
 
 

@@ -28,6 +28,7 @@ from .vocabulary import (
     Number,
     ends_line,
     ends_phrase,
+    in_any_case,
     is_doubted,
     is_final,
     is_of_others,
@@ -42,6 +43,8 @@ from .vocabulary import (
     word_set,
 )
 from .votes import read_letter
+
+Score = Statement[Number]
 
 
 def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
@@ -131,7 +134,7 @@ class _Scores(Grammar[Number]):
         values = tuple(value for score in scores for value in score.value.values)
         return Number(values, scores[-1].value.out_of) if scores else None
 
-    def find(self, words: str) -> list[Statement[Number]]:
+    def find(self, words: str) -> list[Score]:
         """Return the last of the strongest statements, or all of them where each is about a subject of its own."""
         statements = [*_bracketed(words), *_labelled(words), *_phrases(words), *_criteria(words, self.aspect)]
         statements = _outside_lists(words, statements)
@@ -142,12 +145,9 @@ class _Scores(Grammar[Number]):
         subjects = {statement.subject for statement in criteria}
         # A phrase such as "gives 12 reasons" is told from a score by the scale; only if nothing weaker is stated
         # either does a phrase off the scale count, which is then an error. Several criteria are no score of the whole.
+        low, high = self.low, self.high
         return _last_of_strongest(
-            [
-                phrase
-                for phrase in phrases
-                if all(self.low <= value <= self.high for value in phrase.value.values)
-            ]
+            [phrase for phrase in phrases if all(low <= value <= high for value in phrase.value.values)]
             or (criteria if len(subjects) == 1 else [])
             or [*_fractions(words, self.high)]
             or ([] if criteria else _bare(words))
@@ -155,7 +155,7 @@ class _Scores(Grammar[Number]):
         )
 
 
-def _last_of_strongest(statements: Sequence[Statement[Number]]) -> list[Statement[Number]]:
+def _last_of_strongest(statements: Sequence[Score]) -> list[Score]:
     """Return the last of the strongest statements; all of them where they are about different subjects.
 
     "Score for style: 4. Score for content: 2." states no score of the whole; the values then contradict each other.
@@ -172,7 +172,7 @@ def _last_of_strongest(statements: Sequence[Statement[Number]]) -> list[Statemen
 _ITEM = re.compile(r"(?:[-•*+]|\(?\d{1,2}[.)]) ")
 
 
-def _outside_lists(words: str, statements: list[Statement[Number]]) -> list[Statement[Number]]:
+def _outside_lists(words: str, statements: list[Score]) -> list[Score]:
     """Drop the items of a list that scores several criteria, each in its own words."""
     starts = [0, *(match.end() for match in re.finditer("\n", words))]
     items = {
@@ -189,9 +189,7 @@ def _outside_lists(words: str, statements: list[Statement[Number]]) -> list[Stat
     return others if others or several else statements
 
 
-def _statement(
-    words: str, match: re.Match[str], strength: Strength, subject: str = ""
-) -> Statement[Number] | None:
+def _statement(words: str, match: re.Match[str], strength: Strength, subject: str = "") -> Score | None:
     """Return the statement of the value that a form has matched, with what follows it; None where it is no number."""
     number = number_at(words, match)
     return None if number is None else Statement(strength, match.start(), number[1], number[0], subject)
@@ -204,7 +202,7 @@ _BRACKETED = re.compile(
 )
 
 
-def _bracketed(words: str) -> Iterator[Statement[Number]]:
+def _bracketed(words: str) -> Iterator[Score]:
     """Find ``[[4]]``."""
     for match in _BRACKETED.finditer(words):
         values = [value_of(part) for part in (match["value"], match["other"]) if part]
@@ -223,22 +221,17 @@ _TARGET = rf"(?: {_TOWARDS} (?!an? |\d)(?P<target>[^\n:=.;,\x00]{{1,60}}?))?"
 _AFTER = r"(?: (?:finale?|globale?|complessiv[oa]|totale?))?"
 # ``The score is 4``, ``the rating would be 3``.
 _COPULA = (
-    rf" {one_of('is are was be would_be will_be should_be could_be might_be must_be has_to_be')[:-1]}"
-    r"|remains|becomes|stays|comes to)"
-    rf"(?: {one_of('therefore thus still now then hence best set given_as rated also')})?"
+    rf" {one_of('is are was be would_be will_be should_be could_be might_be must_be has_to_be')[:-1]}|remains|becomes"
+    rf"|stays|comes to)(?: {one_of('therefore thus still now then hence best set given_as rated also')})?"
 )
 _FOREIGN_COPULA = rf" {one_of('ist est es è é beträgt lautet является')}"
 # A label, then a separator: ``Score: 4``, ``**Rating** - 4`` (unmarked), ``评分为4``.
-_LABELLED = re.compile(
-    rf"(?P<label>{SCORE_WORDS}){_AFTER}"
-    rf"(?:{_NOTE}{_TARGET}{_NOTE} ?(?:[:=]|->|→|-(?= )|—)|{_NOTE} ?(?:は、?|는|은|为|是|為)?)"
-    rf"{_NOTE}[ \n]{{0,3}}{VALUE}",
-    re.IGNORECASE,
+_LABELLED = in_any_case(
+    rf"(?P<label>{SCORE_WORDS}){_AFTER}(?:{_NOTE}{_TARGET}{_NOTE} ?(?:[:=]|->|→|-(?= )|—)|{_NOTE} ?(?:は、?|는|은|为|是"
+    rf"|為)?){_NOTE}[ \n]{{0,3}}{VALUE}"
 )
 # A label in a sentence: ``The overall score is 4``.
-_STATED = re.compile(
-    rf"(?P<label>{SCORE_WORDS}){_AFTER}{_TARGET}(?:{_COPULA}|{_FOREIGN_COPULA}) {VALUE}", re.IGNORECASE
-)
+_STATED = in_any_case(rf"(?P<label>{SCORE_WORDS}){_AFTER}{_TARGET}(?:{_COPULA}|{_FOREIGN_COPULA}) {VALUE}")
 _SEPARATED = re.compile(r"[:=\n—-]|->|→")
 # Words between a label and its value that make it a statement: ``The score for this text is``.
 _STATES = re.compile(
@@ -248,7 +241,7 @@ _STATES = re.compile(
 _MOST_LABELS = 500
 
 
-def _labelled(words: str) -> Iterator[Statement[Number]]:
+def _labelled(words: str) -> Iterator[Score]:
     """Find ``Score: 4``, ``Final score = 4/5``, ``The overall rating is 3``."""
     for form in (_LABELLED, _STATED):
         for match in list(form.finditer(words))[-_MOST_LABELS:]:
@@ -261,11 +254,8 @@ def _labelled(words: str) -> Iterator[Statement[Number]]:
             if is_of_others(qualifier) or (prose and is_doubted(words, match)):
                 continue
             subject = (match["target"] or "").casefold()
-            if (
-                is_final(qualifier)
-                or re.match(FINAL_WORDS, match["label"] + between, re.IGNORECASE)
-                or between.startswith(" final")
-            ):
+            called_final = re.match(FINAL_WORDS, match["label"] + between, re.IGNORECASE)
+            if is_final(qualifier) or called_final or between.startswith(" final"):
                 strength = Strength.FINAL
             elif prose and not _STATES.match(between) and not ends_phrase(words, match.end("value")):
                 continue
@@ -283,7 +273,7 @@ def _labelled(words: str) -> Iterator[Statement[Number]]:
 
 
 # ``a score of 4``.
-_OF = re.compile(rf"(?P<label>{SCORE_WORDS}){_AFTER} (?:of|di|von|de|at|as) {VALUE}", re.IGNORECASE)
+_OF = in_any_case(rf"(?P<label>{SCORE_WORDS}){_AFTER} (?:of|di|von|de|at|as) {VALUE}")
 # Verbs by which a judge gives a score: ``I rate it 4``, ``the summary deserves a 3``.
 _GIVERS = one_of(
     "score scores scored scoring rate rates rated rating grade grades graded grading give gives given "
@@ -293,29 +283,25 @@ _GIVERS = one_of(
 )
 _GIVEN = one_of("it this them that both my_score my_rating")
 _THING = rf"{one_of('the this its their your my der die das dem la le il')}(?: [\w'\u2019-]{{1,24}}){{1,10}}?"
-_GIVING = re.compile(
+_GIVING = in_any_case(
     rf"\b(?P<label>{_GIVERS}(?: (?:{_GIVEN}|{_THING}))?)(?: (?:as|at|to|with|from {NUMBER} to"
-    rf"|an? \w{{3,20}} of))? {VALUE}",
-    re.IGNORECASE,
+    rf"|an? \w{{3,20}} of))? {VALUE}"
 )
 
 
-def _phrases(words: str) -> Iterator[Statement[Number]]:
+def _phrases(words: str) -> Iterator[Score]:
     """Find ``a score of 4 out of 5``, ``I would give it a 3``."""
-    for match in _OF.finditer(words):
-        qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()])
-        if not is_of_others(qualifier) and not is_doubted(words, match):
-            strength = Strength.FINAL if is_final(qualifier) else Strength.PHRASE
-            statement = _statement(words, match, strength)
-            if statement is not None and not _is_result(statement):
-                yield statement
-    for match in _GIVING.finditer(words):
-        statement = None if is_doubted(words, match) else _statement(words, match, Strength.PHRASE)
-        if statement is not None and ends_phrase(words, statement.end) and not _is_result(statement):
+    for match in (*_OF.finditer(words), *_GIVING.finditer(words)):
+        is_of = match.re is _OF
+        qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()]) if is_of else ""
+        if is_of_others(qualifier) or is_doubted(words, match):
+            continue
+        statement = _statement(words, match, Strength.FINAL if is_final(qualifier) else Strength.PHRASE)
+        if statement and not _is_result(statement) and (is_of or ends_phrase(words, statement.end)):
             yield statement
 
 
-def _is_result(statement: Statement[Number]) -> bool:
+def _is_result(statement: Score) -> bool:
     """Whether two falling numbers are the result of a match, ``3-1``, rather than a range."""
     values = statement.value.values
     return len(values) == 2 and values[0] > values[1]
@@ -330,7 +316,7 @@ _CRITERION = re.compile(
 _OWN_LABEL_WORDS = word_set("overall final my the score rating for of summary's response's text's")
 
 
-def _criteria(words: str, aspect: str | None) -> Iterator[Statement[Number]]:
+def _criteria(words: str, aspect: str | None) -> Iterator[Score]:
     """Find ``Coherence: 3``, a criterion's line; the line of the aspect that was asked for is a score line."""
     if aspect is not None:
         # ``The coherence of the summary is 3``
@@ -342,12 +328,13 @@ def _criteria(words: str, aspect: str | None) -> Iterator[Statement[Number]]:
                 yield statement
     for match in _CRITERION.finditer(words):
         label = match["label"].strip().casefold()
-        wanted = aspect is not None and _is_about(label, aspect.casefold())
+        # ``overall coherence`` is the aspect's own label, ``coherence of style`` is not.
+        asked = "\n" if aspect is None else aspect.casefold()
+        wanted = asked in label and _OWN_LABEL_WORDS.issuperset(label.replace(asked, " ", 1).split())
         between = words[match.end("label") : match.start("value")]
         below, equation = "\n" in between, "=" in between and "\n" in words.strip()
-        if not (wanted or (may_be_criterion(label) and not equation)):
-            continue
-        if below and not ends_line(words, match.end("value")):
+        named = wanted or (may_be_criterion(label) and not equation)
+        if not named or (below and not ends_line(words, match.end("value"))):
             continue
         statement = _statement(words, match, Strength.LABEL if wanted else Strength.CRITERION)
         if statement is not None and ends_phrase(words, statement.end):
@@ -357,50 +344,39 @@ def _criteria(words: str, aspect: str | None) -> Iterator[Statement[Number]]:
             yield statement._replace(end=end, subject="" if wanted else label, parts=parts)
 
 
-def _is_about(label: str, aspect: str) -> bool:
-    """Whether the label is the aspect's own: ``"overall coherence"`` is, ``"coherence of style"`` is not."""
-    return aspect in label and all(word in _OWN_LABEL_WORDS for word in label.replace(aspect, " ", 1).split())
-
-
 # ``4/5``, ``4 out of 5``, ``4 su 5``.
 _FRACTION = re.compile(rf"(?P<value>{NUMBER})(?= ?/ ?\d| out of | (?:su|sur|von|de|из) \d)")
 
 
-def _fractions(words: str, high: float) -> Iterator[Statement[Number]]:
+def _fractions(words: str, high: float) -> Iterator[Score]:
     """Find ``4/5`` or ``4 out of 5`` on a scale that ends at 5; ``4 out of 5 of them`` is none."""
     for match in _FRACTION.finditer(words):
         statement = _statement(words, match, Strength.FRACTION)
         out_of, end = maximum(words, match.end("value"))
-        if (
-            statement is not None
-            and statement.value.out_of == high
-            and out_of is not None
-            and ends_phrase(words, end)
-            and not words.startswith(" of ", end)
-        ):
+        if statement is None or out_of is None or statement.value.out_of != high:
+            continue
+        if ends_phrase(words, end) and not words.startswith(" of ", end):
             yield statement._replace(end=end)
 
 
 # A line that is nothing but a number, maybe as a list item or in brackets.
 _LINE = re.compile(rf"(?:[-•*+>] |(?:\d{{1,2}}[.)]|[A-Za-z]\)) )?[\[(]?(?P<value>{NUMBER})")
 # A number that opens the last sentence, close to the end: ``The text is clear. 4``.
-_CLOSING = re.compile(
-    rf"(?:\A|[.!?)\]\x00\n] |^|\A(?:yes|no)\b,? )\(?(?P<value>{NUMBER})(?=[^\n]{{0,24}}\Z)",
-    re.IGNORECASE | re.MULTILINE,
+_CLOSING = in_any_case(
+    rf"(?:\A|[.!?)\]\x00\n] |^|\A(?:yes|no)\b,? )\(?(?P<value>{NUMBER})(?=[^\n]{{0,24}}\Z)", re.MULTILINE
 )
 _CLOSING_TAIL = re.compile(r"[\])]{0,2}(?: ?(?:/|out of) ?\d{1,3})?[.)\]! ]{0,3}")
 # A grade in words with its number: ``Rather good (4)``.
-_GLOSS = re.compile(
+_GLOSS = in_any_case(
     r"(?:(?:the|this|it) (?:[\w ]{1,20} )?(?:is|was) )?"
-    rf"(?:[\w-]{{1,24}} ){{1,4}}\((?P<value>{NUMBER})\)(?=[.!]? |[.!]?\Z)",
-    re.IGNORECASE,
+    rf"(?:[\w-]{{1,24}} ){{1,4}}\((?P<value>{NUMBER})\)(?=[.!]? |[.!]?\Z)"
 )
 # What follows a number with which a reply begins: ``2. The response is ...``, ``4 - clear and fluent``.
 _EXPLAINED = re.compile(r"(?:[.:;,)]| ?-| ?—| ?\() ?[^\W\d_\x00]")
 _NUMBERED = re.compile(r"\(?\d{1,2}[.)] ")
 
 
-def _bare(words: str) -> list[Statement[Number]]:
+def _bare(words: str) -> list[Score]:
     """Find a number that stands alone on a line, or closes or opens the text; all where several lines hold one."""
     lines = [(match.start(), match[0]) for match in re.finditer(r"[^\n]+", words)]
     alone = [
@@ -427,5 +403,5 @@ def _bare(words: str) -> list[Statement[Number]]:
     return [_moved(statement, at)] if statement else []
 
 
-def _moved(statement: Statement[Number], by: int) -> Statement[Number]:
+def _moved(statement: Score, by: int) -> Score:
     return statement._replace(at=statement.at + by, end=statement.end + by)

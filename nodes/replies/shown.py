@@ -14,42 +14,30 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ..delimiters import fenced_sections
-from .own_words import plain, unmarked
-from .vocabulary import SCORE_WORDS
+from .own_words import CharMap, plain, unmarked
+from .vocabulary import SCORE_WORDS, in_any_case
 
 Place = Literal["judged", "said"]
 """Where a passage stands: in a text under judgement, or in another agent's words."""
 
 # Letters of other scripts that look like Latin ones; accents are removed before.
-_LOOK_ALIKES = dict(
-    zip(
-        "АВЕЅZІЈКМНОРСТУХаеорсухіјѕһԁԛԝвнкмтгпуΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχγՕՏօսոհցԼıſɑɡɩɪʀɴʟʏꜱᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢℓ",
-        "abeszijkmhopctyxaeopcyxijshdqwbhkmtrnyabezhikmnoptyxaiknoptuxyosouohglisagiirnlysacdejkmoptuvwzl",
-        strict=True,
-    )
+_ALIKE = "АВЕЅZІЈКМНОРСТУХаеорсухіјѕһԁԛԝвнкмтгпуΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχγՕՏօսոհցԼıſɑɡɩɪʀɴʟʏꜱᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢℓ"
+_LATIN_LETTERS = (
+    "abeszijkmhopctyxaeopcyxijshdqwbhkmtrnyabezhikmnoptyxaiknoptuxyosouohglisagiirnlysacdejkmoptuvwzl"
 )
+_LOOK_ALIKES = dict(zip(_ALIKE, _LATIN_LETTERS, strict=True))
 _OPENING, _CLOSING = "\u27e6", "\u27e7"
 
 
-class _Letters(dict[int, str | None]):
-    """Character map for ``str.translate``: look-alikes to Latin, invisible marks away, ``blank`` for the rest."""
-
-    def __init__(self, blank: Callable[[str], str]) -> None:
-        super().__init__()
-        self._blank = blank
-
-    def __missing__(self, code: int) -> str | None:
-        char = chr(code)
-        if char.isalnum() or char in (_OPENING, _CLOSING, "\n"):
-            letter: str | None = _LOOK_ALIKES.get(char, char)
-        else:
-            letter = None if unicodedata.category(char) in ("Mn", "Cf", "Co", "Cs") else self._blank(char)
-        self[code] = letter
-        return letter
+def _letter(char: str, other: str) -> str | None:
+    """Return a look-alike as Latin, nothing for an invisible mark, and ``other`` for what is no letter."""
+    if char.isalnum() or char in (_OPENING, _CLOSING, "\n"):
+        return _LOOK_ALIKES.get(char, char)
+    return None if unicodedata.category(char) in ("Mn", "Cf", "Co", "Cs") else other
 
 
-_WORDS_ALONE = _Letters(lambda _: " ")
-_LATIN = _Letters(str)
+_WORDS_ALONE = CharMap(lambda char: _letter(char, " "))
+_LATIN = CharMap(lambda char: _letter(char, char))
 _LABEL_OF_SPEECH = re.compile(r", round \d+\Z")
 _TELLING = re.compile(rf"[^\W\d]{{2}}|{_OPENING}")
 # Where a line is parted, for a number or a letter that is a sentence of its own.
@@ -132,9 +120,8 @@ def fold(text: str) -> Folded:
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
     text = _PARTS.sub("\n", text)
-    text = (
-        text.replace("[[", f" {_OPENING} ").replace("]]", f" {_CLOSING} ").translate(_WORDS_ALONE).casefold()
-    )
+    text = text.replace("[[", f" {_OPENING} ").replace("]]", f" {_CLOSING} ")
+    text = text.translate(_WORDS_ALONE).casefold()
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return Folded(f" {' '.join(text.split())} ", "\n".join(["", *lines, ""]))
 
@@ -145,15 +132,13 @@ def lacks_word(text: str, passage: str) -> bool:
 
 
 def _holds(text: str, passage: Folded, prepare: Callable[[str], str]) -> bool:
-    return _stands_in(passage, _folded(text, str)) or (
-        prepare is not str and _stands_in(passage, _folded(text, prepare))
-    )
+    # ``str`` first: mostly the text as it is decides.
+    return any(_stands_in(passage, _folded(text, step)) for step in dict.fromkeys((str, prepare)))
 
 
 def _stands_in(passage: Folded, text: Folded) -> bool:
-    if not passage.tells:
-        return f"\n{passage.flat.strip()}\n" in text.sentences
-    return passage.flat in text.flat
+    sentence = f"\n{passage.flat.strip()}\n"
+    return passage.flat in text.flat if passage.tells else sentence in text.sentences
 
 
 def _letters(text: str) -> str:
@@ -165,9 +150,7 @@ _light = lru_cache(maxsize=256)(_letters)
 
 @lru_cache(maxsize=256)
 def _folded(text: str, prepare: Callable[[str], str]) -> Folded:
-    if prepare is str:
-        return fold(text)
-    return fold(prepare(unmarked(plain(latin(text)))))
+    return fold(text if prepare is str else prepare(unmarked(plain(latin(text)))))
 
 
 def latin(text: str) -> str:
@@ -186,13 +169,12 @@ _NAME = r"(?:(?:answer|response|output|assistant|summary) ?)?[(\[]?[AB12][)\]]?(
 _BRACKETED = r"\[\[ ?(?:[ABC12]|tie|[AB] ?[<>=]{1,2} ?[AB]|\d{1,3}(?:\.\d)?) ?\]\]"
 # A line that is a label and a value: ``Final score: 5/5``, ``Score of answer 1: 10``, ``Verdict: A``.
 _LINE = (
-    r"^[^\w\n]{0,8}(?:(?:my|the|your|a|this|final|overall|total) ){0,3}"
-    rf"(?:(?:{SCORE_WORDS})(?: (?:of|for) [^\n:=]{{1,40}})? ?[:=]"
-    r" ?\d{1,3}(?:[.,]\d)?(?: ?/ ?\d{1,3}| out of \d{1,3})?"
-    rf"|(?:verdict|winner|vote|decision)(?: is)? ?[:=]? ?(?:{_NAME}))[^\w\n]{{0,8}}$"
+    rf"^[^\w\n]{{0,8}}(?:(?:my|the|your|a|this|final|overall|total) ){{0,3}}(?:(?:{SCORE_WORDS})(?: (?:of"
+    rf"|for) [^\n:=]{{1,40}})? ?[:=] ?\d{{1,3}}(?:[.,]\d)?(?: ?/ ?\d{{1,3}}| out of \d{{1,3}})?|(?:verdict|winner"
+    rf"|vote|decision)(?: is)? ?[:=]? ?(?:{_NAME}))[^\w\n]{{0,8}}$"
 )
 _DECLARATION = r"^[^\w\n]{0,8}(?:(?:verdict|therefore)[^\w\n]{1,3})?no[ _-]issues?[^\w\n]{0,8}$"
-_VERDICT = re.compile(rf"{_BRACKETED}|{_LINE}|{_DECLARATION}", re.IGNORECASE | re.MULTILINE)
+_VERDICT = in_any_case(rf"{_BRACKETED}|{_LINE}|{_DECLARATION}", re.MULTILINE)
 
 
 _LONGEST_LINE = 200

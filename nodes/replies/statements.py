@@ -13,10 +13,10 @@ from typing import ClassVar, Generic
 from ...state.errors import ReplyError
 from .json_fields import Field, closing_object, fields, objects, without_repeats
 from .own_words import GAP, both_ends, own_words, plain, replaced, unmarked
-from .provenance import RepeatedError, Statement, Strength, ValueT, own_among
+from .provenance import RepeatedError, Statement, Statements, Strength, ValueT, own_among
 from .reasoning import possible_answers
 from .shown import Shown, latin
-from .vocabulary import Number, written
+from .vocabulary import Number, in_any_case, written
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,7 @@ class Grammar(ABC, Generic[ValueT]):
         """Return the statements that count in a text, all of the same strength."""
 
 
-def own_statements(
-    reply: str, shown: Shown, grammar: Grammar[ValueT]
-) -> tuple[Sequence[Statement[ValueT]], str]:
+def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[Statements[ValueT], str]:
     """Return the statements that count in a reply, and its words without what they quote (none of an object).
 
     Args:
@@ -67,7 +65,7 @@ def own_statements(
         return [Statement(Strength.LABEL, 0, 0, value) for value in grammar.from_fields(entries)], ""
     words = unmarked(own_words(whole, answers=grammar.reads_quoted_answers, keep=bool(shown)))
 
-    def find(text: str) -> Sequence[Statement[ValueT]]:
+    def find(text: str) -> Statements[ValueT]:
         # An object that closes a reply is a line with a label like any other.
         closing = closing_object(text) if grammar.reads_objects else None
         values = grammar.from_fields(closing.entries) if closing else ()
@@ -116,16 +114,14 @@ def strongest(statements: Sequence[Statement[ValueT]]) -> list[Statement[ValueT]
 
 # --- what is wrong with a reply -------------------------------------------------------------------------------------
 
-_REFUSAL = re.compile(
-    r"\b(?:i(?:'m| am) (?:(?:very|so|really|truly) )?(?:sorry|afraid|unable|not able)"
-    r"|i (?:must|have to|will|would) (?:respectfully |politely )?(?:decline|refuse)"
-    r"|i (?:can(?:'t|not| not)|could not|couldn't|won't|will not|do not feel comfortable|don't feel comfortable)"
-    r" (?:\w+ ){0,2}(?:assist|help|provide|give|rate|score|judge|evaluate|assess|assign|comply|do|answer|fulfil"
-    r"|continue|engage|choose|decide|say|determine|participate|compare)"
-    r"|as an ai(?: language model)?,? i (?:can|do|am|don))"
-    r"|\blo siento\b|\bje suis désolée?\b|\bes tut mir leid\b|\bmi dispiace\b|\bdesculpe\b|\bsinto muito\b"
-    r"|\bизвините\b|抱歉|对不起|對不起|申し訳|죄송|عذرا|क्षमा",
-    re.IGNORECASE,
+_REFUSAL = in_any_case(
+    r"\b(?:i(?:'m| am) (?:(?:very|so|really|truly) )?(?:sorry|afraid|unable|not able)|i (?:must|have to|will"
+    r"|would) (?:respectfully |politely )?(?:decline|refuse)|i (?:can(?:'t|not| not)|could not|couldn't|won't"
+    r"|will not|do not feel comfortable|don't feel comfortable) (?:\w+ ){0,2}(?:assist|help|provide|give|rate|score"
+    r"|judge|evaluate|assess|assign|comply|do|answer|fulfil|continue|engage|choose|decide|say|determine|participate"
+    r"|compare)|as an ai(?: language model)?,? i (?:can|do|am|don))|\blo siento\b|\bje suis désolée?\b"
+    r"|\bes tut mir leid\b|\bmi dispiace\b|\bdesculpe\b|\bsinto muito\b|\bизвините\b"
+    r"|抱歉|对不起|對不起|申し訳|죄송|عذرا|क्षमा"
 )
 # A refusal opens a reply; further on, the same words belong to the argument ("I cannot give a 5").
 _OPENING = 400
@@ -161,14 +157,12 @@ def value_on_scale(reply: str, number: Number, low: float, high: float, what: st
         if other != value:
             raise contradictory(reply, written(other), written(value), what)
     if number.out_of is not None and number.out_of != high:
-        stated, scale = f"{written(value)} out of {written(number.out_of)}, but", f"ends at {written(high)}"
-        raise ReplyError(f"The reply states {stated} the scale {scale}.", reply, "off_scale")
-    if not low <= value <= high:
-        scale = f"{written(low)} to {written(high)}"
-        raise ReplyError(
-            f"The reply states {written(value)}, which is off the scale {scale}.", reply, "off_scale"
-        )
-    return value
+        stated = f"{written(value)} out of {written(number.out_of)}, but the scale ends at {written(high)}"
+    elif not low <= value <= high:
+        stated = f"{written(value)}, which is off the scale {written(low)} to {written(high)}"
+    else:
+        return value
+    raise ReplyError(f"The reply states {stated}.", reply, "off_scale")
 
 
 def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> ReplyError:

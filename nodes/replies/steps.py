@@ -6,9 +6,10 @@ import re
 
 from ...state.errors import ReplyError
 from .own_words import has_words
+from .vocabulary import in_any_case
 
 # Matches ``1. Read``, ``(2) Read``, ``Step 3: Read``, ``4 - Read``, but not ``5-point``.
-_NUMBERED = re.compile(r"(?:step )?\(?\d{1,2}(?:[.):]|(?: -)(?= ))\s*(?P<step>\S.*)", re.IGNORECASE)
+_NUMBERED = in_any_case(r"(?:step )?\(?\d{1,2}(?:[.):]|(?: -)(?= ))\s*(?P<step>\S.*)")
 _BULLET = re.compile(r"[-*\u2022]\s+(?P<step>\S.*)")
 _MARKUP = re.compile(r"\*\*|__|`")
 

@@ -26,6 +26,11 @@ def one_of(phrases: str) -> str:
     return f"(?:{'|'.join(literals)})"
 
 
+def in_any_case(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile a pattern for which upper and lower case are the same."""
+    return re.compile(pattern, re.IGNORECASE | flags)
+
+
 # --- scores ---------------------------------------------------------------------------------------------------------
 
 _SPACED_SCORE_WORDS = one_of(
@@ -53,22 +58,17 @@ _PLAIN_QUALIFIERS = word_set(
     "and so therefore thus hence is here il mio la mia le ma mon el mi die der das meine o a"
 )
 _OTHERS = word_set(
-    "initial previous earlier original scorer scorer's critic's critic maximum highest lowest minimum "
-    "possible max min average mean human other old prior first baseline threshold passing lower higher "
-    "individual"
+    "initial previous earlier original scorer scorer's critic's critic maximum highest lowest minimum possible max "
+    "min average mean human other old prior first baseline threshold passing lower higher individual"
 )
-_NO_SCORES = re.compile(
-    r"\b"
-    + one_of(
-        "note notes step steps year years word words page pages line lines question questions date dates time "
-        "reason reasons error errors issue issues mistake mistakes number numbers count counts length turn turns "
-        "round rounds version versions fact facts example examples points_to article articles age price cost id "
-        "ids index criterion criteria item section part scale range max maximum min minimum sentence sentences "
-        "paragraph paragraphs calculation sum subtotal weight temperature"
-    )
-    + r"\b",
-    re.IGNORECASE,
+_NO_SCORE_WORDS = one_of(
+    "note notes step steps year years word words page pages line lines question questions date dates time "
+    "reason reasons error errors issue issues mistake mistakes number numbers count counts length turn turns "
+    "round rounds version versions fact facts example examples points_to article articles age price cost id "
+    "ids index criterion criteria item section part scale range max maximum min minimum sentence sentences "
+    "paragraph paragraphs calculation sum subtotal weight temperature"
 )
+_NO_SCORES = in_any_case(rf"\b{_NO_SCORE_WORDS}\b")
 
 
 def qualifier_of(before: str) -> str:
@@ -79,9 +79,8 @@ def qualifier_of(before: str) -> str:
 
 def is_final(qualifier: str) -> bool:
     """Whether the qualifier makes it the final score: ``"my final"``."""
-    return re.search(rf"\b{FINAL_WORDS}\b", qualifier) is not None or qualifier.endswith(
-        ("最终", "最終", "综合", "総合", "최종")
-    )
+    unspaced = ("最终", "最終", "综合", "総合", "최종")
+    return re.search(rf"\b{FINAL_WORDS}\b", qualifier) is not None or qualifier.endswith(unspaced)
 
 
 def is_plain(qualifier: str) -> bool:
@@ -126,9 +125,8 @@ _DIGITS = r"\d++(?:[.,]\d++)*+"
 _IN_WORDS = one_of(" ".join(_NUMBER_WORDS))
 
 NUMBER = (
-    rf"(?:(?<![A-Za-z0-9_.,/])[+-]?{_DIGITS}(?![A-Za-z_\d])"
-    rf"|(?<![^\W\d_]){_IN_WORDS}(?:(?: and a half| point {_IN_WORDS})(?!\w))?"
-    r"(?![A-Za-zÀ-ɏ\u0400-\u04ff'\u2019-]))"
+    rf"(?:(?<![A-Za-z0-9_.,/])[+-]?{_DIGITS}(?![A-Za-z_\d])|(?<![^\W\d_]){_IN_WORDS}(?:(?: and a half"
+    rf"| point {_IN_WORDS})(?!\w))?(?![A-Za-zÀ-ɏ\u0400-\u04ff'\u2019-]))"
 )
 """A number in digits (not part of a word, a date or a path) or as a word up to twenty."""
 
@@ -177,12 +175,11 @@ def written(value: float) -> str:
 _POINT = r"\d{1,3}(?:\.\d)?(?: ?\([^()\n]{1,40}\))?"
 _RANGE = rf"{_POINT} ?{one_of('- to through and bis à a al 〜 ~ до')} ?{_POINT}"
 # Mentions of the scale: ``on a scale of 1 to 5``, ``(1-5)``, ``满分5分``.
-_SCALES = re.compile(
+_SCALES = in_any_case(
     rf"\b{one_of('on using in within auf sur su en over')} (?:an? |the |einer |une |una )?(?:\w{{1,20}} )?"
     rf"{one_of('scale range skala échelle scala escala')} ?(?:of|from|von|de|da)? ?(?:{_RANGE}"
     rf"|\d{{1,3}}(?! ?[.\n]))|[(\[] ?(?:scale ?(?:of|from)?:? ?|from |range:? ?)?{_RANGE} ?(?:scale)?[)\]]"
-    rf"|\b{_RANGE} scale\b|\brange {_RANGE}|满分(?:为|是)?\d{{1,3}}分?|\d{{1,3}}点満点|\d{{1,3}}分制",
-    re.IGNORECASE,
+    rf"|\b{_RANGE} scale\b|\brange {_RANGE}|满分(?:为|是)?\d{{1,3}}分?|\d{{1,3}}点満点|\d{{1,3}}分制"
 )
 
 
@@ -213,15 +210,13 @@ VALUE = rf"(?:{_HEDGES} ){{0,3}}[\[({{<\"']{{0,2}}(?P<value>{NUMBER})"
 """A number with what may stand before it: ``roughly 4``, ``[4``."""
 _CLOSERS = r"[\])}>\"']{0,2}"
 # The maximum behind a value: ``/5``, ``out of 5``, ``su 5``.
-_OUT_OF = re.compile(
+_OUT_OF = in_any_case(
     rf"{_CLOSERS} ?(?:/|out of|{one_of('su sur von de из')}(?= )) ?(?:the |a )?(?:possible |total "
-    rf"|maximum )?(?P<out>{LIMIT})",
-    re.IGNORECASE,
+    rf"|maximum )?(?P<out>{LIMIT})"
 )
 # An alternative behind a value: ``3 or 4``, ``3-4``.
-_OTHER = re.compile(
-    rf" ?(?:(?:[-~]|to|bis) ?|{one_of('or and or_maybe or_even oder ou o или 或')} (?:an? )?|, ?)(?P<value>{NUMBER})",
-    re.IGNORECASE,
+_OTHER = in_any_case(
+    rf" ?(?:(?:[-~]|to|bis) ?|{one_of('or and or_maybe or_even oder ou o или 或')} (?:an? )?|, ?)(?P<value>{NUMBER})"
 )
 _LOOSE_JOINTS = ("and", ",", "-", "to")
 _ENDS_ALTERNATIVES = re.compile(r"\s*(?:\Z|[.;)\]\n]|out of|points?\b|/)")
@@ -230,22 +225,18 @@ _RESULT = re.compile(
     rf"(?: ?(?:->|→|=>|⇒)|(?: ?[-+*x×/÷()] ?\(?{NUMBER}\)?){{1,12}}\)? ?=) ?(?P<value>{NUMBER})"
 )
 _UNITS = one_of("point points pt pts pts. star stars punkte punkten punti puntos балл балла баллов 点 分 점")
-_UNIT = re.compile(rf"{_CLOSERS} ?{_UNITS}?(?![^\W\d_])", re.IGNORECASE)
+_UNIT = in_any_case(rf"{_CLOSERS} ?{_UNITS}?(?![^\W\d_])")
 # Words that may follow a value that ends its phrase: ``a 4 because ...``.
 _FOLLOWERS = one_of(
-    "for in on because as since due given and but which with to overall here instead rather based at would "
-    "seems seem is was might may could if reflecting indicating per für pour para out when considering "
-    "while though than regarding across from under also so therefore al sul com por parce weil perché "
-    "porque è isn't"
+    "for in on because as since due given and but which with to overall here instead rather based at would seems "
+    "seem is was might may could if reflecting indicating per für pour para out when considering while though than "
+    "regarding across from under also so therefore al sul com por parce weil perché porque è isn't"
 )
-_ENDS_PHRASE = re.compile(
-    rf"\s*(?:\Z|[.,;:!?)\]}}>\"'*|\x00\n—(\[]|- |-\Z|{_FOLLOWERS}(?!\w))", re.IGNORECASE
-)
+_ENDS_PHRASE = in_any_case(rf"\s*(?:\Z|[.,;:!?)\]}}>\"'*|\x00\n—(\[]|- |-\Z|{_FOLLOWERS}(?!\w))")
 # What may follow a value that is alone on its line: a maximum, a unit, a remark in brackets.
-_ENDS_LINE = re.compile(
+_ENDS_LINE = in_any_case(
     r"[\])]{0,2}(?: ?(?:/|out of|or|to|-|,|and) ?[\w.,]{1,8})?[\])]{0,2} ?"
-    r"(?:points?|stars?|点|分|점|балл\w{0,2})?[.:]?(?: ?\([^()]{0,60}\))?[.;,! ]{0,3}",
-    re.IGNORECASE,
+    r"(?:points?|stars?|点|分|점|балл\w{0,2})?[.:]?(?: ?\([^()]{0,60}\))?[.;,! ]{0,3}"
 )
 
 
@@ -314,18 +305,16 @@ _UNREACHED = (
     r"(?:would have \w{1,12}(?: it)?(?: an?)?"
     rf"|(?:to|from) \w{{1,20}} (?:it )?(?:an? |the )?{_IDEAL})(?: \w{{1,20}}){{0,2}}"
 )
-_DOUBTED_BEFORE = re.compile(
-    rf"(?:\b(?:{_DENIALS}|{_REPORTERS} {_REPORTED}|{_UNREACHED})|n't)(?: {_LINKS}){{0,4}} ?\Z", re.IGNORECASE
+_DOUBTED_BEFORE = in_any_case(
+    rf"(?:\b(?:{_DENIALS}|{_REPORTERS} {_REPORTED}|{_UNREACHED})|n't)(?: {_LINKS}){{0,4}} ?\Z"
 )
 _EXCESS = one_of("too unfair more_if overly excessive harsh generous unjustified given_if")
 # What follows a value that is only talked about: ``a 5 would require ...``, ``4 is too generous``.
-_DOUBTED_AFTER = re.compile(
-    r"[\])\"']{0,2}(?: ?(?:out of|/) ?\w{1,5})?(?: (?:for|in) [\w ]{1,24}?)? (?:"
-    rf"(?:would|could|might|may) (?:require|need|mean|imply|suggest|indicate|only|be {_EXCESS})"
-    rf"|(?:is|was|seems|appears|feels|looks) (?:not|{_EXCESS}|for texts|for a|reserved|defined|given (?:to|when"
-    rf"|if))"
-    r"|(?:isn't|requires|means|if|only if|unless)\b)",
-    re.IGNORECASE,
+_DOUBTED_AFTER = in_any_case(
+    rf"[\])\"']{{0,2}}(?: ?(?:out of|/) ?\w{{1,5}})?(?: (?:for|in) [\w ]{{1,24}}?)? (?:(?:would|could|might"
+    rf"|may) (?:require|need|mean|imply|suggest|indicate|only|be {_EXCESS})|(?:is|was|seems|appears|feels"
+    rf"|looks) (?:not|{_EXCESS}|for texts|for a|reserved|defined|given (?:to|when|if))|(?:isn't|requires|means|if"
+    rf"|only if|unless)\b)"
 )
 
 
@@ -354,13 +343,11 @@ _NOUN = one_of(
     "students number no. antwort réponse respuesta risposta resposta assistente asistente ответ ассистент"
 )
 _ASIAN = one_of("アシスタント 回答 応答 答案 回复 回覆 助手 助理 摘要 要約 답변 응답 어시스턴트 모델 요약")
-_NAME = re.compile(
-    rf"(?<![^\W_])(?:the |l'|la |der |die |el )?{_NOUN}[ _]?#?"
-    r"(?P<open>[(\[\"'])?(?P<letter>a|b|1|2|one|two)(?(open)[)\]\"'])(?![\w]|\.\d)"
-    rf"(?:'s(?!\w))?(?: {_NOUN}(?!\w))?|{_ASIAN} ?(?P<sign>[AB12ab一二])(?![A-Za-z0-9])"
-    rf"|(?<!\w)the (?P<rank>first|second) {_NOUN}(?!\w)(?:'s(?!\w))?"
-    r"|(?<!\w)the (?P<order>former|latter)(?!\w)",
-    re.IGNORECASE,
+_NAME = in_any_case(
+    rf"(?<![^\W_])(?:the |l'|la |der |die |el )?{_NOUN}[ _]?#?(?P<open>[(\[\"'])?(?P<letter>a|b|1|2|one"
+    rf"|two)(?(open)[)\]\"'])(?![\w]|\.\d)(?:'s(?!\w))?(?: {_NOUN}(?!\w))?"
+    rf"|{_ASIAN} ?(?P<sign>[AB12ab一二])(?![A-Za-z0-9])|(?<!\w)the (?P<rank>first|second) {_NOUN}(?!\w)(?:'s(?!\w))?"
+    rf"|(?<!\w)the (?P<order>former|latter)(?!\w)"
 )
 _FIRST_NAMES = ("a", "1", "one", "first", "former", "一", FIRST)
 _SECOND_NAMES = ("b", "2", "two", "second", "latter", "二", SECOND)

@@ -26,7 +26,7 @@ from .statements import (
     strongest,
     unreadable,
 )
-from .vocabulary import FIRST, marked, one_of, side_of, word_set
+from .vocabulary import FIRST, in_any_case, marked, one_of, side_of, word_set
 
 Vote = Literal["1", "2", "tie"]
 
@@ -76,9 +76,8 @@ class _Votes(Grammar[Vote]):
         return marked(words)
 
     def from_fields(self, entries: Sequence[Field]) -> list[Vote]:
-        names = [
-            str(entry.value) for entry in entries if entry.name in _KEYS and type(entry.value) in (int, str)
-        ]
+        named = (entry.value for entry in entries if entry.name in _KEYS)
+        names = [str(value) for value in named if type(value) in (int, str)]
         votes = [vote for name in names if (vote := _named(marked(name[:60]))) is not None]
         # SAMRE's binary pair, under whatever keys
         numbers = [entry.value for entry in entries if type(entry.value) is int]
@@ -136,23 +135,19 @@ _CALLED_MORE = one_of(
 )
 _SMALL_WORDS = one_of("is goes_to for that option a an the it_is it's to")
 # A label and a text or a tie: ``Winner: ②``, ``My vote goes to A``, ``Verdict: tie``.
-_LABELLED = re.compile(
+_LABELLED = in_any_case(
     rf"(?<!'s )(?:\b(?:(?:final|my|overall|the|our) ){{0,3}}{_CALLED}(?: {_CALLED_MORE}){{0,3}}"
-    r"|^(?:[-•] )?(?:(?:the )?final )?(?:answer|result)(?=:))"
-    r"(?P<link> ?[:=-]| (?:is|goes to|for))(?: that)?[ \n]{1,2}?"
-    rf"(?:{_SMALL_WORDS} ){{0,3}}"
-    rf"(?:{_SIDES}|(?P<even>{_EVEN}(?!\w)(?=[ .!,]{{0,2}}(?:\Z|[\n.(-]|relatively|of them)|,| (?:are|is|as|since"
-    rf"|because)\b)))"
-    r"(?P<after>[^\n.]{0,60})",
-    re.IGNORECASE | re.MULTILINE,
+    rf"|^(?:[-•] )?(?:(?:the )?final )?(?:answer|result)(?=:))(?P<link> ?[:=-]| (?:is|goes to"
+    rf"|for))(?: that)?[ \n]{{1,2}}?(?:{_SMALL_WORDS} ){{0,3}}(?:{_SIDES}|(?P<even>{_EVEN}(?!\w)(?=[ .!,]{{0,2}}(?:\Z"
+    rf"|[\n.(-]|relatively|of them)|,| (?:are|is|as|since|because)\b)))(?P<after>[^\n.]{{0,60}})",
+    re.MULTILINE,
 )
 # ``clearly better``, ``the winner``.
 _PRAISE = rf"(?:\w{{1,20}} )?{one_of('better superior preferable preferred the_winner the_better the_best')}"
 # What may follow a text that a label names; ``Better: A clear answer`` names none.
-_VERDICT_ENDS = re.compile(
+_VERDICT_ENDS = in_any_case(
     rf" ?(?:\Z|\n|[.,;:!)\]*—(-](?! ?[①②])| (?:is|was) {_PRAISE}"
-    rf"|{one_of('because as since for due with over by wins than overall here')}\b)",
-    re.IGNORECASE,
+    rf"|{one_of('because as since for due with over by wins than overall here')}\b)"
 )
 
 
@@ -160,10 +155,9 @@ def _labelled(text: str) -> Iterator[Statement[Vote]]:
     """Find ``Winner: Answer 2``, ``My vote goes to ①``."""
     for match in _LABELLED.finditer(text):
         # "Better for A ..." names what is better for whom; a vote is for somebody.
-        named = _VERDICT_ENDS.match(match["after"]) and (
-            match["link"] != " for" or "vote" in match[0].casefold()
-        )
-        vote: Vote | None = "tie" if match["even"] else _named(match["vote"]) if named else None
+        gives = match["link"] != " for" or "vote" in match[0].casefold()
+        names = gives and _VERDICT_ENDS.match(match["after"])
+        vote: Vote | None = "tie" if match["even"] else _named(match["vote"]) if names else None
         if vote is not None and not _supposed(text, match.start()):
             yield Statement(Strength.LABEL, match.start(), match.start("after"), vote)
 
@@ -172,9 +166,8 @@ _RELATION_LINE = re.compile(rf"(?:[^\n:<>=]{{0,40}}: ?)?(?P<relation>{_RELATION.
 # SAMRE's binary pair: ``(1, 0)``.
 _PAIR = re.compile(r"[(\[] ?(0|1|0?\.5)(?:\.0)? ?, ?(0|1|0?\.5)(?:\.0)? ?[)\]]")
 # A label in front of a binary pair: ``Vote: (1, 0)``.
-_PAIR_LABEL = re.compile(
-    rf"{one_of('vote verdict decision ballot tuple answer result is score scores choice')}\W{{0,3}}\Z",
-    re.IGNORECASE,
+_PAIR_LABEL = in_any_case(
+    rf"{one_of('vote verdict decision ballot tuple answer result is score scores choice')}\W{{0,3}}\Z"
 )
 
 
@@ -184,9 +177,8 @@ def _relations_and_pairs(text: str) -> Iterator[Statement[Vote]]:
         at, words = line.start(), line[0]
         relation = _RELATION_LINE.fullmatch(words) if len(words) < 80 else None
         if relation and (vote := _named(relation["relation"])):
-            yield Statement(
-                Strength.LABEL, at + relation.start("relation"), at + relation.end("relation"), vote
-            )
+            start, end = relation.span("relation")
+            yield Statement(Strength.LABEL, at + start, at + end, vote)
         for pair in _PAIR.finditer(words):
             before = words[max(0, pair.start() - 20) : pair.start()]
             left, right = float(pair[1]), float(pair[2])
@@ -217,47 +209,37 @@ _CALLED_BETTER = one_of(
     "one choice of_the_two between_the_two option overall than_the_other output answer summary response assistant"
 )
 # Sentences that prefer a text: ``① is better``, ``② wins``, ``I prefer ①``, ``The better answer is ②``.
-_BETTER = re.compile(
-    rf"(?P<is>[①②]),? {_COPULAS},? (?:{_DEGREES},? ){{0,4}}"
-    rf"(?:{_LEADS}|(?P<is_worse>{_TRAILS}))\b(?! (?:at|suited to|known)\b)"
-    rf"|(?P<wins>[①②]) (?:clearly |narrowly |also |has )?(?:{_WINS}|(?P<loses>loses))\b"
-    rf"|\b{_CHOOSING}(?: to| that)? (?P<chosen>[①②])"
-    r"|(?P<follows>[①②]) (?:\w{1,20}ly )?better \w{1,20}s\b"
-    rf"|\b(?:{_LEADS}|(?P<was_worse>{_TRAILS}))(?: {_CALLED_BETTER}){{0,2}}"
-    r"(?: (?:for|to|in|of) [\w ]{1,40}?| here)? (?:is|was|would be)(?: (?:clearly|therefore|thus"
-    r"|indeed))? (?P<named>[①②])",
-    re.IGNORECASE,
+_BETTER = in_any_case(
+    rf"(?P<is>[①②]),? {_COPULAS},? (?:{_DEGREES},? ){{0,4}}(?:{_LEADS}|(?P<is_worse>{_TRAILS}))\b(?! (?:at|suited to"
+    rf"|known)\b)|(?P<wins>[①②]) (?:clearly |narrowly |also |has )?(?:{_WINS}|(?P<loses>loses))\b|\b{_CHOOSING}(?: to"
+    rf"| that)? (?P<chosen>[①②])|(?P<follows>[①②]) (?:\w{{1,20}}ly )?better \w{{1,20}}s\b|\b(?:{_LEADS}"
+    rf"|(?P<was_worse>{_TRAILS}))(?: {_CALLED_BETTER}){{0,2}}(?: (?:for|to|in|of) [\w ]{{1,40}}?| here)? (?:is|was"
+    rf"|would be)(?: (?:clearly|therefore|thus|indeed))? (?P<named>[①②])"
 )
 _ALIKE = one_of("tied equal equally_matched") + r"|equally (?:as )?(?!clear that)\w{3,16}"
 # Sentences that prefer neither: ``It is a tie``, ``Both are equally good``, ``Neither is better``.
-_TIES = re.compile(
-    r"\b(?:it's|is|as|be|call it|declare|results? in|ends? in) (?:therefore |thus |essentially |effectively "
-    r"|basically |considered )?an? (?:\w{1,20} )?(?:tie|draw)\b"
-    rf"|\b(?:both|① and ②)(?: [\w#①②()]{{1,20}}){{0,8}}? (?:are|is|were|performed|perform"
-    rf"|did) (?:\w{{1,20}} ){{0,2}}?(?:{_ALIKE})\b"
-    r"|\b(?:are|is) (?:tied|equally (?:good|matched|bad))\b"
-    r"|\bneither(?: [\w#①②()]{1,20}){0,5}? (?:is|was|stands out as) (?:\w{1,20} ){0,2}?(?:better|superior"
-    r"|preferable|a winner|the winner)\b|\bneither(?: [\w#①②()]{1,20}){0,3}? wins\b"
-    r"|\b(?:no|without a) (?:clear |obvious |real )?(?:winner|preference|difference in (?:overall )?quality)\b",
-    re.IGNORECASE,
+_TIES = in_any_case(
+    rf"\b(?:it's|is|as|be|call it|declare|results? in|ends? in) (?:therefore |thus |essentially |effectively "
+    rf"|basically |considered )?an? (?:\w{{1,20}} )?(?:tie|draw)\b|\b(?:both"
+    rf"|① and ②)(?: [\w#①②()]{{1,20}}){{0,8}}? (?:are|is|were|performed|perform"
+    rf"|did) (?:\w{{1,20}} ){{0,2}}?(?:{_ALIKE})\b|\b(?:are|is) (?:tied|equally (?:good|matched|bad))\b"
+    rf"|\bneither(?: [\w#①②()]{{1,20}}){{0,5}}? (?:is|was|stands out as) (?:\w{{1,20}} ){{0,2}}?(?:better|superior"
+    rf"|preferable|a winner|the winner)\b|\bneither(?: [\w#①②()]{{1,20}}){{0,3}}? wins\b|\b(?:no|without a) (?:clear "
+    rf"|obvious |real )?(?:winner|preference|difference in (?:overall )?quality)\b"
 )
 # Words that make what follows a concession or a supposition: ``while ① is better at ...``.
 _CONCESSIONS = one_of(
     "while although though if whether unless despite not why may_be_argued_that argue_that argued_that "
     "argues_that claim_that claims_that claimed_that"
 )
-_HYPOTHETICAL = re.compile(rf"(?:\b{_CONCESSIONS}\b|n't)[^.;,①②\n]{{0,40}}\Z", re.IGNORECASE)
+_HYPOTHETICAL = in_any_case(rf"(?:\b{_CONCESSIONS}\b|n't)[^.;,①②\n]{{0,40}}\Z")
 _QUESTION = re.compile(r"[^.!?\n]{0,80}\?")
 # Words with which a conclusion begins.
-_CONCLUSION = re.compile(
-    r"\b"
-    + one_of(
-        "therefore thus hence overall in_conclusion in_summary conclude concluded determine determined decided "
-        "i_must i_would i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
-    )
-    + r"\b",
-    re.IGNORECASE,
+_CONCLUDES = one_of(
+    "therefore thus hence overall in_conclusion in_summary conclude concluded determine determined decided "
+    "i_must i_would i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
 )
+_CONCLUSION = in_any_case(rf"\b{_CONCLUDES}\b")
 _SENTENCES = re.compile(r"(?<=[.!?]) |\n+")
 
 
@@ -286,10 +268,9 @@ def _sentences(text: str) -> Iterator[Statement[Vote]]:
 
 
 # A line that is a name, a letter or ``tie``, with or without an explanation behind it.
-_WHOLE_LINE = re.compile(
+_WHOLE_LINE = in_any_case(
     r"(?:[-•] )?(?P<vote>[①②]|[(\[]?[ABab12][)\]]?(?![\w'])|tie|draw|c\b|\(c\)|both|neither)(?P<rest>[.!]?"
-    r"|(?:[.:]| -| —) [^\n]*| \([^\n]*)",
-    re.IGNORECASE,
+    r"|(?:[.:]| -| —) [^\n]*| \([^\n]*)"
 )
 _NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 
@@ -311,8 +292,8 @@ def _lines(text: str) -> Iterator[Statement[Vote]]:
 
 _COMPARATIVES = one_of("more better superior greater higher clearer stronger richer deeper best")
 # A text that is more of something: ``② gives a clearer account``.
-_MORE = re.compile(rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{_COMPARATIVES}\b", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|less|hardly)\b|n't", re.IGNORECASE)
+_MORE = in_any_case(rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{_COMPARATIVES}\b")
+_NEGATION = in_any_case(r"\b(?:not|no|never|neither|nor|less|hardly)\b|n't")
 
 
 def _closing_comparison(text: str) -> Iterator[Statement[Vote]]:
@@ -380,10 +361,7 @@ class _Letters(Grammar[str]):
 
     def _statements(self, words: str) -> Iterator[Statement[str]]:
         grade = f"[{re.escape(self.letters)}]"
-        letter = (
-            rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])"
-            rf"(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
-        )
+        letter = rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
         ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
         openings = [*re.finditer(rf"^(?:[-•*] )?{letter}(?= ?(?:\Z|[.:,)\n(—-]))", words, re.MULTILINE)]
         # Lines that begin with several letters explain all grades.

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import re
 
-from .vocabulary import FINAL_WORDS, SCORE_WORDS, one_of
+from .vocabulary import FINAL_WORDS, SCORE_WORDS, in_any_case, one_of
 
 _TEXTS = one_of(
     "candidate text answer response summary source article story question fact author writer assistant output reply "
     "passage document essay submission entry ① ②"
 )
 # A label under which the agent gives its own verdict.
-_OWN_LABEL = re.compile(
-    r"\b(?:my|i|we|our|verdict|scores?|ratings?|final|overall|total|conclusion|conclude|decision|evaluation|assessment"
-    r"|judge?ment|result|results|outcome|output|winner|vote|therefore|thus|hence|as follows|summary of scores"
-    r"|answer|reply|response|grade|feedback|declaration|choice|preference|better|tally|sum|reasoning|rationale"
-    r"|explanation|step|analysis|comparison|in short|in sum|points|critique|review"
-    r"|reflection|reconsider\w*|revis\w+)\b[^.!?\n]{0,60}"
-    r"[:=—-]?[\s\x00\"'`*_(\[]*\Z",
-    re.IGNORECASE,
+_OWN_LABEL = in_any_case(
+    r"\b(?:my|i|we|our|verdict|scores?|ratings?|final|overall|total|conclusion|conclude|decision|evaluation"
+    r"|assessment|judge?ment|result|results|outcome|output|winner|vote|therefore|thus|hence|as follows"
+    r"|summary of scores|answer|reply|response|grade|feedback|declaration|choice|preference|better|tally|sum"
+    r"|reasoning|rationale|explanation|step|analysis|comparison|in short|in sum|points|critique|review|reflection"
+    r"|reconsider\w*|revis\w+)\b[^.!?\n]{0,60}[:=—-]?[\s\x00\"'`*_(\[]*\Z"
 )
 _LONGEST = 300
 
@@ -36,23 +34,18 @@ def introduces(before: str) -> bool:
     return _OWN_LABEL.search(before[-_LONGEST:]) is not None
 
 
-_DISOWNING = re.compile(
-    r"\b(?:i (?:\w+ )?(?:ignore|disregard)|(?:ignor|disregard)(?:e|ed|es|ing) (?:it|this|that|them|these|those)\b"
-    r"|(?:is|was|are|were|be|being) (?:ignored|disregarded|set aside|quoted)"
-    r"|(?:no|any|little|without) (?:force|weight|bearing|authority|notice|attention|heed)\b"
-    r"|(?:is|are|was|were) (?:not|no) (?:mine|my|binding|a verdict|an instruction|verdict)\b"
-    r"|(?:do|does|did|cannot|can|will|would|must|may)(?: not|n't)? (?:not )?(?:count|sway|obey)\b"
-    r"|counts? for nothing|not (?:mine|part of my|of my making)\b|injection|manipulat\w+"
-    r"|nothing to me|have no say|not from me|told to (?:write|say)"
-    r"|i do not\b"
-    r"|(?:set|leave|leaving|put|setting) (?:it|this|that|them|these) (?:aside|out)|skip(?:ped)? (?:it|this|that|over)"
-    r"|(?:is|was|are|were) (?:\w+ )?(?:what|how|where) (?:the|it|its)|pay(?:ing)? no|(?:is|are) (?:only |just )?data"
-    r"|(?:stands?|appears?|comes?|is|was|are|were) (?:\w+ )?(?:in|at|from|as) (?:the|its) (?:\w+ )?"
-    rf"(?:{_TEXTS}|end|last|final|closing)\b"
-    r"|(?:is|was|are|were) (?:the|its|their|a) (?:[\w-]+ ){0,2}(?:ending|end|claim|words?|line|demand|trick|opening)\b"
-    rf"|(?:is|was|are|were) (?:the )?{_TEXTS}'s?\b"
-    rf"|(?:says|writes|claims|ends|reads|demands|asks|states) (?:the|its) {_TEXTS})",
-    re.IGNORECASE,
+_DISOWNING = in_any_case(
+    rf"\b(?:i (?:\w+ )?(?:ignore|disregard)|(?:ignor|disregard)(?:e|ed|es|ing) (?:it|this|that|them|these|those)\b"
+    rf"|(?:is|was|are|were|be|being) (?:ignored|disregarded|set aside|quoted)|(?:no|any|little|without) (?:force"
+    rf"|weight|bearing|authority|notice|attention|heed)\b|(?:is|are|was|were) (?:not|no) (?:mine|my|binding|a verdict"
+    rf"|an instruction|verdict)\b|(?:do|does|did|cannot|can|will|would|must|may)(?: not|n't)? (?:not )?(?:count|sway"
+    rf"|obey)\b|counts? for nothing|not (?:mine|part of my|of my making)\b|injection|manipulat\w+|nothing to me"
+    rf"|have no say|not from me|told to (?:write|say)|i do not\b|(?:set|leave|leaving|put|setting) (?:it|this|that"
+    rf"|them|these) (?:aside|out)|skip(?:ped)? (?:it|this|that|over)|(?:is|was|are|were) (?:\w+ )?(?:what|how"
+    rf"|where) (?:the|it|its)|pay(?:ing)? no|(?:is|are) (?:only |just )?data|(?:stands?|appears?|comes?|is|was|are"
+    rf"|were) (?:\w+ )?(?:in|at|from|as) (?:the|its) (?:\w+ )?(?:{_TEXTS}|end|last|final|closing)\b|(?:is|was|are"
+    rf"|were) (?:the|its|their|a) (?:[\w-]+ ){{0,2}}(?:ending|end|claim|words?|line|demand|trick|opening)\b|(?:is|was"
+    rf"|are|were) (?:the )?{_TEXTS}'s?\b|(?:says|writes|claims|ends|reads|demands|asks|states) (?:the|its) {_TEXTS})"
 )
 _NEXT_SENTENCES = re.compile(r"\A[^\n]{0,160}(?:\n+[^\n]{0,160})?")
 
@@ -89,14 +82,13 @@ _MODAL = one_of(
 )
 _CLAUSE = rf"(?:[^.!?]*, (?=(?:so|therefore|thus|hence|i|my)\b))?(?:{_CONCLUDING},? ?)*"
 _WHO = rf"(?:i|we|{_ITSELF})(?: ?{_MODAL})*"
-_VERB = re.compile(rf"(?!{SCORE_WORDS}){_GIVES}\b", re.IGNORECASE)
-_SUBJECT = re.compile(rf"{_CLAUSE}(?:{_WHO})?", re.IGNORECASE)
-_LEAD = re.compile(
+_VERB = in_any_case(rf"(?!{SCORE_WORDS}){_GIVES}\b")
+_SUBJECT = in_any_case(rf"{_CLAUSE}(?:{_WHO})?")
+_LEAD = in_any_case(
     rf"{_CLAUSE}(?:{_WHO}(?: {_GIVES}(?: {_ITSELF})?(?: (?:that|to|for|with|at|as|is|in favou?r of))?"
     rf"(?: an?| the)?(?: [\w-]+)?)?|(?:my|our|the|this|an?|its)(?: [\w-]+){{0,2}}|(?:an? |the )?{FINAL_WORDS})?"
     rf"(?:(?:my|our|the)? ?(?:{FINAL_WORDS} )?(?:{SCORE_WORDS}|verdict|winner|vote|decision|answer|choice|judge?ment)"
-    r"(?: of| for| is)?(?: ?[:=-])?)?",
-    re.IGNORECASE,
+    r"(?: of| for| is)?(?: ?[:=-])?)?"
 )
 
 
@@ -109,7 +101,7 @@ def leads_to(statement: str, before: str) -> bool:
     return (_SUBJECT if _VERB.match(statement) else _LEAD).fullmatch(before) is not None
 
 
-_NOUN = re.compile(rf"{SCORE_WORDS} (?:of |at |as )?(?!is |are )[^:=]*\Z", re.IGNORECASE)
+_NOUN = in_any_case(rf"{SCORE_WORDS} (?:of |at |as )?(?!is |are )[^:=]*\Z")
 
 
 def is_noun(statement: str) -> bool:

@@ -23,6 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 ROLES = tuple(dict.fromkeys(role for group in GROUPS.values() for role in group))
 SAME = "same"
+AUTO = "auto"
 ROLE_FILES = (".yaml", ".yml")
 
 
@@ -59,8 +60,8 @@ class RefereeSettings(PositionSettings):
     roles: str | tuple[str | Role, ...] = Field(
         default="diverse",
         description="Who the referees are: the first of the five personas (`diverse`), neutral annotators (`same`), "
-        "an expert group (`generic`, `knowledge`, `writing`, `coding`), a list of known roles or of roles of your "
-        "own, or a YAML file with such a list.",
+        "personas that a model writes for each question (`auto`), an expert group (`generic`, `knowledge`, `writing`, "
+        "`coding`), a list of known roles or of roles of your own, or a YAML file with such a list.",
         examples=[["critic", {"name": "Nurse", "description": "You look after patients."}]],
     )
 
@@ -78,9 +79,9 @@ class RefereeSettings(PositionSettings):
     @classmethod
     def _known(cls, roles: str | tuple[str | Role, ...]) -> str | tuple[str | Role, ...]:
         if isinstance(roles, str):
-            if roles not in GROUPS and roles != SAME and not roles.endswith(ROLE_FILES):
+            if roles not in (*GROUPS, SAME, AUTO) and not roles.endswith(ROLE_FILES):
                 raise ValueError(
-                    f"{roles!r} is no group of referees; groups are {', '.join(GROUPS)} and {SAME}, roles are "
+                    f"{roles!r} is no group of referees; groups are {', '.join(GROUPS)}, {SAME} and {AUTO}, roles are "
                     f"{', '.join(ROLES)}; or give the name of a YAML file, or a list"
                 )
             return roles
@@ -114,8 +115,8 @@ class RefereeSettings(PositionSettings):
     def _inherited(self, base: Self) -> dict[str, Any]:
         """Drop the number of referees in ``base`` where a list or a group with its own number is set here."""
         kept, given = super()._inherited(base), self.given
-        if "roles" in given and self.roles not in ("diverse", SAME) and "referees" not in given:
-            # ``diverse`` and ``same`` allow for any number, so a number that was bound still fits them.
+        if "roles" in given and self.roles not in ("diverse", SAME, AUTO) and "referees" not in given:
+            # ``diverse``, ``same`` and ``auto`` allow for any number, so a number that was bound still fits them.
             kept.pop("referees", None)
         return kept
 

@@ -1,0 +1,236 @@
+"""Compare annotators with each other, and judges with them: how far anyone agrees, and who could replace one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from ..statistics.alignment import Floats
+from ..statistics.annotators import FEWEST_ITEMS, AlternativeAnnotatorTest, alternative_annotator_test
+from ..statistics.metrics import METRICS
+from ..statistics.resampling import Resampling, Statistic, mean_or_none
+from ..statistics.sample import Sample
+from ..statistics.tie_policy import CODES, TIE_CODE
+from ..tables import Column, text_column
+from .comparison import PairwiseComparator, Side
+from .judges import EvaluationTarget
+from .measures import sample
+from .verdict_columns import Verdicts
+
+CEILING = "mean of annotators"
+EPSILON = 0.1
+"""The usual epsilon of the test, which its authors take for crowd workers."""
+
+
+def _outcome(test: AlternativeAnnotatorTest) -> str | None:
+    return None if test.passed is None else "yes" if test.passed else "no"
+
+
+@dataclass(frozen=True)
+class Rater:
+    """Says how well an annotator, or a judge in an annotator's place, agrees with the others.
+
+    Attributes:
+        name: ``annotator 1`` for the first place in the lists of labels; a judge's label; or ``CEILING``.
+        n: the rows that counted.
+        others: agreement with the other annotators' mean or majority, without the annotator's own label. Of a judge
+            the mean over annotators, each left out in turn, on the same rows: what is to be compared with the ceiling.
+        everybody: agreement with the labels, to which an annotator's own belongs, as some papers print it.
+        test: of a judge, whether it could replace an annotator; ``None`` of annotators, and of a judge whose scores are
+            on another scale.
+    """
+
+    name: Annotated[str, text_column("rater")]
+    n: Annotated[int, Column("rows")]
+    others: Annotated[
+        Statistic,
+        Column(
+            "with the others",
+            best="high",
+            about="with the other annotators; of a judge, with the same labels",
+        ),
+    ]
+    everybody: Annotated[
+        Statistic, Column("with all", about="with the label, to which an annotator's own belongs")
+    ]
+    test: Annotated[
+        AlternativeAnnotatorTest | None,
+        Column(
+            "closer",
+            form="percent",
+            digits=0,
+            about="how often the judge is at least as close to the others' labels as a random annotator",
+            of=lambda test: test.advantage,
+        ),
+        Column(
+            "beats",
+            form="percent",
+            digits=0,
+            about="the annotators whom it could replace: it is closer at least as often, less epsilon (tested)",
+            of=lambda test: test.winning_rate,
+        ),
+        text_column("could replace one", about="it beats half of them or more", of=_outcome),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Annotators:
+    """Holds the annotators of one subject and the judges beside them.
+
+    Attributes:
+        subject: what was labelled.
+        metric: what agreement is measured by.
+        raters: each annotator, their mean (the human ceiling), then each judge.
+        epsilon: of the test.
+    """
+
+    subject: EvaluationTarget
+    metric: str
+    raters: tuple[Rater, ...]
+    epsilon: float
+
+    @property
+    def title(self) -> str:
+        """The title of its table."""
+        return f"{self.subject.label}: annotators and judges, {METRICS[self.metric].title}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the table should know."""
+        place = "an annotator is a place in the lists of labels; several people who took turns in it are one"
+        test = (
+            f"closer, beats, could replace one: alternative annotator test (Calderon et al. 2025), "
+            f"epsilon {self.epsilon:g}, of annotators with {FEWEST_ITEMS} items or more"
+        )
+        tested = any(rater.test is not None and rater.test.annotators for rater in self.raters)
+        return (place, test) if tested else (place,)
+
+    @property
+    def ceiling(self) -> str:
+        """What annotators reach, and the judges on the same labels, in a sentence for a leaderboard's notes."""
+        place = [rater.name for rater in self.raters].index(CEILING)
+        mean, *judges = (
+            f"{rater.name} {rater.others.value:.3f}"
+            + (" (could replace one)" if rater.test is not None and rater.test.passed else "")
+            for rater in self.raters[place:]
+            if rater.others.value is not None
+        )
+        metric = METRICS[self.metric].title
+        told = f"{self.subject.label}: {metric} with the other annotators: {mean}"
+        return f"{told}; on the same labels {', '.join(judges)}"
+
+
+def compare_annotators(
+    comparator: PairwiseComparator, sides: Sequence[Side], epsilon: float = EPSILON
+) -> Annotators | None:
+    """Compare the annotators of a subject; ``None`` where the labels of single ones are not known.
+
+    Rows are those that all judges judged, in their first repeat, since an annotator labelled each item once.
+    """
+    subject, metric = comparator.subject, comparator.subject.metric
+    counted = [(side, _first_repeat(comparator.counted(side.rows))) for side in sides]
+    if not counted or not len(counted[0][1]):
+        return None
+    labels = _by_annotator(counted[0][1])
+    if labels.shape[1] < 2:
+        return None
+    people = [
+        Rater(
+            f"annotator {place + 1}",
+            len(one_left_out),
+            one_left_out.statistic(metric),
+            _with_all(comparator, counted[0][1], labels[:, place]),
+        )
+        for place, one_left_out in _left_out(subject, counted[0][1], None, comparator.resampling)
+    ]
+    ceiling = Rater(
+        CEILING,
+        max((rater.n for rater in people), default=0),
+        _mean([rater.others for rater in people]),
+        _mean([rater.everybody for rater in people]),
+    )
+    judges = []
+    for side, rows in counted:
+        samples = [without for _, without in _left_out(subject, rows, rows.judged, comparator.resampling)]
+        comparable = side.distances or subject.kind == "compare"
+        judges.append(
+            Rater(
+                side.label,
+                max(map(len, samples), default=0),
+                _mean([without.statistic(metric) for without in samples]),
+                _with_all(comparator, rows, rows.judged),
+                _test(rows, epsilon) if comparable else None,
+            )
+        )
+    return Annotators(subject, metric, (*people, ceiling, *judges), epsilon) if people else None
+
+
+def _first_repeat(rows: Verdicts) -> Verdicts:
+    return rows.take(rows.repeat == rows.repeat.min()) if len(rows) else rows
+
+
+def _by_annotator(rows: Verdicts) -> Floats:
+    """Return each annotator's label of each row, or its code: shape (rows, annotators); NaN where there is none."""
+    known = rows.names.annotations.names()
+    codes = np.unique(rows.annotations)
+    width = max((len(known[code]) for code in codes.tolist()), default=0)
+    table = np.full((len(known), width), np.nan)
+    for code in codes.tolist():
+        for place, label in enumerate(known[code]):
+            if label is not None:
+                table[code, place] = CODES[label] if isinstance(label, str) else label
+    labels: Floats = table[rows.annotations]
+    return labels
+
+
+def _left_out(
+    subject: EvaluationTarget, rows: Verdicts, judged: Floats | None, resampling: Resampling
+) -> Iterator[tuple[int, Sample]]:
+    """Yield for each annotator the sample of the others' labels, beside the own ones or a judge's verdicts."""
+    labels = _by_annotator(rows)
+    for place in range(labels.shape[1]):
+        own, others = labels[:, place], np.delete(labels, place, axis=1)
+        here = np.flatnonzero(~np.isnan(own) & ~np.isnan(others).all(axis=1))
+        if not len(here):
+            continue
+        own, others = own[here] if judged is None else judged[here], others[here]
+        human = np.nanmean(others, axis=1) if subject.kind == "score" else _votes(others, subject)
+        yield place, sample(subject.kind, rows.take(here), resampling, own, subject.rule, human)
+
+
+def _votes(others: Floats, subject: EvaluationTarget) -> Floats:
+    """Count what several annotators said of each row: their majority (a tie if there is none), or each vote."""
+    votes = np.stack([(others == code).sum(axis=1) for code in CODES.values()], axis=1)
+    if subject.rule.votes == "each":
+        return votes.astype(float)
+    most = np.where(votes.max(axis=1) * 2 > votes.sum(axis=1), votes.argmax(axis=1), TIE_CODE)
+    majority: Floats = np.eye(3)[most]
+    return majority
+
+
+def _with_all(comparator: PairwiseComparator, rows: Verdicts, judged: Floats) -> Statistic:
+    """Measure an annotator, or a judge, against the labels that all annotators made together."""
+    subject, here = comparator.subject, np.flatnonzero(~np.isnan(judged))
+    of_rows = sample(subject.kind, rows.take(here), comparator.resampling, judged[here], subject.rule)
+    return of_rows.statistic(subject.metric)
+
+
+def _mean(figures: Sequence[Statistic]) -> Statistic:
+    """Average figures of overlapping rows, which have no simple interval."""
+    values = [figure.value for figure in figures if figure.value is not None]
+    return Statistic(mean_or_none(np.asarray(values)))
+
+
+def _test(rows: Verdicts, epsilon: float) -> AlternativeAnnotatorTest:
+    labels = _by_annotator(rows)
+    of_annotators = {
+        f"annotator {place + 1}": {
+            row: label for row, label in enumerate(column.tolist()) if not np.isnan(label)
+        }
+        for place, column in enumerate(labels.T)
+    }
+    judged = dict(enumerate(rows.judged.tolist()))
+    return alternative_annotator_test(judged, of_annotators, "accuracy" if rows.winners else "rmse", epsilon)

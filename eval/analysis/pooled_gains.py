@@ -1,0 +1,152 @@
+"""Measure what a method gains over the base within each level, a model on a dataset, and pool that over the levels.
+
+A gain over another model's base would mix two things: what the method does, and which model it has. Pooled are the
+differences on shared rows, by a random-effects model: the levels' true gains vary with a standard deviation tau
+(DerSimonian and Laird 1986), and the interval of their mean allows for that (Hartung and Knapp 2001), never narrower
+than without it (Roever, Knapp and Friede 2015).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from ..results.folder import signature_parts
+from ..statistics.resampling import Resampling, Statistic, student_interval
+from ..tables import Column, text_column
+from .comparison import Difference, PairwiseComparator, Side
+from .equal_cost import JudgeData
+from .judge_labels import judge_labels
+from .loading import LoadedJudge
+
+POOLED = "pooled"
+
+
+@dataclass(frozen=True)
+class LevelGain:
+    """Holds the gain of a method over the base of the same model on one dataset, or over all of them.
+
+    Attributes:
+        method: its protocol, with what tells it from others of that protocol.
+        level: dataset and model; ``POOLED`` for the mean over levels.
+        base: the base's figure there.
+        gain: the method's figure less the base's, on the rows of both, averaged over aspects.
+        between: of the pooled gain, the standard deviation of the true gains between levels (tau).
+    """
+
+    method: Annotated[str, text_column("method")]
+    level: Annotated[str, text_column("level")]
+    base: Annotated[float | None, Column("base")]
+    gain: Annotated[Statistic, Column("gain", best="high", about="over the base of the same model")]
+    between: Annotated[float | None, Column("sd between levels", about="of the true gains (tau)")] = None
+
+
+@dataclass(frozen=True)
+class PooledGains:
+    """Holds the gains in one metric over one base protocol; ``rows`` are method by method, the pooled gain last."""
+
+    base: str
+    metric: str
+    rows: tuple[LevelGain, ...]
+
+
+@dataclass(unsafe_hash=True)
+class _Method:
+    """Stands for a judge without its model, so that judges of one method have one label."""
+
+    protocol: str
+    signature: str
+    folder: Path = Path()
+    digest: str = ""
+
+
+def pooled_gains(
+    comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]],
+    bases: Mapping[str, str],
+    resampling: Resampling,
+) -> tuple[PooledGains, ...]:
+    """Pool gains over levels; empty unless some method has a base of its own model on two levels or more."""
+    judges = {data.judge.label: data.judge for _, judged_by in comparators for data in judged_by}
+    protocols = {judges[label].protocol for label in bases.values() if label in judges}
+    metrics = {comparator.subject.metric for comparator, _ in comparators}
+    # Gains in different metrics have no common mean.
+    if len(protocols) != 1 or len(metrics) != 1:
+        return ()
+    (base_protocol,), (metric,) = protocols, metrics
+    methods = {label: _method(judge) for label, judge in judges.items() if judge.models}
+    different = list(dict.fromkeys(methods.values()))
+    names = dict(zip(different, judge_labels(different), strict=True))
+    pairs: dict[tuple[_Method, str], list[tuple[PairwiseComparator, Side, Side]]] = {}
+    for comparator, judged_by in comparators:
+        of_level = {data.judge.label: data for data in judged_by if data.judge.label in methods}
+        for label, data in of_level.items():
+            base = next(
+                (
+                    other
+                    for other in of_level.values()
+                    if other.judge.protocol == base_protocol and _models(other.judge) == _models(data.judge)
+                ),
+                None,
+            )
+            if base is not None and data.judge.protocol != base_protocol:
+                level = f"{comparator.subject.data}, {_models(data.judge)}"
+                pairs.setdefault((methods[label], level), []).append((comparator, data.side, base.side))
+    rows: list[LevelGain] = []
+    for method in different:
+        levels = [
+            _level(names[method], level, metric, of) for (its, level), of in pairs.items() if its == method
+        ]
+        if len(levels) > 1:
+            rows += [*levels, _pooled(names[method], levels, resampling.confidence)]
+    return (PooledGains(base_protocol, metric, tuple(rows)),) if rows else ()
+
+
+def _method(judge: LoadedJudge) -> _Method:
+    parts = signature_parts(judge.signature)
+    kept = {
+        key: value
+        for key, value in parts.items()
+        if key not in ("models", "replies", "data", "aspects", "rule")
+    }
+    return _Method(judge.protocol, "|".join(f"{key}:{value}" for key, value in kept.items()))
+
+
+def _models(judge: LoadedJudge) -> str:
+    return " + ".join(dict.fromkeys(label.partition("?")[0] for label in judge.models.values()))
+
+
+def _level(
+    method: str, level: str, metric: str, of: Sequence[tuple[PairwiseComparator, Side, Side]]
+) -> LevelGain:
+    difference = Difference.of(metric, [comparator.samples(mine, base) for comparator, mine, base in of])
+    return LevelGain(method, level, difference.second, difference.difference)
+
+
+def _pooled(method: str, levels: Sequence[LevelGain], confidence: float) -> LevelGain:
+    """Pool the gains that have an interval; the others say nothing of their own error."""
+    known = [
+        (gain.value, (gain.high - gain.low) / 2)
+        for gain in (level.gain for level in levels)
+        if gain.value is not None and gain.low is not None and gain.high is not None and gain.high > gain.low
+    ]
+    if len(known) < 2:
+        return LevelGain(method, POOLED, None, Statistic(None))
+    from scipy.stats import norm
+
+    gains = np.array([gain for gain, _ in known])
+    variances = (np.array([margin for _, margin in known]) / norm.ppf((1 + confidence) / 2)) ** 2
+    weights, free = 1 / variances, len(known) - 1
+    fixed = float((weights * gains).sum() / weights.sum())
+    excess = float((weights * (gains - fixed) ** 2).sum()) - free
+    between = max(0.0, excess / float(weights.sum() - (weights**2).sum() / weights.sum()))
+    weights = 1 / (variances + between)
+    mean = float((weights * gains).sum() / weights.sum())
+    spread = float((weights * (gains - mean) ** 2).sum()) / free
+    error = math.sqrt(max(1.0, spread) / float(weights.sum()))
+    low, high, _ = student_interval(mean, error, free, confidence)
+    return LevelGain(method, POOLED, None, Statistic(mean, low, high), math.sqrt(between))

@@ -1,0 +1,241 @@
+"""Compute the courtroom paper's score gap analysis (appendices A, B) and test its Theorems 1 and 2.
+
+The gap after round i is delta_i = abs(s1 - s2) / (high - low), from 0 to 1; w_i of the rounds up to i made it grow (the
+first counts if its gap is above 0). The paper models delta_i ~ Beta(alpha + w_i, beta + i - w_i) and bounds the chance
+of a gap of 1 - eps or more from below by 1 - 4 Var / eps^2. Its proof needs the mean to exceed 1 - eps / 2, which more
+rounds do not bring about by themselves (after 1000 rounds without growth the mean is 1 / 1002), so each bound says
+whether it applies; the exact chance stands beside it.
+
+The theorems: many advocates separate two answers' scores further (score differentiation), and sooner (iteration
+complexity). Protocols are compared on the items that all of them judged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .alignment import Floats, Reasons, Units, number_groups
+from .resampling import Resampling, Statistic, share_of_rows
+from .significance import Test, binomial_test, holm, paired_t_test
+
+_EQUAL = 1e-12
+"""Gaps closer than this are equal: divisions of the same scores may differ in the last digit."""
+
+
+@dataclass(frozen=True)
+class RoundOfGaps:
+    """Holds the gap after one round, over the debates that lasted so long.
+
+    Attributes:
+        round: its number, from 1; ``n``: debates that had it.
+        gap: mean gap, as a share of the widest; ``growths``: mean number of rounds in which it had grown.
+        tail: mean exact chance of a gap of 1 - eps or more, under the paper's model.
+        holds, vacuous, not_applying: in how many debates the paper's bound of that chance does so: it does not apply
+            where the mean is not above 1 - eps / 2, and is vacuous where it is not above 0.
+    """
+
+    round: int
+    n: int
+    gap: Statistic
+    growths: Statistic
+    tail: Statistic
+    holds: int
+    vacuous: int
+    not_applying: int
+
+
+def gaps_by_round(
+    gaps: Floats,
+    units: Units,
+    eps: float,
+    resampling: Resampling | None = None,
+    prior: tuple[float, float] = (1, 1),
+) -> tuple[RoundOfGaps, ...]:
+    """Run the gap analysis over the debates of one protocol.
+
+    Args:
+        gaps: of each debate the gap after each round, of shape (debates, rounds); NaN after its last round.
+        units: what each debate is drawn with.
+        eps: the tolerance, above 0 and at most 1.
+        resampling: how intervals are made.
+        prior: alpha and beta.
+
+    >>> rounds = gaps_by_round(np.array([[0.0, 0.167, 0.088], [0.1, np.nan, np.nan]]), np.arange(2), 0.5)
+    >>> [(each.n, each.growths.value) for each in rounds]
+    [(2, 0.5), (1, 1.0), (1, 1.0)]
+    """
+    # Imported where it is needed: scipy.special takes longer to load than numpy.
+    from scipy.special import betaincc
+
+    resampling = resampling or Resampling()
+    growths = growths_of(gaps)
+    by_round = []
+    for number in range(1, gaps.shape[1] + 1):
+        lasted = ~np.isnan(gaps[:, number - 1])
+        of_round = number_groups(units[lasted], int(lasted.sum()))
+        grown_in = growths[lasted, number - 1]
+        a, b = prior[0] + grown_in, prior[1] + number - grown_in
+        mean, variance = a / (a + b), a * b / ((a + b) ** 2 * (a + b + 1))
+        applies, positive = mean > 1 - eps / 2, 1 - 4 * variance / eps**2 > 0
+        # betaincc and not 1 - betainc, so that a very small tail keeps its digits.
+        gap, grown, tail = (
+            resampling.mean_interval(column, of_round)[0]
+            for column in (gaps[lasted, number - 1], grown_in.astype(float), betaincc(a, b, 1 - eps))
+        )
+        bound = [int(which.sum()) for which in (applies & positive, applies & ~positive, ~applies)]
+        by_round.append(RoundOfGaps(number, len(a), gap, grown, tail, *bound))
+    return tuple(by_round)
+
+
+def growths_of(gaps: Floats) -> Units:
+    """Count up to each round the rounds in which each debate's gap grew; the first counts if its gap is above 0.
+
+    >>> growths_of(np.array([[0.1, 0.1, 0.3, 0.2, 0.4]])).tolist()
+    [[1, 1, 2, 2, 3]]
+    """
+    return np.cumsum(np.diff(gaps, prepend=0.0, axis=1) > _EQUAL, axis=1)
+
+
+@dataclass(frozen=True)
+class ScoreDifferentiation:
+    """Holds mean absolute gaps of final scores, as shares of the widest possible one (Theorem 1).
+
+    Attributes:
+        n: items that all protocols judged; ``left_out``: others, by reason.
+        gaps: of each protocol, with the interval of groups.
+        differences: the first protocol's gap less each other one's, with the interval of the paired t-test.
+        tests: that test.
+        adjusted: their p-values after Holm's correction.
+    """
+
+    n: int
+    left_out: Reasons
+    gaps: Mapping[str, Statistic]
+    differences: Mapping[str, Statistic]
+    tests: Mapping[str, Test]
+    adjusted: Mapping[str, float | None]
+
+
+def score_differentiation(
+    gaps: Mapping[str, Floats], units: Units, left_out: Reasons, resampling: Resampling
+) -> ScoreDifferentiation:
+    """Compare the mean gap of the first protocol with those of others, on the same items.
+
+    Args:
+        gaps: of each protocol the final gap on each item.
+        units: what each item is drawn with.
+        left_out: items that not all protocols judged, by reason.
+        resampling: how intervals are made.
+    """
+    first, *others = gaps
+    compared = {other: paired_t_test(gaps[first], gaps[other], resampling.confidence) for other in others}
+    return ScoreDifferentiation(
+        n=len(units),
+        left_out=left_out,
+        gaps={name: resampling.mean_interval(values, units)[0] for name, values in gaps.items()},
+        differences={other: difference for other, (difference, _) in compared.items()},
+        tests={other: test for other, (_, test) in compared.items()},
+        adjusted=dict(zip(others, holm([test.p for _, test in compared.values()]), strict=True)),
+    )
+
+
+@dataclass(frozen=True)
+class RoundsNeeded:
+    """Says how soon a protocol's gap reaches the threshold.
+
+    Attributes:
+        after: items by the round after which it first did; ``never``: items on which it did not.
+        share: of items on which it did, with its interval.
+        rounds: mean round, of these items alone: compare it with care, the others would have taken longer.
+    """
+
+    after: Mapping[int, int]
+    never: int
+    share: Statistic
+    rounds: Statistic
+
+
+@dataclass(frozen=True)
+class SoonerOrLater:
+    """Counts the items on which one protocol reached the threshold sooner or later than another (never is later).
+
+    ``p`` is the exact two-sided p-value of the sign test; ``None`` without items, ``adjusted`` after Holm's correction.
+    """
+
+    sooner: int
+    later: int
+    same: int
+    p: float | None
+    adjusted: float | None
+
+
+@dataclass(frozen=True)
+class IterationComplexity:
+    """Holds the rounds until the gap first reaches ``eps`` (Theorem 2).
+
+    Attributes:
+        eps: the threshold, as a share of the widest possible gap.
+        n: items that all protocols judged; ``left_out``: others, by reason.
+        protocols: of each, how soon.
+        against: the first protocol beside each other one.
+    """
+
+    eps: float
+    n: int
+    left_out: Reasons
+    protocols: Mapping[str, RoundsNeeded]
+    against: Mapping[str, SoonerOrLater]
+
+
+def iteration_complexity(
+    rounds: Mapping[str, Floats], units: Units, left_out: Reasons, eps: float, resampling: Resampling
+) -> IterationComplexity:
+    """Compare the rounds that protocols take until their gap reaches ``eps``, on the same items.
+
+    Args:
+        rounds: of each protocol the round after which each item's gap first did (``rounds_until``).
+        units, left_out, resampling: as in ``score_differentiation``.
+        eps: the threshold.
+    """
+    first, *others = rounds
+    counts = [
+        # Compared, not subtracted: infinity less infinity is no number.
+        [int(which.sum()) for which in (mine < theirs, mine > theirs, mine == theirs)]
+        for mine, theirs in ((rounds[first], rounds[other]) for other in others)
+    ]
+    p_values = [binomial_test(sooner, later) if len(units) else None for sooner, later, _ in counts]
+    tested = zip(others, counts, p_values, holm(p_values), strict=True)
+    against = {
+        other: SoonerOrLater(sooner, later, same, p, adjusted)
+        for other, (sooner, later, same), p, adjusted in tested
+    }
+    needed = {}
+    for name, values in rounds.items():
+        reached = np.isfinite(values)
+        needed[name] = RoundsNeeded(
+            after=dict(sorted(Counter(values[reached].astype(int).tolist()).items())),
+            never=int((~reached).sum()),
+            share=share_of_rows(reached, units, resampling),
+            rounds=resampling.mean_interval(
+                values[reached], number_groups(units[reached], int(reached.sum()))
+            )[0],
+        )
+    return IterationComplexity(eps, len(units), left_out, needed, against)
+
+
+def rounds_until(gaps: Floats, eps: float) -> Floats:
+    """Return the first round after which each debate's gap is at least ``eps``; infinity where it never is.
+
+    Args:
+        gaps: as in ``gaps_by_round``.
+        eps: the threshold.
+
+    >>> rounds_until(np.array([[0.1, 0.3, 0.2], [0.1, np.nan, np.nan]]), eps=0.2).tolist()
+    [2.0, inf]
+    """
+    reached = gaps >= eps - _EQUAL
+    return np.where(reached.any(axis=1), reached.argmax(axis=1) + 1.0, np.inf)

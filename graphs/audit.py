@@ -1,0 +1,208 @@
+"""audit: says of each speech of a debate that is over what it did, and whether it answered the speech before.
+
+    prepare --each speech--> auditor x turns -> END
+
+A graph of its own, not a protocol: it judges no text. What goes in is a verdict's transcript; what comes out is a label
+for each turn of those who score, object, argue or decide: a new argument, a repetition or a concession.
+
+Model calls: one for each such turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, get_args
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Send
+from typing_extensions import TypedDict
+
+from ..nodes.agent_runtime import Question, TurnIds
+from ..nodes.bound_judge import BoundJudge, Models, split_models
+from ..nodes.output_schemas import OutputSchema, Value, object_schema
+from ..nodes.prompt_context import Prompt
+from ..state.call_counts import exactly
+from ..state.errors import ReplyError, UsageError
+from ..state.graph_state import append, merge_turns
+from ..state.protocols import Protocol
+from ..state.settings import Settings
+from ..state.transcript import Turn
+from .base import AsyncNode, SyncFunction
+from .registry import role_kinds
+
+Kind = Literal["argument", "repetition", "concession"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_AUDITED = ("scores", "panel", "objects", "argues", "decides", "votes")
+"""What the roles are whose turns are labelled; others pass on, sum up or plan."""
+_AUDIT: Protocol[Settings] = Protocol(
+    "audit",
+    "a debate that is over is read turn by turn",
+    "",
+    ("score", "compare"),
+    ("auditor",),
+    Settings,
+    ("audit",),
+    lambda *_: {"auditor": exactly(1)},
+)
+
+
+class TurnLabel(TypedDict):
+    """What one turn did: its id, agent, role, round and kind; whether it answers the turn before, None of the first."""
+
+    turn: str
+    agent: str
+    role: str
+    round: int
+    kind: Kind
+    answers: bool | None
+
+
+class AuditInput(TypedDict):
+    """A debate that is over: the protocol's name, and the turns in their order."""
+
+    protocol: str
+    turns: list[dict[str, Any]]
+
+
+class AuditOutput(TypedDict):
+    """The labels of the turns in their order, and what the auditor said."""
+
+    labels: Annotated[list[TurnLabel], append]
+    transcript: Annotated[list[Turn], merge_turns]
+
+
+class AuditState(AuditInput, AuditOutput):
+    """The state while turns are read; ``place`` is the turn that one task is about."""
+
+    place: NotRequired[int]
+
+
+_KIND = re.compile(r"^\W*kind\W*(argument|repetition|concession)\W*$", re.IGNORECASE | re.MULTILINE)
+_ANSWERS = re.compile(r"^\W*answers\W*(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class TurnLabelSchema(OutputSchema):
+    """Ask for the kind of a speech, and whether it answers the one before; the value is both in a word each."""
+
+    name: ClassVar[str] = "turn_label"
+    template: ClassVar[str] = "audit/form_label"
+
+    def schema(self) -> dict[str, Any]:
+        return object_schema(
+            "turn_label_reply", kind={"type": "string", "enum": [*KINDS]}, answers={"type": "boolean"}
+        )
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        kind, answers = fields.get("kind"), fields.get("answers")
+        if kind not in KINDS or not isinstance(answers, bool):
+            raise ReplyError(f"`kind` must be one of {', '.join(KINDS)}, and `answers` true or false.", raw)
+        return f"Kind: {kind}\nAnswers: {'yes' if answers else 'no'}", f"{kind} {'yes' if answers else 'no'}"
+
+    def from_text(self, text: str) -> Value:
+        kinds, answers = _KIND.findall(text), _ANSWERS.findall(text)
+        if len(kinds) != 1 or len(answers) != 1:
+            raise ReplyError(
+                "The reply has no one line `Kind: ...` and one line `Answers: yes` or `no`.", text
+            )
+        return f"{kinds[0].lower()} {answers[0].lower()}"
+
+
+def audit(models: Models | None = None, **settings: Any) -> StateGraph[Any, Any, Any, Any]:
+    """Build the auditor's graph, yours to compile.
+
+    Args:
+        models: a chat model or its name for the role ``auditor``, or ``"*"``.
+        **settings: those of all protocols, such as ``structured="off"``.
+
+    Raises:
+        UsageError: another role, an unknown model, a missing key.
+
+    >>> from jurygraph.graphs import debate
+    >>> task = {"kind": "score", "source": "It rained.", "candidate": "Rain.", "aspect": "consistency"}
+    >>> turns = debate.graph.invoke({"task": task})["transcript"]
+    >>> labels = audit().compile().invoke({"protocol": "debate", "turns": turns})["labels"]
+    >>> labels[0]["agent"], labels[0]["answers"]
+    ('scorer', None)
+    """
+    given, own = split_models(models, settings)
+    bound = BoundJudge(_AUDIT, Settings.model_validate(given), own)
+
+    async def label(state: AuditState) -> dict[str, Any]:
+        turns, place = state["turns"], state["place"]
+        earlier = _heard_before(state["protocol"], turns, place)
+        runtime = await bound.runtime(None, get_runtime().stream_writer, TurnIds(()))
+        speech = turns[place]
+        prompts = runtime.prompts
+        material = prompts.render("audit/speeches", earlier=earlier, speech=speech)
+        own_part = prompts.instruction("audit/auditor", earlier=bool(earlier), speech=speech)
+        prompt = Prompt(prompts.render("audit/system"), material, own_part)
+        # Each turn is a call of its own, also where two speeches are alike.
+        question = Question("auditor", "auditor", place, prompt, TurnLabelSchema(), {"earlier": len(earlier)})
+        answer = await runtime.ask(question)
+        kind, answers = str(answer.turn["value"]).split()
+        turn_id = str(speech.get("id", place))
+        answered = {**answer.turn, "id": f"auditor/{turn_id}"}
+        turn_label = TurnLabel(
+            turn=turn_id,
+            agent=speech["agent"],
+            role=speech["role"],
+            round=speech["round"],
+            kind=kind,  # type: ignore[typeddict-item]
+            answers=answers == "yes" if earlier else None,
+        )
+        return {"labels": [turn_label], "transcript": [answered]}
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(
+        AuditState, input_schema=AuditInput, output_schema=AuditOutput
+    )
+    builder.add_node("prepare", SyncFunction("prepare", _prepared))
+    builder.add_node("auditor", AsyncNode("auditor", label, one_of_several=True))
+    builder.add_edge(START, "prepare")
+    builder.add_conditional_edges("prepare", SyncFunction("each_speech", _each_speech), ["auditor", END])
+    builder.add_edge("auditor", END)
+    return builder
+
+
+def audited_places(protocol: str, turns: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the places of the turns that are labelled; none where no turn has another before it."""
+    kinds = role_kinds(protocol)
+    places = [place for place, turn in enumerate(turns) if kinds.get(turn["role"], "scores") in _AUDITED]
+    return places if any(_heard_before(protocol, turns, place) for place in places) else []
+
+
+def _prepared(state: AuditState) -> dict[str, Any]:
+    turns = state.get("turns")
+    if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
+        raise UsageError("turns must be a list of turns, as a verdict's transcript has them")
+    for number, turn in enumerate(turns, start=1):
+        if missing := [name for name in ("agent", "role", "round", "content") if name not in turn]:
+            raise UsageError(f"turn {number} has no {missing[0]}: give the turns of a verdict's transcript")
+    return {"labels": None, "transcript": None}
+
+
+def _each_speech(state: AuditState) -> list[Send] | str:
+    places = audited_places(state["protocol"], state["turns"])
+    about = {"protocol": state["protocol"], "turns": state["turns"]}
+    return [Send("auditor", {**about, "place": place}) for place in places] or END
+
+
+def _heard_before(protocol: str, turns: Sequence[Mapping[str, Any]], place: int) -> list[Mapping[str, Any]]:
+    """Return the speeches before a turn in its own discussion: those in the other order are not heard in it.
+
+    What a commander passes on and a planner writes is no speech.
+    """
+    kinds, own = role_kinds(protocol), _discussion(turns[place])
+    return [
+        turn
+        for turn in turns[:place]
+        if _discussion(turn) == own and kinds.get(turn["role"], "scores") in _AUDITED
+    ]
+
+
+def _discussion(turn: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(turn.get(name) for name in ("order", "repeat", "stage"))

@@ -1,0 +1,134 @@
+"""Annotators among themselves, and judges in their place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval.analysis import Rater, Study
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem
+from jurygraph.eval.statistics.annotators import Closeness, alternative_annotator_test
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.tables import Grid, columns_of
+from jurygraph.state.errors import UsageError
+from scipy import stats
+
+from .run_folders import compared, run_folder, scored
+
+
+def test_the_alternative_annotator_test_against_all_results_that_its_authors_print(
+    shared_data: Path,
+) -> None:
+    folder = shared_data / "alttest"
+    printed = json.loads((folder / "printed_results.json").read_text())
+    assert len(printed) == 18
+    for line in printed:
+        humans = json.loads((folder / f"{line['set']}.human.json").read_text())
+        judge = json.loads((folder / f"{line['set']}.llm.json").read_text())[line["judge"]]
+        closeness: Closeness = "accuracy" if line["score"] == "accuracy" else "rmse"
+        result = alternative_annotator_test(judge, humans, closeness, line["epsilon"])
+        assert result.winning_rate is not None and result.advantage is not None
+        figures = {
+            "winning_rate": round(result.winning_rate, 2),
+            "advantage_probability": round(result.advantage, 2),
+            "passed": result.passed,
+        }
+        assert figures == {name: line[name] for name in figures}, line
+
+
+def test_too_few_items_say_nothing_and_an_impossible_epsilon_is_refused() -> None:
+    people = {name: dict.fromkeys(range(29), 1) for name in ("Ann", "Bob")}
+    result = alternative_annotator_test(dict.fromkeys(range(29), 1), people)
+    assert (result.annotators, result.winning_rate, result.advantage, result.passed) == ((), None, None, None)
+    with pytest.raises(UsageError, match="epsilon must be at least 0 and below 1, not 2"):
+        alternative_annotator_test({}, {}, epsilon=2)
+
+
+def test_an_annotator_keeps_the_place_where_another_gave_nothing() -> None:
+    text = ScoreItem.model_validate(
+        {"id": 1, "source": "s", "candidate": "c", "human": {"wit": [None, 2, 4]}}
+    )
+    assert text.label("wit") == 3 and text.about("wit")["annotations"] == (None, 2, 4)
+    pair = CompareItem.model_validate(
+        {"id": 1, "question": "q", "answer_1": "a", "answer_2": "b", "human": ["1", None, "1"]}
+    )
+    assert pair.label() == "1" and pair.about()["annotations"] == ("1", None, "1")
+    nobody = pair.model_copy(update={"human": [None, None]})
+    assert nobody.label() is None and nobody.about()["annotations"] == ()
+
+
+RATINGS = [(1, 2, 1), (2, 2, 3), (3, None, 3), (4, 3, 5), (5, 5, 4), (2, 1, None), (4, 4, 4), (1, 1, 2)] * 5
+
+
+def raters(tmp_path: Path, results: list[Any], **manifest: Any) -> dict[str, Rater]:
+    study = Study.of(run_folder(tmp_path / "run", results, **manifest), resampling=Resampling(50))
+    (annotators,) = study.annotators
+    return {rater.name: rater for rater in annotators.raters}
+
+
+def test_each_annotator_is_measured_against_the_mean_of_the_others_and_a_judge_against_the_same(
+    tmp_path: Path,
+) -> None:
+    results = []
+    for number, labels in enumerate(RATINGS):
+        given = [label for label in labels if label is not None]
+        results.append(
+            scored(f"i{number}", "single", score=given[0], human=sum(given) / len(given), annotations=labels)
+        )
+    by_name = raters(tmp_path, results)
+    assert list(by_name) == ["annotator 1", "annotator 2", "annotator 3", "mean of annotators", "single"]
+
+    def leave_out(place: int) -> tuple[list[float], list[float], list[float]]:
+        rows = [
+            (
+                labels[place],
+                [one for one in (*labels[:place], *labels[place + 1 :]) if one is not None],
+                labels,
+            )
+            for labels in RATINGS
+            if labels[place] is not None
+        ]
+        own = [float(label or 0) for label, _, _ in rows]
+        judged = [float(next(one for one in labels if one is not None)) for _, _, labels in rows]
+        return own, [sum(others) / len(others) for _, others, _ in rows], judged
+
+    for place in range(3):
+        own, others, _ = leave_out(place)
+        assert by_name[f"annotator {place + 1}"].others.value == pytest.approx(
+            stats.spearmanr(own, others)[0]
+        )
+    of_judge = [stats.spearmanr(leave_out(place)[2], leave_out(place)[1])[0] for place in range(3)]
+    assert by_name["single"].others.value == pytest.approx(sum(of_judge) / 3)
+    # It says what annotator 1 says, and so wins against that one wherever the two have the same others.
+    test = by_name["single"].test
+    assert test is not None and [one.annotator for one in test.annotators] == [
+        "annotator 1",
+        "annotator 2",
+        "annotator 3",
+    ]
+    grid = Grid.from_records("", columns_of(Rater), by_name.values())
+    assert [column.name for column in grid.columns][-3:] == ["closer", "beats", "could replace one"]
+    assert grid.rows[-1][-3:] == (test.advantage, test.winning_rate, "yes" if test.passed else "no")
+    assert test.annotators[0].judge_wins == test.annotators[0].annotator_wins == 1.0
+    assert test.annotators[0].beaten
+
+
+def test_votes_on_pairs_count_with_the_majority_of_the_others(tmp_path: Path) -> None:
+    votes = [("1", "1", "2"), ("2", "2", "2"), ("tie", "1", "1"), ("1", "2", "tie")] * 10
+    results = [
+        compared(f"i{number}", "single", winner="1", human="tie", annotations=given)
+        for number, given in enumerate(votes)
+    ]
+    by_name = raters(tmp_path, results, kind="compare", aspects=())
+    # Annotator 1 against the others' majority: 1 against a tie, 2 against 2, tie against 1, 1 against a tie.
+    assert by_name["annotator 1"].others.value == 0.25
+    assert by_name["annotator 1"].everybody.value == 0.25  # the label is a tie throughout
+
+
+def test_labels_of_nobody_in_particular_have_no_annotators(tmp_path: Path) -> None:
+    folder = run_folder(
+        tmp_path / "run", [scored(f"i{n}", "single", score=n % 5, human=n % 3) for n in range(12)]
+    )
+    assert Study.of(folder, resampling=Resampling(50)).annotators == ()

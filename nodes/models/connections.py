@@ -140,9 +140,28 @@ long before the loop ends.
 
 
 def close_with_loop(loop: object, *clients: Any) -> None:
-    """Have clients closed (``aclose``) when their event loop ends, as far as they still exist."""
+    """Have clients closed (``aclose``) when their event loop ends, as far as they still exist.
+
+    Those of httpx are as soon as they have sent something. To close one that has not loads modules; and a program in
+    which modules load after an unhandled Ctrl-C does not end by that signal (Python 3.11 forgets it).
+    """
+    for client in clients:
+        if (hooks := getattr(client, "event_hooks", None)) is None:
+            _close_at_the_end_of(loop, client)
+        else:
+            client.event_hooks = {**hooks, "request": [*hooks.get("request", ()), _once_used(loop, ref(client))]}
+
+
+def _once_used(loop: object, client: ref[Any]) -> Callable[[object], Awaitable[None]]:
+    async def on_request(_request: object) -> None:
+        _close_at_the_end_of(loop, client())
+
+    return on_request
+
+
+def _close_at_the_end_of(loop: object, client: object) -> None:
     with _LOCK:
-        _TO_CLOSE.setdefault(loop, WeakSet()).update(clients)
+        _TO_CLOSE.setdefault(loop, WeakSet()).add(client)
 
 
 async def hold_connections() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jurygraph.eval.analysis import Rater, Study
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
-from jurygraph.eval.statistics.annotators import Closeness, alternative_annotator_test
+from jurygraph.eval.statistics.alternative_annotator import Closeness, alternative_annotator_test
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.tables import Grid, columns_of
 from jurygraph.state.errors import UsageError

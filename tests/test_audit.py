@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.review.audit import FILE, audit_run, read_audit
+from jurygraph.eval.review.run_audit import FILE, audit_run, read_audit
 from jurygraph.graphs import audit, debate
 from jurygraph.graphs.audit import TurnLabelSchema
 from jurygraph.nodes.models.scripted_model import ScriptedModel

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.score_gaps import (
+from jurygraph.eval.statistics.gap_analysis import (
     RoundOfGaps,
     gaps_by_round,
     iteration_complexity,
     rounds_until,
     score_differentiation,
 )
+from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.errors import UsageError
 from scipy import stats
 

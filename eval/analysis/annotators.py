@@ -9,7 +9,11 @@ from typing import Annotated
 import numpy as np
 
 from ..statistics.alignment import Floats
-from ..statistics.annotators import FEWEST_ITEMS, AlternativeAnnotatorTest, alternative_annotator_test
+from ..statistics.alternative_annotator import (
+    FEWEST_ITEMS,
+    AlternativeAnnotatorTest,
+    alternative_annotator_test,
+)
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, mean_or_none
 from ..statistics.sample import Sample

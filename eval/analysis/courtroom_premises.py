@@ -16,8 +16,8 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from ..statistics.alignment import Floats, Units
+from ..statistics.gap_analysis import growths_of
 from ..statistics.resampling import Resampling, Statistic
-from ..statistics.score_gaps import growths_of
 from ..tables import Column, text_column
 from .verdict_columns import Booleans, Verdicts
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...state.errors import UsageError
 from ..statistics.alignment import Floats, Reasons, Units, number_groups
-from ..statistics.score_gaps import (
+from ..statistics.gap_analysis import (
     IterationComplexity,
     RoundOfGaps,
     ScoreDifferentiation,

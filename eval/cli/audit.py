@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...state.errors import UsageError
-from ..review.audit import FILE, AuditedRole, audit_run
+from ..review.run_audit import FILE, AuditedRole, audit_run
 from ..tables import Grid, columns_of, to_lines
 from .option_sets import takes_options
 from .runtime import (

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..analysis import Courtroom, Diagnosis, Study
 from ..analysis.courtroom_premises import PredictedGap, Premise
-from ..review.audit import AuditedRole, read_audit, roles_of
-from ..statistics.score_gaps import IterationComplexity, ScoreDifferentiation
+from ..review.run_audit import AuditedRole, read_audit, roles_of
+from ..statistics.gap_analysis import IterationComplexity, ScoreDifferentiation
 from ..tables import Column, Grid, columns_of, fields_of, text_column
 from ..tables.grid import counts
 from .labels import MEASURES, left_out_note

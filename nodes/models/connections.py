@@ -149,7 +149,10 @@ def close_with_loop(loop: object, *clients: Any) -> None:
         if (hooks := getattr(client, "event_hooks", None)) is None:
             _close_at_the_end_of(loop, client)
         else:
-            client.event_hooks = {**hooks, "request": [*hooks.get("request", ()), _once_used(loop, ref(client))]}
+            client.event_hooks = {
+                **hooks,
+                "request": [*hooks.get("request", ()), _once_used(loop, ref(client))],
+            }
 
 
 def _once_used(loop: object, client: ref[Any]) -> Callable[[object], Awaitable[None]]:

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from .aspects import ASPECTS, Aspect, check_scale, find_aspect
-from .checked import Checked, Described, FilledText, OptionalText, alternative, shortened
+from .checked import Checked, FilledText, OptionalText, alternative, shortened
 from .conversations import as_text, is_conversation, read_conversation, texts_of
 from .errors import Fault, InputError
 from .media import Media
@@ -96,24 +96,23 @@ class ScoreTask(Checked):
     (1.0, 5.0)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=alternative)
+    model_config = ConfigDict(json_schema_extra=alternative)
     called: ClassVar[str] = "a score task"
 
-    kind: Literal["score"] = Field(default="score", description="Rate one text on one aspect.")
-    source: Annotated[FilledText, AsText] = Field(
-        description="What the candidate was made from: an article, or the dialogue so far."
-    )
-    candidate: Annotated[FilledText, AsText] = Field(description="The text to be rated.")
+    kind: Literal["score"] = "score"
+    """Rate one text on one aspect."""
+    source: Annotated[FilledText, AsText]
+    """What the candidate was made from: an article, or the dialogue so far."""
+    candidate: Annotated[FilledText, AsText]
+    """The text to be rated."""
     aspect: Annotated[
         Aspect,
-        BeforeValidator(_aspect, json_schema_input_type=AspectName | Annotated[Aspect, Described]),
-    ] = Field(
-        description="The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, "
-        "or an aspect of your own: name, criteria, low, high and optional steps."
-    )
-    fact: Annotated[OptionalText, AsText] = Field(
-        default=None, description="A fact the candidate was to make use of, if any."
-    )
+        BeforeValidator(_aspect, json_schema_input_type=AspectName | Aspect),
+    ]
+    """The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, or an aspect of your
+    own: name, criteria, low, high and optional steps."""
+    fact: Annotated[OptionalText, AsText] = None
+    """A fact the candidate was to make use of, if any."""
     media: Media = Field(default={}, description=MEDIA)
 
     @model_validator(mode="before")
@@ -129,21 +128,25 @@ class CompareTask(Checked):
     ('helpfulness', 'relevance', 'accuracy', 'level of detail')
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=alternative)
+    model_config = ConfigDict(json_schema_extra=alternative)
     called: ClassVar[str] = "a compare task"
 
-    kind: Literal["compare"] = Field(default="compare", description="Compare two answers to one question.")
-    question: Annotated[FilledText, AsText] = Field(description="The question both answers reply to.")
-    answer_1: Annotated[FilledText, AsText] = Field(description="The answer shown first.")
-    answer_2: Annotated[FilledText, AsText] = Field(description="The answer shown second.")
-    criteria: tuple[FilledText, ...] = Field(
-        default=DEFAULT_CRITERIA, min_length=1, description="What the answers are compared on."
-    )
-    reference: Annotated[OptionalText, AsText] = Field(
-        default=None, description="A correct answer to compare with, if there is one."
-    )
-    low: float = Field(default=1, description="Lowest score an answer can get.")
-    high: float = Field(default=10, description="Highest score an answer can get.")
+    kind: Literal["compare"] = "compare"
+    """Compare two answers to one question."""
+    question: Annotated[FilledText, AsText]
+    """The question both answers reply to."""
+    answer_1: Annotated[FilledText, AsText]
+    """The answer shown first."""
+    answer_2: Annotated[FilledText, AsText]
+    """The answer shown second."""
+    criteria: tuple[FilledText, ...] = Field(default=DEFAULT_CRITERIA, min_length=1)
+    """What the answers are compared on."""
+    reference: Annotated[OptionalText, AsText] = None
+    """A correct answer to compare with, if there is one."""
+    low: float = 1
+    """Lowest score an answer can get."""
+    high: float = 10
+    """Highest score an answer can get."""
     media: Media = Field(default={}, description=MEDIA)
 
     @model_validator(mode="before")

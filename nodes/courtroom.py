@@ -1,6 +1,6 @@
 """Define what the agents of the courtroom protocols share: the six criteria, prompts, reading of points and turns.
 
-First prompts and state updates, then ``read_points`` (the points on each criterion in a judge's reply), then the turns
+First how an agent is asked, then ``read_points`` (the points on each criterion in a judge's reply), then the turns
 of the transcript that each agent is shown, then the schemas that ask for points on the six criteria, from 1 to 20 each.
 The software adds them up to totals; as text, the judge states each total itself, as in the paper, and those count.
 """
@@ -15,9 +15,12 @@ from typing import Any, ClassVar
 from ..state.errors import ReplyError
 from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
+from .agent_runtime import AgentRuntime, Question
 from .output_schemas import (
+    OutputSchema,
     PairSchema,
     ScoreSchema,
+    TextSchema,
     Value,
     number,
     object_schema,
@@ -59,30 +62,39 @@ LOWEST_TOTAL, HIGHEST_TOTAL = LOWEST * len(CRITERIA), HIGHEST * len(CRITERIA)
 SIDES = (1, 2)
 
 
-def court_prompt(
-    state: JudgeState, prompts: Prompts, own: Instruction | str, record: Iterable[Turn] | None = ()
-) -> Prompt:
-    """Build a prompt: case, criteria and record as all agents see them, then the agent's own instruction.
+async def ask_in_court(
+    state: JudgeState,
+    runtime: AgentRuntime[Any],
+    agent: str,
+    own: Instruction,
+    record: Iterable[Turn] | None = (),
+    form: OutputSchema | None = None,
+    **details: Any,
+) -> dict[str, Any]:
+    """Ask an agent, and warn where the points that it states do not add up to its totals.
+
+    It is shown case, criteria and record as all agents see them, then its own instruction.
 
     Args:
         state: the graph's state.
-        prompts: the templates.
-        own: the agent's own instruction.
-        record: the turns that the agent is shown; None for a judge who is alone, and is told of nobody else.
+        runtime: settings, prompts and models.
+        agent: the agent's name, which begins with its role.
+        own: its own instruction.
+        record: the turns that it is shown; None for a judge who is alone, and is told of nobody else.
+        form: what it is to answer; by default in words.
+        details: metadata of the call, whose scale is that of totals unless it says otherwise; ``round`` is that of
+            the turn, by default the state's.
     """
-    alone = record is None
+    prompts, alone, turns = runtime.prompts, record is None, list(record or ())
     shared = [_case(state, prompts, debated=not alone)]
-    turns = list(record or ())
-    if turns:
-        shared.append(prompts.render("courtroom/log", turns=turns))
-    return Prompt.of_discussion(
-        system_text(prompts, alone), shared, own, alone=alone, media=task_of(state).media
-    )
-
-
-def court_details(**more: Any) -> dict[str, Any]:
-    """Return the metadata of a call; the scale is that of totals unless ``more`` has another."""
-    return {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **more}
+    shared += [prompts.render("courtroom/log", turns=turns)] if turns else []
+    media = task_of(state).media
+    prompt = Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone, media=media)
+    role, asked, round = agent.partition("_")[0], form or TextSchema(), details.pop("round", state["round"])
+    about = {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **details}
+    answer = await runtime.ask(Question(agent, role, round, prompt, asked, about))
+    differ = sums_that_differ(answer.turn) if isinstance(asked, _ByPoints) else []
+    return {**answer.update, "warnings": [*answer.warnings, *differ]}
 
 
 def totals_so_far(scores: Sequence[Score]) -> str:

@@ -8,8 +8,10 @@ The software adds them up to totals; as text, the judge states each total itself
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ..state.errors import ReplyError
@@ -41,19 +43,9 @@ class Criterion:
     meaning: str
 
 
-CRITERIA = (
-    Criterion("Relevance", "it keeps to the question."),
-    Criterion("Accuracy", "what it says is right, and rests on credible sources."),
-    Criterion("Depth", "it analyses thoroughly, and the case for it is complete."),
-    Criterion("Clarity", "it is clearly put, and one thing follows from another."),
-    Criterion("Reasoning", "its reasons are strong, and facts support them."),
-    Criterion("Answering the opponent", "it stands up to what the other side has to say, and meets it."),
-)
-
-CRITERIA_WITHOUT_OPPONENT = (
-    *CRITERIA[:-1],
-    Criterion("Answering objections", "it stands up to what can be said against it, and meets it."),
-)
+_COURT = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+CRITERIA = tuple(Criterion(about["name"], about["meaning"]) for about in _COURT["criteria"])
+CRITERIA_WITHOUT_OPPONENT = (*CRITERIA[:-1], Criterion(**_COURT["criteria"][-1]["alone"]))
 """The six criteria as a judge is shown them where nobody argues for either answer."""
 
 LOWEST, HIGHEST = 1, 20
@@ -138,14 +130,7 @@ def _case(state: JudgeState, prompts: Prompts, debated: bool) -> str:
 Points = list[list[float] | None]
 """For each answer its six points in the order of the criteria, or None where one is missing."""
 # The words by which judges call the criteria, in the order of ``CRITERIA``.
-_CALLED = (
-    re.compile(r"relevan"),
-    re.compile(r"accura"),
-    re.compile(r"depth|complete"),
-    re.compile(r"clarity|clear"),
-    re.compile(r"reason|logic|factual"),
-    re.compile(r"opponent|objection|rebut|other side"),
-)
+_CALLED = [re.compile(about["called"]) for about in _COURT["criteria"]]
 _NUMBER = r"(\d{1,3}(?:\.\d{1,2})?)(?: ?/ ?20)?"
 # _LINE matches ``- **2. Accuracy: [17, 12]``; its groups are the criterion and what follows the colon. _PAIR matches
 # ``[18, 15]`` and ``(18/20; 15/20)``. _ONE matches ``18`` and ``18/20``, but no beginning of ``1805`` or ``18.55.2``.

@@ -5,9 +5,11 @@ The inputs of the graphs, at the end, hold one or the other, each with an exampl
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator, with_config
@@ -219,20 +221,9 @@ def _no_task(kind: str, words: str, value: Any = None) -> InputError:
     return InputError.from_faults("task", [Fault(kind, ("task",), words, value)])
 
 
-EXAMPLES: dict[TaskKind, dict[str, Any]] = {
-    "score": {
-        "kind": "score",
-        "source": "The bridge opened in 1932 after six years of work. It cost 4 million crowns.",
-        "candidate": "The bridge opened in 1923 and cost 4 million crowns.",
-        "aspect": "consistency",
-    },
-    "compare": {
-        "kind": "compare",
-        "question": "Why is the sky blue?",
-        "answer_1": "Air scatters blue light more than red light, so blue reaches us from all sides.",
-        "answer_2": "It mirrors the sea.",
-    },
-}
+EXAMPLES: dict[TaskKind, dict[str, Any]] = tomllib.loads(  # type: ignore[assignment]
+    Path(__file__).with_name("examples.toml").read_text(encoding="utf-8")
+)
 """A task of each kind, which forms may offer; the offline judge, which nobody needs a key for, can judge it."""
 
 

@@ -26,7 +26,7 @@ from langgraph.runtime import get_runtime
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..nodes.agent_runtime import TurnIds, publisher
+from ..nodes.agent_runtime import TurnIds, without_models
 from ..nodes.bound_judge import BoundJudge, split_models
 from ..nodes.models.model_chains import is_chain
 from ..nodes.models.resolver import OFFLINE
@@ -42,7 +42,7 @@ from ..state.graph_state import JudgeOutput, append, as_json
 from ..state.protocols import Protocol
 from ..state.settings import Settings
 from ..state.tasks import ScoreTask, parse_task
-from ..state.transcript import Turn, turn_without_model, usage_of_turns
+from ..state.transcript import Turn, usage_of_turns
 from .base import AsyncNode, SyncFunction
 from .nested import JudgeSlot, nested_judge_node
 from .references import AnyGraph
@@ -374,10 +374,7 @@ def _written(state: RefineState, reply: Any) -> dict[str, Any]:
             "the writer returned no text: it is to return a text, a message, or a dict with candidate or messages, "
             f"got {shortened(reply)}"
         )
-    turn = turn_without_model(0, "writer", "writer", text)
-    turn["id"] = TurnIds(state["transcript"]).next("writer")
-    publisher(get_runtime().stream_writer)({"turn": turn, "problem": None})
-    return {"candidate": text, "transcript": [turn]}
+    return {"candidate": text, "transcript": [without_models(state["transcript"]).say(0, "writer", text)]}
 
 
 def _not_written(state: RefineState, error: Exception) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from .aspects import Aspect
 from .checked import first_paragraph
 from .errors import UsageError
 from .tasks import TaskKind
+from .transcript import Score
 from .usage import Usage
 
 Winner = Literal["1", "2", "tie"]
@@ -58,6 +59,11 @@ class Verdict(BaseModel, Usage):
     """What is particular to the protocol."""
     warnings: tuple[str, ...] = ()
     """What a reader of the verdict should know."""
+
+    @property
+    def final(self) -> Score:
+        """The score, or the pair of scores; 0 where there is none."""
+        return list(self.scores) if self.scores else self.score or 0.0
 
     @classmethod
     def of(

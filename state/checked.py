@@ -26,22 +26,18 @@ from .redaction import redact
 
 _TYPE = re.compile(r"[\[(]|^(float|int|str)$")
 
-_WORDS = {
-    "missing": "is missing",
-    "int_parsing": "must be a whole number",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_parsing": "must be a number",
-    "float_type": "must be a number",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "string_type": "must be text",
-    "string_too_short": "must not be empty",
-    "dict_type": "must be an object with a value for each name",
-    "model_type": "must be an object with a value for each field",
-    "list_type": "must be a list",
-    "tuple_type": "must be a list",
+_KINDS = {
+    "is missing": "missing",
+    "must be a whole number": "int_parsing int_type int_from_float",
+    "must be a number": "float_parsing float_type",
+    "must be true or false": "bool_parsing bool_type",
+    "must be text": "string_type",
+    "must not be empty": "string_too_short",
+    "must be an object with a value for each name": "dict_type",
+    "must be an object with a value for each field": "model_type",
+    "must be a list": "list_type tuple_type",
 }
+_WORDS = {kind: words for words, kinds in _KINDS.items() for kind in kinds.split()}
 """What is wrong with a value, by pydantic's type of error; for other types, pydantic's own words are taken."""
 
 

@@ -200,21 +200,10 @@ def auditor(view: View) -> Response:
     return Response("", kind=kind, answers=answers)
 
 
-ROLES: dict[str, Callable[[View], Response]] = {
-    "scorer": scorer,
-    "critic": critic,
-    "tie_breaker": tie_breaker,
-    "commander": commander,
-    "referee": referee,
-    "judge": judge,
-    "juror": unfamiliar,
-    "advocate": advocate,
-    "aggregator": advocate,
-    "summarizer": summarizer,
-    "planner": planner,
-    "auditor": auditor,
-}
-"""To add a role, write a function that turns what it sees into what it says, and name it here.
+_NAMED = (scorer, critic, tie_breaker, commander, referee, judge, advocate, summarizer, planner, auditor)
+ROLES: dict[str, Callable[[View], Response]] = {role.__name__: role for role in _NAMED}
+ROLES["aggregator"] = advocate
+"""To add a role, write a function that turns what it sees into what it says, named as the role, and list it here.
 
 A role that is not here answers as ``unfamiliar``."""
 

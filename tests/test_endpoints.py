@@ -135,6 +135,22 @@ def test_alone_an_address_tells_models_apart() -> None:
     assert of[2] == {"name": "openai:qwen"}
 
 
+def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serve_the_same(
+    servers: list[Provider], tmp_path: Path
+) -> None:
+    old, new, _ = servers
+    out, journal, same = tmp_path / "run", tmp_path / "calls.sqlite", f"&identity={old.openai_url}"
+    assert judged([old], out=out, journal=journal) == ["ok"] * 12
+    assert judged([new], more=same, journal=journal) == ["ok"] * 12
+    assert judged([new], more=same, out=out, journal=journal) == ["ok"] * 12
+    assert not new.requests
+    # Without that word it may be another model of the same name.
+    with pytest.raises(UsageError, match="models was"):
+        judged([new], out=out, journal=journal)
+    assert judged([new], 1, journal=journal) == ["ok"]
+    assert {*debates(new)} == {"0"}
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

@@ -125,7 +125,7 @@ def _choice(dataset: Dataset) -> dict[str, str]:
 
 def _models(graph: Graph) -> dict[str, str]:
     labels = {
-        role: model.label if isinstance(model, LoadedModel) else str(model)
+        role: model.label if isinstance(model, LoadedModel) else str(model.identified)
         for role, model in _chosen(graph).items()
     }
     return labels or {"*": UNKNOWN}

@@ -207,6 +207,7 @@ def identity_of_name(spec: ModelSpec) -> Identity:
     >>> identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false&price_in=0&price_out=0"))
     {'name': 'ollama:llama3.2', 'num_ctx': 4096, 'reasoning': False}
     """
+    spec = spec.identified
     known = spec.model_dump(mode="json", exclude_none=True, exclude=_NO_IDENTITY)
     # Several servers of one model are told apart by nobody; alone, an address may say which model it is.
     if len(spec.addresses) > 1:

@@ -42,6 +42,9 @@ class ModelSpec(Checked):
     """Most tokens a reply may have; 0: as many as the provider lets it."""
     base_url: str | None = None
     """Another address that speaks the same protocol; several of one model, with commas between."""
+    identity: str | None = Field(default=None, min_length=1)
+    """What its calls and runs are known by in place of the address: an earlier address of the same model, or a name for
+    what is served, so that nothing is paid again when the host changes."""
     key_env: str | None = None
     """The environment variable with the key, where it is not the provider's own; also several."""
     at_once: int | None = Field(default=None, ge=1)
@@ -62,6 +65,13 @@ class ModelSpec(Checked):
     def addresses(self) -> list[str]:
         """The addresses of the servers that serve it."""
         return [part.strip() for part in (self.base_url or "").split(",") if part.strip()]
+
+    @property
+    def identified(self) -> Self:
+        """The same model with ``identity``, where that is given, in place of its address."""
+        return (
+            self.model_copy(update={"base_url": self.identity, "identity": None}) if self.identity else self
+        )
 
     @property
     def key_names(self) -> list[str]:

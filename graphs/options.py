@@ -14,22 +14,10 @@ from ..nodes.bound_judge import Model, Models
 from ..state.settings import Fallback, Layout, Persona, Reason, Role, SettingsT
 from .references import AnyGraph
 
-ProtocolName = Literal[
-    "baseline",
-    "calibrated",
-    "cascade",
-    "chateval",
-    "debate",
-    "ensemble",
-    "faireval",
-    "geval",
-    "more",
-    "multiagent",
-    "repeated",
-    "review",
-    "samre",
-    "single",
-]
+_WithoutTalk = Literal["baseline", "ensemble", "faireval", "geval", "single"]
+_Debates = Literal["chateval", "debate", "more", "multiagent", "samre"]
+_Wrappers = Literal["calibrated", "cascade", "repeated", "review"]
+ProtocolName = Literal[_WithoutTalk, _Debates, _Wrappers]
 """The bundled protocols; a name that is known only at run time goes through ``load_graph``."""
 
 AnyJudge = ProtocolName | ModuleType | AnyGraph

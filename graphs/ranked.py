@@ -171,11 +171,8 @@ def _ballots(outcome: JudgeOutput) -> tuple[dict[str, Winner], dict[str, list[fl
     pairs = {voter: _mean(values.values()) for voter, values in last.items()}
     scores = {voter: [*pair] for voter, pair in pairs.items() if pair is not None}
     votes = {voter: winner_by_mean(pair) for voter, pair in scores.items()}
-    votes |= {
-        voter: values[max(values)]
-        for voter, values in last.items()
-        if values[max(values)] in ("1", "2", "tie")
-    }
+    latest = {voter: values[max(values)] for voter, values in last.items()}
+    votes |= {voter: vote for voter, vote in latest.items() if vote in ("1", "2", "tie")}
     return votes or {"judge": verdict["winner"]}, scores
 
 

@@ -115,7 +115,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
     def __init__(self, bound: WrapperSettingsT, place: str, own: Mapping[str, OwnModel]) -> None:
         self._bound, self._place, self._own = bound, place, own
         roles = roles_by_place(bound)
-        self._roles, self._all_roles = roles[place], [role for of_one in roles.values() for role in of_one]
+        self._roles, self._all_roles = roles[place], in_all(roles)
         name = self._named(bound)
         self.graph = graph = self._build(name, bound.handed_to(place))
         self.bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
@@ -199,8 +199,7 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         # Names of models are settings and go into the settings; model objects cannot be, and are kept apart.
         named, own = split_models(models, fields)
         given = make_settings(protocol.settings, settings, named)
-        roles = dict.fromkeys(role for of_one in roles_by_place(given).values() for role in of_one)
-        super().__init__(protocol, given, own, tuple(roles))
+        super().__init__(protocol, given, own, in_all(roles_by_place(given)))
         self.inside = {place: NestedJudge(given, place, own) for place in given.places}
         self.slots = {place: judge.slot for place, judge in self.inside.items()}
         self.context_schema = type(given)
@@ -360,10 +359,13 @@ def roles_by_place(settings: WrapperSettings) -> dict[str, tuple[str, ...]]:
         roles[place] = protocol.roles
         if issubclass(protocol.settings, WrapperSettings):
             inner: Any = _validated(name, getattr(settings, settings_field), settings_field)
-            roles[place] = tuple(
-                dict.fromkeys(r for of_one in roles_by_place(inner).values() for r in of_one)
-            )
+            roles[place] = in_all(roles_by_place(inner))
     return roles
+
+
+def in_all(roles: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the roles of all places, each once."""
+    return tuple(dict.fromkeys(role for of_one in roles.values() for role in of_one))
 
 
 def _validated(name: str, given: Mapping[str, Any], settings_field: str) -> Settings:
@@ -388,8 +390,7 @@ def wrapper_record(
     settings: type[WrapperSettingsT], name: str, summary: str, source: str, **others: Any
 ) -> Protocol[WrapperSettingsT]:
     """Return the record of a wrapper: it takes all tasks and makes its judge's calls, unless ``others`` differ."""
-    inside = [find_protocol(settings.model_fields[place].default).protocol for place in settings.places]
-    roles = tuple(dict.fromkeys(role for protocol in inside for role in protocol.roles))
+    roles = in_all(roles_by_place(settings()))
     usual = {"kinds": ("score", "compare"), "calls": calls_of, "calls_once": calls_once_of}
     own: dict[str, Any] = {**usual, **others, "roles": roles, "prompts": TEMPLATES}
     return Protocol(name, summary, source, settings=settings, **own)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from jurygraph import __version__
 from jurygraph.eval.cli.app import COMMANDS, app, main
 from jurygraph.state import UsageError
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from .loopback import Failure, Provider
@@ -233,6 +236,18 @@ def test_help_shows_an_example_of_each_command() -> None:
         assert f"Example: {example(name, command)}" in " ".join(shown.split())
         assert max(map(len, shown.splitlines())) <= 80
         assert "<bool>" not in shown
+
+
+def test_brackets_are_printed_and_are_no_markup(tmp_path: Path) -> None:
+    group: Any = get_command(app)
+    for name in COMMANDS:
+        _, command, _ = group.resolve_command(click.Context(group), [name])
+        shown = in_this_process(name, "--help", cwd=tmp_path, COLUMNS="2000").stdout
+        for told in filter(None, (command.help, *(getattr(param, "help", None) for param in command.params))):
+            for words in re.findall(r"\S*\[\S*\]", told.replace("\\[", "[")):
+                assert words in shown, (name, words)
+    assert 'pip install "jurygraph[studio]"' in in_this_process("studio", "--help", cwd=tmp_path).stdout
+    assert "pip install 'jurygraph[hub]'" in in_this_process("datasets", cwd=tmp_path).stdout
 
 
 @pytest.mark.slow

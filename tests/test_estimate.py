@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -174,6 +175,13 @@ def test_everything_is_multiplied() -> None:
         once.total.input_tokens.least * 3, abs=2
     )
     assert many.total.calls == Range(24 + 72, 24 + 72)
+
+
+def test_only_what_is_to_be_judged_is_counted() -> None:
+    whole = plan("single", "demo", aspects=["fluency", "coherence"], limit=3)
+    first = next(iter(whole.dataset)).id
+    found = estimate(replace(whole, only=frozenset([(first, "fluency")])))
+    assert (found.verdicts, found.total.calls) == ({"single": 1}, Range(1, 1))
 
 
 def test_aspects_share_the_items_and_the_planner_is_asked_once_for_each() -> None:

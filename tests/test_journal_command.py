@@ -6,16 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-import typer
-from jurygraph.eval.cli.journal import journal as command
+from jurygraph.eval.cli.app import app
 from jurygraph.eval.journal import Journal, summarize
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 
 from .journal_locations import entry, key, schema
-
-app = typer.Typer()
-app.command()(command)
 
 
 @pytest.fixture
@@ -33,7 +29,7 @@ async def _two_runs(where: str) -> None:
 
 
 def _shown(*arguments: str) -> str:
-    return CliRunner().invoke(app, list(arguments), catch_exceptions=False).output
+    return CliRunner().invoke(app, ["journal", *arguments], catch_exceptions=False).output
 
 
 def test_a_folders_journal_is_shown_with_what_each_model_and_run_spent(folder: Path) -> None:

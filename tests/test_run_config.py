@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from importlib import import_module
 from typing import Any, get_type_hints
 
+import click
 import pytest
-import typer
 from jurygraph.eval import evaluate
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.cli.option_sets import described
 from jurygraph.eval.results.config import OLD_NAMES, RunConfig, RunLimits
 from jurygraph.eval.run.runner import RunOptions
 from jurygraph.eval.sweeps import sweep
@@ -16,6 +17,7 @@ from jurygraph.eval.sweeps.sweep_plan import SWEEP_WITHOUT
 from jurygraph.eval.sweeps.sweep_runner import SweepRunOptions
 from jurygraph.nodes.models.retry import DEFAULT_RETRY_POLICY
 from jurygraph.state import UsageError
+from typer.main import get_command
 
 NAMES = [field.name for field in fields(RunConfig)]
 
@@ -34,16 +36,15 @@ def test_evaluate_and_sweep_take_all_of_them() -> None:
 def test_a_command_has_an_option_for_each_with_its_default_and_help(
     name: str, without: tuple[str, ...]
 ) -> None:
-    alone = typer.Typer()
-    alone.command()(getattr(import_module(f"jurygraph.eval.cli.{name}"), name))
-    command: Any = typer.main.get_command(alone)
+    group: Any = get_command(app)
+    _, command, _ = group.resolve_command(click.Context(group), [name])
     options = {option.name: option for option in command.params}
     for field in fields(RunConfig):
         if field.name in without:
             assert field.name not in options
         else:
             option = options[field.name]
-            assert (option.default, option.help) == (field.default, field.metadata["description"])
+            assert (option.default, option.help) == (field.default, described(RunConfig)[field.name])
 
 
 def test_a_command_with_no_limits_given_has_the_defaults_of_the_config() -> None:

@@ -12,6 +12,7 @@ from jurygraph.eval import Study, evaluate, versus
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import Item, ScoreItem
 from jurygraph.eval.equal_budget.finding import Contest, find, findings_of, items_needed
+from jurygraph.eval.journal import summarize
 from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.graphs import debate, repeated
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -318,3 +319,25 @@ def test_the_command_prints_the_answer_and_refuses_with_exit_code_2(tmp_path: Pa
     assert {path.name for path in (tmp_path / "v").iterdir()} >= {"debate", "single", "versus.json"}
     wrong = in_this_process(*common, "--against", "nobody", cwd=tmp_path)
     assert (wrong.returncode, "unknown opponent 'nobody'" in wrong.stderr) == (2, True)
+
+
+def test_the_total_usage_counts_an_ensemble_of_one_that_was_only_tried(tmp_path: Path) -> None:
+    command = [
+        "versus",
+        "debate",
+        "--data",
+        "demo",
+        "--aspect",
+        "consistency",
+        "--limit",
+        "3",
+        "--by",
+        "calls",
+    ]
+    for _ in range(2):
+        done = in_this_process(*command, "--against", "ensemble", "--out", "v", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        # An ensemble of one judge says what a judge takes; its calls are in the journal, as are all others.
+        assert (tmp_path / "v" / "ensemble-1").is_dir()
+        spent = summarize(tmp_path / "v" / "calls.sqlite").spent
+        assert f"total usage: {spent.calls:,} calls" in done.stdout

@@ -115,7 +115,7 @@ class Study:
         loaded = load_runs([Path(folder) for folder in given], flagged, **measuring)
         resampling = resampling or Resampling()
         bases = choose_bases(loaded, base)
-        comparators = _comparators(loaded, resampling)
+        comparators = comparators_of(loaded, resampling)
         judges = tuple(judge.describe() for judge in loaded)
         matching = match(comparators)
         return cls(
@@ -203,7 +203,7 @@ def _usual_bases() -> list[str]:
     return sorted(baselines, key=lambda name: name not in singles)
 
 
-def _comparators(judges: Sequence[LoadedJudge], resampling: Resampling) -> Comparators:
+def comparators_of(judges: Sequence[LoadedJudge], resampling: Resampling) -> Comparators:
     """Collect the subjects of all judges, each with the judges that judged it."""
     by_subject: dict[str, tuple[PairwiseComparator, list[JudgeData]]] = {}
     for judge in judges:

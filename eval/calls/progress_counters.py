@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ...nodes.models.retry import Waits
 from ...state.usage import NO_USAGE, Usage
@@ -11,10 +12,10 @@ from ..results.results import Result
 
 @dataclass
 class ProgressCounters:
-    """Counts the progress of one run, with what earlier starts of it have done and paid.
+    """Counts the progress of one run, or of several one after another, with what earlier starts have done and paid.
 
     Attributes:
-        wanted: verdicts that the run is to make.
+        wanted: verdicts that are to be made; of several runs those that are known of, unless it is set beforehand.
         resumed: verdicts that were there at the start.
         judged: verdicts that are there now, ``resumed`` included.
         failed: items without a verdict since the start.
@@ -24,7 +25,7 @@ class ProgressCounters:
         made: requests since the start.
         given_up: of these, requests that were sent and have no reply; the provider may bill them.
         refused: further requests since the start, which the provider answered with an error.
-        phase: what a run over the provider's batches is doing; empty otherwise.
+        phase: which of several runs is on, or what a run over the provider's batches is doing; empty otherwise.
         waits: what is being waited for now.
     """
 
@@ -40,11 +41,29 @@ class ProgressCounters:
     refused: int = 0
     phase: str = ""
     waits: Waits = field(default_factory=Waits)
+    _last: tuple[str, Path | None] = ("", None)
+    _earlier_runs: Usage = NO_USAGE
 
-    def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
-        """Start from what earlier starts of the run have done and paid."""
-        self.wanted, self.resumed, self.judged = wanted, resumed, resumed
-        self.usage = spent
+    def take_up(
+        self, wanted: int, resumed: int, spent: Usage, run: str = "", folder: Path | None = None
+    ) -> None:
+        """Begin a run, or the next one, with what earlier starts of it have done and paid.
+
+        Args:
+            wanted: its verdicts.
+            resumed: those that are there.
+            spent: what all calls took that were made under its id.
+            run: its id. One that is the last run's goes on with what that has spent.
+            folder: where it is. One that is the last run's has verdicts that were counted already.
+        """
+        was, place = self._last
+        known = resumed if folder is not None and folder == place else 0
+        self.wanted = max(self.wanted, self.judged + self.failed + wanted - known)
+        self.resumed += resumed - known
+        self.judged += resumed - known
+        if run != was:
+            self._earlier_runs = self.usage
+        self.usage, self._last = self._earlier_runs + spent, (run, folder)
 
     def paid(self, usage: Usage) -> None:
         """Count a call that was made."""

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -19,9 +19,8 @@ from ..results.agreement import Agreement, Resampling, RowsByAspect
 from ..results.agreement_rows import FLAGGED
 from ..results.flagged_items import FlaggedItems
 from ..results.results import FILE, ResultsFile
-from ..tables.formats import to_lines
 from ..tables.grid import printable
-from .option_sets import flag, option, takes_options
+from .option_sets import argument, flag, option
 from .runtime import check_confidence, console
 
 
@@ -29,33 +28,31 @@ from .runtime import check_confidence, console
 class AgreeOptions:
     """Which rows count, how ties and votes do, and how the intervals are computed."""
 
-    as_text: bool = flag("Print JSON instead of tables.", name="--json")
-    protocol: str | None = option("Use only the rows of this protocol.", "NAME")
-    without_flagged: bool = flag(
-        "Leave out items of which a text states a verdict itself, for all protocols alike."
-    )
-    ties: Literal["class", "left_out", "half"] = option(
-        "In comparisons, count a human tie as a class, leave it out, or as half right for any verdict.",
-        default="class",
-    )
-    votes: Literal["majority", "each"] = option(
-        "In comparisons, compare with the majority of annotators or with each vote.", default="majority"
-    )
-    resamples: int = option("Bootstrap resamples; 0 for no intervals.", "N", min=0, default=1000)
-    confidence: float = option("Confidence level of the intervals, between 0 and 1.", "P", default=0.95)
-    seed: int = option("Random seed of the bootstrap.", "N", min=0, default=0)
+    as_text: bool = flag(name="--json")
+    """Print JSON instead of tables."""
+    protocol: str | None = option(metavar="NAME")
+    """Use only the rows of this protocol."""
+    without_flagged: bool = flag()
+    """Leave out items of which a text states a verdict itself, for all protocols alike."""
+    ties: Literal["class", "left_out", "half"] = option(default="class")
+    """In comparisons, count a human tie as a class, leave it out, or as half right for any verdict."""
+    votes: Literal["majority", "each"] = option(default="majority")
+    """In comparisons, compare with the majority of annotators or with each vote."""
+    resamples: int = option(metavar="N", min=0, default=1000)
+    """Bootstrap resamples; 0 for no intervals."""
+    confidence: float = option(metavar="P", default=0.95)
+    """Confidence level of the intervals, between 0 and 1."""
+    seed: int = option(metavar="N", min=0, default=0)
+    """Random seed of the bootstrap."""
 
 
-@takes_options()
 def agree(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A .jsonl, .csv, .json or .parquet file (also .gz), or the folder of a run. Its rows have item, human "
-            "and score or winner, and may have group, aspect, protocol, repeat and status.",
-        ),
-    ],
+    file: Path = argument(
+        "A .jsonl, .csv, .json or .parquet file (also .gz), or the folder of a run. Its rows have item, human and "
+        "score or winner, and may have group, aspect, protocol, repeat and status.",
+        "FILE",
+    ),
+    *,
     chosen: AgreeOptions,
 ) -> None:
     """Compute how well scores or preferences agree with those of humans.
@@ -80,8 +77,8 @@ def agree(
         typer.echo(json.dumps(plain if len(plain) > 1 else next(iter(plain.values())), indent=2))
         return
     out = console()
-    for grid in grids(results, repeats, f"{file.name}, {protocol}" if protocol else file.name):
-        out.print(to_lines(grid, out.width))
+    title = f"{file.name}, {protocol}" if protocol else file.name
+    out.print_grids(grids(results, repeats, title), gap=False)
     if flagged:
         out.print_line(printable(str(flagged.note())))
 

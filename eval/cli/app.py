@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 import warnings
 from collections.abc import Callable
 from importlib import import_module
+from inspect import getdoc
 from keyword import iskeyword
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from pydantic import ValidationError
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from ...state.errors import JurygraphError
 from ...state.redaction import redact
+from .option_sets import takes_options
 from .runtime import ALL_JUDGED, BAD_USAGE, INTERRUPTED
 
 
@@ -33,81 +38,21 @@ class _Command(NamedTuple):
         panel: the group of commands it is listed in.
         summary: what it does, in a sentence.
         example: the arguments of a call.
-        file: the module beside this one that holds the function of the command's name.
+        file: the module beside this one that holds the command's function; empty where it is called like it.
     """
 
     panel: str
     summary: str
-    example: str
-    file: str
+    example: str = ""
+    file: str = ""
 
-
-_SUMMARIES = {
-    "Judge": {
-        "try": "Try one judge and a debate on a few items of your own data.",
-        "run": "Judge a dataset with one or more protocols.",
-        "sweep": "Judge a dataset with every combination of some settings.",
-        "versus": "See whether a debate beats one judge on the same budget.",
-        "whatif": "Judge a run's debates again without a turn.",
-        "redteam": "See how a judge holds out against texts that judge themselves.",
-        "reproduce": "Run a paper's table again, beside the figures that it prints.",
-        "merge": "Put the shards of a run together.",
-        "measure": "Compute reference metrics such as ROUGE-L; no model is called.",
-        "check-model": "Try a model in a few cheap calls: what judges will use of it.",
-    },
-    "Read results": {
-        "report": "Compare judges: agreement with humans, cost, diagnostics.",
-        "show": "Print the debates on one item.",
-        "gate": "Check a run against limits and an earlier run, for CI.",
-        "agree": "Compute agreement with humans from a file of scores.",
-        "review": "Have people review verdicts, in the terminal or by a file.",
-        "audit": "Label what each turn of a run's debates did.",
-    },
-    "Protocols and datasets": {
-        "protocols": "List the protocols with their settings.",
-        "datasets": "List the datasets that have a name, or describe one.",
-        "new-protocol": "Write a protocol of your own to begin with.",
-        "graph": "Draw a protocol's graph.",
-        "studio": "Serve all protocols to LangGraph Studio.",
-    },
-    "Maintenance": {
-        "journal": "Show what a run's journal of calls holds, or delete from it.",
-    },
-}
-"""What each command does, by the part of the help that lists it, in the help's order."""
-
-_EXAMPLES = {
-    "try": "demo --aspect consistency --sample 6 --out runs/try",
-    "run": "debate --data demo --limit 5 --out runs/demo",
-    "sweep": "debate --axis n=1,2 --data demo --limit 5 --out runs/sweep",
-    "versus": "debate --data demo --aspect consistency --limit 12 --out runs/versus",
-    "whatif": "runs/demo --drop critic:1",
-    "redteam": "single --data demo --aspect consistency --limit 5 --out runs/redteam",
-    "reproduce": "courtroom-table2",
-    "merge": "runs/demo --out runs/merged",
-    "measure": "rouge-l --data demo --limit 5 --out runs/rouge",
-    "check-model": "offline",
-    "report": "runs/demo --html report.html",
-    "show": "runs/demo lighthouse-good",
-    "gate": "runs/demo --fail-under coherence=2 --baseline runs/demo",
-    "agree": "runs/demo",
-    "review": "runs/demo --when always --queue queue.csv",
-    "audit": "runs/demo",
-    "datasets": "demo",
-    "new-protocol": "two_scorers --in mine",
-    "graph": "debate",
-    "studio": "--config langgraph.json",
-    "journal": "runs/demo",
-}
-"""The arguments of a call that works as it stands, on the bundled data; later ones read what earlier ones wrote."""
-
-_FILES = {"try": "try_data", "protocols": "listing", "datasets": "listing", "graph": "listing"}
-"""The modules beside this one that hold commands which are not called like them."""
 
 COMMANDS = {
-    name: _Command(panel, summary, _EXAMPLES.get(name, ""), _FILES.get(name, name.replace("-", "_")))
-    for panel, of_panel in _SUMMARIES.items()
-    for name, summary in of_panel.items()
+    name: _Command(panel, **about)
+    for panel, of_panel in tomllib.loads(
+        Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
+    ).items()
+    for name, about in of_panel.items()
 }
 """The commands, listed in the order of the help."""
 
@@ -157,14 +102,15 @@ def _load(name: str) -> Any:
     try:
         # A function cannot be called as a word of Python's own is.
         named = f"{name}_" if iskeyword(name) else name.replace("-", "_")
-        function = getattr(import_module(f".{about.file}", __package__), named)
+        module = about.file or name.replace("-", "_")
+        function = takes_options()(getattr(import_module(f".{module}", __package__), named))
     except KeyboardInterrupt:
         # Importing takes long enough for Ctrl-C to be pressed meanwhile.
         raise typer.Exit(INTERRUPTED) from None
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(name, cls=_LoadedCommand, epilog=f"Example: jurygraph {name} {about.example}".rstrip())(
-        function
-    )
+    example = f"Example: jurygraph {name} {about.example}".rstrip()
+    # Brackets in the words of a help, such as those of an extra, are no markup.
+    alone.command(name, cls=_LoadedCommand, epilog=example, help=escape(getdoc(function) or ""))(function)
     return get_command(alone)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from ...state.errors import UsageError
 from ..review.run_audit import FILE, AuditedRole, audit_run
-from ..tables import Grid, columns_of, to_lines
-from .option_sets import takes_options
+from ..tables import Grid, columns_of
+from .option_sets import argument, option
 from .runtime import (
     ALL_JUDGED,
     SOME_FAILED,
@@ -22,22 +21,12 @@ from .runtime import (
 )
 
 
-@takes_options()
 def audit(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The auditor's model. Default: the offline judge.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting of all protocols; repeatable."),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Read only the first N verdicts.")
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Verdicts that are read at a time.")
-    ] = 8,
+    folder: Path = argument("The folder of a run.", "DIR"),
+    model: str | None = option("The auditor's model. Default: the offline judge.", "NAME"),
+    settings: list[str] | None = option("A setting of all protocols; repeatable.", "KEY=VALUE", name="--set"),
+    limit: int | None = option("Read only the first N verdicts.", "N", min=1),
+    concurrency: int = option("Verdicts that are read at a time.", "N", min=1, default=8),
 ) -> None:
     """Say of each turn of a run's debates whether it was a new argument, a repetition or a concession, and answered.
 
@@ -57,13 +46,9 @@ def audit(
         )
     if not done.read and not done.failed:
         raise UsageError(f"{folder} holds no debate: every verdict has a single turn, or none")
-    grid = Grid.from_records(
-        f"what turns did, as {', '.join(done.models) or 'nobody'} reads them",
-        columns_of(AuditedRole),
-        done.roles,
-    )
     if done.roles:
-        out.print(to_lines(grid, out.width))
+        title = f"what turns did, as {', '.join(done.models) or 'nobody'} reads them"
+        out.print_grids([Grid.from_records(title, columns_of(AuditedRole), done.roles)], gap=False)
     if "offline" in done.models:
         out.print_line(
             "Warning: The offline judge is no language model: it labels turns by their words. Only the machinery "

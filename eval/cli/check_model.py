@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -22,6 +22,7 @@ from ...state.errors import ModelCallError, ReplyError
 from ...state.settings import ModelSpec
 from ...state.usage import NO_USAGE, Usage
 from ..tables import Grid, text_column
+from .option_sets import argument
 from .runtime import ALL_JUDGED, BAD_USAGE, console, interruptible, run_async
 
 RETRY_POLICY = RetryPolicy(attempts=3, timeout=60.0)
@@ -77,9 +78,7 @@ class _Trial:
 
 
 def check_model(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A model as in `run --model`, such as openai:gpt-4o-mini.")
-    ],
+    name: str = argument("A model as in `run --model`, such as openai:gpt-4o-mini.", "NAME"),
 ) -> None:
     """Try a model in about eight cheap calls, and print what will be used of it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -14,30 +14,26 @@ from ..gates.gates import Gates, read_run
 from ..gates.junit import write_junit
 from ..results.evaluation import Evaluation
 from ..tables.grid import printable
-from .option_sets import option, takes_options
-from .runtime import ALL_JUDGED, GATE_NOT_MET, GATES, Output, console, exit_code, key_and_value, program
+from .option_sets import argument, option
+from .runtime import ALL_JUDGED, GATE_NOT_MET, Output, console, exit_code, key_and_value, program
 
-gate_option = partial(option, panel=GATES)
+gate_option = partial(option, panel="Gates")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions:
     """What a run must reach."""
 
-    fail_under: list[str] | None = gate_option(
-        "Exit with code 5 where a protocol's mean score is lower; for comparisons answer_1=SHARE or answer_2=SHARE, "
-        "of the wins; repeatable.",
-        "ASPECT=SCORE",
-    )
-    baseline: Path | None = gate_option(
-        "Folder of an earlier run of the same judges: exit with code 5 where a mean is lower than there, beyond what "
-        "chance explains.",
-        "DIR",
-    )
-    max_drop: float | None = gate_option(
-        "How much lower than in the baseline a mean may be. Default: 0.", "SCORE", min=0
-    )
-    junit: Path | None = gate_option("Write judgements and gates as JUnit XML.", "FILE")
+    fail_under: list[str] | None = gate_option(metavar="ASPECT=SCORE")
+    """Exit with code 5 where a protocol's mean score is lower; for comparisons answer_1=SHARE or answer_2=SHARE, of
+    the wins; repeatable."""
+    baseline: Path | None = gate_option(metavar="DIR")
+    """Folder of an earlier run of the same judges: exit with code 5 where a mean is lower than there, beyond what
+    chance explains."""
+    max_drop: float | None = gate_option(metavar="SCORE", min=0)
+    """How much lower than in the baseline a mean may be. Default: 0."""
+    junit: Path | None = gate_option(metavar="FILE")
+    """Write judgements and gates as JUnit XML."""
 
     def gates(self) -> Gates:
         """Make gates of the options.
@@ -63,10 +59,7 @@ class GateOptions:
         return Gates(limits, self.baseline, self.max_drop or 0.0)
 
 
-@takes_options()
-def gate(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")], chosen: GateOptions
-) -> None:
+def gate(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: GateOptions) -> None:
     """Check a finished run: mean scores against limits, and against an earlier run; nothing is judged.
 
     Exit codes: 0 all gates met, 2 bad input, 3 items without a verdict, 5 a gate is not met.

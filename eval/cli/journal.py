@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.filesize import decimal
 
 from ...state.errors import UsageError
 from ...state.usage import Usage
 from ..journal import prune, summarize
-from ..tables.grid import Column, Grid, money, text_column
-from .option_sets import flag, option, takes_options
+from ..tables.grid import Column, Grid, fields_of, money, text_column
+from .option_sets import argument, flag, option
 from .runtime import console
 
 FILE = "journal.sqlite"
@@ -25,18 +23,19 @@ FILE = "journal.sqlite"
 class Selection:
     """Which replies are to be deleted, and that they are."""
 
-    older_than: float | None = option("Select replies older than this many days.", "DAYS", min=0)
-    run: str | None = option("Select replies that this run paid for.", "ID")
-    invalidated: bool = flag("Select replies that could not be used.", old_name="disowned")
-    delete: bool = flag("Delete the replies that match all of these options.", name="--prune")
+    older_than: float | None = option(metavar="DAYS", min=0)
+    """Select replies older than this many days."""
+    run: str | None = option(metavar="ID")
+    """Select replies that this run paid for."""
+    invalidated: bool = flag(old_name="disowned")
+    """Select replies that could not be used."""
+    delete: bool = flag(name="--prune")
+    """Delete the replies that match all of these options."""
 
 
-@takes_options()
 def journal(
-    target: Annotated[
-        str,
-        typer.Argument(metavar="DIR|FILE|URL", help="The folder of a run, an SQLite file or a Postgres URL."),
-    ],
+    target: str = argument("The folder of a run, an SQLite file or a Postgres URL.", "DIR|FILE|URL"),
+    *,
     chosen: Selection,
 ) -> None:
     """Show what a journal of calls holds and what the calls cost.
@@ -71,19 +70,18 @@ def journal(
 
 
 def _spending(by: str, spent: Mapping[str, Usage]) -> Grid:
-    rows = [
-        (
-            name,
-            usage.calls,
-            usage.input_tokens,
-            usage.cached_input_tokens,
-            usage.output_tokens,
-            "unknown" if usage.cost_usd is None else money(usage.cost_usd),
-        )
-        for name, usage in spent.items()
-    ]
-    columns = map(Column, ("calls", "input tokens", "cached input", "output tokens", "cost"))
-    return Grid("", (text_column(by), *columns), tuple(rows))
+    columns = (
+        text_column(by, of=lambda row: row[0]),
+        *fields_of(
+            lambda row: row[1],
+            calls=Column("calls"),
+            input_tokens=Column("input tokens"),
+            cached_input_tokens=Column("cached input"),
+            output_tokens=Column("output tokens"),
+        ),
+        Column("cost", of=lambda row: "unknown" if row[1].cost_usd is None else money(row[1].cost_usd)),
+    )
+    return Grid.from_records("", columns, spent.items())
 
 
 def _day(seconds: int | None) -> str:

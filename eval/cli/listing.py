@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from pydantic.fields import FieldInfo
@@ -18,19 +17,15 @@ from ..datasets.published.source import HuggingFace, Source
 from ..report.labels import LABELS
 from ..tables import Grid, text_column
 from .graph_drawing import drawing, mermaid
+from .option_sets import argument, option
 from .runtime import console
 
 
 def graph(
-    protocol: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROTOCOL", help="A protocol's name (see `protocols`), or a file: mine.py, mine.py:graph."
-        ),
-    ],
-    svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write an SVG picture to this file.")
-    ] = None,
+    protocol: str = argument(
+        "A protocol's name (see `protocols`), or a file: mine.py, mine.py:graph.", "PROTOCOL"
+    ),
+    svg: Path | None = option("Write an SVG picture to this file.", "FILE"),
 ) -> None:
     """Draw a protocol's graph as Mermaid text, or with --svg as a picture."""
     if svg is None:
@@ -53,9 +48,7 @@ def protocols() -> None:
     console().print(f"Every protocol also has the settings {', '.join(_fields(Settings))}.")
 
 
-def datasets(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Describe this dataset.")] = None,
-) -> None:
+def datasets(name: str | None = argument("Describe this dataset.", "NAME", default=None)) -> None:
     """List the datasets that have a name, or with NAME print all that is known of one."""
     if name is not None:
         if (source := find_source(name)) is None:

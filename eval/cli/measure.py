@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from ..metrics import measure as measure_all
-from .option_sets import flag, option, takes_options
+from .option_sets import argument, flag, option, takes_options
 from .plan_options import DATA, PlanOptions
 from .run import default_out, print_evaluation
 from .runtime import ALL_JUDGED, SOME_FAILED, console
@@ -21,21 +20,22 @@ class MeasureOptions(PlanOptions):
     """What is to be measured: data are always named, and the results are no run's that could be resumed."""
 
     data: str = option(f"{DATA}.", "NAME|FILE", default=MISSING)
-    limit: int | None = option("Measure only the first N items.", "N", min=1)
-    out: Path | None = option("Folder for the results.", "DIR")
-    overwrite: bool = flag("Rename the results that the folder holds and start anew.", old_name="replace")
+    limit: int | None = option(metavar="N", min=1)
+    """Measure only the first N items."""
+    out: Path | None = option(metavar="DIR")
+    """Folder for the results."""
+    overwrite: bool = flag(old_name="replace")
+    """Rename the results that the folder holds and start anew."""
 
 
 @takes_options(without=("replies", "model", "role_model", "settings", "repeats", "shard"))
 def measure(
-    metrics: Annotated[
-        str,
-        typer.Argument(
-            metavar="METRIC[,METRIC...]",
-            help="One metric, or several: rouge-l, bleu-4, bertscore, moverscore, bartscore, "
-            "unieval, gptscore, one that another package registers, or your own function as module:function.",
-        ),
-    ],
+    metrics: str = argument(
+        "One metric, or several: rouge-l, bleu-4, bertscore, moverscore, bartscore, unieval, gptscore, one that "
+        "another package registers, or your own function as module:function.",
+        "METRIC[,METRIC...]",
+    ),
+    *,
     chosen: MeasureOptions,
 ) -> None:
     """Compute reference metrics over a dataset; no model is called.

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from ..results.merge import merge as merge_folders
+from .option_sets import argument, option
 from .runtime import SOME_FAILED, console
 
 
 def merge(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Folders of the shards, or the one above them.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the whole run.")],
+    folders: list[Path] = argument("Folders of the shards, or the one above them.", "DIR"),
+    out: Path = option("Folder for the whole run.", "DIR", default=MISSING),
 ) -> None:
     """Put the shards of a run together, in the order of the dataset, as if one process had judged everything.
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 from string import Template
-from typing import Annotated
-
-import typer
 
 from ...graphs.registry import protocol_names
 from ...state.errors import UsageError
+from .option_sets import argument, option
 from .runtime import console
 
 _SOURCES = Path(__file__).parent / "new_protocol_files"
@@ -23,8 +21,8 @@ _FILES = {
 
 
 def new_protocol(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the protocol, such as two_scorers.")],
-    folder: Annotated[Path, typer.Option("--in", metavar="DIR", help="Where the files go.")] = Path(),
+    name: str = argument("Of the protocol, such as two_scorers.", "NAME"),
+    folder: Path = option("Where the files go.", "DIR", name="--in", default=Path()),
 ) -> None:
     """Write a protocol of your own: a file that runs, a folder with its prompt, and a test that passes.
 

@@ -1,39 +1,36 @@
-"""Make a command's options of sets: dataclasses whose fields say what the help says, each option declared once."""
+"""Declare what a command takes, each option once: as a parameter, or as a field of a set that commands share.
+
+A set is a dataclass whose fields say what the help says.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import partial, wraps
+from itertools import pairwise
 from types import UnionType
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from rich.markup import escape
 
-from .runtime import KEPT, LIMITS, SPEED
+from ..results.config import option
 
 Command = Callable[..., None]
 
 
-def option(description: str, metavar: str | None = None, *, default: Any = None, **about: Any) -> Any:
-    """Make a field of a set: what the help says of the option, its placeholder, and its value where it is not given.
-
-    Args:
-        description: the help.
-        metavar: what stands for the value in the help; none for a flag.
-        default: the value; ``MISSING`` where the option has to be given.
-        **about: ``name``, where it is not the field's; ``old_name``, which stays valid and is not shown; ``panel`` of
-            the help; ``min`` and ``max``.
-    """
-    return field(default=default, metadata={"description": description, "metavar": metavar, **about})
-
+__all__ = ["argument", "flag", "option", "takes_options"]
 
 flag = partial(option, default=False)
+argument = partial(option, default=MISSING, is_argument=True)
+"""Declares what a command takes by its place, not by a name."""
 
 
 def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
-    """Give a command one option for each field of the sets among its parameters.
+    """Give a command an option for each parameter that declares one, and for each field of the sets among them.
 
     Args:
         without: fields that this command has no option for; they keep their defaults.
@@ -50,15 +47,22 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
         own = inspect.signature(command, eval_str=True).parameters
         sets = {name: its.annotation for name, its in own.items() if is_dataclass(its.annotation)}
         options = {name: list(_options(kind, without)) for name, kind in sets.items()}
+        declared = {
+            name: [_parameter(name, its.default, its.annotation)]
+            for name, its in own.items()
+            if isinstance(its.default, Field)
+        }
         # Typer reads the signature, so the options must stand there as if they had been written out.
         parameters = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for name, of_command in own.items()
-            for parameter in options.get(name, [of_command])
+            for parameter in {**options, **declared}.get(name, [of_command])
         ]
+        usual = {its.name: its.default for [its] in declared.values() if its.default is not its.empty}
 
         @wraps(command)
-        def with_options(**given: Any) -> None:
+        def with_options(**by_name: Any) -> None:
+            given = {**usual, **by_name}
             values = {
                 name: {
                     option.name: given.pop(option.name) for option in options[name] if option.name in given
@@ -77,45 +81,53 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
 
 def _options(kind: Any, without: Collection[str]) -> Iterator[inspect.Parameter]:
     """Yield the options of a set in the order of its fields, each followed by its old name."""
-    hints = get_type_hints(kind)
+    hints, words = get_type_hints(kind), described(kind)
     for declared in fields(kind):
         if declared.name not in without:
-            of_field = hints[declared.name]
-            for name in filter(None, (declared.name, declared.metadata.get("old_name"))):
-                yield inspect.Parameter(
-                    name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=inspect.Parameter.empty if declared.default is MISSING else declared.default,
-                    annotation=Annotated[_kind(of_field), _typer_option(name, declared, of_field)],
-                )
+            about = declared, hints[declared.name], words.get(declared.name, "")
+            yield _parameter(declared.name, *about)
+            if old := declared.metadata.get("old_name"):
+                yield _parameter(old, *about, is_old=True)
 
 
-def _typer_option(name: str, declared: Field[Any], kind: Any) -> Any:
-    about, takes_value, is_old = declared.metadata, kind is not bool, name != declared.name
+def described(kind: type) -> dict[str, str]:
+    """Return what the docstrings of the fields of a set say, each in one line; Python itself keeps none of them."""
+    words: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        [declared] = ast.parse(inspect.getsource(base)).body
+        assert isinstance(declared, ast.ClassDef)
+        for one, other in pairwise(declared.body):
+            if isinstance(one, ast.AnnAssign) and isinstance(other, ast.Expr):
+                words[ast.unparse(one.target)] = " ".join(ast.literal_eval(other.value).split())
+    return words
+
+
+def _parameter(
+    name: str, declared: Field[Any], kind: Any, description: str = "", is_old: bool = False
+) -> inspect.Parameter:
+    """Return an option, or an argument, as a parameter that Typer understands."""
+    about, takes_value = declared.metadata, kind is not bool
     lowest = about.get("min")
     # Numbers of ``RunConfig`` are above 0, where they may not be 0; "above 0" can be said of whole numbers alone.
     if "may_be_zero" in about:
         lowest = 0 if about["may_be_zero"] else 1 if kind in (int, int | None) else None
     names = [about["name"]] if "name" in about and not is_old else []
-    # With its name given, a flag gets no "--no-..." beside it.
-    return typer.Option(
-        *(names if takes_value or names else [f"--{name.replace('_', '-')}"]),
-        help=about["description"],
-        min=lowest,
-        max=about.get("max"),
-        # A flag takes no value; numbers of ``RunConfig`` have no placeholder of their own.
-        metavar=about["metavar"] or ("N" if takes_value and "may_be_zero" in about else None),
-        rich_help_panel=_PANELS.get(about.get("group"), about.get("panel")),
-        hidden=is_old,
+    if not (takes_value or names):
+        # With its name given, a flag gets no "--no-..." beside it.
+        names = [f"--{name.replace('_', '-')}"]
+    # A flag takes no value; numbers of ``RunConfig`` have no placeholder of their own.
+    metavar = about["metavar"] or ("N" if takes_value and "may_be_zero" in about else None)
+    words = escape(about["description"] or description)
+    made: Any = typer.Argument(metavar=metavar, help=words)
+    if "is_argument" not in about:
+        more: Any = {"min": lowest, "max": about.get("max"), "rich_help_panel": about.get("panel")}
+        made = typer.Option(*names, metavar=metavar, help=words, hidden=is_old, **more)
+    # Typer takes no union but that with ``None``; text or anything else is text.
+    kind = str | None if isinstance(kind, UnionType) and str in get_args(kind) else kind
+    default = inspect.Parameter.empty if declared.default is MISSING else declared.default
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made]
     )
-
-
-_PANELS: Mapping[str | None, str] = {"speed": SPEED, "budget": LIMITS, "storage": KEPT}
-
-
-def _kind(kind: Any) -> Any:
-    """Return a field's type for Typer, which takes no union but that with ``None``; text or anything else is text."""
-    return str | None if isinstance(kind, UnionType) and str in get_args(kind) else kind
 
 
 def _made(kind: Any, values: Mapping[str, Any]) -> Any:

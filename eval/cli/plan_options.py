@@ -13,8 +13,9 @@ from ..datasets.dataset import MAX_CHARACTERS, Dataset, load_dataset
 from ..datasets.selection import parse_columns
 from ..engines.ray_engine import Ray
 from ..plan.plan import Options
+from ..results.config import KEPT
 from .option_sets import option
-from .runtime import KEPT, models_of, settings_of
+from .runtime import models_of, settings_of
 
 DATA = "A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file"
 engine_option = partial(option, panel="Several processes")
@@ -25,39 +26,35 @@ class PlanOptions:
     """What is to be judged, and how: all that a plan is made of."""
 
     data: str | None = option(f"{DATA}; optional with --replies.", "NAME|FILE")
-    replies: str | None = option(
-        "Score recorded replies, or the folder of a past run, again without calling a model.", "FILE|DIR"
-    )
-    aspect: list[str] | None = option(
-        "An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels.",
-        "NAME|FILE",
-    )
-    model: str | None = option("The model of all roles, such as openai:gpt-4o-mini.", "NAME")
-    role_model: list[str] | None = option("The model of one role; repeatable.", "ROLE=NAME")
-    settings: list[str] | None = option(
-        "A setting of all protocols, or with PROTOCOL.KEY=VALUE of one; a list as JSON; repeatable.",
-        "KEY=VALUE",
-        name="--set",
-    )
-    limit: int | None = option("Judge only the first N items.", "N", min=1)
-    repeats: int = option("Judge everything N times.", "N", min=1, default=1)
-    shard: str | None = option(
-        "Judge only part I of N, in a folder of its own below --out; `merge` puts them together.", "I/N"
-    )
-    sample: int | None = option(
-        "Judge N items chosen at random, by whole groups; --seed says which.", "N", min=1
-    )
-    seed: int | None = option("The seed of --sample; the same seed chooses the same. Default: 0.", "N")
-    columns: list[str] | None = option(
-        "Columns of your own file that an item's fields are taken from, such as candidate=summary,group=article; "
-        "the option may be given several times.",
-        "FIELD=COLUMN,...",
-    )
-    data_dir: Path | None = option("Folder with a published dataset's files.", "DIR")
-    max_chars: int = option(
-        "Refuse items with a text of more than N characters.", "N", min=1, default=MAX_CHARACTERS
-    )
-    out: Path | None = option("Folder for the results; a run in the same folder resumes.", "DIR", panel=KEPT)
+    replies: str | None = option(metavar="FILE|DIR")
+    """Score recorded replies, or the folder of a past run, again without calling a model."""
+    aspect: list[str] | None = option(metavar="NAME|FILE")
+    """An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels."""
+    model: str | None = option(metavar="NAME")
+    """The model of all roles, such as openai:gpt-4o-mini."""
+    role_model: list[str] | None = option(metavar="ROLE=NAME")
+    """The model of one role; repeatable."""
+    settings: list[str] | None = option(metavar="KEY=VALUE", name="--set")
+    """A setting of all protocols, or with PROTOCOL.KEY=VALUE of one; a list as JSON; repeatable."""
+    limit: int | None = option(metavar="N", min=1)
+    """Judge only the first N items."""
+    repeats: int = option(metavar="N", min=1, default=1)
+    """Judge everything N times."""
+    shard: str | None = option(metavar="I/N")
+    """Judge only part I of N, in a folder of its own below --out; `merge` puts them together."""
+    sample: int | None = option(metavar="N", min=1)
+    """Judge N items chosen at random, by whole groups; --seed says which."""
+    seed: int | None = option(metavar="N")
+    """The seed of --sample; the same seed chooses the same. Default: 0."""
+    columns: list[str] | None = option(metavar="FIELD=COLUMN,...")
+    """Columns of your own file that an item's fields are taken from, such as candidate=summary,group=article; the
+    option may be given several times."""
+    data_dir: Path | None = option(metavar="DIR")
+    """Folder with a published dataset's files."""
+    max_chars: int = option(metavar="N", min=1, default=MAX_CHARACTERS)
+    """Refuse items with a text of more than N characters."""
+    out: Path | None = option(metavar="DIR", panel=KEPT)
+    """Folder for the results; a run in the same folder resumes."""
 
     def dataset(self) -> Dataset | None:
         """Load the dataset, or the sample of it; return ``None`` where none was named.
@@ -94,18 +91,15 @@ class PlanOptions:
 class EngineOptions:
     """How a run is spread over several processes."""
 
-    engine: str | None = engine_option(
-        "Judge with several processes, on one machine or a Ray cluster; needs --journal postgresql://... "
-        "--concurrency is for each of them, other limits for all together.",
-        "ray",
-    )
-    engine_address: str | None = engine_option(
-        "A Ray cluster that is there, or auto. Default: RAY_ADDRESS, else one on this machine.", "ADDRESS"
-    )
-    workers: int | None = engine_option("Processes that judge. Default: one a CPU.", "N", min=1)
-    parts: str | None = engine_option(
-        "Accepted and ignored: results come back to this process by themselves.", "DIR|URL"
-    )
+    engine: str | None = engine_option(metavar="ray")
+    """Judge with several processes, on one machine or a Ray cluster; needs --journal postgresql://... --concurrency
+    is for each of them, other limits for all together."""
+    engine_address: str | None = engine_option(metavar="ADDRESS")
+    """A Ray cluster that is there, or auto. Default: RAY_ADDRESS, else one on this machine."""
+    workers: int | None = engine_option(metavar="N", min=1)
+    """Processes that judge. Default: one a CPU."""
+    parts: str | None = engine_option(metavar="DIR|URL")
+    """Accepted and ignored: results come back to this process by themselves."""
 
     def chosen(self) -> Ray | None:
         """Return the engine that the options choose; ``None`` is this process alone."""

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
-from ..tables.grid import money
+from ..tables.grid import money, short
 
 log = logging.getLogger("jurygraph.run")
 
@@ -142,11 +142,7 @@ def _short(count: int) -> str:
     >>> _short(99_999), _short(182_049), _short(2_638_772)
     ('99,999', '182k', '2.64M')
     """
-    if count < 100_000:
-        return f"{count:,}"
-    sizes = ((1e3, "k"), (1e6, "M"), (1e9, "G"))
-    size, letter = next((pair for pair in sizes if count < 999.5 * pair[0]), sizes[-1])
-    return f"{count / size:.3g}{letter}"
+    return short(count, least=100_000)
 
 
 class _LogEveryMinute:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
 
 import typer
 
@@ -13,7 +12,7 @@ from ..red_team.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..red_team.replayed import DRAWN, replayed
 from ..results.config import RunConfig
 from ..run.pipelines import check_run
-from .option_sets import flag, option, takes_options
+from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .run import announce, carry_out_to_end, default_out, show_experiment
 from .runtime import ALL_JUDGED, DryRun, Verbose, console, interruptible
@@ -25,25 +24,20 @@ attack = partial(option, panel="The attacks")
 class AttackOptions:
     """What is drawn from the set of hostile texts."""
 
-    attacks: int = attack(
-        "Hostile texts for each item and aspect, one at a time.", "N", default=ATTACKS, min=1
-    )
-    draw_seed: int = attack("Says which texts are drawn.", "N", default=0, name="--seed")
-    replayed: bool = flag(
-        "Call no model: read what honest judges may reply to such texts, and count whose verdict is read.",
-        panel="The attacks",
-    )
+    attacks: int = attack(metavar="N", default=ATTACKS, min=1)
+    """Hostile texts for each item and aspect, one at a time."""
+    draw_seed: int = attack(metavar="N", default=0, name="--seed")
+    """Says which texts are drawn."""
+    replayed: bool = flag(panel="The attacks")
+    """Call no model: read what honest judges may reply to such texts, and count whose verdict is read."""
     all: bool = flag(f"With --replayed: all replies, not {DRAWN:,} of them.", panel="The attacks")
 
 
 @takes_options(without=("shard", "repeats", "replies", "sample", "seed"))
 def redteam(
-    protocol: Annotated[
-        str,
-        typer.Argument(
-            metavar="[PROTOCOL]", help="The judge: a protocol, or a file: mine.py, mine.py:graph."
-        ),
-    ] = "single",
+    protocol: str = argument(
+        "The judge: a protocol, or a file: mine.py, mine.py:graph.", "[PROTOCOL]", default="single"
+    ),
     *,
     chosen: PlanOptions,
     drawn: AttackOptions,
@@ -70,7 +64,7 @@ def redteam(
         raise UsageError("--all is of the replies that are read without a model: add --replayed")
     data = chosen.data or "demo"
     folder = chosen.out or default_out(["redteam", protocol], data)
-    with interruptible("interrupted before the first call; nothing was started"):
+    with interruptible():
         dataset = chosen.dataset() or "demo"
         planned = plan_redteam(protocol, dataset, chosen.of_plan(folder), drawn.attacks, drawn.draw_seed)
         check_run(planned.plan, config)

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.filesize import decimal
 
 from ...state.errors import UsageError
 from ..tables import Grid
-from .option_sets import flag, option, takes_options
+from .option_sets import argument, flag, option
 from .runtime import Output, check_confidence, console
 
 if TYPE_CHECKING:
@@ -31,66 +30,55 @@ humans = partial(option, panel="Human annotation, for comparison")
 class ReportOptions:
     """What is written, by which statistics, and what people are compared as."""
 
-    html: Path | None = output("Write an HTML page with all tables, charts and debates.", "FILE")
-    open_page: bool = output_flag("Open the page in a browser.", name="--open")
-    debates: int | None = output(
-        "Put the debates of N verdicts on the page, those worth reading first. "
-        "Default: 5000, or fewer that keep it below 10 MB.",
-        "N",
-        min=0,
-    )
-    markdown: Path | None = output("Write all tables as Markdown.", "FILE")
-    csv: Path | None = output("Write each table to a CSV file in this folder.", "DIR")
-    latex: Path | None = output("Write all tables as LaTeX (booktabs).", "FILE")
-    figures: Path | None = output("Write the charts as SVG and PDF.", "DIR")
-    tables: str | None = output(
-        "Print and write only these tables in full, such as leaderboard,comparison; a wrong name lists all.",
-        "NAMES",
-        name="--table",
-    )
-    everything: bool = output_flag("Print all tables in full, not only the summary.", name="--all")
-    base: str | None = statistics(
-        "Compare the other judges with this one. Default: single, else baseline, else the first.", "JUDGE"
-    )
-    metric: str | None = statistics(
-        "What judges are ranked by: spearman, pearson, kendall, the same within groups (group_spearman, ...), "
-        "accuracy or kappa. Default: what belongs to the data.",
-        "NAME",
-    )
-    resamples: int = statistics("Bootstrap resamples.", "N", min=1, default=1000)
-    confidence: float = statistics("Confidence level of intervals.", "P", default=0.95)
-    seed: int = statistics("Random seed of the bootstrap.", "N", min=0, default=0)
-    ties: str | None = statistics(
-        "In comparisons, count a human tie as a class, left_out or half right. Default: the dataset's rule.",
-        "RULE",
-    )
-    votes: str | None = statistics(
-        "In comparisons, compare with the majority of annotators or with each vote. Default: the dataset's rule.",
-        "RULE",
-    )
-    without_flagged: bool = flag(
-        "Leave out items of which a text states a verdict itself, for all judges alike.", panel="Statistics"
-    )
-    eps: float = statistics(
-        "Of the gap analysis of courtroom protocols: the threshold, as a share of the widest possible gap.",
-        "SHARE",
-        default=0.1,
-    )
-    gap_prior: str = statistics(
-        "Of the gap analysis: alpha and beta of the paper's model.", "A,B", default="1,1"
-    )
-    annotator_epsilon: float = statistics(
-        "How much less often than an annotator a judge may be the closer one to the others' labels and still replace "
-        "one: 0.2 for experts, 0.15 for trained people, 0.1 for crowd workers.",
-        "SHARE",
-        min=0,
-        default=0.1,
-    )
-    human_price: float | None = humans(
-        "Cost of one human judgement; adds a row for humans to the cost table.", "USD", min=0
-    )
-    human_minutes: float | None = humans("Time of one human judgement.", "MINUTES", min=0)
-    annotators: int = humans("Annotators who judge each item.", "N", min=1, default=1)
+    html: Path | None = output(metavar="FILE")
+    """Write an HTML page with all tables, charts and debates."""
+    open_page: bool = output_flag(name="--open")
+    """Open the page in a browser."""
+    debates: int | None = output(metavar="N", min=0)
+    """Put the debates of N verdicts on the page, those worth reading first. Default: 5000, or fewer that keep it
+    below 10 MB."""
+    markdown: Path | None = output(metavar="FILE")
+    """Write all tables as Markdown."""
+    csv: Path | None = output(metavar="DIR")
+    """Write each table to a CSV file in this folder."""
+    latex: Path | None = output(metavar="FILE")
+    """Write all tables as LaTeX (booktabs)."""
+    figures: Path | None = output(metavar="DIR")
+    """Write the charts as SVG and PDF."""
+    tables: str | None = output(metavar="NAMES", name="--table")
+    """Print and write only these tables in full, such as leaderboard,comparison; a wrong name lists all."""
+    everything: bool = output_flag(name="--all")
+    """Print all tables in full, not only the summary."""
+    base: str | None = statistics(metavar="JUDGE")
+    """Compare the other judges with this one. Default: single, else baseline, else the first."""
+    metric: str | None = statistics(metavar="NAME")
+    """What judges are ranked by: spearman, pearson, kendall, the same within groups (group_spearman, ...), accuracy
+    or kappa. Default: what belongs to the data."""
+    resamples: int = statistics(metavar="N", min=1, default=1000)
+    """Bootstrap resamples."""
+    confidence: float = statistics(metavar="P", default=0.95)
+    """Confidence level of intervals."""
+    seed: int = statistics(metavar="N", min=0, default=0)
+    """Random seed of the bootstrap."""
+    ties: str | None = statistics(metavar="RULE")
+    """In comparisons, count a human tie as a class, left_out or half right. Default: the dataset's rule."""
+    votes: str | None = statistics(metavar="RULE")
+    """In comparisons, compare with the majority of annotators or with each vote. Default: the dataset's rule."""
+    without_flagged: bool = flag(panel="Statistics")
+    """Leave out items of which a text states a verdict itself, for all judges alike."""
+    eps: float = statistics(metavar="SHARE", default=0.1)
+    """Of the gap analysis of courtroom protocols: the threshold, as a share of the widest possible gap."""
+    gap_prior: str = statistics(metavar="A,B", default="1,1")
+    """Of the gap analysis: alpha and beta of the paper's model."""
+    annotator_epsilon: float = statistics(metavar="SHARE", min=0, default=0.1)
+    """How much less often than an annotator a judge may be the closer one to the others' labels and still replace
+    one: 0.2 for experts, 0.15 for trained people, 0.1 for crowd workers."""
+    human_price: float | None = humans(metavar="USD", min=0)
+    """Cost of one human judgement; adds a row for humans to the cost table."""
+    human_minutes: float | None = humans(metavar="MINUTES", min=0)
+    """Time of one human judgement."""
+    annotators: int = humans(metavar="N", min=1, default=1)
+    """Annotators who judge each item."""
 
     def check(self) -> None:
         """Refuse what cannot be, before anything is computed or written."""
@@ -142,11 +130,7 @@ def _prior(text: str) -> tuple[float, float]:
     return alpha, beta
 
 
-@takes_options()
-def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of runs.")],
-    chosen: ReportOptions,
-) -> None:
+def report(folders: list[Path] = argument("Folders of runs.", "DIR"), *, chosen: ReportOptions) -> None:
     """Compare the judges of one or more runs: agreement with humans, cost, debate diagnostics.
 
     Prints a summary of one or two screens; --all, the files and the page have every table.

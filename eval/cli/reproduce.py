@@ -5,29 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from ...nodes.offline import DISCLOSURE
-from ...state.errors import UsageError
-from ..calls.shutdown import StopSignal
 from ..datasets.dataset import load_dataset
 from ..reproduce.reproduction import Reproduction, plan_table, reproduce_table, without_systems
 from ..reproduce.tables import find_table, paper_tables
 from ..results.config import RunConfig
-from ..results.folder import write_whole
+from ..results.folder import make_folder, write_whole
 from ..sweeps.cells import CellResult
 from ..sweeps.sweep_plan import SWEEP_WITHOUT
-from ..sweeps.sweep_result import FORMATS
-from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
-from ..tables import Column, Grid, text_column, to_lines
-from .option_sets import takes_options
+from ..sweeps.sweep_result import Sweep, write_grid
+from ..sweeps.sweep_runner import carry_out_sweep
+from ..tables import Column, Grid, text_column
+from .option_sets import argument, option, takes_options
 from .plan_options import PlanOptions
 from .report import write_page_of
-from .run import carry_out, default_out, print_ending
-from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, exit_code, interruptible
+from .run import carry_out_to_end, default_out
+from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible
 from .sweep import announce_sweep
 
 LIST = "list"
@@ -36,14 +34,11 @@ FILE = "reproduce.json"
 
 @takes_options(without=("shard", *SWEEP_WITHOUT))
 def reproduce(
-    table: Annotated[str, typer.Argument(metavar="TABLE|list", help="A table's name; `list` lists them.")],
+    table: str = argument("A table's name; `list` lists them.", "TABLE|list"),
     *,
     chosen: PlanOptions,
     config: RunConfig,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write one HTML page: the table, then the report on its judges."),
-    ] = None,
+    html: Path | None = option("Write one HTML page: the table, then the report on its judges.", "FILE"),
     verbose: Verbose = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -59,60 +54,53 @@ def reproduce(
     """
     out = console()
     if table == LIST:
-        out.print(to_lines(_tables(), out.width))
+        out.print_grids([_tables()], gap=False)
         raise typer.Exit(ALL_JUDGED)
     wanted = find_table(table)
     asked = chosen.model or chosen.role_model or chosen.replies
     if not wanted.data or (wanted.gains_of and not asked):
-        out.print(to_lines(reproduce_table(wanted, None).grid(), out.width))
+        out.print_grids([reproduce_table(wanted, None).grid()], gap=False)
         if wanted.data:
             out.print_line(
                 "only reckoned from printed figures: with --model your model's are measured beside them"
             )
         raise typer.Exit(ALL_JUDGED)
     folder = chosen.out or default_out([table], "")
-    with interruptible("interrupted before the first call; nothing was started"):
+    with interruptible():
         whole = load_dataset(chosen.data or wanted.data, chosen.data_dir, max_characters=chosen.max_chars)
         dataset = without_systems(whole, wanted.without_systems)
         if size := chosen.sample or wanted.sample:
             dataset = dataset.sample(size, chosen.seed or 0)
         planned = plan_table(wanted, dataset, chosen.of_plan(folder))
         if planned is not None:
-            config = planned.config(config)
             announce_sweep(out, planned, None, config, dry_run)
     if planned is None or dry_run:
         _finish(out, reproduce_table(wanted, whole), None if dry_run else folder)
         raise typer.Exit(ALL_JUDGED)
-    counts, stop = SweepCounts(), StopSignal()
-    with interruptible(
-        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
-    ):
-        done = carry_out(
-            folder, verbose, counts, stop, lambda: carry_out_sweep(planned, config, counts, stop)
-        )
+
+    def show(done: Sweep) -> None:
         if done.note:
             shown = " Only the machinery is shown, not what a model would do." * (done.note == DISCLOSURE)
             out.print_line(f"Warning: {done.note}{shown}", "yellow")
-        _finish(out, reproduce_table(wanted, whole, done.cells), folder)
+        reproduced = reproduce_table(wanted, whole, done.cells)
+        _finish(out, reproduced, folder)
         if html is not None:
-            out.print_line(_write_page(html, reproduce_table(wanted, whole, done.cells), done.cells))
-        print_ending(out, folder, done.stopped, done.failed, counts, stop)
-        raise typer.Exit(exit_code(done.stopped, done.failed))
+            out.print_line(_write_page(html, reproduced, done.cells))
+
+    work = partial(carry_out_sweep, planned, config)
+    _, code = carry_out_to_end(out, folder, verbose, work, show)
+    raise typer.Exit(code)
 
 
 def _finish(out: Output, done: Reproduction, folder: Path | None) -> None:
     """Print the table, and write it where there is a folder."""
     grid = done.grid()
-    out.print(to_lines(grid, out.width))
+    out.print_grids([grid], gap=False)
     if folder is None:
         return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise UsageError(f"{folder} is a file: --out takes a folder") from None
+    make_folder(folder)
     write_whole(folder / FILE, json.loads(json.dumps(done.to_json())))
-    for suffix, form in FORMATS.items():
-        (folder / f"table.{suffix}").write_text(form(grid), encoding="utf-8")
+    write_grid(grid, folder, "table")
     out.print_line(f"table: {folder}/table.md, .csv, .tex, {FILE}")
 
 

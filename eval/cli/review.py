@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.prompt import Prompt
@@ -35,7 +34,7 @@ from ..review.review_queue import (
     read_queue,
     write_queue,
 )
-from .option_sets import flag, option, takes_options
+from .option_sets import argument, flag, option
 from .runtime import ALL_JUDGED, INTERRUPTED, SOME_FAILED, Output, console, interruptible, program
 from .show import item_view, shown_value, speaker
 
@@ -52,9 +51,8 @@ class ReviewOptions:
     """Which verdicts of a run people are asked about when it has ended, and where."""
 
     review: str | None = option(f"Afterwards ask a person about {_NAMED}", RULES)
-    review_queue: Path | None = option(
-        "Write the questions of --review to a CSV or JSONL file instead.", "FILE"
-    )
+    review_queue: Path | None = option(metavar="FILE")
+    """Write the questions of --review to a CSV or JSONL file instead."""
 
     def rules(self, prepared: Plan, dry: bool) -> list[Rule]:
         """Read and check the rules before a run; none where there is no review.
@@ -87,17 +85,19 @@ class AnswerOptions:
     """Which verdicts people are asked about, where, and what their answers come to."""
 
     when: str = option(f"Ask about {_NAMED}", RULES, default=",".join(IN_DOUBT))
-    queue: Path | None = option("Write the questions to a CSV or JSONL file to fill in.", "FILE")
-    blind: bool = flag("In the file leave out the verdict, the debate and the reasons.")
-    answers: list[Path] | None = option("Read a file that was filled in; repeatable.", "FILE")
-    name: str = option("Who answers; in a file, where a row has no name.", "NAME", default="")
-    decide: Decide = option("What several people's scores come to.", default="mean")
+    queue: Path | None = option(metavar="FILE")
+    """Write the questions to a CSV or JSONL file to fill in."""
+    blind: bool = flag()
+    """In the file leave out the verdict, the debate and the reasons."""
+    answers: list[Path] | None = option(metavar="FILE")
+    """Read a file that was filled in; repeatable."""
+    name: str = option(metavar="NAME", default="")
+    """Who answers; in a file, where a row has no name."""
+    decide: Decide = option(default="mean")
+    """What several people's scores come to."""
 
 
-@takes_options()
-def review(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")], chosen: AnswerOptions
-) -> None:
+def review(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: AnswerOptions) -> None:
     """Have people review the verdicts of a run: in the terminal, or by a file to fill in.
 
     Writes reviews.jsonl, reviewed.jsonl and labels.jsonl to the folder; results.jsonl stays what the judge said.

@@ -7,10 +7,9 @@ import shlex
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from ...graphs.given_graphs import judges_of
@@ -26,10 +25,9 @@ from ..results.evaluation import Evaluation
 from ..results.run_log import logging_to
 from ..run.pipelines import check_run
 from ..run.runner import execute
-from ..tables import to_lines
 from ..tables.grid import money
 from .gate import GateOptions, end_with_gates
-from .option_sets import takes_options
+from .option_sets import argument
 from .plan_options import EngineOptions, PlanOptions
 from .progress import LiveProgress
 from .review import ReviewOptions, export_or_ask
@@ -54,18 +52,12 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 10
 
 
-T = TypeVar("T")
-
-
-@takes_options()
 def run(
-    protocols: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROTOCOL[,PROTOCOL...]",
-            help="One protocol, or several: names, or files of your own: mine.py, mine.py:graph, label=mine.py.",
-        ),
-    ],
+    protocols: str = argument(
+        "One protocol, or several: names, or files of your own: mine.py, mine.py:graph, label=mine.py.",
+        "PROTOCOL[,PROTOCOL...]",
+    ),
+    *,
     chosen: PlanOptions,
     required: GateOptions,
     reviewed: ReviewOptions,
@@ -89,7 +81,7 @@ def run(
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     folder = chosen.out or default_out(names, chosen.data or chosen.replies or "")
     out = console()
-    with interruptible("interrupted before the first call; nothing was started"):
+    with interruptible():
         prepared = plan(names, chosen.dataset(), **chosen.of_plan(folder))
         check_run(prepared, config)
         if spread is not None:
@@ -139,47 +131,25 @@ def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
     expected = estimate(prepared, judged)
     if config.batch:
         expected = expected.discounted(BATCH_DISCOUNT)
-    out.print(to_lines(estimate_table(expected), out.width))
-    if expected.exceeds(max_calls=config.max_calls, max_cost=config.max_cost, max_tokens=config.max_tokens):
-        out.print("[yellow]the budget may be too small: the run will stop when it is reached[/]")
-
-
-def carry_out(
-    folder: Path | None,
-    verbose: bool,
-    counts: ProgressCounters,
-    stop: StopSignal,
-    work: Callable[[], Coroutine[Any, Any, T]],
-) -> T:
-    """Carry out a run or a sweep with its log in the folder and its progress on the screen, until a signal stops it."""
-
-    async def until_stopped() -> T:
-        with signals_stop(stop):
-            return await work()
-
-    errors = Console(stderr=True)
-    with (
-        logging_to(folder, errors if verbose else None, errors),
-        traces_sent(),  # after the log, so that a failing exporter is logged
-        LiveProgress(errors, counts, stop),
-    ):
-        return run_async(until_stopped)
+    out.print_grids([estimate_table(expected)], gap=False)
+    if expected.exceeds(**config.budget):
+        out.print_line("the budget may be too small: the run will stop when it is reached", "yellow")
 
 
 Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep")
-Counts = TypeVar("Counts", bound=ProgressCounters)
 
 
 def carry_out_to_end(
     out: Output,
     folder: Path | None,
     verbose: bool,
-    work: Callable[[Counts, StopSignal], Coroutine[Any, Any, Runs]],
+    work: Callable[[ProgressCounters, StopSignal], Coroutine[Any, Any, Runs]],
     show: Callable[[Runs], None],
-    counts: Counts | None = None,
     log_in: Path | None = None,
 ) -> tuple[Runs, int]:
     """Carry out a run or several, print what came of it and how it ended, and return it with its exit code.
+
+    The log goes to the folder and the progress to the screen, until a signal stops the work.
 
     Args:
         out: where it is printed.
@@ -187,15 +157,32 @@ def carry_out_to_end(
         verbose: whether log events are printed.
         work: what is done.
         show: prints what came of it.
-        counts: of what it does; default: those of a single run.
         log_in: the folder of the log; default: ``folder``.
     """
-    counters, stop = counts or cast("Counts", ProgressCounters()), StopSignal()
-    with interruptible(f"interrupted; finished results are saved. {_again(folder)} resumes."):
-        done = carry_out(log_in or folder, verbose, counters, stop, lambda: work(counters, stop))
+    counters, stop = ProgressCounters(), StopSignal()
+    errors = Output(stderr=True)
+    again = f"The same command with --out {folder}" if folder else "The same command"
+
+    async def until_stopped() -> Runs:
+        with signals_stop(stop):
+            return await work(counters, stop)
+
+    with interruptible(f"interrupted; finished results are saved. {again} resumes."):
+        with (
+            logging_to(log_in or folder, errors if verbose else None, errors),
+            traces_sent(),  # after the log, so that a failing exporter is logged
+            LiveProgress(errors, counters, stop),
+        ):
+            done = run_async(until_stopped)
         show(done)
         failed = done.failed if isinstance(done.failed, int) else len(done.failed)
-        print_ending(out, folder, done.stopped, failed, counters, stop)
+        out.print_line(total_usage(counters))
+        if done.stopped:
+            out.print_line(stop.explanation)
+            saved = f"{counters.judged:,} of {counters.wanted:,} verdicts are done and saved."
+            out.print_line(f"{saved} {again} {RESUMES.get(done.stopped, 'resumes')}.")
+        elif failed:
+            out.print_line(f"{again} retries what failed.")
     return done, exit_code(done.stopped, failed)
 
 
@@ -203,30 +190,6 @@ def show_experiment(out: Output, done: ExperimentResult) -> None:
     """Print the tables of an experiment, and where all of it is."""
     out.print_grids(done.grids())
     out.print_line(f"all of it: {done.folder}/{done.file}, results.jsonl")
-
-
-def _again(folder: Path | None) -> str:
-    return f"The same command with --out {folder}" if folder else "The same command"
-
-
-def print_ending(
-    out: Output,
-    folder: Path | None,
-    stopped: str | None,
-    failed: int,
-    counts: ProgressCounters,
-    stop: StopSignal,
-) -> None:
-    """Print what a run or a sweep took; if it is not complete, also why it ended and how it is resumed."""
-    lines = [total_usage(counts)]
-    again = _again(folder)
-    if stopped:
-        done = f"{counts.judged:,} of {counts.wanted:,} verdicts are done and saved."
-        lines += [stop.explanation, f"{done} {again} {RESUMES.get(stopped, 'resumes')}."]
-    elif failed:
-        lines.append(f"{again} retries what failed.")
-    for line in lines:
-        out.print_line(line)
 
 
 def total_usage(counts: ProgressCounters) -> str:

@@ -19,6 +19,7 @@ from rich.text import Text
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..calls.shutdown import signals_interrupt
+from ..results.config import KEPT, LIMITS
 
 if TYPE_CHECKING:
     from ..tables import Grid
@@ -28,19 +29,24 @@ PIPED_WIDTH = 120
 
 
 class Output(Console):
-    """The console of a command: tables and panels are printed to its width, lines in one piece."""
+    """The console of a command: tables and panels are printed to its width, lines in one piece.
+
+    Brackets in a path, a name or an extra are no markup.
+    """
+
+    def __init__(self, width: int | None = None, stderr: bool = False) -> None:
+        super().__init__(width=width, stderr=stderr, markup=False)
 
     def print_line(self, text: str, style: str = "") -> None:
-        """Print a line as it is: a terminal breaks it, and brackets in a path or a name are no markup."""
+        """Print a line as it is: a terminal breaks it."""
         self.print(Text(text, style), soft_wrap=True)
 
-    def print_grids(self, grids: Iterable[Grid]) -> None:
-        """Print tables as wide as the terminal, with a blank line below each."""
+    def print_grids(self, grids: Iterable[Grid], gap: bool = True) -> None:
+        """Print tables as wide as the terminal, with a blank line below each unless there is to be no ``gap``."""
         from ..tables import to_lines
 
         for grid in grids:
-            self.print(to_lines(grid, self.width))
-            self.print()
+            self.print(to_lines(grid, self.width), end="\n\n" if gap else "\n")
 
 
 def console() -> Output:
@@ -153,13 +159,13 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 @contextmanager
-def interruptible(message: str) -> Iterator[None]:
+def interruptible(message: str = "interrupted before the first call; nothing was started") -> Iterator[None]:
     """End with a message on Ctrl-C and SIGTERM, for the parts of a command that no event loop watches over."""
     try:
         with signals_interrupt():
             yield
     except KeyboardInterrupt:
-        Console(stderr=True).print(message, soft_wrap=True)
+        Output(stderr=True).print_line(message)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -171,9 +177,9 @@ def exit_code(stopped: str | None, failed: int) -> int:
     return SOME_FAILED if stopped or failed else ALL_JUDGED
 
 
-SPEED, LIMITS, KEPT, GATES = "Concurrency and limits", "Budget", "Output and cache", "Gates"
 Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Print log events to standard error.", rich_help_panel=KEPT)
+    bool,
+    typer.Option("--verbose", help="Print log events to standard error.", rich_help_panel=KEPT),
 ]
 DryRun = Annotated[
     bool,

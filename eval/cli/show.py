@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -26,18 +25,15 @@ from ..results.folder import read_manifest
 from ..results.results import Result, ResultsFile
 from ..results.turn_kinds import KindOf, kind_of_turns
 from ..tables.grid import money
+from .option_sets import argument, option
 from .runtime import console
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
-    item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of an item.")],
-    protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Show only the verdicts of this protocol.")
-    ] = None,
-    aspect: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Show only the verdicts on this aspect.")
-    ] = None,
+    folder: Path = argument("The folder of a run.", "DIR"),
+    item: str = argument("The id of an item.", "ITEM"),
+    protocol: str | None = option("Show only the verdicts of this protocol.", "NAME"),
+    aspect: str | None = option("Show only the verdicts on this aspect.", "NAME"),
 ) -> None:
     """Print all verdicts on one item: who said what in each round, the verdict and the label."""
     manifest = read_manifest(folder)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -20,7 +20,7 @@ from ...graphs.given_graphs import named
 from ...graphs.references import is_reference
 from ...graphs.registry import protocols
 from ...state.errors import UsageError
-from .option_sets import flag, option, takes_options
+from .option_sets import argument, flag, option
 from .runtime import console
 
 KEPT_RUNS = Path(".langgraph_api", ".langgraph_ops.pckl")
@@ -32,26 +32,28 @@ the server before it has not finished, also the one that this was killed for."""
 class ServerOptions:
     """How the server is started."""
 
-    host: str = option("Address to listen on.", "HOST", default="127.0.0.1")
-    port: int = option("Port to listen on.", "N", min=1, max=65535, default=2024)
-    env: Path | None = option("Variables such as OPENAI_API_KEY. Default: .env, where there is one.", "FILE")
-    jobs: int | None = option("How many runs go on at once. Default: the server's, 10.", "N", min=1)
-    reload: bool = flag("Start anew when a Python file in this folder changes.")
-    browser: bool = flag("Open Studio in the browser.", default=True, name="--browser/--no-browser")
-    config: Path | None = option(
-        "Write the configuration for `langgraph` to this file, and start nothing.", "FILE"
-    )
+    host: str = option(metavar="HOST", default="127.0.0.1")
+    """Address to listen on."""
+    port: int = option(metavar="N", min=1, max=65535, default=2024)
+    """Port to listen on."""
+    env: Path | None = option(metavar="FILE")
+    """Variables such as OPENAI_API_KEY. Default: .env, where there is one."""
+    jobs: int | None = option(metavar="N", min=1)
+    """How many runs go on at once. Default: the server's, 10."""
+    reload: bool = flag()
+    """Start anew when a Python file in this folder changes."""
+    browser: bool = flag(default=True, name="--browser/--no-browser")
+    """Open Studio in the browser."""
+    config: Path | None = option(metavar="FILE")
+    """Write the configuration for `langgraph` to this file, and start nothing."""
 
 
-@takes_options()
 def studio(
-    graphs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME=]FILE[:OBJECT]",
-            help="Graphs of your own beside the protocols: mine.py, mine=agent.py:graph, mine=package.module:graph.",
-        ),
-    ] = None,
+    graphs: list[str] | None = argument(
+        "Graphs of your own beside the protocols: mine.py, mine=agent.py:graph, mine=package.module:graph.",
+        "[NAME=]FILE[:OBJECT]",
+        default=None,
+    ),
     *,
     chosen: ServerOptions,
 ) -> None:
@@ -75,13 +77,8 @@ def studio(
     with TemporaryDirectory(prefix="jurygraph-studio-") as folder:
         file = Path(folder) / "langgraph.json"
         file.write_text(written, encoding="utf-8")
-        options = [
-            "--host",
-            chosen.host,
-            "--port",
-            str(chosen.port),
-            *([] if chosen.browser else ["--no-browser"]),
-        ]
+        options = ["--host", chosen.host, "--port", str(chosen.port)]
+        options += [] if chosen.browser else ["--no-browser"]
         options += [] if chosen.jobs is None else ["--n-jobs-per-worker", str(chosen.jobs)]
         options += [] if chosen.reload else ["--no-reload"]
         raise typer.Exit(_serve(["dev", "--config", str(file), *options]))

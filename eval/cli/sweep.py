@@ -6,10 +6,8 @@ import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from ...graphs.registry import DEFAULT
 from ...nodes.sync_bridge import run_blocking
@@ -22,10 +20,10 @@ from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
 from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, plan_sweep, write_answer
 from ..sweeps.sweep_result import Sweep
-from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
-from ..tables import CellValue, Column, Grid, text_column, to_lines
+from ..sweeps.sweep_runner import carry_out_sweep
+from ..tables import CellValue, Column, Grid, text_column
 from ..tables.grid import money
-from .option_sets import flag, option, takes_options
+from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .run import carry_out_to_end, default_out, print_answer, print_example, print_failures
 from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible, program
@@ -40,24 +38,21 @@ MOST_COMPARED = 100
 class VariationOptions:
     """What varies, and what cells are compared by."""
 
-    axis: list[str] | None = variation(
-        "A setting, `protocol`, `model` or `model.ROLE`, and its values; KEY=[...] takes a JSON list; repeatable.",
-        "KEY=V1,V2,...",
-    )
-    plan: str | None = variation("Run a ready-made plan.", "NAME")
-    plans: bool = variation_flag("List the ready-made plans and exit.")
-    metric: str | None = option(
-        "Compare cells by this metric, such as spearman or group_spearman. Default: what belongs to the data.",
-        "NAME",
-    )
+    axis: list[str] | None = variation(metavar="KEY=V1,V2,...")
+    """A setting, `protocol`, `model` or `model.ROLE`, and its values; KEY=[...] takes a JSON list; repeatable."""
+    plan: str | None = variation(metavar="NAME")
+    """Run a ready-made plan."""
+    plans: bool = variation_flag()
+    """List the ready-made plans and exit."""
+    metric: str | None = option(metavar="NAME")
+    """Compare cells by this metric, such as spearman or group_spearman. Default: what belongs to the data."""
 
 
 @takes_options(without=("shard", *SWEEP_WITHOUT))
 def sweep(
-    protocol: Annotated[
-        str | None,
-        typer.Argument(metavar="PROTOCOL", help="The protocol to vary; a ready-made plan has its own."),
-    ] = None,
+    protocol: str | None = argument(
+        "The protocol to vary; a ready-made plan has its own.", "PROTOCOL", default=None
+    ),
     *,
     varied: VariationOptions,
     chosen: PlanOptions,
@@ -84,7 +79,7 @@ def sweep(
     if chosen.data is None and chosen.replies is None:
         raise UsageError("nothing to judge: give a dataset with --data, or recorded replies with --replies")
     folder = chosen.out or default_out(["sweep", plan or protocol or ""], chosen.data or chosen.replies or "")
-    with interruptible("interrupted before the first call; nothing was started"):
+    with interruptible():
         dataset, options = chosen.dataset(), chosen.of_plan(folder)
         axes = [Axis.parse(text) for text in varied.axis or ()]
         ablation: SweepPreset | None = None
@@ -96,7 +91,6 @@ def sweep(
             )
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
-        config = planned.config(config)
         announce_sweep(out, planned, ablation, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
@@ -106,7 +100,6 @@ def sweep(
         verbose,
         partial(carry_out_sweep, planned, config),
         lambda done: _print_results(out, replace(done, metric=metric), ablation, folder),
-        SweepCounts(),
     )
     raise typer.Exit(code)
 
@@ -119,12 +112,11 @@ def announce_sweep(
     Raises:
         UsageError: a cell's folder holds another run; a limit that cannot be kept.
     """
-    config.check_prices(planned.models.values())
-    done = planned.done(config)
+    done = planned.check(config)
     if note := planned.cells[0].plan.manifest.get("note"):
-        out.print(Text(f"Warning: {note}", style="yellow"))
+        out.print_line(f"Warning: {note}", "yellow")
     if ablation:
-        out.print(Text(f"{ablation.name}: {ablation.question} ({ablation.source})"))
+        out.print_line(f"{ablation.name}: {ablation.question} ({ablation.source})")
     left = len(planned) - sum(done)
     if planned.is_replay:
         out.print(f"{len(planned.cells)} cells, {left:,} verdicts to judge, no model call")
@@ -132,11 +124,11 @@ def announce_sweep(
     # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.
     known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
     if left:
-        out.print(to_lines(plan_table(planned, known), out.width))
+        out.print_grids([plan_table(planned, known)], gap=False)
         for line in _in_words(known):
             out.print_line(line)
         if (most := config.max_calls) is not None and known.bounds.least > most:
-            out.print("[yellow]the budget is too small: the sweep will stop when it is reached[/]")
+            out.print_line("the budget is too small: the sweep will stop when it is reached", "yellow")
 
 
 def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folder: Path) -> None:
@@ -146,8 +138,8 @@ def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folde
     # Tables of one sweep share most notes: each is printed below the first table that has it.
     printed: set[str] = set()
     for grid in grids(done, ablation).values():
-        fresh = replace(grid, notes=tuple(note for note in grid.notes if note not in printed))
-        out.print(to_lines(fresh, out.width))
+        fresh = tuple(note for note in grid.notes if note not in printed)
+        out.print_grids([replace(grid, notes=fresh)], gap=False)
         printed.update(grid.notes)
     print_failures(
         out,
@@ -169,15 +161,12 @@ def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folde
     judged = [cell.evaluation.folder for cell in done.cells if len(cell.evaluation.results)]
     folders = list(filter(None, judged))
     if len(folders) > MOST_COMPARED:
-        out.print(
-            f"which cell agrees best is not said of more than {MOST_COMPARED} cells; report some of them"
-        )
+        few = f"which cell agrees best is not said of more than {MOST_COMPARED} cells; report some of them"
+        out.print_line(few)
     elif folders:
         write_answer(folder, print_answer(out, folders, done.metric))
-    out.print(
-        f"to compare all cells on a page: {program()} report {folder}/cells/*{_as_here(done)} --html FILE",
-        soft_wrap=True,
-    )
+    page = f"{program()} report {folder}/cells/*{_as_here(done)} --html FILE"
+    out.print_line(f"to compare all cells on a page: {page}")
     # The last cell that has a debate to show: axes mostly end in the longest ones.
     for cell in reversed(done.cells):
         if print_example(out, cell.evaluation):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -21,7 +20,7 @@ from ..results.evaluation import Evaluation
 from ..run.pipelines import check_run
 from ..run.runner import execute
 from ..tables.grid import money
-from .option_sets import option, takes_options
+from .option_sets import argument, option, takes_options
 from .plan_options import DATA, PlanOptions
 from .run import announce, carry_out_to_end, default_out, print_evaluation
 from .runtime import Verbose, console, interruptible, program
@@ -37,14 +36,14 @@ OF_A_GROUP = 2
 class TriedOptions(PlanOptions):
     """What is tried: a few items of some groups."""
 
-    sample: int | None = option(
-        "How many items to judge, chosen at random, a few of each group.", "N", min=1, default=FEW
-    )
+    sample: int | None = option(metavar="N", min=1, default=FEW)
+    """How many items to judge, chosen at random, a few of each group."""
 
 
 @takes_options(without=("data", "replies", "limit", "repeats", "shard"))
 def try_(
-    data: Annotated[str, typer.Argument(metavar="FILE|NAME", help=f"{DATA}.")],
+    data: str = argument(f"{DATA}.", "FILE|NAME"),
+    *,
     chosen: TriedOptions,
     config: RunConfig,
     verbose: Verbose = False,
@@ -58,7 +57,7 @@ def try_(
     """
     folder = chosen.out or default_out(["try"], data)
     out = console()
-    with interruptible("interrupted before the first call; nothing was started"):
+    with interruptible():
         whole = replace(chosen, data=data, sample=None, seed=None).dataset()
         assert whole is not None  # data were named
         few = whole.sample(chosen.sample or FEW, chosen.seed or 0, OF_A_GROUP)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
 
 import typer
 
@@ -11,14 +10,13 @@ from ...state.errors import UsageError
 from ..equal_budget.terms import Terms
 from ..equal_budget.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
 from ..equal_budget.versus_result import Versus
-from ..equal_budget.versus_runner import VersusCounts, carry_out_versus
+from ..equal_budget.versus_runner import carry_out_versus
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged
 from ..results.config import RunConfig
 from ..run.pipelines import check_run
-from ..tables import to_lines
 from ..tables.grid import printable
-from .option_sets import takes_options
+from .option_sets import argument, takes_options
 from .plan_options import PlanOptions
 from .run import carry_out_to_end, default_out
 from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible
@@ -27,13 +25,9 @@ from .show import head
 
 @takes_options(without=("resampling", "shard", "repeats", "replies", *VERSUS_WITHOUT))
 def versus(
-    protocol: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROTOCOL",
-            help="The protocol whose agents talk; a name, or a file: mine.py, mine.py:graph.",
-        ),
-    ],
+    protocol: str = argument(
+        "The protocol whose agents talk; a name, or a file: mine.py, mine.py:graph.", "PROTOCOL"
+    ),
     *,
     terms: Terms,
     chosen: PlanOptions,
@@ -54,14 +48,14 @@ def versus(
         raise UsageError("nothing to judge: give a dataset with --data, or a run of the protocol with --from")
     folder = chosen.out or default_out(["versus", protocol], chosen.data or str(terms.taken_from))
     out = console()
-    with interruptible("interrupted before the first call; nothing was started"):
+    with interruptible():
         options = chosen.of_plan(folder)
         planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, options)
         _announce(out, planned, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
     work, show = partial(carry_out_versus, planned, config), partial(print_versus, out)
-    _, code = carry_out_to_end(out, folder, verbose, work, show, VersusCounts())
+    _, code = carry_out_to_end(out, folder, verbose, work, show)
     raise typer.Exit(code)
 
 
@@ -82,12 +76,10 @@ def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) ->
     if expected is None:
         out.print_line(f"{planned.name} is a graph of its own: its calls are known when they are made")
         return
-    out.print(to_lines(estimate_table(expected), out.width))
+    out.print_grids([estimate_table(expected)], gap=False)
     named = ", ".join(opponent.title(sizes[opponent.name]) for opponent in planned.opponents)
-    out.print(
-        f"expected at equal {planned.terms.by}: {named}; corrected by what is really spent", soft_wrap=True
-    )
-    if expected.exceeds(max_calls=config.max_calls, max_cost=config.max_cost, max_tokens=config.max_tokens):
+    out.print_line(f"expected at equal {planned.terms.by}: {named}; corrected by what is really spent")
+    if expected.exceeds(**config.budget):
         out.print_line(
             "the budget may be too small: each run stops when its part of it is reached, and what all have judged is "
             "compared",

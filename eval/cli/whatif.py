@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -15,7 +14,7 @@ from ..results.config import RunConfig
 from ..run.pipelines import check_run
 from ..what_if.forked_debates import Edit
 from ..what_if.whatif import carry_out_whatif, plan_whatif
-from .option_sets import option, takes_options
+from .option_sets import argument, option, takes_options
 from .plan_options import DATA
 from .run import carry_out_to_end, show_experiment
 from .runtime import Verbose, console, interruptible
@@ -28,18 +27,20 @@ change = partial(option, panel="The change")
 class ChangeOptions:
     """Which turns are changed, and in whose debates."""
 
-    drop: list[str] | None = change(
-        "Leave out this turn, such as critic:1 (an agent, and which of its turns); repeatable.", "TURN"
-    )
-    flip: list[str] | None = change("Have this turn say the opposite; repeatable.", "TURN")
-    protocol: str | None = option("Whose debates, where the run is of several protocols.", "NAME")
+    drop: list[str] | None = change(metavar="TURN")
+    """Leave out this turn, such as critic:1 (an agent, and which of its turns); repeatable."""
+    flip: list[str] | None = change(metavar="TURN")
+    """Have this turn say the opposite; repeatable."""
+    protocol: str | None = option(metavar="NAME")
+    """Whose debates, where the run is of several protocols."""
     data: str | None = option(f"{DATA}; where the run's own data has another place now.", "NAME|FILE")
-    data_dir: Path | None = option("Folder with a published dataset's files.", "DIR")
+    data_dir: Path | None = option(metavar="DIR")
+    """Folder with a published dataset's files."""
 
 
 @takes_options(without=("batch",))
 def whatif(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
+    folder: Path = argument("The folder of a run.", "DIR"),
     *,
     chosen: ChangeOptions,
     config: RunConfig,
@@ -59,7 +60,7 @@ def whatif(
     if not edits:
         raise UsageError("no turn to change: name one with --drop or --flip, such as --drop critic:1")
     out, left = console(), 0
-    with interruptible("interrupted before the first call; nothing was started"):
+    with interruptible():
         items = None if chosen.data is None else load_dataset(chosen.data, chosen.data_dir)
         planned = [plan_whatif(folder, edit, items, chosen.protocol, config) for edit in edits]
         for fork in planned:
@@ -67,9 +68,8 @@ def whatif(
         for part in head(planned[0].plan.manifest):
             out.print(part)
         if planned[0].config.journal is None:
-            out.print(
-                f"[yellow]{folder} has no journal: its calls up to the turn are made and paid for again[/]"
-            )
+            missing = f"{folder} has no journal: its calls up to the turn are made and paid for again"
+            out.print_line(missing, "yellow")
     for fork in planned:
         done, code = carry_out_to_end(
             out,

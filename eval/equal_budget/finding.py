@@ -11,6 +11,7 @@ from math import ceil, inf, isfinite, log10
 from typing import Annotated, Literal
 
 from ..analysis import Study
+from ..analysis.comparison import Difference
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
 from ..tables import Column, text_column
@@ -54,6 +55,21 @@ class Contest:
     other: Annotated[float | None, Column("opponent")]
     difference: Annotated[Statistic, Column("difference")]
     p: Annotated[float | None, Column("p (Holm)", form="p", about="over the opponents")]
+
+    @classmethod
+    def of(
+        cls,
+        subject: str,
+        opponent: tuple[str, float, str],
+        items: int,
+        ratio: float | None,
+        difference: Difference,
+    ) -> Contest:
+        """Make a contest of a difference, adjusted over the opponents; ``opponent`` is its name, size and title."""
+        first, second, p = difference.first, difference.second, difference.adjusted
+        return cls(
+            subject, *opponent, items, difference.clusters, ratio, first, second, difference.difference, p
+        )
 
 
 @dataclass(frozen=True)
@@ -215,18 +231,7 @@ def findings_of(study: Study, worth: float = WORTH) -> Iterator[Finding]:
             continue
         subject, ensemble = subjects[match.subject], match.ensemble
         difference = match.pairwise.differences[subject.metric]
-        contest = Contest(
-            match.subject,
-            ensemble.source,
-            ensemble.k,
-            ensemble.label,
-            match.pairwise.shared,
-            difference.clusters,
-            ratio,
-            difference.first,
-            difference.second,
-            difference.difference,
-            difference.adjusted,
-        )
+        opponent = ensemble.source, ensemble.k, ensemble.label
+        contest = Contest.of(match.subject, opponent, match.pairwise.shared, ratio, difference)
         label = match.judge if len(subjects) == 1 else f"{match.judge} on {match.subject}"
         yield find(label, [contest], subject.metric, match.unit, worth, study.resampling.confidence)

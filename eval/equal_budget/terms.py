@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import Literal, TypedDict, get_args
 
 from ...state.errors import UsageError
+from ..results.config import option
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling
 
@@ -19,10 +21,7 @@ WORTH = 0.05
 """The smallest gain in the metric that counts as worth having, unless the user names another."""
 
 
-def _term(description: str, metavar: str, default: Any = None, **about: Any) -> Any:
-    """Make a field with its words in the command line's help."""
-    metadata = {"description": description, "metavar": metavar, "panel": "The comparison", **about}
-    return field(default=default, metadata=metadata)
+_term = partial(option, panel="The comparison")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +46,16 @@ class Terms:
     jurygraph.state.errors.UsageError: by 'euros': what is spent equally is one of tokens, cost, calls
     """
 
-    against: str | Sequence[str] | None = _term(
-        "The opponents. Default: single,ensemble: samples of a single judge, and as many judges who are all alike.",
-        "NAME,...",
-    )
-    by: Unit = _term("What is spent equally.", "tokens|cost|calls", "tokens")  # noqa: RUF009 - likewise
-    taken_from: str | Path | None = _term(  # noqa: RUF009 - a field like the others
-        "Take up a run of the protocol, which is not judged again.", "DIR", name="--from"
-    )
-    worth: float = _term("The smallest gain in the metric that would be worth having.", "GAIN", WORTH)
-    metric: str | None = _term("What is compared. Default: what belongs to the data.", "NAME")
+    against: str | Sequence[str] | None = _term(metavar="NAME,...")
+    """The opponents. Default: single,ensemble: samples of a single judge, and as many judges who are all alike."""
+    by: Unit = _term(metavar="tokens|cost|calls", default="tokens")  # noqa: RUF009 - likewise
+    """What is spent equally."""
+    taken_from: str | Path | None = _term(metavar="DIR", name="--from")  # noqa: RUF009 - a field like the others
+    """Take up a run of the protocol, which is not judged again."""
+    worth: float = _term(metavar="GAIN", default=WORTH)
+    """The smallest gain in the metric that would be worth having."""
+    metric: str | None = _term(metavar="NAME")
+    """What is compared. Default: what belongs to the data."""
     resampling: Resampling = field(default_factory=Resampling)
 
     @property

@@ -73,8 +73,8 @@ class VersusPlan:
         part = (RESERVE if opponent else 1) / ((self.taken_up is None) + RESERVE * len(self.opponents))
         limits: dict[str, Any] = {
             name: limit * part if name == "max_cost" else max(1, int(limit * part))
-            for name in _LIMITS
-            if (limit := getattr(config, name)) is not None
+            for name, limit in config.budget.items()
+            if limit is not None
         }
         return replace(config, **limits, concurrency=self.in_flight or config.concurrency)
 
@@ -100,7 +100,6 @@ class VersusPlan:
         ), sizes
 
 
-_LIMITS = ("max_cost", "max_calls", "max_tokens")
 _IN_FLIGHT = 0.2
 """The share of the verdicts that a budget pays for which may be begun and not finished."""
 
@@ -222,7 +221,7 @@ def _check_budget(planned: VersusPlan, smallest: Sequence[Plan], config: RunConf
         how many calls may be in flight: with a small budget few, since debates that are begun when it is reached are
         paid for and have no verdict. ``None`` without a budget.
     """
-    if all(getattr(config, name) is None for name in _LIMITS):
+    if all(limit is None for limit in config.budget.values()):
         return None
     in_flight = config.concurrency
     for run in smallest if planned.taken_up is None else smallest[1:]:
@@ -232,8 +231,7 @@ def _check_budget(planned: VersusPlan, smallest: Sequence[Plan], config: RunConf
             expected = estimate(replace(run, dataset=run.dataset.first(1)))
         except UsageError:
             continue
-        limits = {name: getattr(share, name) for name in _LIMITS}
-        if problem := next(iter(expected.exceeds(**limits)), None):
+        if problem := next(iter(expected.exceeds(**share.budget)), None):
             name = next(iter(run.graphs))
             raise UsageError(
                 f"the budget does not pay for one item: for {name}, which gets its part of it, {problem}; "
@@ -242,7 +240,8 @@ def _check_budget(planned: VersusPlan, smallest: Sequence[Plan], config: RunConf
         most = expected.total.most
         dearest = {"max_cost": most.cost_usd, "max_calls": most.calls, "max_tokens": most.tokens}
         verdicts = sum(expected.verdicts.values())
-        paid = [limit * verdicts / dearest[name] for name, limit in limits.items() if limit and dearest[name]]
+        limits = share.budget.items()
+        paid = [limit * verdicts / dearest[name] for name, limit in limits if limit and dearest[name]]
         in_flight = min([in_flight, *(int(number * _IN_FLIGHT) for number in paid)])
     return max(1, in_flight)
 

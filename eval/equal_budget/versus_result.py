@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import floor, isfinite, nan
 from operator import itemgetter
@@ -22,6 +22,7 @@ from ..results.experiment import ExperimentResult
 from ..statistics.metrics import METRICS
 from ..statistics.significance import holm
 from ..tables import Grid, columns_of, text_column
+from ..tables.grid import counts
 from .equal_spending import matched
 from .finding import Contest, Finding, find
 from .opponents import Opponent
@@ -83,28 +84,26 @@ class Versus(ExperimentResult):
             columns_of(Contest),
             self.contests,
         )
-        by_record: dict[str, list[tuple[str, object]]] = {}
-        for diagnosis in self.diagnoses:
-            if diagnosis.changes is not None:
-                title = "Flips: verdicts that the talking changed"
-                by_record.setdefault(title, []).append((diagnosis.subject, diagnosis.changes))
-            for moved in diagnosis.score_changes:
-                title = "Whose turns moved verdicts, towards the labels and away"
-                by_record.setdefault(title, []).append((diagnosis.subject, moved))
-        for title, records in by_record.items():
-            # Of a pair: the subject, and the record that declares the columns.
-            columns = columns_of(type(records[0][1]), of=itemgetter(1))
-            named = (text_column("on", of=itemgetter(0)), *columns)
-            yield Grid.from_records(title, named, records, drop_empty=True)
+        # Of a pair: the subject, and the record that declares the columns.
+        flips: list[Any] = [(of.subject, of.changes) for of in self.diagnoses if of.changes is not None]
+        moves = [(of.subject, moved) for of in self.diagnoses for moved in of.score_changes]
+        for title, records in (
+            ("Flips: verdicts that the talking changed", flips),
+            ("Whose turns moved verdicts, towards the labels and away", moves),
+        ):
+            if records:
+                columns = columns_of(type(records[0][1]), of=itemgetter(1))
+                named = (text_column("on", of=itemgetter(0)), *columns)
+                yield Grid.from_records(title, named, records, drop_empty=True)
         for people in self.annotators:
             yield Grid.from_records(
                 people.title, columns_of(Rater), people.raters, people.notes, drop_empty=True
             )
         if self.votes:
             rows = [
-                (votes.subject, when, ", ".join(f"{name}: {count:,}" for name, count in counts.items()))
+                (votes.subject, when, counts(given))
                 for votes in self.votes
-                for when, counts in (("before", votes.before), ("after", votes.after))
+                for when, given in (("before", votes.before), ("after", votes.after))
             ]
             named = (text_column("on"), text_column("the talking"), text_column("verdicts"))
             yield Grid("Verdicts before and after the talking", named, tuple(rows))
@@ -203,19 +202,11 @@ def _contests(label: str, subjects: Sequence[_Subject]) -> list[Contest]:
     for (opponent, matches, pairs, difference), p in zip(compared, adjusted, strict=True):
         size, budget = fmean(match.size for match in matches), sum(match.budget for match in matches)
         ratio = sum(match.spent for match in matches) / budget if budget else nan
+        other = opponent.name, size, opponent.title(size)
+        items = min(len(mine) for mine, _ in pairs)
         contests.append(
-            Contest(
-                label,
-                opponent.name,
-                size,
-                opponent.title(size),
-                min(len(mine) for mine, _ in pairs),
-                difference.clusters,
-                ratio if isfinite(ratio) else None,
-                difference.first,
-                difference.second,
-                difference.difference,
-                p,
+            Contest.of(
+                label, other, items, ratio if isfinite(ratio) else None, replace(difference, adjusted=p)
             )
         )
     return contests

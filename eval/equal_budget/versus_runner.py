@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from ...graphs.options import AnyJudge
 from ...nodes.sync_bridge import run_blocking
-from ...state.usage import Usage, total_usage
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import Reason, StopSignal
 from ..datasets.dataset import Data
 from ..plan.plan import Options, Plan, divided
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
-from ..results.folder import exclusive
+from ..results.folder import shared_calls
 from ..run.runner import execute
-from ..storage.private_files import make_private_folder
-from ..sweeps.sweep_plan import JOURNAL
 from .equal_spending import size_for
 from .terms import Terms, TermsByName
 from .versus_plan import VersusPlan, plan_versus
 from .versus_result import Versus, compare
-
-LOCK = "versus.lock"
 
 
 class VersusOptions(TermsByName, Options, RunLimits, total=False):
@@ -67,34 +62,10 @@ async def aversus(protocol: AnyJudge, data: Data | None = None, **options: Unpac
     return result if out is not None else replace(result, folder=None, folders={})
 
 
-@dataclass
-class VersusCounts(ProgressCounters):
-    """Counts the progress of all runs together.
-
-    Attributes:
-        run: whose run is on.
-        spent: what each run has spent, in earlier starts, too.
-    """
-
-    run: str = ""
-    spent: dict[str, Usage] = field(default_factory=dict)
-
-    def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
-        """Begin one more run: what is open of it is added to what is wanted."""
-        self.wanted = self.judged + self.failed + wanted - resumed
-        self.spent[self.run] = spent
-        self.usage = total_usage(self.spent.values())
-
-    def paid(self, usage: Usage) -> None:
-        """Count a call that was made."""
-        super().paid(usage)
-        self.spent[self.run] += usage
-
-
 async def carry_out_versus(
     planned: VersusPlan,
     config: RunConfig | None = None,
-    counts: VersusCounts | None = None,
+    counts: ProgressCounters | None = None,
     stop: StopSignal | None = None,
 ) -> Versus:
     """Carry out a planned comparison, as far as its budget goes; the arguments are those of ``runner.execute``.
@@ -103,17 +74,15 @@ async def carry_out_versus(
     protocol's spending pays for; an ensemble of as many is asked last. Whole samples rarely come out even, so the last
     one counts on a part of the items only (``matched``).
     """
-    config, counts, stop = config or RunConfig(), counts or VersusCounts(), stop or StopSignal()
-    make_private_folder(planned.folder)
-    config = replace(config, journal=config.journal or planned.folder / JOURNAL)
+    config, counts, stop = config or RunConfig(), counts or ProgressCounters(), stop or StopSignal()
     name = planned.name
     stopped: Reason | None = None
     explanation = ""
 
     async def judged_by(label: str, plan: Plan) -> Evaluation:
         nonlocal stopped, explanation
-        counts.run = counts.phase = label
-        evaluation = await execute(plan, planned.share(config, label != name), counts, stop)
+        counts.phase = label
+        evaluation = await execute(plan, planned.share(sharing, label != name), counts, stop)
         if evaluation.stopped is not None:
             stopped, explanation = stop.reason, f"{label}: {stop.explanation}"
         # Each run has its own part of the budget: where one has used it up, the next may begin.
@@ -121,7 +90,7 @@ async def carry_out_versus(
             stop.take_back()
         return evaluation
 
-    with exclusive(planned.folder / LOCK, "comparison"):
+    with shared_calls(planned.folder, "comparison", config) as sharing:
         own = planned.taken_up or await judged_by(name, planned.own)
         runs = {name: (name, own)}
         judged = frozenset((result.item, result.aspect) for result in own.results if result.status == "ok")

@@ -26,7 +26,7 @@ from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.errors import InputError
 from ...state.usage import Usage, total_usage
 from ..datasets.items import Item, ScoreItem
-from ..tables.grid import Column, Grid, money, text_column
+from ..tables.grid import Column, Grid, money, short, text_column
 from .dry_run import RoleEstimate, calls_of_roles, models_of, role_estimates
 from .plan import Plan
 
@@ -97,11 +97,7 @@ async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRan
 
 def _left(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> int:
     """Count the verdicts of one protocol that are still to be made."""
-    return max(0, _all_verdicts(plan) - (done or {}).get(protocol, 0))
-
-
-def _all_verdicts(plan: Plan) -> int:
-    return len(plan.dataset) * max(1, len(plan.aspects)) * plan.repeats
+    return max(0, len(plan) // len(plan.graphs) - (done or {}).get(protocol, 0))
 
 
 def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, Any]]:
@@ -138,9 +134,9 @@ def _wanted(
     for role, in_verdict in per_verdict.items():
         yield role, in_verdict * verdicts
     # Calls that each aspect (or the comparison) needs once: where some of its verdicts exist, they may have been made.
-    sets = max(1, len(plan.aspects)) if verdicts else 0
+    sets, none_done = max(1, len(plan.aspects)) if verdicts else 0, verdicts == _left(plan, "", None)
     for role, of_set in once.items():
-        least = of_set.least * sets if verdicts == _all_verdicts(plan) else 0
+        least = of_set.least * sets if none_done else 0
         yield role, CallRange(least, of_set.most * sets)
 
 
@@ -253,26 +249,32 @@ class Estimate:
         )
         return replace(self, parts=tuple(parts))
 
-    def exceeds(
-        self, *, max_calls: int | None = None, max_tokens: int | None = None, max_cost: float | None = None
-    ) -> tuple[str, ...]:
+    def exceeds(self, **budget: float | None) -> tuple[str, ...]:
         """Return a sentence for each limit that the run must exceed even at best; none if it may keep to its budget.
 
-        The cost of models with an unknown price is left out; ``max_tokens`` is of prompts and replies together.
+        The cost of models with an unknown price is left out.
+
+        Args:
+            **budget: ``max_calls``; ``max_tokens``, of prompts and replies together; ``max_cost``, in US dollars.
         """
-        total = self.total
-        tokens = total.least.tokens
-        dollars = sum(part.cost_usd.least for part in self.parts if part.cost_usd is not None)
-        sentences = []
-        if max_calls is not None and total.calls.least > max_calls:
-            sentences.append(
-                f"at least {total.calls.least:,} calls are needed, and {max_calls:,} are allowed"
-            )
-        if max_tokens is not None and tokens > max_tokens:
-            sentences.append(f"about {tokens:,} tokens are needed at least, and {max_tokens:,} are allowed")
-        if max_cost is not None and dollars > max_cost:
-            sentences.append(f"about ${dollars:.2f} are needed at least, and ${max_cost:.2f} are allowed")
-        return tuple(sentences)
+        least = self.total.least
+        needed = {
+            "max_calls": least.calls,
+            "max_tokens": least.tokens,
+            "max_cost": sum(part.least.cost_usd or 0.0 for part in self.parts),
+        }
+        return tuple(
+            words.format(needed[name], limit)
+            for name, words in _EXCEEDED.items()
+            if (limit := budget.get(name)) is not None and needed[name] > limit
+        )
+
+
+_EXCEEDED = {
+    "max_calls": "at least {:,} calls are needed, and {:,} are allowed",
+    "max_tokens": "about {:,} tokens are needed at least, and {:,} are allowed",
+    "max_cost": "about ${:.2f} are needed at least, and ${:.2f} are allowed",
+}
 
 
 def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
@@ -284,20 +286,10 @@ def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
 
 def estimate_table(estimate: Estimate) -> Grid:
     """Lay out an estimate: a line for each protocol and model, and the total."""
-    parts = [(part, estimate.verdicts[part.protocol]) for part in estimate.parts]
-    if len(parts) != 1:
-        parts.append((replace(estimate.total, protocol="all"), sum(estimate.verdicts.values())))
-    rows = [
-        (
-            part.protocol,
-            part.model,
-            verdicts,
-            between(part.calls),
-            between(part.input_tokens, rough),
-            between(part.output_tokens, rough),
-            "unknown" if part.cost_usd is None else between(part.cost_usd, _dollars),
-        )
-        for part, verdicts in parts
+    verdicts = {**estimate.verdicts, "all": sum(estimate.verdicts.values())}
+    parts = [
+        *estimate.parts,
+        *([replace(estimate.total, protocol="all")] if len(estimate.parts) != 1 else []),
     ]
     limits = f"A reply has at most {default_limits()}; max_tokens sets another limit."
     notes = (
@@ -306,9 +298,17 @@ def estimate_table(estimate: Estimate) -> Grid:
         *([limits] if estimate.limited else []),
         *(f"Warning: {overflow}" for overflow in estimate.overflows),
     )
-    columns = map(Column, ("verdicts", "calls", "tokens in", "tokens out", "cost"))
-    names = text_column("protocol"), text_column("model")
-    return Grid("Estimate: from the least to the most expected", (*names, *columns), tuple(rows), notes)
+    columns = (
+        text_column("protocol", of=lambda part: part.protocol),
+        text_column("model", of=lambda part: part.model),
+        Column("verdicts", of=lambda part: verdicts[part.protocol]),
+        Column("calls", of=lambda part: between(part.calls)),
+        Column("tokens in", of=lambda part: between(part.input_tokens, rough)),
+        Column("tokens out", of=lambda part: between(part.output_tokens, rough)),
+        Column("cost", of=lambda part: between(part.cost_usd, _dollars) if part.cost_usd else "unknown"),
+    )
+    title = "Estimate: from the least to the most expected"
+    return Grid.from_records(title, columns, parts, notes)
 
 
 Number = TypeVar("Number", int, float)
@@ -330,8 +330,4 @@ def rough(count: int) -> str:
     >>> rough(87), rough(1_349), rough(612_345), rough(18_496_827)
     ('87', '1.3k', '610k', '18M')
     """
-    rounded = float(f"{count:.2g}")
-    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if rounded >= unit:
-            return f"{rounded / unit:g}{name}"
-    return f"{rounded:g}"
+    return short(count, digits=2, least=0)

@@ -112,15 +112,12 @@ def _named_aspect(aspect: Aspect) -> str:
 
 def _choice(dataset: Dataset) -> dict[str, str]:
     """Return what decides which texts of the file are judged; not how many, so that a run can be extended."""
-    columns = {"columns": ",".join("=".join(pair) for pair in dataset.columns.items())}
-    return {
-        **(columns if dataset.columns else {}),
-        **(
-            {"sample": f"seed {dataset.chosen.seed}{' spread' * dataset.chosen.spread}"}
-            if dataset.chosen
-            else {}
-        ),
-    }
+    choice = {}
+    if dataset.columns:
+        choice["columns"] = ",".join("=".join(pair) for pair in dataset.columns.items())
+    if dataset.chosen:
+        choice["sample"] = f"seed {dataset.chosen.seed}{' spread' * dataset.chosen.spread}"
+    return choice
 
 
 def _models(graph: Graph) -> dict[str, str]:

@@ -5,30 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Self, TypedDict
 
 from ...nodes.models import prices
 from ...nodes.models.rate_limiter import RateLimits
 from ...nodes.models.retry import DEFAULT_RETRY_POLICY, RetryPolicy
 from ...state.errors import UsageError
 
-Group = Literal["speed", "budget", "storage"]
-"""Names the heading under which the command line's help lists an option."""
+SPEED, LIMITS, KEPT = "Concurrency and limits", "Budget", "Output and cache"
+"""Headings under which the command line's help lists options."""
 
 
-def _option(
-    default: Any,
-    group: Group,
-    description: str,
-    *,
-    may_be_zero: bool = False,
-    metavar: str | None = None,
-    old_name: str | None = None,
-) -> Any:
-    """Make a field with its place and words in the command line's help, and whether 0 is allowed."""
-    about = {"group": group, "description": description, "may_be_zero": may_be_zero, "metavar": metavar}
-    return field(default=default, metadata={**about, **({"old_name": old_name} if old_name else {})})
+def option(description: str = "", metavar: str | None = None, *, default: Any = None, **about: Any) -> Any:
+    """Declare an option: what the help says of it, its placeholder, and its value where it is not given.
+
+    Args:
+        description: the help; of a field its docstring says it.
+        metavar: what stands for the value in the help; none for a flag.
+        default: the value; ``MISSING`` where the option has to be given.
+        **about: ``name``, where it is not the field's; ``old_name``, which stays valid and is not shown; ``panel`` of
+            the help; ``min`` and ``max``; of a number of ``RunConfig`` whether it ``may_be_zero``.
+    """
+    return field(default=default, metadata={"description": description, "metavar": metavar, **about})
+
+
+_speed, _budget, _kept = (partial(option, panel=panel, may_be_zero=False) for panel in (SPEED, LIMITS, KEPT))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,55 +51,36 @@ class RunConfig:
     jurygraph.state.errors.UsageError: attempts must be above 0, got 0
     """
 
-    concurrency: int = _option(16, "speed", "Model calls in flight, at most.")
-    requests_per_minute: float | None = _option(None, "speed", "Requests to one model, at most.")
-    tokens_per_minute: float | None = _option(
-        None, "speed", "Tokens to and from one model, at most, as far as they can be estimated."
-    )
+    concurrency: int = _speed(default=16)
+    """Model calls in flight, at most."""
+    requests_per_minute: float | None = _speed()
+    """Requests to one model, at most."""
+    tokens_per_minute: float | None = _speed()
+    """Tokens to and from one model, at most, as far as they can be estimated."""
     # Calls made outside of a run wait just as long, so these defaults are those of the retry policy.
-    timeout: float = _option(
-        DEFAULT_RETRY_POLICY.timeout, "speed", "Seconds for one attempt at a call.", metavar="SECONDS"
-    )
-    attempts: int = _option(DEFAULT_RETRY_POLICY.attempts, "speed", "Attempts at one call, at most.")
-    max_wait: float = _option(
-        DEFAULT_RETRY_POLICY.max_wait,
-        "speed",
-        "Seconds that a call waits between its attempts, all in all, also where the provider asks for more.",
-        metavar="SECONDS",
-    )
-    grace: float = _option(
-        30.0,
-        "speed",
-        "Seconds for calls in flight to finish after Ctrl-C.",
-        may_be_zero=True,
-        metavar="SECONDS",
-    )
-    batch: bool = _option(
-        False,
-        "budget",
-        "Send the calls in batches (OpenAI, Anthropic, Gemini): half the price, replies within a day.",
-    )
-    max_cost: float | None = _option(None, "budget", "Stop before the run costs more.", metavar="USD")
-    max_calls: int | None = _option(
-        None,
-        "budget",
-        "Stop before the run makes more requests; those that the provider answers with an error count as well.",
-    )
-    max_tokens: int | None = _option(None, "budget", "Stop before the run takes more tokens, in and out.")
-    journal: str | Path | None = _option(  # noqa: RUF009 - a field like the others
-        None,
-        "storage",
-        "Cache of finished calls, so that none is paid twice: a file, or postgresql://... "
-        "Default: a file in the results folder.",
-        metavar="FILE|URL",
-    )
-    fresh: bool = _option(False, "storage", "Judge everything again and ignore the cache.")
-    overwrite: bool = _option(
-        False,
-        "storage",
-        "Start a new run in a folder that holds another; the old results are renamed.",
-        old_name="replace",
-    )
+    timeout: float = _speed(metavar="SECONDS", default=DEFAULT_RETRY_POLICY.timeout)
+    """Seconds for one attempt at a call."""
+    attempts: int = _speed(default=DEFAULT_RETRY_POLICY.attempts)
+    """Attempts at one call, at most."""
+    max_wait: float = _speed(metavar="SECONDS", default=DEFAULT_RETRY_POLICY.max_wait)
+    """Seconds that a call waits between its attempts, all in all, also where the provider asks for more."""
+    grace: float = _speed(metavar="SECONDS", default=30.0, may_be_zero=True)
+    """Seconds for calls in flight to finish after Ctrl-C."""
+    batch: bool = _budget(default=False)
+    """Send the calls in batches (OpenAI, Anthropic, Gemini): half the price, replies within a day."""
+    max_cost: float | None = _budget(metavar="USD")
+    """Stop before the run costs more."""
+    max_calls: int | None = _budget()
+    """Stop before the run makes more requests; those that the provider answers with an error count as well."""
+    max_tokens: int | None = _budget()
+    """Stop before the run takes more tokens, in and out."""
+    journal: str | Path | None = _kept(metavar="FILE|URL")  # noqa: RUF009 - a field like the others
+    """Cache of finished calls, so that none is paid twice: a file, or postgresql://... Default: a file in the
+    results folder."""
+    fresh: bool = _kept(default=False)
+    """Judge everything again and ignore the cache."""
+    overwrite: bool = _kept(default=False, old_name="replace")
+    """Start a new run in a folder that holds another; the old results are renamed."""
 
     def __post_init__(self) -> None:
         for option in fields(self):
@@ -127,6 +111,11 @@ class RunConfig:
             raise UsageError(f"no option {unknown[0]!r}; there are {', '.join((*others, *known))}")
         limits = {name: value for name, value in options.items() if name not in others and value is not None}
         return cls(**{OLD_NAMES.get(name, name): value for name, value in limits.items()})
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """What the run may take in all, by the names of the limits; ``None`` where there is no limit."""
+        return {name: getattr(self, name) for name in ("max_cost", "max_calls", "max_tokens")}
 
     @property
     def rate_limits(self) -> RateLimits:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +27,8 @@ from .run_log import FILE as LOG
 from .turn_kinds import kind_of_turns
 
 JOURNAL = "journal.sqlite"
-LOCK = "run.lock"
+SHARED_JOURNAL = "calls.sqlite"
+"""The journal of several runs that share their calls, in the folder above theirs."""
 SHARDS_LOCK = "shards.lock"
 
 
@@ -145,17 +147,42 @@ async def run_folder(
 
 
 @contextmanager
-def _locked(folder: Path | None) -> Iterator[Path]:
+def _locked(folder: Path | None, what: str = "run") -> Iterator[Path]:
     if folder is None:
         with TemporaryDirectory(prefix="jurygraph-") as temporary:
             yield Path(temporary)
         return
+    make_folder(folder)
+    with exclusive(folder / f"{what}.lock", what):
+        yield folder
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results, where there is none.
+
+    Raises:
+        UsageError: a file stands there.
+    """
     try:
         make_private_folder(folder)
     except FileExistsError:
         raise UsageError(f"{folder} is a file: --out takes a folder") from None
-    with exclusive(folder / LOCK, "run"):
-        yield folder
+
+
+@contextmanager
+def shared_calls(folder: Path | None, what: str, config: RunConfig) -> Iterator[RunConfig]:
+    """Lock the folder of several runs that share their calls, and yield the config of each of them.
+
+    Args:
+        folder: the one above theirs; ``None`` keeps the calls in a temporary one.
+        what: they are together, such as ``sweep``.
+        config: says where the journal is, if it is not in the folder.
+
+    Raises:
+        UsageError: a file stands there, or another process uses the folder.
+    """
+    with _locked(folder, what) as place:
+        yield replace(config, journal=config.journal or place / SHARED_JOURNAL)
 
 
 @contextmanager

@@ -155,7 +155,8 @@ class Run:
         self._has_several_passes = False
         self._in_memory: dict[Key, Result] = {}
         resumed = sum(not self.is_open(job) for job in planned.jobs()) if self._judged_before else 0
-        counts.take_up(len(planned), resumed, folder.journal.totals())
+        spent, run = folder.journal.totals(), folder.manifest["run"]
+        counts.take_up(len(planned), resumed, spent, run, planned.folder)
 
     async def judge(self, pipeline: CallPipeline) -> None:
         """Judge every open verdict in this process, or as many as can be until the run is to end."""

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..analysis.comparison import PairwiseComparator, Side
-from ..analysis.loading import load_evaluations
-from ..analysis.verdict_columns import close, shared_items
+from ..analysis.loading import LoadedJudge, load_evaluations
+from ..analysis.study import comparators_of
+from ..analysis.verdict_columns import close
 from ..results.agreement import PreferenceAgreement, RowsByAspect, ScoreAgreement
 from ..results.results import StoredResults
 from ..statistics.alignment import number_groups
@@ -65,48 +65,36 @@ def measure(
         resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
         metric: what cells are compared by; default: what belongs to the data.
     """
+    resampling = resampling or Resampling()
     judges = load_evaluations(
         {str(number): (cell.protocol, cell.evaluation) for number, cell in enumerate(cells)}, metric=metric
     )
-    comparators = {
-        data.subject.label: PairwiseComparator(data.subject, resampling or Resampling())
-        for judge in judges
-        for data in judge.cells.values()
-    }
-    sides = [
-        {data.subject.label: Side(judge.label, data.rows, data.distances) for data in judge.cells.values()}
-        for judge in judges
-    ]
-    # As a report does it: of other items a cell's figures would be of easier ones, say, than another's.
-    for label, comparator in comparators.items():
-        comparator.items = shared_items(of_cell[label].rows for of_cell in sides if label in of_cell)
-    samples = [
-        {label: comparators[label].labelled_sample(side) for label, side in of.items()} for of in sides
-    ]
     # What no cell has a labelled verdict on is left out. What some cells lack stays: their average has no value then,
     # since means over different aspects cannot be compared.
-    labelled = [label for label in comparators if any(len(of_cell.get(label, ())) for of_cell in samples)]
-    flips = [_flips(of, sides[0], resampling or Resampling()) if of is not sides[0] else None for of in sides]
-    if not labelled:
-        return tuple(Measured(flips=of_cell) for of_cell in flips)
-    names = shown_metrics(comparators[labelled[0]].subject.metric)
-    measured = []
-    for own, of_cell, changed in zip(sides, samples, flips, strict=True):
-        known = {label: of_cell[label] for label in labelled if label in of_cell}
-        pairs = {
-            label: comparators[label].samples(own[label], sides[0][label])
-            for label in known
-            if own is not sides[0] and label in sides[0]
-        }
-        measured.append(replace(_measured(known, pairs, names), flips=changed))
+    labelled = [
+        (comparator, {data.judge.label: data.side for data in judged_by})
+        for comparator, judged_by in comparators_of(judges, resampling)
+        if any(len(comparator.labelled_sample(data.side)) for data in judged_by)
+    ]
+    names = shown_metrics(labelled[0][0].subject.metric) if labelled else ()
+    base, measured = judges[0], []
+    for judge in judges:
+        samples, pairs = dict[str, Sample](), dict[str, Pair]()
+        for comparator, of in labelled:
+            if (own := of.get(judge.label)) is not None:
+                samples[comparator.subject.label] = comparator.labelled_sample(own)
+                if judge is not base and (first := of.get(base.label)) is not None:
+                    pairs[comparator.subject.label] = comparator.samples(own, first)
+        flips = None if judge is base else _flips(judge, base, resampling)
+        measured.append(replace(_measured(samples, pairs, names), flips=flips))
     return tuple(measured)
 
 
-def _flips(own: Mapping[str, Side], base: Mapping[str, Side], resampling: Resampling) -> Statistic | None:
+def _flips(own: LoadedJudge, base: LoadedJudge, resampling: Resampling) -> Statistic | None:
     """Return how often verdicts on the same item, aspect and repeat differ, scores by any amount."""
     changed, clusters = [], []
-    for label in own.keys() & base.keys():
-        mine, theirs = own[label].rows, base[label].rows
+    for aspect in own.cells.keys() & base.cells.keys():
+        mine, theirs = own.cells[aspect].rows, base.cells[aspect].rows
         _, here, there = np.intersect1d(mine.keys, theirs.keys, return_indices=True)
         changed.append(~close(mine.judged[here], theirs.judged[there]))
         clusters.append(mine.cluster_names[here])

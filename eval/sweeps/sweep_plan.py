@@ -21,11 +21,9 @@ from ..plan.plan import Options, Plan, count_judged, dataset_of, plan, recording
 from ..results.config import RunConfig
 from ..results.folder import FILE as MANIFEST
 from ..results.folder import write_whole
-from ..storage.private_files import make_private_folder
 from .cells import MODEL, PROMPTS, PROTOCOL, Axis, Cell, cells
 
 CELLS = "cells"
-JOURNAL = "calls.sqlite"
 
 SWEEP_WITHOUT = ("fresh", "overwrite", "batch")
 """Fields of the config that mean nothing for a sweep: its cells share calls with each other and with earlier starts."""
@@ -90,25 +88,17 @@ class SweepPlan:
             for role, model in cell.plan.models().items()
         }
 
-    def config(self, config: RunConfig) -> RunConfig:
-        """Return the config of every cell: all share one journal, in the sweep's folder unless another one was named.
+    def check(self, config: RunConfig) -> list[int]:
+        """Check that the cells can be judged with this config, and count the verdicts that each has already.
 
-        A replay makes no call that could be kept.
+        Raises:
+            UsageError: a limit that cannot be kept; a cell's folder holds another run.
         """
         if any(getattr(config, name) for name in SWEEP_WITHOUT):
             raise UsageError(
                 "a sweep knows no fresh, overwrite and batch: choose another folder to begin anew"
             )
-        if config.journal is not None or self.folder is None or self.is_replay:
-            return config
-        return replace(config, journal=self.folder / JOURNAL)
-
-    def done(self, config: RunConfig) -> list[int]:
-        """Count the verdicts that each cell has already.
-
-        Raises:
-            UsageError: a cell's folder holds another run.
-        """
+        config.check_prices(self.models.values())
         return [sum(count_judged(cell.plan, config).values()) for cell in self.cells]
 
 
@@ -273,18 +263,6 @@ def write_answer(folder: Path, answer: Mapping[str, Any]) -> None:
     """Write what a sweep ended with to its record: ``headline`` and ``answers``."""
     if record := read_record(folder):
         write_whole(folder / FILE, {**record, **answer})
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder of a sweep, where there is none.
-
-    Raises:
-        UsageError: a file stands there.
-    """
-    try:
-        make_private_folder(folder)
-    except FileExistsError:
-        raise UsageError(f"{folder} is a file: --out takes a folder") from None
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:

@@ -361,14 +361,20 @@ def grids(sweep: Sweep, ablation: SweepPreset | None = None) -> dict[str, Grid]:
 
 def write_tables(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
     """Write all tables in all formats, and return the files."""
-    written = []
-    (folder / TABLES).mkdir(parents=True, exist_ok=True)
-    for name, grid in grids(sweep, ablation).items():
-        for suffix, form in FORMATS.items():
-            path = folder / TABLES / f"{name}.{suffix}"
-            path.write_text(form(grid), encoding="utf-8")
-            written.append(path)
-    return written
+    return [
+        path
+        for name, grid in grids(sweep, ablation).items()
+        for path in write_grid(grid, folder / TABLES, name)
+    ]
+
+
+def write_grid(grid: Grid, folder: Path, name: str) -> list[Path]:
+    """Write a table in all formats, and return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {folder / f"{name}.{suffix}": form for suffix, form in FORMATS.items()}
+    for path, form in paths.items():
+        path.write_text(form(grid), encoding="utf-8")
+    return list(paths)
 
 
 def write_figures(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:

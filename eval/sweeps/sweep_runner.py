@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from ...nodes.sync_bridge import run_blocking
-from ...state.usage import Usage
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..datasets.dataset import Data
 from ..plan.plan import Options, divided
 from ..results.config import RunConfig, RunLimits
-from ..results.folder import exclusive
+from ..results.folder import shared_calls
 from ..run.runner import execute
 from .cells import Axis, CellResult
-from .sweep_plan import JOURNAL, SweepPlan, make_folder, plan_sweep, write_record
+from .sweep_plan import SweepPlan, plan_sweep, write_record
 from .sweep_result import Sweep
-
-LOCK = "sweep.lock"
 
 
 class SweepRunOptions(Options, RunLimits, total=False):
     """Names the options that all cells have in common, and the limits that the sweep is carried out with."""
-
-
-@dataclass
-class SweepCounts(ProgressCounters):
-    """Counts the progress of all cells together; ``wanted`` is set before the first of them begins."""
-
-    def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
-        """Begin one more cell; what was spent is the whole sweep's, whose calls are all counted under one run."""
-        # Added up, where a run alone would set it: one counter serves all cells.
-        self.resumed += resumed
-        self.judged += resumed
-        self.usage = spent
 
 
 def sweep(
@@ -83,7 +64,7 @@ async def asweep(
 async def carry_out_sweep(
     planned: SweepPlan,
     config: RunConfig | None = None,
-    counts: SweepCounts | None = None,
+    counts: ProgressCounters | None = None,
     stop: StopSignal | None = None,
 ) -> Sweep:
     """Carry out a planned sweep; the arguments are those of ``runner.execute``.
@@ -91,20 +72,18 @@ async def carry_out_sweep(
     Raises:
         UsageError: another process has the folder, or a cell's folder holds another run.
     """
-    config, counts, stop = (
-        planned.config(config or RunConfig()),
-        counts or SweepCounts(),
-        stop or StopSignal(),
-    )
-    config.check_prices(planned.models.values())
+    config, counts, stop = config or RunConfig(), counts or ProgressCounters(), stop or StopSignal()
     # For its errors alone: a folder that holds another run is found before the first cell makes a call.
-    planned.done(config)
+    planned.check(config)
     counts.wanted = len(planned)
     done: list[CellResult] = []
-    with _kept(planned, config) as config:
+    # A replay makes no call that could be kept.
+    with shared_calls(planned.folder, "sweep", config) as sharing:
+        if planned.folder is not None:
+            write_record(planned, planned.folder)
         for cell in planned.cells:
             counts.phase = cell.cell.title
-            evaluation = await execute(cell.plan, config, counts, stop)
+            evaluation = await execute(cell.plan, config if planned.is_replay else sharing, counts, stop)
             done.append(CellResult(cell.cell, cell.protocol, evaluation))
             if stop.is_asked:
                 break
@@ -118,20 +97,3 @@ async def carry_out_sweep(
         # A signal may come when all is done.
         stopped=stop.reason if sum(len(cell.evaluation.results) for cell in done) < len(planned) else None,
     )
-
-
-@contextmanager
-def _kept(planned: SweepPlan, config: RunConfig) -> Iterator[RunConfig]:
-    """Lock the sweep's folder and write its record; without a folder, make a temporary journal."""
-    if planned.folder is None and planned.is_replay:
-        yield config
-        return
-    if planned.folder is None:
-        with TemporaryDirectory(prefix="jurygraph-") as folder:
-            # Cells share calls by the journal alone, so there has to be one, if only while the sweep lasts.
-            yield replace(config, journal=config.journal or Path(folder) / JOURNAL)
-        return
-    make_folder(planned.folder)
-    with exclusive(planned.folder / LOCK, "sweep"):
-        write_record(planned, planned.folder)
-        yield config

@@ -260,15 +260,19 @@ def money(dollars: float) -> str:
     return f"${dollars:.4f}" if dollars else "$0"
 
 
-def short(count: float) -> str:
-    """Write a count in three significant digits.
+def short(count: float, digits: int = 3, least: float = 1_000) -> str:
+    """Write a count in some significant digits; in full below ``least``.
 
-    >>> short(182_049), short(950), short(2_638_772)
-    ('182k', '950', '2.64M')
+    >>> short(182_049), short(950), short(2_638_772), short(1_349, digits=2, least=0)
+    ('182k', '950', '2.64M', '1.3k')
     """
-    if count < 1_000:
-        return f"{count:.0f}"
-    return f"{count / 1_000:.3g}k" if count < 999_500 else f"{count / 1_000_000:.3g}M"
+    if count < least:
+        return f"{count:,.0f}"
+    rounded = float(f"{count:.{digits}g}")
+    size, letter = next(
+        (pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if rounded >= pair[0]), (1, "")
+    )
+    return f"{rounded / size:g}{letter}"
 
 
 def counts(numbers: Mapping[Any, int]) -> str:

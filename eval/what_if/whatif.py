@@ -27,12 +27,11 @@ from ..plan.plan import Plan, plan
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
-from ..results.folder import JOURNAL, read_manifest
+from ..results.folder import JOURNAL, SHARED_JOURNAL, read_manifest
 from ..run.runner import execute
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.significance import sign_test
-from ..sweeps.sweep_plan import JOURNAL as SHARED_JOURNAL
 from ..tables import Column, Grid, columns_of, text_column
 from .forked_debates import Edit, ForkedGraph
 

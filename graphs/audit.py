@@ -21,14 +21,11 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from ..nodes.agent_runtime import Question, TurnIds
-from ..nodes.bound_judge import BoundJudge, Models, split_models
+from ..nodes.bound_judge import Models, bound_agent
 from ..nodes.output_schemas import OutputSchema, Value, object_schema
 from ..nodes.prompt_context import Prompt
-from ..state.call_counts import exactly
 from ..state.errors import ReplyError, UsageError
 from ..state.graph_state import append, merge_turns
-from ..state.protocols import Protocol
-from ..state.settings import Settings
 from ..state.transcript import Turn
 from .base import AsyncNode, SyncFunction
 from .registry import role_kinds
@@ -38,16 +35,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _AUDITED = ("scores", "panel", "objects", "argues", "decides", "votes")
 """What the roles are whose turns are labelled; others pass on, sum up or plan."""
-_AUDIT: Protocol[Settings] = Protocol(
-    "audit",
-    "a debate that is over is read turn by turn",
-    "",
-    ("score", "compare"),
-    ("auditor",),
-    Settings,
-    ("audit",),
-    lambda *_: {"auditor": exactly(1)},
-)
 
 
 class TurnLabel(TypedDict):
@@ -129,8 +116,7 @@ def audit(models: Models | None = None, **settings: Any) -> StateGraph[Any, Any,
     >>> labels[0]["agent"], labels[0]["answers"]
     ('scorer', None)
     """
-    given, own = split_models(models, settings)
-    bound = BoundJudge(_AUDIT, Settings.model_validate(given), own)
+    bound = bound_agent("audit", "auditor", ("audit",), models, settings)
 
     async def label(state: AuditState) -> dict[str, Any]:
         turns, place = state["turns"], state["place"]

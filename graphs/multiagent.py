@@ -5,6 +5,7 @@ The same graph, stop reasons and number of calls as ``debate``; only the Critic 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Unpack
 
 from ..nodes.bound_judge import Models
@@ -14,19 +15,12 @@ from . import debate
 from .base import ProtocolGraph
 from .options import Bound, DebateOptions
 
-protocol = Protocol(
+protocol: Protocol[DebateSettings] = replace(
+    debate.protocol,
     name="multiagent",
     summary="DEBATE with a plain Critic instead of a devil's advocate",
     source="DEBATE (Kim et al. 2024), section 3",
-    kinds=debate.protocol.kinds,
-    roles=debate.protocol.roles,
     settings=MultiagentSettings,
-    prompts=debate.protocol.prompts,
-    calls=debate.calls,
-    role_kinds=debate.protocol.role_kinds,
-    pauses_for_person=debate.pauses_for_person,
-    may_end_unresolved=debate.protocol.may_end_unresolved,
-    replay=debate.protocol.replay,
 )
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from ..nodes.verdicts import joint_verdict
 from ..state.aggregation import mean_pair, swapped, winner_by_mean
 from ..state.graph_state import JudgeOutput
-from ..state.transcript import Turn, usage_of_turns
+from ..state.transcript import Turn
 from ..state.verdict import Verdict, Winner
 from ..state.verdict_warnings import INCONSISTENT
 
@@ -35,22 +36,15 @@ def weigh_orders(
     first, second = (Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in (straight, mapped))
     by_order = [list(verdict.scores or ()) for verdict in (first, second)]
     scores, stops = mean_pair(by_order), [first.stop_reason, second.stop_reason]
-    longest = max(len(first.score_by_round), len(second.score_by_round))
     # Those who speak before anybody sees the answers, such as a planner, belong to both orders and were asked once.
     turns = {turn.get("id"): turn for turn in (*straight["transcript"], *mapped["transcript"])}
     own = {"details_by_order": [first.details, second.details]} if first.details or second.details else {}
-    return Verdict(
-        protocol=first.protocol,
-        kind="compare",
+    return joint_verdict(
+        (first, second),
+        turns.values(),
         scores=scores,
         winner=winner or winner_by_mean(scores),
-        # Where the two orders ended for different reasons, neither reason holds for both.
-        stop_reason=first.stop_reason if stops[0] == stops[1] else "complete",
-        # The orders ran side by side, so their rounds do not add up.
-        rounds=max(first.rounds, second.rounds),
-        score_by_round=tuple(map(mean_pair, zip(_held(first, longest), _held(second, longest), strict=True))),
         position_consistent=first.winner == second.winner,
-        **_explanation(first, second, winner or winner_by_mean(scores)),
         details={
             "calibrated": True,
             "winner_by_order": [first.winner, second.winner],
@@ -58,8 +52,8 @@ def weigh_orders(
             **({} if stops[0] == stops[1] else {"stop_reasons": stops}),
             **(own if details is None else details),
         },
-        warnings=tuple(dict.fromkeys([*first.warnings, *second.warnings, *_inconsistency(first, second)])),
-        **usage_of_turns(turns.values()).flat(),
+        warnings=_inconsistency(first, second),
+        **_explanation(first, second, winner or winner_by_mean(scores)),
     )
 
 
@@ -91,13 +85,6 @@ def _explanation(first: Verdict, second: Verdict, winner: Winner) -> dict[str, A
         return {"explanation": first.explanation, "explained_by": first.explained_by}
     words = f"(With the answers swapped: answer 1 is here the task's answer 2.) {second.explanation}"
     return {"explanation": words, "explained_by": second.explained_by}
-
-
-def _held(verdict: Verdict, rounds: int) -> list[tuple[float, float]]:
-    """Return the scores after each round; an order that ended earlier keeps its last scores."""
-    pairs = [pair for pair in verdict.score_by_round if isinstance(pair, tuple)]
-    # A slice, which is empty where there is no pair at all.
-    return [*pairs, *pairs[-1:] * (rounds - len(pairs))]
 
 
 def _inconsistency(first: Verdict, second: Verdict) -> tuple[str, ...]:

@@ -26,39 +26,26 @@ from langgraph.runtime import get_runtime
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..nodes.agent_runtime import TurnIds, publisher
-from ..nodes.bound_judge import BoundJudge, split_models
+from ..nodes.agent_runtime import TurnIds, without_models
+from ..nodes.bound_judge import bound_agent
 from ..nodes.models.model_chains import is_chain
 from ..nodes.models.resolver import OFFLINE
 from ..nodes.prompt_context import Prompts
 from ..nodes.writer import writer as ask_writer
 from ..nodes.writer import writer_prompt
 from ..state.aspects import Aspect
-from ..state.call_counts import exactly
 from ..state.checked import shortened
 from ..state.conversations import read_conversation
 from ..state.errors import ModelCallError, ReplyError, UsageError
 from ..state.graph_state import JudgeOutput, append, as_json
-from ..state.protocols import Protocol
-from ..state.settings import Settings
 from ..state.tasks import ScoreTask, parse_task
-from ..state.transcript import Turn, turn_without_model, usage_of_turns
+from ..state.transcript import Turn, usage_of_turns
 from .base import AsyncNode, SyncFunction
 from .nested import JudgeSlot, nested_judge_node
 from .references import AnyGraph
 from .registry import role_kinds
 from .wrapper import WrapperState, emptied, kinds_of, marked_outcome
 
-_WRITING: Protocol[Settings] = Protocol(
-    "refine",
-    "a text is written and judged until it is good enough",
-    "",
-    ("score",),
-    ("writer",),
-    Settings,
-    (),
-    lambda *_: {"writer": exactly(1)},
-)
 Writer = str | Runnable[Any, Any] | AnyGraph | Callable[..., Any]
 Ended = Literal["good_enough", "out_of_tries", "judge_failed", "writer_failed"]
 
@@ -311,8 +298,7 @@ def _writing_node(writer: Any) -> Runnable[Any, Any]:
 
 
 def _model_writer(model: Any) -> Runnable[Any, Any]:
-    fields, own = split_models(model, {})
-    bound = BoundJudge(_WRITING, Settings.model_validate(fields), own)
+    bound = bound_agent("refine", "writer", (), model, {})
     if bound.bound.models and bound.bound.models["*"].name == OFFLINE.name:
         raise UsageError("the offline judge is no language model and writes nothing: choose another writer")
 
@@ -374,10 +360,7 @@ def _written(state: RefineState, reply: Any) -> dict[str, Any]:
             "the writer returned no text: it is to return a text, a message, or a dict with candidate or messages, "
             f"got {shortened(reply)}"
         )
-    turn = turn_without_model(0, "writer", "writer", text)
-    turn["id"] = TurnIds(state["transcript"]).next("writer")
-    publisher(get_runtime().stream_writer)({"turn": turn, "problem": None})
-    return {"candidate": text, "transcript": [turn]}
+    return {"candidate": text, "transcript": [without_models(state["transcript"]).say(0, "writer", text)]}
 
 
 def _not_written(state: RefineState, error: Exception) -> dict[str, Any]:

@@ -20,13 +20,13 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import Models
-from ..nodes.verdicts import distance
-from ..state.aggregation import majority, mean_by_round, mean_of, standard_deviation, winner_by_mean
+from ..nodes.verdicts import distance, joint_verdict
+from ..state.aggregation import majority, mean_of, standard_deviation, winner_by_mean
 from ..state.call_counts import CallsByRole, Can
 from ..state.graph_state import JudgeOutput, append
 from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind
-from ..state.transcript import Score, Turn, usage_of_turns
+from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
 from .base import SyncFunction
 from .options import AnyJudge, Bound, RepeatedOptions
@@ -112,19 +112,14 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
             winner have it together, whatever decided it within each.
     """
     verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in outcomes]
-    scores = [_score(verdict) for verdict in verdicts]
+    scores = [verdict.final for verdict in verdicts]
     outcome, decided_by = _aggregate(verdicts, scores, by)
     # Runs that were not judged in both orders say nothing of them.
     consistent = [v.position_consistent for v in verdicts if v.position_consistent is not None]
-    return Verdict(
-        protocol=verdicts[0].protocol,
-        kind=verdicts[0].kind,
+    return joint_verdict(
+        verdicts,
+        (turn for run in outcomes for turn in run["transcript"]),
         **outcome,
-        stop_reason=_shared([verdict.stop_reason for verdict in verdicts]) or "complete",
-        rounds=max(verdict.rounds for verdict in verdicts),
-        score_by_round=mean_by_round(
-            [[list(s) if isinstance(s, tuple) else s for s in verdict.score_by_round] for verdict in verdicts]
-        ),
         position_consistent=all(consistent) if consistent else None,
         details={
             "repeated": len(verdicts),
@@ -135,8 +130,6 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
             **_told(verdicts),
         },
         **_explanation(verdicts, outcome),
-        warnings=tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings)),
-        **usage_of_turns(turn for run in outcomes for turn in run["transcript"]).flat(),
     )
 
 
@@ -145,7 +138,7 @@ def _explanation(verdicts: Sequence[Verdict], outcome: Mapping[str, Any]) -> dic
     final = list(outcome["scores"]) if "scores" in outcome else outcome["score"]
 
     def far(verdict: Verdict) -> tuple[bool, tuple[bool, float]]:
-        return verdict.winner != outcome.get("winner"), distance(_score(verdict), final)
+        return verdict.winner != outcome.get("winner"), distance(verdict.final, final)
 
     nearest = min(verdicts, key=far)
     return {"explanation": nearest.explanation, "explained_by": nearest.explained_by}
@@ -182,13 +175,6 @@ def _marked(run: _Run, outcome: JudgeOutput) -> dict[str, Any]:
     inner = 1 + max((turn.get("repeat", 0) for turn in outcome["transcript"]), default=0)
     marked = marked_outcome(outcome, lambda turn: _mark(run, turn, inner))
     return {"outcomes": [marked], "transcript": marked["transcript"], "round": marked["verdict"]["rounds"]}
-
-
-def _score(verdict: Verdict) -> Score:
-    if verdict.scores is not None:
-        return list(verdict.scores)
-    assert verdict.score is not None
-    return verdict.score
 
 
 def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:

@@ -18,9 +18,8 @@ from typing import Any, NotRequired, Unpack
 
 from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import get_runtime
 
-from ..nodes.agent_runtime import TurnIds, publisher
+from ..nodes.agent_runtime import without_models
 from ..nodes.bound_judge import Models
 from ..nodes.human import HumanAnswer, ask_person, decided
 from ..nodes.prompt_context import score_schema
@@ -31,7 +30,6 @@ from ..state.review_rules import IN_DOUBT, KindOf, Rule, reasons
 from ..state.settings import ReviewSettings
 from ..state.settings.base_settings import explicitly_set
 from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
-from ..state.transcript import Score, turn_without_model
 from ..state.verdict import Verdict
 from .base import ProtocolGraph, SyncFunction
 from .calibrated import BothOrders
@@ -153,13 +151,8 @@ def _human(state: ReviewState) -> dict[str, Any]:
     verdict, why, turns = verdict_in(state.get("outcome")), state.get("why") or [], state["transcript"]
     task = parse_task(state["task"])
     answer = ask_person(task, state["task"], why, state["scores"], turns, verdict.model_dump(mode="json"))
-    stands: Score = list(verdict.scores) if verdict.scores else verdict.score or 0
-    turn = turn_without_model(state["round"], "human", "human", answer.words, decided(answer, stands))
-    turn["id"] = TurnIds(turns).next("human")
-    turn["scale"] = list(score_schema(task).scale or ())
-    if answer.name:
-        turn["name"] = answer.name
-    publisher(get_runtime().stream_writer)({"turn": turn, "problem": None})
+    value, scale = decided(answer, verdict.final), score_schema(task).scale
+    turn = without_models(turns).say(state["round"], "human", answer.words, value, scale, answer.name)
     decided_verdict = reviewed(verdict, answer, turn["id"], why).model_dump(mode="json")
     return {"transcript": [turn], "outcome": JudgeOutput(verdict=decided_verdict, transcript=turns)}
 

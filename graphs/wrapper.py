@@ -108,7 +108,6 @@ class NestedJudge(Generic[WrapperSettingsT]):
 
     Attributes:
         bound_judge: the judge as bound: its settings and models.
-        kinds: kinds of task that it takes, as bound.
         graph: its graph, as bound.
         slot: for the wrapper's node.
     """
@@ -120,7 +119,6 @@ class NestedJudge(Generic[WrapperSettingsT]):
         name = self._named(bound)
         self.graph = graph = self._build(name, bound.handed_to(place))
         self.bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
-        self.kinds = kinds_of(graph)
         self._graphs = {name: graph}
         self.slot = JudgeSlot(graph, self.choose)
 
@@ -208,12 +206,6 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         self.context_schema = type(given)
         described = {given.places[place]: judge.described() for place, judge in self.inside.items()}
         self.bound = given.model_copy(update=described)
-
-    @property
-    def kinds(self) -> tuple[TaskKind, ...]:
-        """The kinds of task that every judge inside takes."""
-        first, *others = (judge.kinds for judge in self.inside.values())
-        return tuple(kind for kind in first if all(kind in kinds for kinds in others))
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role; with several judges inside, the place comes first (``cheap.scorer``)."""
@@ -354,11 +346,9 @@ def bound_judge_of(graph: Compiled) -> BoundJudge[Any]:
 def kinds_of(graph: Any) -> tuple[TaskKind, ...]:
     """Return the kinds of task that a graph takes, as far as it tells; of a wrapper, those that its judges take."""
     builder = getattr(graph, "builder", None)
-    if (bound_judge := getattr(builder, "bound_judge", None)) is None:
-        return tuple(kinds_of_input(getattr(builder, "input_schema", JudgeInput)))
-    own: tuple[TaskKind, ...] = bound_judge.record.kinds
-    inside = bound_judge.kinds if isinstance(bound_judge, NestedJudges) else own
-    return tuple(kind for kind in own if kind in inside)
+    kinds = kinds_of_input(getattr(builder, "input_schema", JudgeInput))
+    inside = builder.judges.slots.values() if isinstance(builder, Wrapper) else ()
+    return tuple(kind for kind in kinds if all(kind in kinds_of(slot.graph) for slot in inside))
 
 
 def roles_by_place(settings: WrapperSettings) -> dict[str, tuple[str, ...]]:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..state.graph_state import AgentState
 from ..state.settings import MoreSettings, SamreSettings
-from .agent_runtime import AgentRuntime, Question
+from ..state.transcript import Turn
+from .agent_runtime import AgentRuntime
 from .court_summarizer import memory
 from .courtroom import (
     CRITERIA,
-    court_details,
-    court_prompt,
+    ask_in_court,
     record_of,
     side_of,
     side_of_agent,
     totals_so_far,
     turns_of_round,
 )
-from .output_schemas import TextSchema
-from .prompt_context import Instruction, Prompt
 
 
 async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
@@ -29,8 +28,7 @@ async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings])
     """
     round = state["round"] + 1
     given = {"round": round, "rounds": runtime.settings.max_rounds, "totals": totals_so_far(state["scores"])}
-    own = _own(state, runtime, "alone", **given)
-    return await _argument(state, runtime, round, court_prompt(state, runtime.prompts, own, memory(state)))
+    return await _argument(state, runtime, "alone", memory(state), given)
 
 
 async def advocate_of_team(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
@@ -42,10 +40,9 @@ async def advocate_of_team(state: AgentState, runtime: AgentRuntime[MoreSettings
     mates = [turn for turn in turns_of_round(state, "advocate", round) if side_of(turn) == side]
     number = int(state["agent"].rpartition("_")[2])
     lead = " and ".join(leading_criteria(number, settings.advocates)).lower()
-    given = {"number": number, "advocates": settings.advocates, "lead": lead, "heard": bool(mates)}
-    own = _own(state, runtime, "in_team", **given, round=round, rounds=settings.rounds)
-    record = record_of(state, side, round)
-    return await _argument(state, runtime, round, court_prompt(state, runtime.prompts, own, record))
+    team = {"number": number, "advocates": settings.advocates, "lead": lead, "heard": bool(mates)}
+    given = {**team, "round": round, "rounds": settings.rounds}
+    return await _argument(state, runtime, "in_team", record_of(state, side, round), given)
 
 
 def leading_criteria(number: int, advocates: int) -> list[str]:
@@ -64,14 +61,9 @@ def leading_criteria(number: int, advocates: int) -> list[str]:
     return list(dict.fromkeys([names[at], names[(at + cycle) % len(names)]]))
 
 
-def _own(state: AgentState, runtime: AgentRuntime[Any], kind: str, **given: Any) -> Instruction:
-    side = side_of_agent(state["agent"])
-    return runtime.prompts.instruction(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
-
-
 async def _argument(
-    state: AgentState, runtime: AgentRuntime[Any], round: int, prompt: Prompt
+    state: AgentState, runtime: AgentRuntime[Any], kind: str, record: list[Turn], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    details = court_details(side=side_of_agent(state["agent"]))
-    question = Question(state["agent"], "advocate", round, prompt, TextSchema(), details)
-    return (await runtime.ask(question)).update
+    agent, side = state["agent"], side_of_agent(state["agent"])
+    own = runtime.prompts.instruction(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
+    return await ask_in_court(state, runtime, agent, own, record, side=side, round=given["round"])

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langgraph.runtime import get_runtime
 
 from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
-from ..state.settings import SettingsT
+from ..state.settings import Settings, SettingsT
 from ..state.transcript import Turn, turn_id, turn_without_model, written_by
 from ..state.usage import total_usage
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
@@ -337,6 +338,11 @@ class AgentRuntime(Generic[SettingsT]):
             if key is not None and key in self.models:
                 return key
         raise KeyError(f"no model for {role}, and none for all")
+
+
+def without_models(transcript: Sequence[Turn]) -> AgentRuntime[Settings]:
+    """Return the runtime of a node of a graph that asks no model: what is said there is streamed, and numbered."""
+    return AgentRuntime(Settings(), Prompts.bundled(), {}, get_runtime().stream_writer, TurnIds(transcript))
 
 
 async def _read(question: Question, reply: Reply) -> tuple[str, Value]:

@@ -6,9 +6,8 @@ from typing import Any
 
 from ..state.graph_state import AgentState
 from ..state.settings import MoreSettings
-from .agent_runtime import AgentRuntime, Question
-from .courtroom import court_details, court_prompt, record_of, side_of_agent
-from .output_schemas import TextSchema
+from .agent_runtime import AgentRuntime
+from .courtroom import ask_in_court, record_of, side_of_agent
 
 
 async def aggregator(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
@@ -18,6 +17,4 @@ async def aggregator(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> 
     """
     round, side = state["round"], side_of_agent(state["agent"])
     own = runtime.prompts.instruction("courtroom/aggregator", side=side, other=3 - side, round=round)
-    prompt = court_prompt(state, runtime.prompts, own, record_of(state, side, round))
-    question = Question(state["agent"], "aggregator", round, prompt, TextSchema(), court_details(side=side))
-    return (await runtime.ask(question)).update
+    return await ask_in_court(state, runtime, state["agent"], own, record_of(state, side, round), side=side)

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from langchain_core.runnables import Runnable, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
 
+from ..state.call_counts import exactly
 from ..state.errors import UsageError
 from ..state.protocols import Protocol
 from ..state.redaction import HIDDEN, redact_all
@@ -337,6 +338,27 @@ class BoundJudge(Generic[SettingsT]):
                 raise UsageError(
                     f"{self.protocol} has no role {name!r}; its roles are {', '.join(self.roles)} (and * for all)"
                 )
+
+
+def bound_agent(
+    name: str, role: str, prompts: tuple[str, ...], models: Models | None, settings: Mapping[str, Any]
+) -> BoundJudge[Settings]:
+    """Bind settings and models to the one agent of a graph that is no protocol.
+
+    Args:
+        name: of the graph, in messages.
+        role: of the agent.
+        prompts: the folders of its templates.
+        models: its model, by the role or ``"*"``.
+        settings: those of all protocols.
+
+    Raises:
+        UsageError: another role, an unknown model, a missing key.
+    """
+    given, own = split_models(models, settings)
+    kinds: tuple[TaskKind, ...] = ("score", "compare")
+    record = Protocol(name, "", "", kinds, (role,), Settings, prompts, lambda *_: {role: exactly(1)})
+    return BoundJudge(record, Settings.model_validate(given), own)
 
 
 def begun_with(settings: Settings, context: object) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.transcript import Turn, last_turn
-from .agent_runtime import AgentRuntime, Question
-from .courtroom import court_details, court_prompt, totals_so_far
-from .output_schemas import TextSchema
+from .agent_runtime import AgentRuntime
+from .courtroom import ask_in_court, totals_so_far
 
 
 def memory(state: JudgeState) -> list[Turn]:
@@ -25,7 +24,4 @@ async def summarizer(state: JudgeState, runtime: AgentRuntime[SamreSettings]) ->
     """
     latest = state["scores"][-1]
     own = runtime.prompts.instruction("courtroom/summarizer", latest=totals_so_far([latest]))
-    prompt = court_prompt(state, runtime.prompts, own, memory(state))
-    details = court_details(last_value=latest)
-    question = Question("summarizer", "summarizer", state["round"], prompt, TextSchema(), details)
-    return (await runtime.ask(question)).update
+    return await ask_in_court(state, runtime, "summarizer", own, memory(state), last_value=latest)

@@ -1,6 +1,6 @@
 """Define what the agents of the courtroom protocols share: the six criteria, prompts, reading of points and turns.
 
-First prompts and state updates, then ``read_points`` (the points on each criterion in a judge's reply), then the turns
+First how an agent is asked, then ``read_points`` (the points on each criterion in a judge's reply), then the turns
 of the transcript that each agent is shown, then the schemas that ask for points on the six criteria, from 1 to 20 each.
 The software adds them up to totals; as text, the judge states each total itself, as in the paper, and those count.
 """
@@ -8,16 +8,21 @@ The software adds them up to totals; as text, the judge states each total itself
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ..state.errors import ReplyError
 from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
+from .agent_runtime import AgentRuntime, Question
 from .output_schemas import (
+    OutputSchema,
     PairSchema,
     ScoreSchema,
+    TextSchema,
     Value,
     number,
     object_schema,
@@ -38,19 +43,9 @@ class Criterion:
     meaning: str
 
 
-CRITERIA = (
-    Criterion("Relevance", "it keeps to the question."),
-    Criterion("Accuracy", "what it says is right, and rests on credible sources."),
-    Criterion("Depth", "it analyses thoroughly, and the case for it is complete."),
-    Criterion("Clarity", "it is clearly put, and one thing follows from another."),
-    Criterion("Reasoning", "its reasons are strong, and facts support them."),
-    Criterion("Answering the opponent", "it stands up to what the other side has to say, and meets it."),
-)
-
-CRITERIA_WITHOUT_OPPONENT = (
-    *CRITERIA[:-1],
-    Criterion("Answering objections", "it stands up to what can be said against it, and meets it."),
-)
+_COURT = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+CRITERIA = tuple(Criterion(about["name"], about["meaning"]) for about in _COURT["criteria"])
+CRITERIA_WITHOUT_OPPONENT = (*CRITERIA[:-1], Criterion(**_COURT["criteria"][-1]["alone"]))
 """The six criteria as a judge is shown them where nobody argues for either answer."""
 
 LOWEST, HIGHEST = 1, 20
@@ -59,30 +54,39 @@ LOWEST_TOTAL, HIGHEST_TOTAL = LOWEST * len(CRITERIA), HIGHEST * len(CRITERIA)
 SIDES = (1, 2)
 
 
-def court_prompt(
-    state: JudgeState, prompts: Prompts, own: Instruction | str, record: Iterable[Turn] | None = ()
-) -> Prompt:
-    """Build a prompt: case, criteria and record as all agents see them, then the agent's own instruction.
+async def ask_in_court(
+    state: JudgeState,
+    runtime: AgentRuntime[Any],
+    agent: str,
+    own: Instruction,
+    record: Iterable[Turn] | None = (),
+    form: OutputSchema | None = None,
+    **details: Any,
+) -> dict[str, Any]:
+    """Ask an agent, and warn where the points that it states do not add up to its totals.
+
+    It is shown case, criteria and record as all agents see them, then its own instruction.
 
     Args:
         state: the graph's state.
-        prompts: the templates.
-        own: the agent's own instruction.
-        record: the turns that the agent is shown; None for a judge who is alone, and is told of nobody else.
+        runtime: settings, prompts and models.
+        agent: the agent's name, which begins with its role.
+        own: its own instruction.
+        record: the turns that it is shown; None for a judge who is alone, and is told of nobody else.
+        form: what it is to answer; by default in words.
+        details: metadata of the call, whose scale is that of totals unless it says otherwise; ``round`` is that of
+            the turn, by default the state's.
     """
-    alone = record is None
+    prompts, alone, turns = runtime.prompts, record is None, list(record or ())
     shared = [_case(state, prompts, debated=not alone)]
-    turns = list(record or ())
-    if turns:
-        shared.append(prompts.render("courtroom/log", turns=turns))
-    return Prompt.of_discussion(
-        system_text(prompts, alone), shared, own, alone=alone, media=task_of(state).media
-    )
-
-
-def court_details(**more: Any) -> dict[str, Any]:
-    """Return the metadata of a call; the scale is that of totals unless ``more`` has another."""
-    return {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **more}
+    shared += [prompts.render("courtroom/log", turns=turns)] if turns else []
+    media = task_of(state).media
+    prompt = Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone, media=media)
+    role, asked, round = agent.partition("_")[0], form or TextSchema(), details.pop("round", state["round"])
+    about = {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **details}
+    answer = await runtime.ask(Question(agent, role, round, prompt, asked, about))
+    differ = sums_that_differ(answer.turn) if isinstance(asked, _ByPoints) else []
+    return {**answer.update, "warnings": [*answer.warnings, *differ]}
 
 
 def totals_so_far(scores: Sequence[Score]) -> str:
@@ -126,14 +130,7 @@ def _case(state: JudgeState, prompts: Prompts, debated: bool) -> str:
 Points = list[list[float] | None]
 """For each answer its six points in the order of the criteria, or None where one is missing."""
 # The words by which judges call the criteria, in the order of ``CRITERIA``.
-_CALLED = (
-    re.compile(r"relevan"),
-    re.compile(r"accura"),
-    re.compile(r"depth|complete"),
-    re.compile(r"clarity|clear"),
-    re.compile(r"reason|logic|factual"),
-    re.compile(r"opponent|objection|rebut|other side"),
-)
+_CALLED = [re.compile(about["called"]) for about in _COURT["criteria"]]
 _NUMBER = r"(\d{1,3}(?:\.\d{1,2})?)(?: ?/ ?20)?"
 # _LINE matches ``- **2. Accuracy: [17, 12]``; its groups are the criterion and what follows the colon. _PAIR matches
 # ``[18, 15]`` and ``(18/20; 15/20)``. _ONE matches ``18`` and ``18/20``, but no beginning of ``1805`` or ``18.55.2``.

@@ -8,22 +8,19 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import BaselineSettings, MoreSettings, SamreSettings, Settings
 from ..state.transcript import Turn
-from .agent_runtime import AgentRuntime, Question
+from .agent_runtime import AgentRuntime
 from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
     Points,
     TotalsSchema,
-    court_details,
-    court_prompt,
+    ask_in_court,
     presented_defences,
     read_points,
     selected_advocates,
-    sums_that_differ,
     totals_so_far,
     turns_of_round,
 )
-from .output_schemas import TextSchema
 from .prompt_context import Instruction
 from .verdicts import Decision, nearest
 
@@ -72,9 +69,7 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
     judges = {name.replace("advocate", "judge", 1) for name in selected_advocates(state, round)} or {"judge"}
     rulings = [turn for turn in turns_of_round(state, "judge", round) if turn["agent"] in judges]
     record = [*presented_defences(state, round), *rulings]
-    prompt = court_prompt(state, runtime.prompts, own, record)
-    details = court_details(last_value=state["scores"][-1])
-    return (await runtime.ask(Question("judge", "judge", round, prompt, TextSchema(), details))).update
+    return await ask_in_court(state, runtime, "judge", own, record, last_value=state["scores"][-1])
 
 
 _WITH_FEEDBACK = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
@@ -87,11 +82,12 @@ async def _judged(
     form: TotalsSchema,
     record: Sequence[Turn] | None = None,
 ) -> dict[str, Any]:
-    prompt = court_prompt(state, runtime.prompts, own, record)
-    details = court_details(last_value=state["scores"][-1] if state["scores"] else None)
     # The judge without a debate is asked while the state still says round 0.
-    answer = await runtime.ask(Question("judge", "judge", max(state["round"], 1), prompt, form, details))
-    return {**answer.update, "warnings": [*answer.warnings, *sums_that_differ(answer.turn)]}
+    details = {
+        "round": max(state["round"], 1),
+        "last_value": state["scores"][-1] if state["scores"] else None,
+    }
+    return await ask_in_court(state, runtime, "judge", own, record, form, **details)
 
 
 def by_last_ruling(state: JudgeState, _settings: Settings) -> Decision:

@@ -9,19 +9,17 @@ from typing import Any
 from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import MoreSettings
 from ..state.transcript import Score
-from .agent_runtime import AgentRuntime, Question
+from .agent_runtime import AgentRuntime
 from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
     SIDES,
     TotalSchema,
+    ask_in_court,
     best_rulings,
-    court_details,
-    court_prompt,
     selected_advocates,
     side_of,
     side_of_agent,
-    sums_that_differ,
     total_of,
     totals_so_far,
     turns_of_round,
@@ -41,11 +39,8 @@ async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) 
     rounds, totals = runtime.settings.rounds, totals_so_far(state["scores"])
     given = {"side": side, "round": state["round"], "rounds": rounds, "totals": totals}
     own = runtime.prompts.instruction("courtroom/judge_of_one", **given)
-    prompt = court_prompt(state, runtime.prompts, own, defence)
     form = TotalSchema(LOWEST_TOTAL, HIGHEST_TOTAL)
-    about = court_details(side=side)
-    answer = await runtime.ask(Question(state["agent"], "judge", state["round"], prompt, form, about))
-    return {**answer.update, "warnings": [*answer.warnings, *sums_that_differ(answer.turn)]}
+    return await ask_in_court(state, runtime, state["agent"], own, defence, form, side=side)
 
 
 def best_totals(state: JudgeState) -> list[Score]:

@@ -8,9 +8,9 @@ from ..state.errors import ReplyError
 from ..state.graph_state import AgentState
 from ..state.settings import SamreSettings
 from ..state.verdict_warnings import VOID_VOTE
-from .agent_runtime import AgentRuntime, Question
+from .agent_runtime import AgentRuntime
 from .court_summarizer import memory
-from .courtroom import HIGHEST, LOWEST, court_details, court_prompt
+from .courtroom import HIGHEST, LOWEST, ask_in_court
 from .output_schemas import OutputSchema, PairSchema, VoteSchema
 
 
@@ -21,7 +21,7 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
     is void: its turn has no value, a warning names it, and the item does not fail.
     """
     try:
-        return (await runtime.ask(_question(state, runtime))).update
+        return await _ballot(state, runtime)
     except ReplyError as error:
         void = VOID_VOTE.of(error.agent or "juror", problem=error.problem)
         return {"transcript": [error.turn] if error.turn else [], "warnings": [void]}
@@ -37,12 +37,11 @@ def backgrounds_of(settings: SamreSettings) -> dict[str, str]:
     return {f"juror_{number + 1}": given[number % len(given)] for number in range(settings.jurors)}
 
 
-def _question(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> Question:
+async def _ballot(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
     settings = runtime.settings
     number, background = int(state["agent"].rpartition("_")[2]), backgrounds_of(settings)[state["agent"]]
     given = {"number": number, "jurors": settings.jurors, "background": background}
     own = runtime.prompts.instruction(f"courtroom/juror_{settings.ballot}", **given)
     form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
-    prompt = court_prompt(state, runtime.prompts, own, memory(state))
-    details = court_details(low=LOWEST, high=HIGHEST, background=background)
-    return Question(state["agent"], "juror", state["round"], prompt, form, details)
+    details = {"low": LOWEST, "high": HIGHEST, "background": background}
+    return await ask_in_court(state, runtime, state["agent"], own, memory(state), form, **details)

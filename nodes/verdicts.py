@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from ..state.aggregation import mean_of, mean_pair, swapped, vote_by_scores, winner_by_mean
+from ..state.aggregation import mean_by_round, mean_of, mean_pair, swapped, vote_by_scores, winner_by_mean
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Protocol
@@ -385,6 +385,28 @@ def conclude(
         return {"verdict": verdict.model_dump(mode="json")}
 
     return build_verdict
+
+
+def joint_verdict(verdicts: Sequence[Verdict], turns: Iterable[Turn], **own: Any) -> Verdict:
+    """Make one verdict of several on the same task that were made side by side.
+
+    Args:
+        verdicts: in order. Their rounds do not add up; where they ended for different reasons, none holds for all.
+        turns: of all of them, for what they took.
+        own: the other fields; ``warnings`` come behind those of the verdicts, each once.
+    """
+    held = [[list(s) if isinstance(s, tuple) else s for s in verdict.score_by_round] for verdict in verdicts]
+    warnings = [warning for verdict in verdicts for warning in verdict.warnings]
+    stops = {verdict.stop_reason for verdict in verdicts}
+    together: dict[str, Any] = {
+        "protocol": verdicts[0].protocol,
+        "kind": verdicts[0].kind,
+        "stop_reason": stops.pop() if len(stops) == 1 else "complete",
+        "rounds": max(verdict.rounds for verdict in verdicts),
+        "score_by_round": mean_by_round(held),
+        "warnings": tuple(dict.fromkeys([*warnings, *own.pop("warnings", ())])),
+    }
+    return Verdict(**together, **own, **usage_of_turns(turns).flat())
 
 
 def outcome_fields(value: Score) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import model_validator
 
 from .checked import Checked, FilledText
 
@@ -26,18 +26,22 @@ class Aspect(Checked):
     'wit (1 to 5)'
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     called: ClassVar[str] = "an aspect"
 
-    name: FilledText = Field(description="The aspect's name, as reports print it.")
-    criteria: FilledText = Field(description="What makes a text good in this respect.")
-    low: float = Field(default=1, description="The lowest score.")
-    high: float = Field(default=5, description="The highest score.")
-    steps: tuple[FilledText, ...] = Field(
-        default=(), description="How to arrive at a score, step by step (optional)."
-    )
-    source_name: str = Field(default="source", description="What the source is: `news article`, `dialogue`.")
-    candidate_name: str = Field(default="text", description="What the candidate is: `summary`, `response`.")
+    name: FilledText
+    """The aspect's name, as reports print it."""
+    criteria: FilledText
+    """What makes a text good in this respect."""
+    low: float = 1
+    """The lowest score."""
+    high: float = 5
+    """The highest score."""
+    steps: tuple[FilledText, ...] = ()
+    """How to arrive at a score, step by step (optional)."""
+    source_name: str = "source"
+    """What the source is: `news article`, `dialogue`."""
+    candidate_name: str = "text"
+    """What the candidate is: `summary`, `response`."""
 
     @model_validator(mode="after")
     def _fits_into_prompts(self) -> Aspect:

@@ -14,35 +14,50 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
-    GetJsonSchemaHandler,
     ValidationError,
 )
 from pydantic.config import JsonDict
-from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from .errors import Fault, InputError
 from .redaction import redact
 
 _TYPE = re.compile(r"[\[(]|^(float|int|str)$")
 
-_WORDS = {
-    "missing": "is missing",
-    "int_parsing": "must be a whole number",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_parsing": "must be a number",
-    "float_type": "must be a number",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "string_type": "must be text",
-    "string_too_short": "must not be empty",
-    "dict_type": "must be an object with a value for each name",
-    "model_type": "must be an object with a value for each field",
-    "list_type": "must be a list",
-    "tuple_type": "must be a list",
+_KINDS = {
+    "is missing": "missing",
+    "must be a whole number": "int_parsing int_type int_from_float",
+    "must be a number": "float_parsing float_type",
+    "must be true or false": "bool_parsing bool_type",
+    "must be text": "string_type",
+    "must not be empty": "string_too_short",
+    "must be an object with a value for each name": "dict_type",
+    "must be an object with a value for each field": "model_type",
+    "must be a list": "list_type tuple_type",
 }
+_WORDS = {kind: words for words, kinds in _KINDS.items() for kind in kinds.split()}
 """What is wrong with a value, by pydantic's type of error; for other types, pydantic's own words are taken."""
+
+
+def first_paragraph(schema: JsonDict) -> None:
+    """Shorten a schema's description to its first paragraph, which is what a form shows (Studio's, for example).
+
+    >>> schema = {"description": "Rate one text.\\n\\n>>> 1 + 1\\n2"}
+    >>> first_paragraph(schema)
+    >>> schema
+    {'description': 'Rate one text.'}
+    """
+    schema["description"] = " ".join(str(schema.get("description", "")).split("\n\n")[0].split())
+
+
+def alternative(schema: JsonDict) -> None:
+    """Shorten the description and require ``kind``, by which a class is told from others in a union."""
+    # With a default, pydantic's schema has ``kind`` optional, and clients would leave it out.
+    first_paragraph(schema)
+    required = schema.get("required")
+    schema["required"] = ["kind", *(required if isinstance(required, list) else [])]
 
 
 class Checked(BaseModel):
@@ -56,6 +71,9 @@ class Checked(BaseModel):
     jurygraph.state.errors.InputError: colour is no field of a lamp; its fields are watts
     """
 
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra=first_paragraph, use_attribute_docstrings=True
+    )
     called: ClassVar[str] = "it"
     """What messages call an object of this class."""
     part: ClassVar[str] = "field"
@@ -66,6 +84,15 @@ class Checked(BaseModel):
             super().__init__(**data)
         except ValidationError as error:
             raise input_error(error, type(self)) from None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:
+        """Take the docstring of each field, which forms and tables show, as one line."""
+        several = [about for about in cls.model_fields.values() if "\n" in (about.description or "")]
+        for about in several:
+            about.description = " ".join(str(about.description).split())
+        if several:
+            cls.model_rebuild(force=True)
 
     # Tells pydantic that nested objects of the class need no call of ``__init__``: the outermost one tells all faults.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -193,35 +220,6 @@ def shortened(value: Any) -> str:
     # Redacted before it is cut, since half a key is no longer known for one.
     shown = redact(repr(value))
     return shown if len(shown) <= 60 else f"{shown[:60]} ..."
-
-
-def first_paragraph(schema: JsonDict) -> None:
-    """Shorten a schema's description to its first paragraph, which is what a form shows (Studio's, for example).
-
-    >>> schema = {"description": "Rate one text.\\n\\n>>> 1 + 1\\n2"}
-    >>> first_paragraph(schema)
-    >>> schema
-    {'description': 'Rate one text.'}
-    """
-    schema["description"] = " ".join(str(schema.get("description", "")).split("\n\n")[0].split())
-
-
-def alternative(schema: JsonDict) -> None:
-    """Shorten the description and require ``kind``, by which a class is told from others in a union."""
-    # With a default, pydantic's schema has ``kind`` optional, and clients would leave it out.
-    first_paragraph(schema)
-    required = schema.get("required")
-    schema["required"] = ["kind", *(required if isinstance(required, list) else [])]
-
-
-class Described:
-    """Apply ``first_paragraph`` to a class where it is a field's type, as an annotation of that field."""
-
-    @staticmethod
-    def __get_pydantic_json_schema__(core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        schema = handler(core)
-        first_paragraph(handler.resolve_ref_schema(schema))
-        return schema
 
 
 LONGEST_TEXT = 10_000_000

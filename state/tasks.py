@@ -5,9 +5,11 @@ The inputs of the graphs, at the end, hold one or the other, each with an exampl
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator, with_config
@@ -15,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from .aspects import ASPECTS, Aspect, check_scale, find_aspect
-from .checked import Checked, Described, FilledText, OptionalText, alternative, shortened
+from .checked import Checked, FilledText, OptionalText, alternative, shortened
 from .conversations import as_text, is_conversation, read_conversation, texts_of
 from .errors import Fault, InputError
 from .media import Media
@@ -96,24 +98,23 @@ class ScoreTask(Checked):
     (1.0, 5.0)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=alternative)
+    model_config = ConfigDict(json_schema_extra=alternative)
     called: ClassVar[str] = "a score task"
 
-    kind: Literal["score"] = Field(default="score", description="Rate one text on one aspect.")
-    source: Annotated[FilledText, AsText] = Field(
-        description="What the candidate was made from: an article, or the dialogue so far."
-    )
-    candidate: Annotated[FilledText, AsText] = Field(description="The text to be rated.")
+    kind: Literal["score"] = "score"
+    """Rate one text on one aspect."""
+    source: Annotated[FilledText, AsText]
+    """What the candidate was made from: an article, or the dialogue so far."""
+    candidate: Annotated[FilledText, AsText]
+    """The text to be rated."""
     aspect: Annotated[
         Aspect,
-        BeforeValidator(_aspect, json_schema_input_type=AspectName | Annotated[Aspect, Described]),
-    ] = Field(
-        description="The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, "
-        "or an aspect of your own: name, criteria, low, high and optional steps."
-    )
-    fact: Annotated[OptionalText, AsText] = Field(
-        default=None, description="A fact the candidate was to make use of, if any."
-    )
+        BeforeValidator(_aspect, json_schema_input_type=AspectName | Aspect),
+    ]
+    """The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, or an aspect of your
+    own: name, criteria, low, high and optional steps."""
+    fact: Annotated[OptionalText, AsText] = None
+    """A fact the candidate was to make use of, if any."""
     media: Media = Field(default={}, description=MEDIA)
 
     @model_validator(mode="before")
@@ -129,21 +130,25 @@ class CompareTask(Checked):
     ('helpfulness', 'relevance', 'accuracy', 'level of detail')
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=alternative)
+    model_config = ConfigDict(json_schema_extra=alternative)
     called: ClassVar[str] = "a compare task"
 
-    kind: Literal["compare"] = Field(default="compare", description="Compare two answers to one question.")
-    question: Annotated[FilledText, AsText] = Field(description="The question both answers reply to.")
-    answer_1: Annotated[FilledText, AsText] = Field(description="The answer shown first.")
-    answer_2: Annotated[FilledText, AsText] = Field(description="The answer shown second.")
-    criteria: tuple[FilledText, ...] = Field(
-        default=DEFAULT_CRITERIA, min_length=1, description="What the answers are compared on."
-    )
-    reference: Annotated[OptionalText, AsText] = Field(
-        default=None, description="A correct answer to compare with, if there is one."
-    )
-    low: float = Field(default=1, description="Lowest score an answer can get.")
-    high: float = Field(default=10, description="Highest score an answer can get.")
+    kind: Literal["compare"] = "compare"
+    """Compare two answers to one question."""
+    question: Annotated[FilledText, AsText]
+    """The question both answers reply to."""
+    answer_1: Annotated[FilledText, AsText]
+    """The answer shown first."""
+    answer_2: Annotated[FilledText, AsText]
+    """The answer shown second."""
+    criteria: tuple[FilledText, ...] = Field(default=DEFAULT_CRITERIA, min_length=1)
+    """What the answers are compared on."""
+    reference: Annotated[OptionalText, AsText] = None
+    """A correct answer to compare with, if there is one."""
+    low: float = 1
+    """Lowest score an answer can get."""
+    high: float = 10
+    """Highest score an answer can get."""
     media: Media = Field(default={}, description=MEDIA)
 
     @model_validator(mode="before")
@@ -216,20 +221,9 @@ def _no_task(kind: str, words: str, value: Any = None) -> InputError:
     return InputError.from_faults("task", [Fault(kind, ("task",), words, value)])
 
 
-EXAMPLES: dict[TaskKind, dict[str, Any]] = {
-    "score": {
-        "kind": "score",
-        "source": "The bridge opened in 1932 after six years of work. It cost 4 million crowns.",
-        "candidate": "The bridge opened in 1923 and cost 4 million crowns.",
-        "aspect": "consistency",
-    },
-    "compare": {
-        "kind": "compare",
-        "question": "Why is the sky blue?",
-        "answer_1": "Air scatters blue light more than red light, so blue reaches us from all sides.",
-        "answer_2": "It mirrors the sea.",
-    },
-}
+EXAMPLES: dict[TaskKind, dict[str, Any]] = tomllib.loads(  # type: ignore[assignment]
+    Path(__file__).with_name("examples.toml").read_text(encoding="utf-8")
+)
 """A task of each kind, which forms may offer; the offline judge, which nobody needs a key for, can judge it."""
 
 

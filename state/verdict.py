@@ -11,6 +11,7 @@ from .aspects import Aspect
 from .checked import first_paragraph
 from .errors import UsageError
 from .tasks import TaskKind
+from .transcript import Score
 from .usage import Usage
 
 Winner = Literal["1", "2", "tie"]
@@ -30,28 +31,39 @@ class Verdict(BaseModel, Usage):
     4.0
     """
 
-    model_config = ConfigDict(frozen=True, json_schema_extra=first_paragraph)
+    model_config = ConfigDict(frozen=True, json_schema_extra=first_paragraph, use_attribute_docstrings=True)
 
-    protocol: str = Field(description="Which protocol judged.")
-    kind: TaskKind = Field(description="`score` or `compare`.")
-    score: float | None = Field(default=None, description="The score, on the aspect's scale.")
-    scores: tuple[float, float] | None = Field(default=None, description="Scores of answer 1 and answer 2.")
-    winner: Winner | None = Field(default=None, description="`1`, `2` or `tie`.")
-    stop_reason: StopReason = Field(description="Why the protocol ended.")
-    rounds: int = Field(description="Rounds held.")
-    score_by_round: tuple[float | tuple[float, float], ...] = Field(
-        default=(), description="The score (or the pair) after each round."
-    )
-    position_consistent: bool | None = Field(
-        default=None,
-        description="Whether both orders of the answers gave one winner; null for a single order.",
-    )
-    explanation: str = Field(
-        default="", description="The words that carry the verdict, of the agent that decided it."
-    )
-    explained_by: str | None = Field(default=None, description="The id of the turn with these words.")
-    details: dict[str, Any] = Field(default_factory=dict, description="What is particular to the protocol.")
-    warnings: tuple[str, ...] = Field(default=(), description="What a reader of the verdict should know.")
+    protocol: str
+    """Which protocol judged."""
+    kind: TaskKind
+    """`score` or `compare`."""
+    score: float | None = None
+    """The score, on the aspect's scale."""
+    scores: tuple[float, float] | None = None
+    """Scores of answer 1 and answer 2."""
+    winner: Winner | None = None
+    """`1`, `2` or `tie`."""
+    stop_reason: StopReason
+    """Why the protocol ended."""
+    rounds: int
+    """Rounds held."""
+    score_by_round: tuple[float | tuple[float, float], ...] = ()
+    """The score (or the pair) after each round."""
+    position_consistent: bool | None = None
+    """Whether both orders of the answers gave one winner; null for a single order."""
+    explanation: str = ""
+    """The words that carry the verdict, of the agent that decided it."""
+    explained_by: str | None = None
+    """The id of the turn with these words."""
+    details: dict[str, Any] = Field(default_factory=dict)
+    """What is particular to the protocol."""
+    warnings: tuple[str, ...] = ()
+    """What a reader of the verdict should know."""
+
+    @property
+    def final(self) -> Score:
+        """The score, or the pair of scores; 0 where there is none."""
+        return list(self.scores) if self.scores else self.score or 0.0
 
     @classmethod
     def of(

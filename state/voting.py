@@ -72,33 +72,23 @@ def elect(rule: VotingRule, answers: int, duels: Sequence[Duel], approve_from: f
     """
     if rule not in RULES:
         raise UsageError(f"no voting rule {rule!r}; rules are {', '.join(RULES)}")
-    numbers = range(1, answers + 1)
+    points = [0.0] * answers
     voters = list(dict.fromkeys(voter for duel in duels for voter in duel.votes))
     if rule == "condorcet":
         points = _points(duels, answers, _duel_won)
-        best = max(points)
-        wins = best == answers - 1
-        return _election(
-            points, wins, "it beats every other answer" if wins else "no answer beats every other one"
-        )
+        wins = max(points) == answers - 1
+        why = "it beats every other answer" if wins else "no answer beats every other one"
+        return _election(points, wins, why)
     if rule == "borda":
         return _highest(_points(duels, answers, _shares), "it has the most points")
     if rule == "approval":
         scored = _scores(duels)
         if not scored:
             raise UsageError("the rule approval counts scores, and these voters give none: take another rule")
-        points = [
-            float(
-                sum(
-                    fmean(of_voter[number]) >= approve_from
-                    for of_voter in scored.values()
-                    if number in of_voter
-                )
-            )
-            for number in numbers
-        ]
+        for of_voter in scored.values():
+            for number, scores in of_voter.items():
+                points[number - 1] += fmean(scores) >= approve_from
         return _highest(points, f"most voters give it {approve_from:g} or more")
-    points = [0.0] * answers
     for voter in voters:
         own = [duel._replace(votes={voter: duel.votes[voter]}) for duel in duels if voter in duel.votes]
         preferred = _points(own, answers, _shares)
@@ -106,12 +96,8 @@ def elect(rule: VotingRule, answers: int, duels: Sequence[Duel], approve_from: f
         for place in first:
             points[place] += 1 / len(first)
     elected = max(points) * 2 > len(voters)
-    why = (
-        "it is the first choice of more than half"
-        if elected
-        else "no answer is the first choice of more than half"
-    )
-    return _election(points, elected, why)
+    who = "it" if elected else "no answer"
+    return _election(points, elected, f"{who} is the first choice of more than half")
 
 
 def duel_numbers(answers: int) -> list[tuple[int, int]]:

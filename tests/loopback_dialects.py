@@ -16,6 +16,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal
 
+import langchain_anthropic._client_utils as anthropic_clients
+import langchain_openai.chat_models._client_utils as openai_clients
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
@@ -528,6 +530,9 @@ def close(chat: BaseChatModel) -> None:
         for client in (holder, getattr(holder, "_client", None)):
             if callable(closing := getattr(client, "close", None)):
                 closing()
+    # LangChain keeps what is closed now by its address, and a later server may have the same port.
+    openai_clients._cached_sync_httpx_client.cache_clear()
+    anthropic_clients._get_default_httpx_client.cache_clear()
 
 
 @contextmanager

@@ -30,6 +30,7 @@ def names(name: str, known: ProtocolName) -> None:
     create_judge(debate.graph, aspect="fluency")
     create_judge(repeated("debate", k=3), aspect=Aspect(name="wit", criteria="Does it amuse?"))
     create_async_judge("single", models={"*": ScriptedModel(script={})})
+    create_async_judge("debate", aspect="fluency", persona="weak", n=2).judge.key.upper()
     evaluate("debate", "demo", aspects=["fluency"])
     evaluate(known, "demo")
     evaluate(load_graph("mine.py"), "demo")

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -18,8 +17,7 @@ from pydantic import ValidationError
 
 from ...graphs.given_graphs import compiled, load_graph, name_of
 from ...graphs.nested import Compiled
-from ...graphs.options import AnyJudge
-from ...graphs.references import AnyGraph, Given
+from ...graphs.references import Given
 from ...graphs.wrapper import kinds_of
 from ...state.aspects import Aspect
 from ...state.checked import shortened
@@ -256,34 +254,7 @@ class AsyncJudge(partial[Coroutine[Any, Any, Feedback]]):
         return getattr(self.judge, name)
 
 
-@overload
-def create_judge(judge: Literal["baseline"], **options: Unpack[of.BaselineJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["calibrated"], **options: Unpack[of.CalibratedJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["cascade"], **options: Unpack[of.CascadeJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["chateval"], **options: Unpack[of.ChatEvalJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["debate", "multiagent"], **options: Unpack[of.DebateJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["ensemble"], **options: Unpack[of.EnsembleJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["faireval"], **options: Unpack[of.FairEvalJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["geval"], **options: Unpack[of.GEvalJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["more"], **options: Unpack[of.MoreJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["repeated"], **options: Unpack[of.RepeatedJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["review"], **options: Unpack[of.ReviewJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["samre"], **options: Unpack[of.SamreJudge]) -> Judge: ...
-@overload
-def create_judge(judge: Literal["single"], **options: Unpack[of.SingleJudge]) -> Judge: ...
-@overload
-def create_judge(judge: ModuleType | AnyGraph, **options: Unpack[of.JudgeOptions]) -> Judge: ...
+@of.checked_by_protocol
 def create_judge(
     judge: Given,
     *,
@@ -333,7 +304,8 @@ def create_judge(
     return Judge(graph, tasks, key or (rated.name if rated else "preference"), normalize)
 
 
-def create_async_judge(judge: AnyJudge, **options: Unpack[of.AnyOptions]) -> AsyncJudge:
+@of.checked_by_protocol
+def create_async_judge(judge: Given, **options: Any) -> AsyncJudge:
     """Make a judge for async code, with the arguments and errors of ``create_judge``.
 
     >>> import asyncio

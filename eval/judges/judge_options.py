@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from ...graphs import options
+from ...graphs.references import AnyGraph
 from ...nodes.bound_judge import Models
 from ...state.aspects import Aspect
+
+Made = TypeVar("Made")
+Made_co = TypeVar("Made_co", covariant=True)
 
 
 class JudgeOptions(TypedDict, total=False):
@@ -78,7 +83,39 @@ class SingleJudge(WithModels, options.SingleOptions):
     """The same and the settings of ``single``."""
 
 
-class AnyOptions(
-    JudgeOptions, options.InnerOptions, options.RepeatedOptions, options.CascadeOptions, total=False
-):
-    """The same and the settings of any protocol."""
+class MakesJudge(Protocol[Made_co]):
+    """Takes what ``create_judge`` takes: of a bundled protocol its own settings, of a graph none, for it has them."""
+
+    @overload
+    def __call__(self, judge: Literal["baseline"], **options: Unpack[BaselineJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["calibrated"], **options: Unpack[CalibratedJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["cascade"], **options: Unpack[CascadeJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["chateval"], **options: Unpack[ChatEvalJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["debate", "multiagent"], **options: Unpack[DebateJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["ensemble"], **options: Unpack[EnsembleJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["faireval"], **options: Unpack[FairEvalJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["geval"], **options: Unpack[GEvalJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["more"], **options: Unpack[MoreJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["repeated"], **options: Unpack[RepeatedJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["review"], **options: Unpack[ReviewJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["samre"], **options: Unpack[SamreJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: Literal["single"], **options: Unpack[SingleJudge]) -> Made_co: ...
+    @overload
+    def __call__(self, judge: ModuleType | AnyGraph, **options: Unpack[JudgeOptions]) -> Made_co: ...
+
+
+def checked_by_protocol(make: Callable[..., Made]) -> MakesJudge[Made]:
+    """Have type checkers compare the arguments of a function that makes judges with the settings of the protocol."""
+    return make

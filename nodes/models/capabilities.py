@@ -22,6 +22,7 @@ from langchain_core.runnables import Runnable
 from ...state.settings import REPLY_LIMITS
 from ..delimiters import section_ends
 from .attachments import attached, text_block, with_text
+from .provider_words import WORDS, any_of
 
 SEVERAL, LOGPROBS = "n", "logprobs"
 """Parameters that ask for several replies to one request, and for the likely tokens in each place of a reply."""
@@ -372,12 +373,7 @@ _SWITCH = re.compile(r"think|reasoning|budget_tokens", re.IGNORECASE)
 """Finds parameters that turn reasoning on or off."""
 _OFF = (None, False, 0, "none", "off", "disabled", "false")
 
-_REASONS = re.compile(
-    r"(?:^|[:/.])(?:o\d|gpt-(?:[5-9]|oss))|deepseek.*(?:reasoner|-r\d)|(?:^|[^a-z])(?:r1|qwq|qwen-?3|magistral)"
-    r"|gemini-(?:2\.5|[3-9]|flash-latest|pro-latest)|grok-(?:3-mini|[4-9])|glm-(?:4\.[5-9]|[5-9])|minimax-m\d|kimi-k2"
-    r"|think|reason"
-)
-"""Finds names of models that reason unless they are told not to; one that is not known here is told by its replies."""
+_REASONS = any_of(WORDS["models"]["reasons"])
 
 
 # Marks for a prompt cache. Anthropic writes what stands before a mark into a cache for five minutes, at 1.25 times the

@@ -36,16 +36,18 @@ class LocalParameters(Checked):
     8192
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(protected_namespaces=())
     called: ClassVar[str] = "the model local"
     part: ClassVar[str] = "parameter"
 
-    model_path: str | None = Field(default=None, description="A GGUF file; empty: SmolLM2-135M-Instruct.")
-    slots: int = Field(default=1, ge=1, le=256, description="How many calls are answered at a time.")
-    context: int = Field(default=8192, ge=256, description="Most tokens of prompt and reply together.")
-    threads: int | None = Field(
-        default=None, ge=1, le=512, description="Threads; empty: half as many as there are cores."
-    )
+    model_path: str | None = None
+    """A GGUF file; empty: SmolLM2-135M-Instruct."""
+    slots: int = Field(default=1, ge=1, le=256)
+    """How many calls are answered at a time."""
+    context: int = Field(default=8192, ge=256)
+    """Most tokens of prompt and reply together."""
+    threads: int | None = Field(default=None, ge=1, le=512)
+    """Threads; empty: half as many as there are cores."""
 
     @property
     def weights(self) -> Path:

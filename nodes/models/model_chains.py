@@ -8,7 +8,6 @@ chooses. The identity is all that decides what a model says, and nothing that is
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any
@@ -30,6 +29,7 @@ from pydantic import BaseModel
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..offline import OfflineJudge
+from .provider_words import WORDS, any_of
 
 Chain = Runnable[Any, Any]
 """A chat model, or a runnable made of chat models."""
@@ -244,12 +244,7 @@ def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
 
 
 _NO_IDENTITY = {"key_env", "price_in", "price_out", "context_window", "at_once"}
-_LEFT_OUT = re.compile(
-    r"key|secret|password|credential|auth|(?:^|_)token$|access_token"  # secrets; ``max_tokens`` does not match
-    r"|url|uri|endpoint|api_base|host|proxy|header|query|project|location|organi[sz]ation|client|http|socket"
-    r"|timeout|retries|rate_limit|stream|^(?:name|cache|verbose|callbacks|tags|metadata|profile|labels)$"
-    r"|custom_get_token_ids|default_metadata|tiktoken|lc_"
-)
+_LEFT_OUT = any_of(WORDS["models"]["no_identity"])
 """Matches names of parameters that are left out of an identity: they are secret, or do not change a reply."""
 
 

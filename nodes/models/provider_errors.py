@@ -22,6 +22,7 @@ from typing import Any
 
 from ...state.redaction import redact, redact_all
 from . import refusals
+from .provider_words import WORDS, any_of
 
 
 class ResponseError(Exception):
@@ -132,7 +133,7 @@ class ProviderFault:
             spent=spent,
             misformed=misformed,
             may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
-            obstacle=met if status is None else _REFUSED_KEY if status == 401 else "",
+            obstacle=met if status is None else _ADVICE[401] if status == 401 else "",
         )
 
     @property
@@ -190,61 +191,26 @@ def _causes(error: BaseException, printed: bool = False) -> Iterator[BaseExcepti
         cause = cause.__cause__ or context
 
 
-_REFUSED_KEY = "the key was refused: check it"
-_OBSTACLES = {
-    "the server's certificate was refused: correct base_url, or have this machine trust the certificate": re.compile(
-        r"CERTIFICATE_VERIFY_FAILED|CertVerification|CertificateError"
-    ),
-    "there is no such host: correct base_url, or look at the network": re.compile(
-        r"gaierror|DNSError|Name or service not known|nodename nor servname|name resolution|getaddrinfo"
-    ),
-    "nothing answers at the address (connection refused): start the server, or correct base_url": re.compile(
-        r"ConnectionRefused|Connection refused|Connect call failed|All connection attempts failed"
-    ),
-}
+_ADVICE = {int(code): words for codes, words in WORDS["advice"].items() for code in codes.split()}
+_OBSTACLES = {known["advice"]: any_of(known["signs"]) for known in WORDS["obstacles"]}
 """What to say of a connection that cannot be made, by the class names and words of its errors; the first counts."""
 
 
 _MOST_READ = 20_000
-_ADVICE = {
-    **dict.fromkeys((301, 302, 303, 307, 308), "a redirect is not followed: set base_url to where it leads"),
-    401: _REFUSED_KEY,
-    402: "the account has no credit: look at your plan and billing",
-    403: "the key has no access to this model",
-    404: "no such model, or a wrong base URL",
-    429: "rate limit or quota: lower --concurrency, or look at your plan",
-}
 _SPENT_ADVICE = "the quota is spent, and waiting does not help: look at your plan and billing"
 _TOO_LONG_ADVICE = (
     "the texts and the debate so far do not fit into the model's context: take a model, or a setting of the server, "
     "with a larger one, or shorter texts"
 )
-_TOO_LONG = re.compile(
-    r"context[ _-](?:length|window|size)|maximum context|max_model_len|maximum number of tokens|tokens exceed"
-    r"|(?:prompt|input) is too long|too many (?:input |total )?tokens|reduce the length|max_new_tokens`? must be <="
-    r"|exceeds? .{0,30}context",
-    re.IGNORECASE,
-)
+_WORDS = WORDS["errors"]
+_TOO_LONG = any_of(_WORDS["too_long"], re.IGNORECASE)
 """Finds the words of a refusal of a prompt that is too long."""
-_WITH_REPLY = re.compile(r"max_(?:completion_|output_|new_)?tokens|completion|output tokens", re.IGNORECASE)
+_WITH_REPLY = any_of(_WORDS["with_reply"], re.IGNORECASE)
 _GIVEN_UP = {408, 499, 504, 524}
 """The statuses with which a gateway says that it has not waited for the reply."""
-# Codes as OpenAI (``insufficient_quota``), Anthropic (``overloaded_error``), Google (``RESOURCE_EXHAUSTED``) and AWS
-# (``ThrottlingException``) send.
-_SPENT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
-_TOO_MANY = {"rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "slow_down"}
-_TOO_MANY |= {"overloaded_error", "ThrottlingException"}
-
-# Groq reads the model's words before it sends them on; asked again, the model may find better ones.
-_MISFORMED = {"json_validate_failed", "tool_use_failed", "output_parse_failed"}
-
+_SPENT, _TOO_MANY, _MISFORMED = ({*_WORDS[name].split()} for name in ("spent", "too_many", "misformed"))
 STATUS_OF_CODE = {
-    **dict.fromkeys(("invalid_request_error", "INVALID_ARGUMENT", "content_filter"), 400),
-    **dict.fromkeys(("context_length_exceeded", "content_policy_violation"), 400),
-    **dict.fromkeys(("authentication_error", "invalid_api_key", "UNAUTHENTICATED"), 401),
-    **dict.fromkeys(("permission_error", "PERMISSION_DENIED"), 403),
-    **dict.fromkeys(("not_found_error", "model_not_found", "NOT_FOUND"), 404),
-    "request_too_large": 413,
+    **{code: int(status) for status, codes in WORDS["status_of_code"].items() for code in codes.split()},
     **dict.fromkeys(_TOO_MANY | _SPENT, 429),
 }
 """From the code of an error inside a response with status 200, or of a batch, to the status that it should have had."""
@@ -323,16 +289,10 @@ def _was_not_sent(error: BaseException) -> bool:
     return isinstance(error, ConnectionRefusedError | socket.gaierror) or bool(_NO_CONNECTION.search(names))
 
 
-_NO_CONNECTION = re.compile(r"ConnectError|ConnectTimeout|ConnectorError|PoolTimeout|SSL|Certificate")
+_NO_CONNECTION = any_of(_WORDS["no_connection"])
 _OF_SYSTEM = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
 _CONNECTION = (*_OF_SYSTEM, EOFError, HTTPException, json.JSONDecodeError)
-# Found in names such as ``APIConnectionError`` (openai), ``ServerDisconnectedError`` (aiohttp), ``RemoteProtocolError``
-# (httpx), ``ServiceUnavailable`` (Google).
-_CONNECTION_NAME = re.compile(
-    r"Timeout|Connection|Connector|ConnectError|Disconnected|Network|ReadError|WriteError|RemoteProtocol|ProtocolError"
-    r"|ClientOSError|Payload|IncompleteRead|Chunked|DecodingError|ContentTypeError|ResponseValidation"
-    r"|RateLimit|Overloaded|InternalServer|ServiceUnavailable|DeadlineExceeded"
-)
+_CONNECTION_NAME = any_of(_WORDS["connection"])
 
 _READING = {"_create_chat_result", "_construct_lc_result_from_responses_api", "_response_to_result"}
 """Functions in which LangChain's clients read a response: whatever fails in them, the response held no reply."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from .capabilities import BOUNDS, CACHE, LIMIT, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
+from .provider_words import WORDS, any_of
 
 # Matches ``logprobs``, ``top_logprobs`` and Gemini's ``responseLogprobs``; a bare ``n`` is too common a letter, so it
 # must be quoted or stand before a verb: ``'n' is not supported``, ``n must be 1``.
@@ -40,27 +41,27 @@ def rejected_parameter(
     if (part := _rejected_part(status, words)) is not None:
         return part
     known = _known(parameter) if parameter else None
-    too_much = status in _REFUSALS and _TOO_MUCH.search(words)
+    too_much = status in _REFUSALS and _FINDS["too_much"].search(words)
     if known == STRUCTURE or (not known and (too_much or _is_about_form(status, words))):
         # The reply's form comes from this package, and a caller cannot mend it: it is eased for whatever reason.
-        eased = BOUNDS if too_much or _BOUND.search(words) else STRUCTURE
+        eased = BOUNDS if too_much or _FINDS["bound"].search(words) else STRUCTURE
         return eased if status in _REFUSALS else None
     if status not in {400, 422}:
         return None
     # A call's own parameters have the default limit alone: where it is too high, the provider's own one holds.
-    if LIMIT in sent and (known == LIMIT or _LIMIT.search(words)):
+    if LIMIT in sent and (known == LIMIT or _FINDS["limit"].search(words)):
         return LIMIT
     named_here = {known} if parameter else {_known(word) for word in re.findall(r"[a-z_]+", words)}
     rejected = next((name for name in DROPPABLE if name in named_here), None)
-    return rejected if _UNSUPPORTED.search(words) else None
+    return rejected if _FINDS["unsupported"].search(words) else None
 
 
 def _rejected_part(status: int | None, words: str) -> str | None:
     """Return the part of a prompt that was refused: the system message, or the marks for a cache."""
-    if status in _REFUSALS and _NO_SYSTEM.search(words):
+    if status in _REFUSALS and _FINDS["no_system"].search(words):
         return SYSTEM
     # Bedrock refuses marks with 403 as well.
-    return CACHE if status in {403, *_REFUSALS} and _CACHE.search(words) else None
+    return CACHE if status in {403, *_REFUSALS} and _FINDS["cache"].search(words) else None
 
 
 def _known(name: str) -> str | None:
@@ -73,71 +74,27 @@ def _known(name: str) -> str | None:
 
 def is_about_something_else(message: str) -> bool:
     """Tell whether a refusal is certainly not about the form that the reply was to have."""
-    return _NO_FORM.search(_snake(message)) is not None
+    return _FINDS["no_form"].search(_snake(message)) is not None
 
 
 def _is_about_form(status: int | None, words: str) -> bool:
     """Tell whether a refusal is about the form that the reply was to have."""
-    if status not in _REFUSALS or _NO_FORM.search(words):
+    if status not in _REFUSALS or _FINDS["no_form"].search(words):
         return False
     # The form is the likeliest cause where none is told: schemas are what models differ in most.
-    if status in {400, 422} and _UNEXPLAINED.search(words):
+    if status in {400, 422} and _FINDS["unexplained"].search(words):
         return True
-    refuses = _UNSUPPORTED.search(words) or _NOT_BUILT.search(words)
+    refuses = _FINDS["unsupported"].search(words) or _FINDS["not_built"].search(words)
     # An error of the server's own may pass, unless it says that it will not.
-    if status < 500 and _FORM_PARAMETER.search(words):
+    if status < 500 and _FINDS["form_parameter"].search(words):
         return True
-    return bool(refuses and (_FORM_PARAMETER.search(words) or _FORM.search(words)))
+    return bool(refuses and (_FINDS["form_parameter"].search(words) or _FINDS["form"].search(words)))
 
 
 _REFUSALS = {400, 404, 405, 415, 422, 500, 501}
 """With 404 OpenRouter says that no endpoint has a feature; servers of open models say it with 500."""
-_UNSUPPORTED = re.compile(
-    r"unsupported|not (?:\w+ )?supported|(?:not|n't) support|unknown (?:name|parameter|field|argument)|unrecognized"
-    r"|unexpected keyword|cannot find field|only the default|not (?:permitted|allowed|enabled|available)|deprecated"
-    r"|unavailable|(?:may|can) only be set to|or unset|cannot both|extra inputs|does not accept|only 1 is allowed"
-    r"|must not be set|remove \S+ and try again"
-)
-_LIMIT = re.compile(r"max_(?:completion_|output_|new_)?tokens|in the completion|messages or completion")
-_NOT_BUILT = re.compile(
-    r"requires? |failed to parse|conversion failed|not implemented|invalid (?:json )?(?:grammar|schema)"
-    r"|no endpoints found"
-)
-_UNEXPLAINED = re.compile(r"request contains an invalid argument|provider returned error")
-"""Finds refusals of Google and of OpenRouter that say nothing."""
-_FORM_PARAMETER = re.compile(
-    r"response[_ ]?format|json_schema|json_object|tool_?choice|tool_?config|output[_ ](?:config|format)|text_?format"
-    r"|response_(?:mime_type|schema|json_schema)|guided_"
-)
-"""Finds the names of the parameters that ask for JSON."""
-_FORM = re.compile(
-    r"json[ _]?(?:schema|mode|object|output)|structured[ _]?outputs?|formatted output|\btools?\b|function[ _-]call"
-    r"|tool[ _-](?:use|call|param)|guided|grammar|constrained decod|\bschema\b|handle the requested parameters"
-)
-"""Finds the words in which providers speak of JSON schemas, tools and JSON modes."""
-_NO_FORM = re.compile(
-    r"context[ _](?:length|window|size)|too (?:long|large|many)|maximum (?:context|number)|quota|credit|billing"
-    r"|moderation|content[ _](?:policy|management|filter)|api[ _]key"
-)
-"""Finds other causes: what counts into a context is listed with them, tools among it."""
-_BOUND = re.compile(
-    r"\b(?:exclusive_)?(?:minimum|maximum)\b|\b(?:min|max)_(?:length|items)\b|\bmultiple_of\b|\bpattern\b"
-    r"|\benum\b|features not supported|parse grammar"
-)
-_TOO_MUCH = re.compile(r"too many states|schema is too complex|grammar is too large|\benum\[")
-"""Finds that a schema is too much for the decoder that is to hold replies to it."""
-_ROLE = r"['\"`]?(?:system|developer)['\"`]?"
-_NO_SYSTEM = re.compile(
-    rf"{_ROLE} (?:role|messages?|prompts?|instructions?)[^.\n]{{0,30}}(?:not|n't|un)(?: \w+)? ?(?:support|enabl|allow"
-    rf"|accept)|(?:not|n't|un)[ -]?(?:\w+ )?(?:support|accept|allow)\w*(?: the| yet:?)? {_ROLE}"
-    rf"|developer instruction is not enabled|roles must alternate|role only allows|(?:unexpected|invalid|unknown"
-    rf"|unsupported|不支持的)[^.\n]{{0,20}} role[:= ]{{0,3}}{_ROLE}|\brole[^.\n]{{0,30}}(?:not supported"
-    rf"|unsupported)[^.\n]{{0,20}}{_ROLE}|only (?:supports? )?['\"`]?user['\"`]?,? (?:and|or|/) ?['\"`]?assistant"
-)
-"""Finds the words in which providers, and the chat templates of open models, refuse a system message."""
-
-_CACHE = re.compile(r"cache_(?:control|point)|prompt caching")
-"""Finds the words in which Bedrock, and servers that speak Anthropic's dialect, refuse marks for a prompt cache."""
+_FINDS = {what: any_of(patterns) for what, patterns in WORDS["refusals"].items()}
+"""Finds what a refusal is about in its words."""
 
 _OTHER_NAMES = {
     **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema", "text"), STRUCTURE),

@@ -291,12 +291,8 @@ class _Provider(NamedTuple):
 
 
 _GOOGLE_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-_OPENAI_ADDRESSES = (
-    "OPENAI_BASE_URL",
-    "OPENAI_API_BASE",
-    "OPENAI_ORG_ID",
-    "OPENAI_PROJECT_ID",
-    "OPENAI_PROXY",
+_OPENAI_ADDRESSES = tuple(
+    f"OPENAI_{name}" for name in ("BASE_URL", "API_BASE", "ORG_ID", "PROJECT_ID", "PROXY")
 )
 _PROVIDERS = {
     "openai": _Provider(_openai, _openai_class, ("OPENAI_API_KEY",), _OPENAI_ADDRESSES),

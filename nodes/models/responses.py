@@ -25,6 +25,7 @@ from .call import Reply, UnreadResponseError
 from .capabilities import Messages
 from .model_chains import WRITER
 from .provider_errors import ResponseError
+from .provider_words import WORDS
 
 
 def read_response(
@@ -247,22 +248,7 @@ def refusal_of(message: BaseMessage) -> str:
 
 _WORST_FIRST: tuple[How, ...] = ("filtered", "refused", "failed", "cut_off", "complete")
 
-_WORDS: Mapping[How, str] = {
-    "complete": "stop end_turn stop_sequence eos eos_token end finish finished complete completed normal"
-    " tool_use tool_calls tool_call function_call finish_reason_stop",
-    "cut_off": "length max_tokens max_output_tokens max_length model_length token_limit limit error_limit"
-    " time_limit model_context_window_exceeded context_length_exceeded incomplete not_finished pause_turn"
-    " finish_reason_max_tokens malformed_model_output malformed_function_call malformed_tool_use"
-    " unexpected_tool_call other",
-    "refused": "refusal",
-    "filtered": "content_filter content_filtered guardrail_intervened guardrails safety recitation blocklist"
-    " prohibited_content spii image_safety language sensitive input_sensitive output_sensitive error_toxic"
-    " model_armor",
-    "failed": "error network_error insufficient_system_resource abort aborted timeout cancelled canceled"
-    " user_cancel failed in_progress queued overloaded",
-}
-"""The words of providers and of the servers that speak as they do, in one spelling."""
-_KNOWN: Mapping[str, How] = {word: how for how, words in _WORDS.items() for word in words.split()}
+_KNOWN: Mapping[str, How] = {word: how for how, words in WORDS["endings"].items() for word in words.split()}
 
 _PLACES = ("finish_reason", "stop_reason", "stopReason", "done_reason", "completion_reason")
 

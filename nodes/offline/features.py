@@ -14,7 +14,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from .text_profile import STOP_WORDS, Profile, many, profile, ramp, share
+from .text_profile import STOP_WORDS, WORDS, Profile, many, profile, ramp, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +175,7 @@ def order(case: Case) -> Measured:
     return forward / len(steps), clause
 
 
-_REFERRING_WORDS = """he she it they him her them his their its this that these those but however also then so because
-    meanwhile although after before while still yet instead"""
-_REFERRING = frozenset(_REFERRING_WORDS.split())
+_REFERRING = frozenset(WORDS["referring_words"].split())
 
 
 def flow(case: Case) -> Measured:
@@ -255,39 +253,16 @@ FEATURES: dict[str, Callable[[Case], Measured]] = {
 }
 
 
-# The weights (1 to 3) were set by hand from what the aspects mean; benchmarks/OFFLINE.md says what was looked at
-# meanwhile. A star marks what a first impression is made of; a critic looks at everything.
-_TABLE = {
-    "coherence": "order of the source 3*, flow between sentences 2*, reply to what was asked 3*, repeated wording 2,"
-    " support from the source 2, length of the text 1",
-    "consistency": "support from the source 3*, names and numbers 2, order of the source 1, repeated wording 1",
-    "fluency": "casing and punctuation 3*, grammar of the sentences 3*, repeated wording 2*, support from the source 1",
-    "relevance": "coverage of the source 3*, length of the text 2*, reply to what was asked 2, repeated wording 2,"
-    " support from the source 1, level of detail 1",
-    "naturalness": "grammar of the sentences 3*, repeated wording 2*, length of the text 1*, casing and punctuation 1,"
-    " reply to what was asked 1",
-    "engagingness": "level of detail 3*, new content 2*, use of the fact 3, reply to what was asked 2,"
-    " length of the text 2, repeated wording 1",
-    "groundedness": "use of the fact 3*, support from the source 1, names and numbers 1",
-    "understandability": "grammar of the sentences 3*, reply to what was asked 2*, support from the source 2,"
-    " repeated wording 2, casing and punctuation 1",
-    "answers": "level of detail 3*, length of the text 2*, reply to what was asked 3, use of the fact 3,"
-    " repeated wording 2, casing and punctuation 2, grammar of the sentences 1, new content 1",
-    "": "support from the source 2*, coverage of the source 2, length of the text 2*, grammar of the sentences 2*,"
-    " casing and punctuation 1, repeated wording 2, flow between sentences 1, reply to what was asked 1,"
-    " level of detail 1, use of the fact 1",
-}
-
-
 def weights_of(aspect: str) -> dict[str, tuple[float, bool]]:
     """Return the features that count for an aspect, each with its weight and whether it makes a first impression.
 
-    An aspect that is not in the table has a general mix.
+    An aspect that ``words.toml`` does not have has a general mix.
 
     >>> weights_of("summeval/Consistency")["order of the source"]
     (1.0, False)
     """
     # Without the benchmark's name: aspects of one name are measured alike.
-    row = _TABLE.get(aspect.rsplit("/", 1)[-1].strip().lower(), _TABLE[""])
+    table = WORDS["weights"]
+    row = table.get(aspect.rsplit("/", 1)[-1].strip().lower(), table["general"])
     entries = (entry.strip().rsplit(" ", 1) for entry in row.split(","))
     return {name: (float(weight.rstrip("*")), weight.endswith("*")) for name, weight in entries}

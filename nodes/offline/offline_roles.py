@@ -17,7 +17,7 @@ from typing import Any
 from ..delimiters import Section
 from .agent_view import View, between, distance, listed, pull, sentence, sentences, shortened, spoken, topics
 from .features import weights_of
-from .text_profile import profile
+from .text_profile import WORDS, profile
 from .written_reply import Response
 
 
@@ -36,13 +36,7 @@ class Persona:
     opening: str
 
 
-PERSONAS = {
-    "strict": Persona(0.26, 0.0, "I object: {claim}."),
-    "sophisticated": Persona(0.3, 0.02, "Would a reader who knew only the following not say that {claim}?"),
-    "moderate": Persona(0.3, 0.06, "I have a reservation: {claim}."),
-    "weak": Persona(0.4, 0.1, "I may be wrong, but it seems to me that {claim}."),
-    "plain": Persona(0.3, 0.15, "I think that {claim}."),
-}
+PERSONAS = {name: Persona(**about) for name, about in WORDS["personas"].items()}
 
 
 def scorer(view: View) -> Response:
@@ -192,16 +186,6 @@ def summarizer(view: View) -> Response:
     return Response(f"So far the discussion has been about {subjects}.{latest}")
 
 
-_GIVES_IN = (
-    "fair point",
-    "you are right",
-    "i agree",
-    "i concede",
-    "i withdraw",
-    "i was wrong",
-    "no issue",
-    "i move from",
-)
 _REPEATED, _TAKEN_UP = 0.85, 0.2
 """The shares of a speech's content words from which on all of it was said before, and it takes up the last speech."""
 
@@ -210,27 +194,16 @@ def auditor(view: View) -> Response:
     """Label a speech by its words: a phrase that gives in, words that were all said before, or something new."""
     own, before = profile(view.speech).stem_set, [profile(turn.text).stem_set for turn in view.log]
     known = len(own & frozenset().union(*before)) if own else 0
-    gives_in = before and any(phrase in view.speech.lower() for phrase in _GIVES_IN)
+    gives_in = before and any(phrase in view.speech.lower() for phrase in WORDS["gives_in"])
     kind = "concession" if gives_in else "repetition" if own and known / len(own) >= _REPEATED else "argument"
     answers = bool(before) and len(own & before[-1]) >= _TAKEN_UP * min(len(own), len(before[-1]) or 1)
     return Response("", kind=kind, answers=answers)
 
 
-ROLES: dict[str, Callable[[View], Response]] = {
-    "scorer": scorer,
-    "critic": critic,
-    "tie_breaker": tie_breaker,
-    "commander": commander,
-    "referee": referee,
-    "judge": judge,
-    "juror": unfamiliar,
-    "advocate": advocate,
-    "aggregator": advocate,
-    "summarizer": summarizer,
-    "planner": planner,
-    "auditor": auditor,
-}
-"""To add a role, write a function that turns what it sees into what it says, and name it here.
+_NAMED = (scorer, critic, tie_breaker, commander, referee, judge, advocate, summarizer, planner, auditor)
+ROLES: dict[str, Callable[[View], Response]] = {role.__name__: role for role in _NAMED}
+ROLES["aggregator"] = advocate
+"""To add a role, write a function that turns what it sees into what it says, named as the role, and list it here.
 
 A role that is not here answers as ``unfamiliar``."""
 

@@ -7,19 +7,16 @@ word (emoji, symbols) as its single characters, so that every text has something
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-_SMALL_WORDS = """a about above after again all also am an and any are as at be because been before being below between
-    both but by can could did do does doing don down during each few for from further get go got had has have
-    having he her here hers him his how i if in into is it its just ll m me more most my no nor not of off on
-    once only or other our out over own re s same she should so some such t than that the their them then
-    there these they this those through to too under until up us ve very was we were what when where which
-    while who whom why will with would you your n't 's 'm 're 've 'll 'd it's i'm you're they're we're he's
-    she's that's don't doesn't didn't isn't aren't wasn't weren't can't couldn't won't wouldn't haven't hasn't
-    i've you've i'd i'll let's what's there's ca wo"""
-STOP_WORDS = frozenset(_SMALL_WORDS.split())
+WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+"""Words, personas of critics and weights, as the file has them."""
+STOP_WORDS = frozenset(WORDS["stop_words"].split())
 # Thai and Lao, Burmese, Khmer, Japanese, and Chinese characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _LETTERS = rf"[^\W\d_{_UNSPACED}]+"

@@ -16,7 +16,7 @@ from typing import ClassVar
 from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
 from .statements import Grammar, own_statements
-from .vocabulary import in_any_case, one_of
+from .vocabulary import WORDS, in_any_case, one_of
 
 # The three spellings of the paper, and their plural.
 _TOKEN = r"NO[ _-]ISSUES?"
@@ -62,14 +62,9 @@ _DECLARATION = in_any_case(
     rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.ASCII
 )
 _ALONE = in_any_case(rf"(?:{_LABEL} ?[:=—-] ?)?{_TOKEN}", re.ASCII)
-_AGAINST = one_of(
-    "but however except although though yet still nevertheless nonetheless that_said even_so on_second_thought wait"
-)
+_AGAINST = one_of(WORDS["against"])
 # Words that take a declaration back: ``NO ISSUE, except ...``.
-_SUPPOSING = one_of(
-    "unless until despite apart_from aside_from other_than save_for if once provided assuming otherwise whereas "
-    "not_so far_from just_kidding"
-)
+_SUPPOSING = one_of(WORDS["supposing"])
 _TAKEN_BACK = in_any_case(rf"\b(?:{_AGAINST}|{_SUPPOSING})\b")
 # A next sentence that turns against the declaration.
 _TURN = in_any_case(rf"\W*(?:{_AGAINST}|or (?:rather|is|would))\b")

@@ -319,8 +319,6 @@ def _is_long(words: str, span: Span, passage: Span) -> bool:
     return any(len(_WORD.findall(part)) >= _FEWEST_WORDS for part in (*before[:-1], *after[1:]))
 
 
-# A sentence is about its statement in fewer characters than these.
-_NEAR = 200
 _WORD = re.compile(r"[^\W_]+")
 _MOST_WORDS = 120
 _FEWEST_WORDS = 3

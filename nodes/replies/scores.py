@@ -25,6 +25,7 @@ from .vocabulary import (
     NUMBER,
     SCORE_WORDS,
     VALUE,
+    WORDS,
     Number,
     ends_line,
     ends_phrase,
@@ -275,12 +276,7 @@ def _labelled(words: str) -> Iterator[Score]:
 # ``a score of 4``.
 _OF = in_any_case(rf"(?P<label>{SCORE_WORDS}){_AFTER} (?:of|di|von|de|at|as) {VALUE}")
 # Verbs by which a judge gives a score: ``I rate it 4``, ``the summary deserves a 3``.
-_GIVERS = one_of(
-    "score scores scored scoring rate rates rated rating grade grades graded grading give gives given "
-    "giving assign* award* earn* deserve* deserving receive* receiving get gets merit* warrant* stand_by "
-    "stick_with settle_on maintain keep reduce lower raise increase revise adjust change go_with choose "
-    "make makes making vergebe gebe donne assegno doy dou attribue"
-)
+_GIVERS = one_of(WORDS["givers"])
 _GIVEN = one_of("it this them that both my_score my_rating")
 _THING = rf"{one_of('the this its their your my der die das dem la le il')}(?: [\w'\u2019-]{{1,24}}){{1,10}}?"
 _GIVING = in_any_case(

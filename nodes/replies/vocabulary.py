@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from dataclasses import dataclass, field
+from pathlib import Path
+
+WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+"""The words of many languages by what they say; ``one_of`` and ``word_set`` take them."""
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -33,41 +38,18 @@ def in_any_case(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 # --- scores ---------------------------------------------------------------------------------------------------------
 
-_SPACED_SCORE_WORDS = one_of(
-    "score scores scoring rating ratings grade grades mark marks punteggio punteggi voto voti "
-    "valutazione puntuación puntaje puntaciones calificación calificacion nota pontuação pontuacao classificação "
-    "note évaluation bewertung punktzahl punkte wertung gesamtbewertung gesamtpunktzahl cijfer betyg poäng ocena "
-    "wynik puan skor điểm оценка балл рейтинг оцінка התוצאה ציון الدرجة درجة التقييم النتيجة"
-)
+_SPACED_SCORE_WORDS = one_of(WORDS["spaced_score_words"])
 # Scripts that put no blanks between words.
-_UNSPACED_SCORE_WORDS = one_of(
-    "评分 評分 分数 分數 得分 打分 總分 总分 評価 スコア 点数 得点 採点 점수 평점 स्कोर अंक คะแนน"
-)
+_UNSPACED_SCORE_WORDS = one_of(WORDS["unspaced_score_words"])
 SCORE_WORDS = rf"(?:(?<![^\W\d_]){_SPACED_SCORE_WORDS}(?![^\W\d_])|{_UNSPACED_SCORE_WORDS})"
 """What a score is called, in some twenty languages."""
 
-FINAL_WORDS = one_of(
-    "final overall total ultimate concluding aggregate finale finala definitivo definitiva globale complessivo "
-    "global gesamt endgültig endgültige endg itogovaya итоговая итоговый общая 最终 最終 综合 総合 總 总 최종 النهائية"
-)
+FINAL_WORDS = one_of(WORDS["final_words"])
 """What marks a score as the final one."""
 
-_PLAIN_QUALIFIERS = word_set(
-    "my the a an your its this that our new revised updated adjusted recommended proposed suggested "
-    "current numerical numeric corresponding resulting appropriate given assigned fair response summary "
-    "and so therefore thus hence is here il mio la mia le ma mon el mi die der das meine o a"
-)
-_OTHERS = word_set(
-    "initial previous earlier original scorer scorer's critic's critic maximum highest lowest minimum possible max "
-    "min average mean human other old prior first baseline threshold passing lower higher individual"
-)
-_NO_SCORE_WORDS = one_of(
-    "note notes step steps year years word words page pages line lines question questions date dates time "
-    "reason reasons error errors issue issues mistake mistakes number numbers count counts length turn turns "
-    "round rounds version versions fact facts example examples points_to article articles age price cost id "
-    "ids index criterion criteria item section part scale range max maximum min minimum sentence sentences "
-    "paragraph paragraphs calculation sum subtotal weight temperature"
-)
+_PLAIN_QUALIFIERS = word_set(WORDS["plain_qualifiers"])
+_OTHERS = word_set(WORDS["others"])
+_NO_SCORE_WORDS = one_of(WORDS["no_score_words"])
 _NO_SCORES = in_any_case(rf"\b{_NO_SCORE_WORDS}\b")
 
 
@@ -106,18 +88,7 @@ def may_be_criterion(label: str) -> bool:
 # --- numbers --------------------------------------------------------------------------------------------------------
 
 _NUMBER_WORDS: dict[str, float] = {}
-# English first: where languages share a word, the first entry counts.
-for _language in (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen twenty",
-    "null eins zwei drei vier fünf sechs sieben acht neun zehn",
-    "zéro un deux trois quatre cinq six sept huit neuf dix",
-    "cero uno dos tres cuatro cinco seis siete ocho nueve diez",
-    "zero uno due tre quattro cinque sei sette otto nove dieci",
-    "zero um dois três quatro cinco seis sete oito nove dez",
-    "ноль один два три четыре пять шесть семь восемь девять десять",
-    "零 一 二 三 四 五 六 七 八 九 十",
-):
+for _language in WORDS["number_words"].splitlines():
     for _value, _word in enumerate(_language.split()):
         _NUMBER_WORDS.setdefault(_word, float(_value))
 _NUMBER_WORDS |= {"两": 2.0, "une": 1.0, "una": 1.0, "eine": 1.0, "〇": 0.0}
@@ -202,10 +173,7 @@ class Number:
 
 
 # Words that may stand before a score: ``a solid 4``, ``about 3``.
-_HEDGES = one_of(
-    "a an the just only about around approximately roughly solid strong full perfect near-perfect low high "
-    "clear at between un une una uno ein eine einen di de ca. ~ ≈"
-)
+_HEDGES = one_of(WORDS["hedges"])
 VALUE = rf"(?:{_HEDGES} ){{0,3}}[\[({{<\"']{{0,2}}(?P<value>{NUMBER})"
 """A number with what may stand before it: ``roughly 4``, ``[4``."""
 _CLOSERS = r"[\])}>\"']{0,2}"
@@ -227,11 +195,7 @@ _RESULT = re.compile(
 _UNITS = one_of("point points pt pts pts. star stars punkte punkten punti puntos балл балла баллов 点 分 점")
 _UNIT = in_any_case(rf"{_CLOSERS} ?{_UNITS}?(?![^\W\d_])")
 # Words that may follow a value that ends its phrase: ``a 4 because ...``.
-_FOLLOWERS = one_of(
-    "for in on because as since due given and but which with to overall here instead rather based at would seems "
-    "seem is was might may could if reflecting indicating per für pour para out when considering while though than "
-    "regarding across from under also so therefore al sul com por parce weil perché porque è isn't"
-)
+_FOLLOWERS = one_of(WORDS["followers"])
 _ENDS_PHRASE = in_any_case(rf"\s*(?:\Z|[.,;:!?)\]}}>\"'*|\x00\n—(\[]|- |-\Z|{_FOLLOWERS}(?!\w))")
 # What may follow a value that is alone on its line: a maximum, a unit, a remark in brackets.
 _ENDS_LINE = in_any_case(
@@ -289,17 +253,10 @@ def ends_line(words: str, end: int) -> bool:
 _REPORTERS = one_of("scorer critic judge referee other others author human annotator annotators he she they")
 _REPORTED = one_of("gave gives assigned suggested suggests proposed proposes wants argued has_given")
 # Words that take a value back or only compare with it: ``not a 4``, ``rather than 4``, ``above 3``.
-_DENIALS = one_of(
-    "not cannot never than instead_of from without of_both unlike neither nor whether above below why "
-    "prevents to_reach to_achieve needed_for argue_for argues_for"
-)
+_DENIALS = one_of(WORDS["denials"])
 _IDEAL = one_of("perfect full higher maximum top better highest")
 # Words that may stand between a denial and the value it denies: ``does not really deserve a 5``.
-_LINKS = one_of(
-    "really quite fully simply be give given giving assign award deserve merit warrant justify support accept "
-    "see call_for earn get receive reach it this worth worthy_of a an the clear full perfect higher lower me "
-    "for agree_with have to"
-)
+_LINKS = one_of(WORDS["links"])
 # A score that was not given: ``would have earned a 5``, ``to reach the full 5``.
 _UNREACHED = (
     r"(?:would have \w{1,12}(?: it)?(?: an?)?"
@@ -335,13 +292,7 @@ def is_doubted(words: str, match: re.Match[str]) -> bool:
 FIRST, SECOND = "①", "②"
 """Stand for the names of the two texts in a marked reply."""
 
-_NOUN = one_of(
-    "output outputs answer answers assistant assistants summary summaries response responses model models "
-    "candidate candidates text texts option options choice choices system systems essay essays story stories "
-    "version versions side sides advocate advocates reply replies translation translations passage passages "
-    "completion completions dialogue dialogues team teams debater debaters chatbot chatbots agent agents student "
-    "students number no. antwort réponse respuesta risposta resposta assistente asistente ответ ассистент"
-)
+_NOUN = one_of(WORDS["noun"])
 _ASIAN = one_of("アシスタント 回答 応答 答案 回复 回覆 助手 助理 摘要 要約 답변 응답 어시스턴트 모델 요약")
 _NAME = in_any_case(
     rf"(?<![^\W_])(?:the |l'|la |der |die |el )?{_NOUN}[ _]?#?(?P<open>[(\[\"'])?(?P<letter>a|b|1|2|one"

@@ -26,7 +26,7 @@ from .statements import (
     strongest,
     unreadable,
 )
-from .vocabulary import FIRST, in_any_case, marked, one_of, side_of, word_set
+from .vocabulary import FIRST, WORDS, in_any_case, marked, one_of, side_of, word_set
 
 Vote = Literal["1", "2", "tie"]
 
@@ -61,10 +61,7 @@ def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vo
     return last
 
 
-_KEYS = word_set(
-    "winner vote verdict choice preference preferred better best decision answer result judgment judgement "
-    "selection final_verdict final_answer better_answer better_response"
-)
+_KEYS = word_set(WORDS["keys"])
 
 
 @dataclass(frozen=True)
@@ -126,13 +123,8 @@ def _bracketed(text: str) -> Iterator[Statement[Vote]]:
 
 
 _SIDES = r"(?P<vote>[①②]|[(\[]{0,2}[ABab12][)\]]{0,2}(?![\w'])(?! ?[<>=]))"
-_CALLED = one_of(
-    "verdict winner decision vote choice preference judgment judgement conclusion selection preferred "
-    "better best pick ganador gagnant vincitore sieger победитель"
-)
-_CALLED_MORE = one_of(
-    "answer output response summary one assistant option is goes_to would_be for between_the_two of_the_two"
-)
+_CALLED = one_of(WORDS["called"])
+_CALLED_MORE = one_of(WORDS["called_more"])
 _SMALL_WORDS = one_of("is goes_to for that option a an the it_is it's to")
 # A label and a text or a tie: ``Winner: ②``, ``My vote goes to A``, ``Verdict: tie``.
 _LABELLED = in_any_case(
@@ -189,25 +181,13 @@ def _relations_and_pairs(text: str) -> Iterator[Statement[Vote]]:
 
 # --- sentences ------------------------------------------------------------------------------------------------------
 
-_DEGREES = one_of(
-    "the a an also therefore thus clearly slightly significantly marginally much far overall still indeed "
-    "generally definitely considered deemed judged somewhat notably considerably clear likely obviously "
-    "arguably simply just ultimately now to_be substantially obvious overwhelmingly by_far"
-)
+_DEGREES = one_of(WORDS["degrees"])
 _LEADS = one_of("better superior preferable preferred winner best stronger the_one winning more_preferable")
 _TRAILS = one_of("worse inferior weaker worst")
-_WINS = one_of(
-    "wins won prevails outperforms outperformed beats surpasses performed_better performs_better "
-    "does_better did_better excels_over takes_the_lead edges_out has_the_edge is_ahead"
-)
-_CHOOSING = one_of(
-    "prefer choose select favor favour pick vote_for vote_is_for vote_goes_to go_with side_with opt_for "
-    "lean_toward lean_towards recommend declare award_the_win_to give_the_edge_to"
-)
+_WINS = one_of(WORDS["wins"])
+_CHOOSING = one_of(WORDS["choosing"])
 _COPULAS = one_of("is was would_be seems appears are comes_out emerges remains to_be as")
-_CALLED_BETTER = one_of(
-    "one choice of_the_two between_the_two option overall than_the_other output answer summary response assistant"
-)
+_CALLED_BETTER = one_of(WORDS["called_better"])
 # Sentences that prefer a text: ``① is better``, ``② wins``, ``I prefer ①``, ``The better answer is ②``.
 _BETTER = in_any_case(
     rf"(?P<is>[①②]),? {_COPULAS},? (?:{_DEGREES},? ){{0,4}}(?:{_LEADS}|(?P<is_worse>{_TRAILS}))\b(?! (?:at|suited to"
@@ -228,17 +208,11 @@ _TIES = in_any_case(
     rf"|obvious |real )?(?:winner|preference|difference in (?:overall )?quality)\b"
 )
 # Words that make what follows a concession or a supposition: ``while ① is better at ...``.
-_CONCESSIONS = one_of(
-    "while although though if whether unless despite not why may_be_argued_that argue_that argued_that "
-    "argues_that claim_that claims_that claimed_that"
-)
+_CONCESSIONS = one_of(WORDS["concessions"])
 _HYPOTHETICAL = in_any_case(rf"(?:\b{_CONCESSIONS}\b|n't)[^.;,①②\n]{{0,40}}\Z")
 _QUESTION = re.compile(r"[^.!?\n]{0,80}\?")
 # Words with which a conclusion begins.
-_CONCLUDES = one_of(
-    "therefore thus hence overall in_conclusion in_summary conclude concluded determine determined decided "
-    "i_must i_would i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
-)
+_CONCLUDES = one_of(WORDS["concludes"])
 _CONCLUSION = in_any_case(rf"\b{_CONCLUDES}\b")
 _SENTENCES = re.compile(r"(?<=[.!?]) |\n+")
 

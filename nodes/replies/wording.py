@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import re
 
-from .vocabulary import FINAL_WORDS, SCORE_WORDS, in_any_case, one_of
+from .vocabulary import FINAL_WORDS, SCORE_WORDS, WORDS, in_any_case, one_of
 
-_TEXTS = one_of(
-    "candidate text answer response summary source article story question fact author writer assistant output reply "
-    "passage document essay submission entry ① ②"
-)
+_TEXTS = one_of(WORDS["texts"])
 # A label under which the agent gives its own verdict.
 _OWN_LABEL = in_any_case(
     r"\b(?:my|i|we|our|verdict|scores?|ratings?|final|overall|total|conclusion|conclude|decision|evaluation"
@@ -63,23 +60,13 @@ def disowns(after: str) -> bool:
 # What may stand before a statement in its sentence and leave it the agent's own: a conclusion's first words, ``I
 # give``,
 # ``the summary earns``, a label; whatever else stands there may be about what somebody else wants.
-_CONCLUDING = one_of(
-    "therefore thus hence so overall finally in_conclusion in_summary in_short to_conclude to_sum_up as_a_result "
-    "consequently accordingly ultimately on_balance all_in_all considering_all_this for_these_reasons and but however "
-    "then given_this given_these_points based_on_this based_on_these_points given_the_above based_on_the_above still"
-)
+_CONCLUDING = one_of(WORDS["concluding"])
 _ITSELF = (
     rf"(?:it|this|both|(?:the |this )?(?:[\w-]+ )?"
     rf"{one_of('summary response answer output text article story essay reply translation assistant')}(?:'s)?|[①②])"
 )
-_GIVES = one_of(
-    "give* rate* grad* assign* award* scor* choose pick prefer find say vote* judge conclude declare believe think "
-    "set* settle_on go_with earn* deserve* receive* get* merit* warrant* is_given is_rated is_worth would_be is be "
-    "favor favour select decide"
-)
-_MODAL = one_of(
-    "would should must can will 'd 'll therefore thus hence also clearly only now have_to do still"
-)
+_GIVES = one_of(WORDS["gives"])
+_MODAL = one_of(WORDS["modal"])
 _CLAUSE = rf"(?:[^.!?]*, (?=(?:so|therefore|thus|hence|i|my)\b))?(?:{_CONCLUDING},? ?)*"
 _WHO = rf"(?:i|we|{_ITSELF})(?: ?{_MODAL})*"
 _VERB = in_any_case(rf"(?!{SCORE_WORDS}){_GIVES}\b")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from ..checked import Checked, first_paragraph, shortened
+from ..checked import Checked, shortened
 from ..errors import Fault, InputError
 from ..redaction import names_a_secret
 
@@ -26,39 +26,32 @@ class ModelSpec(Checked):
     {'thinking': {'type': 'enabled', 'budget_tokens': 2000}}
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", json_schema_extra=first_paragraph)
+    model_config = ConfigDict(extra="allow")
     called: ClassVar[str] = "a model"
     part: ClassVar[str] = "parameter"
 
-    name: str = Field(
-        min_length=1, description="`offline`, or `provider:model`, such as `openai:gpt-4o-mini`."
-    )
-    temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature.")
-    top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling mass.")
-    seed: int | None = Field(default=None, description="Seed, where the provider takes one.")
-    max_tokens: int | None = Field(
-        default=None, ge=0, description="Most tokens a reply may have; 0: as many as the provider lets it."
-    )
-    base_url: str | None = Field(
-        default=None,
-        description="Another address that speaks the same protocol; several of one model, with commas between.",
-    )
-    key_env: str | None = Field(
-        default=None,
-        description="The environment variable with the key, where it is not the provider's own; also several.",
-    )
-    at_once: int | None = Field(
-        default=None, ge=1, description="Of several addresses or keys: most calls under way at each."
-    )
-    context_window: int | None = Field(
-        default=None,
-        ge=1,
-        description="Tokens of prompt and reply together, where neither list nor server tells.",
-    )
-    price_in: float | None = Field(
-        default=None, ge=0, description="US$ for a million input tokens, where the price list has none."
-    )
-    price_out: float | None = Field(default=None, ge=0, description="The same for output tokens.")
+    name: str = Field(min_length=1)
+    """`offline`, or `provider:model`, such as `openai:gpt-4o-mini`."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature."""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    """Nucleus sampling mass."""
+    seed: int | None = None
+    """Seed, where the provider takes one."""
+    max_tokens: int | None = Field(default=None, ge=0)
+    """Most tokens a reply may have; 0: as many as the provider lets it."""
+    base_url: str | None = None
+    """Another address that speaks the same protocol; several of one model, with commas between."""
+    key_env: str | None = None
+    """The environment variable with the key, where it is not the provider's own; also several."""
+    at_once: int | None = Field(default=None, ge=1)
+    """Of several addresses or keys: most calls under way at each."""
+    context_window: int | None = Field(default=None, ge=1)
+    """Tokens of prompt and reply together, where neither list nor server tells."""
+    price_in: float | None = Field(default=None, ge=0)
+    """US$ for a million input tokens, where the price list has none."""
+    price_out: float | None = Field(default=None, ge=0)
+    """The same for output tokens."""
 
     @property
     def more(self) -> dict[str, Any]:
@@ -173,44 +166,30 @@ class Settings(Checked):
     the settings are those of ``called``: the protocol, or until there is one the name of the class.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
     called: ClassVar[str] = "a protocol"
     part: ClassVar[str] = "setting"
 
-    models: dict[str, ModelName] = Field(
-        default_factory=dict,
-        description='Which model plays which role, such as {"critic": "openai:gpt-4o-mini"}; '
-        "`*` stands for all others. Nobody chosen: the offline judge, which is no language model.",
-        examples=[{"*": "openai:gpt-4o-mini"}],
-    )
-    structured: Literal["auto", "off"] = Field(
-        default="auto", description="`auto`: JSON replies where the model can; `off`: plain text in and out."
-    )
-    prompts: str | None = Field(
-        default=None,
-        description="A folder whose templates replace those of the same name; `papers`: templates with the structure "
-        "of the papers' own prompts, and `layout=papers` unless that is set.",
-    )
-    layout: Layout = Field(
-        default="shared_prefix",
-        description="Where agents are told who they are: `shared_prefix`: after what all of them are shown, so that "
-        "providers' caches discount most of a prompt; `papers`: in the system message, as papers have it.",
-    )
-    temperature: float | None = Field(
-        default=None,
-        ge=0,
-        le=2,
-        description="Sampling temperature; empty: the protocol's own, 0 unless it samples.",
-    )
+    models: dict[str, ModelName] = Field(default_factory=dict, examples=[{"*": "openai:gpt-4o-mini"}])
+    """Which model plays which role, such as {"critic": "openai:gpt-4o-mini"}; `*` stands for all others.
+    Nobody chosen: the offline judge, which is no language model."""
+    structured: Literal["auto", "off"] = "auto"
+    """`auto`: JSON replies where the model can; `off`: plain text in and out."""
+    prompts: str | None = None
+    """A folder whose templates replace those of the same name; `papers`: templates with the structure of the
+    papers' own prompts, and `layout=papers` unless that is set."""
+    layout: Layout = "shared_prefix"
+    """Where agents are told who they are: `shared_prefix`: after what all of them are shown, so that
+    providers' caches discount most of a prompt; `papers`: in the system message, as papers have it."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature; empty: the protocol's own, 0 unless it samples."""
     max_tokens: int | None = Field(
         default=None,
         ge=0,
         description=f"Most tokens a reply may have; empty: {REPLY_LIMITS['*']:,}, of a vote or a plan "
         f"{REPLY_LIMITS['vote']:,}, and no limit for models that reason; 0: no limit but the provider's.",
     )
-    repair: int = Field(
-        default=1, ge=0, le=10, description="How often a reply that cannot be read is asked for again."
-    )
+    repair: int = Field(default=1, ge=0, le=10)
+    """How often a reply that cannot be read is asked for again."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

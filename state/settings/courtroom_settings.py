@@ -31,22 +31,17 @@ class BaselineSettings(Settings):
 class MoreSettings(Settings):
     """Settings of MORE (courtroom paper, sections 3.1 and 3.3)."""
 
-    advocates: Agents = Field(default=3, description="Advocates for each answer.")
-    rounds: Rounds = Field(default=1, description="Rounds held; the last one's scores decide.")
-    aggregate: Literal["llm", "concat", "best"] = Field(
-        default="llm",
-        description="What of a team's defences comes before the judge: one that a model makes of them, all of "
-        "them, or the one that scores best when each is scored alone.",
-    )
-    collaborate: bool = Field(
-        default=False,
-        description="Whether advocates of one team read those of them who spoke before, and so speak in turn.",
-    )
-    tau: float = Field(
-        default=0.1,
-        gt=0,
-        description="Temperature of the softmax weights that `aggregate=best` records; they decide nothing.",
-    )
+    advocates: Agents = 3
+    """Advocates for each answer."""
+    rounds: Rounds = 1
+    """Rounds held; the last one's scores decide."""
+    aggregate: Literal["llm", "concat", "best"] = "llm"
+    """What of a team's defences comes before the judge: one that a model makes of them, all of them, or the
+    one that scores best when each is scored alone."""
+    collaborate: bool = False
+    """Whether advocates of one team read those of them who spoke before, and so speak in turn."""
+    tau: float = Field(default=0.1, gt=0)
+    """Temperature of the softmax weights that `aggregate=best` records; they decide nothing."""
 
 
 class SamreSettings(Settings):
@@ -56,21 +51,14 @@ class SamreSettings(Settings):
     ('a farmer', 'a nurse')
     """
 
-    max_rounds: Rounds = Field(default=4, description="At most so many rounds.")
-    jurors: int = Field(
-        default=5, ge=0, le=100, description="How many jurors vote; 0: the mean scores decide."
-    )
-    backgrounds: Backgrounds = Field(
-        default=BACKGROUNDS,
-        min_length=1,
-        description="Who the jurors are, in order, and again from the start where there are more of them "
-        "(on a command line: separated by semicolons).",
-    )
-    ballot: Literal["vote", "score"] = Field(
-        default="vote",
-        description="`vote`: a juror names the better answer; `score`: it scores both from 1 to 20, and sums count.",
-    )
-    memory: Literal["full", "summary"] = Field(
-        default="full",
-        description="What is remembered of earlier rounds: every word, or a summarizer's 50 words.",
-    )
+    max_rounds: Rounds = 4
+    """At most so many rounds."""
+    jurors: int = Field(default=5, ge=0, le=100)
+    """How many jurors vote; 0: the mean scores decide."""
+    backgrounds: Backgrounds = Field(default=BACKGROUNDS, min_length=1)
+    """Who the jurors are, in order, and again from the start where there are more of them (on a command line:
+    separated by semicolons)."""
+    ballot: Literal["vote", "score"] = "vote"
+    """`vote`: a juror names the better answer; `score`: it scores both from 1 to 20, and sums count."""
+    memory: Literal["full", "summary"] = "full"
+    """What is remembered of earlier rounds: every word, or a summarizer's 50 words."""

@@ -27,33 +27,26 @@ class DebateSettings(Settings):
     'human'
     """
 
-    n: Rounds = Field(default=4, description="At most so many rounds of criticism.")
+    n: Rounds = 4
+    """At most so many rounds of criticism."""
     persona: Persona | Annotated[FilledText, Field(max_length=LONGEST_PERSONA)] = Field(
-        default="strict",
-        description="How critical the Critic is: a devil's advocate that is strict, moderate or weak, "
-        "a plain (neutral) reviewer, or a sophisticated devil's advocate; or who else it is, in one line.",
-        examples=["You are a nurse who looks for harm."],
+        default="strict", examples=["You are a nurse who looks for harm."]
     )
-    tie_breaker: bool = Field(default=False, description="Short for `on_unresolved=tie_breaker`.")
-    on_unresolved: Fallback = Field(
-        default="last",
-        description="What decides when the Critic still objects after n rounds: the last score, "
-        "a tie-breaker agent, or a human (the graph pauses).",
-    )
-    commander: Literal["relay", "llm"] = Field(
-        default="relay",
-        description="`relay`: messages are passed on without a model call; `llm`: a model writes them.",
-    )
-    termination: Literal["declared", "substring"] = Field(
-        default="declared",
-        description="`declared`: NO ISSUE ends the debate where the Critic declares it; "
-        "`substring`: wherever the words occur (the paper's literal test).",
-    )
-    on_overflow: Literal["last", "error"] = Field(
-        default="error",
-        description="Where the debate no longer fits into a model's context: `last`: the last score stands, with a "
-        "warning; `error`: there is no verdict.",
-    )
+    """How critical the Critic is: a devil's advocate that is strict, moderate or weak, a plain (neutral)
+    reviewer, or a sophisticated devil's advocate; or who else it is, in one line."""
+    tie_breaker: bool = False
+    """Short for `on_unresolved=tie_breaker`."""
+    on_unresolved: Fallback = "last"
+    """What decides when the Critic still objects after n rounds: the last score, a tie-breaker agent, or a
+    human (the graph pauses)."""
+    commander: Literal["relay", "llm"] = "relay"
+    """`relay`: messages are passed on without a model call; `llm`: a model writes them."""
+    termination: Literal["declared", "substring"] = "declared"
+    """`declared`: NO ISSUE ends the debate where the Critic declares it; `substring`: wherever the words
+    occur (the paper's literal test)."""
+    on_overflow: Literal["last", "error"] = "error"
+    """Where the debate no longer fits into a model's context: `last`: the last score stands, with a warning;
+    `error`: there is no verdict."""
 
     @field_validator("persona", mode="before")
     @classmethod

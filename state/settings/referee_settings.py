@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from ..checked import Checked, FilledText, first_paragraph
+from ..checked import Checked, FilledText
 from .base_settings import Agents, Rounds, Settings, explicitly_set
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -30,10 +30,8 @@ ROLE_FILES = (".yaml", ".yml")
 class PositionSettings(Settings):
     """Settings of a protocol that can run a comparison in both orders of the answers."""
 
-    position_calibration: bool = Field(
-        default=True,
-        description="Compare two answers in both orders and average; a score task has one order only.",
-    )
+    position_calibration: bool = True
+    """Compare two answers in both orders and average; a score task has one order only."""
 
 
 class SingleSettings(PositionSettings):
@@ -43,27 +41,25 @@ class SingleSettings(PositionSettings):
 class Role(Checked):
     """A referee's role of your own: a name and a description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
     called: ClassVar[str] = "a role"
 
-    name: FilledText = Field(description="What the referee is called.")
-    description: FilledText = Field(description="Who the referee is and what it looks at.")
+    name: FilledText
+    """What the referee is called."""
+    description: FilledText
+    """Who the referee is and what it looks at."""
 
 
 class RefereeSettings(PositionSettings):
     """Settings of a protocol with several referees."""
 
-    referees: Agents = Field(
-        default=2,
-        description="How many referees; where an expert group or a list of roles is given: all of them.",
-    )
+    referees: Agents = 2
+    """How many referees; where an expert group or a list of roles is given: all of them."""
     roles: str | tuple[str | Role, ...] = Field(
-        default="diverse",
-        description="Who the referees are: the first of the five personas (`diverse`), neutral annotators (`same`), "
-        "personas that a model writes for each question (`auto`), an expert group (`generic`, `knowledge`, `writing`, "
-        "`coding`), a list of known roles or of roles of your own, or a YAML file with such a list.",
-        examples=[["critic", {"name": "Nurse", "description": "You look after patients."}]],
+        default="diverse", examples=[["critic", {"name": "Nurse", "description": "You look after patients."}]]
     )
+    """Who the referees are: the first of the five personas (`diverse`), neutral annotators (`same`), personas
+    that a model writes for each question (`auto`), an expert group (`generic`, `knowledge`, `writing`,
+    `coding`), a list of known roles or of roles of your own, or a YAML file with such a list."""
 
     @field_validator("roles", mode="before")
     @classmethod
@@ -148,19 +144,14 @@ class ChatEvalSettings(RefereeSettings):
     3
     """
 
-    turns: Rounds = Field(default=2, description="How often every referee speaks: the number of rounds.")
-    strategy: Literal["one_by_one", "simultaneous", "summarizer"] = Field(
-        default="one_by_one",
-        description="`one_by_one`: the referees speak in a fixed order and read all that was said before; "
-        "`simultaneous`: all at once, reading earlier turns only; `summarizer`: the same, and each turn is summed up.",
-    )
-    summary: Literal["replace", "append"] = Field(
-        default="replace",
-        description="Whether a summary replaces what the referees are shown of the discussion, or is added to it.",
-    )
-    summarize_last: bool = Field(
-        default=False, description="Sum up the last turn as well, though no referee reads it."
-    )
-    score_each_turn: bool = Field(
-        default=False, description="Ask for scores in every turn; otherwise in the last one only."
-    )
+    turns: Rounds = 2
+    """How often every referee speaks: the number of rounds."""
+    strategy: Literal["one_by_one", "simultaneous", "summarizer"] = "one_by_one"
+    """`one_by_one`: the referees speak in a fixed order and read all that was said before; `simultaneous`:
+    all at once, reading earlier turns only; `summarizer`: the same, and each turn is summed up."""
+    summary: Literal["replace", "append"] = "replace"
+    """Whether a summary replaces what the referees are shown of the discussion, or is added to it."""
+    summarize_last: bool = False
+    """Sum up the last turn as well, though no referee reads it."""
+    score_each_turn: bool = False
+    """Ask for scores in every turn; otherwise in the last one only."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from ..checked import FilledText, parts
 from .base_settings import Samples, Settings
@@ -26,20 +26,18 @@ class GEvalSettings(Settings):
     ('Read both texts', 'Give a score')
     """
 
-    weighting: Literal["auto", "logprobs", "sampling"] = Field(
-        default="auto",
-        description="Where the probabilities of the scores come from: `logprobs` (of tokens), `sampling` "
-        "(several replies), or `auto`: log-probabilities where the model returns them, else samples.",
-    )
-    samples: Samples = Field(default=20, description="How many replies, where they are sampled.")
-    steps: Steps = Field(
-        default=(),
-        description="The evaluation steps (on a command line: separated by semicolons); none: the planner "
-        "writes them from the aspect's criteria, once a run.",
-    )
+    weighting: Literal["auto", "logprobs", "sampling"] = "auto"
+    """Where the probabilities of the scores come from: `logprobs` (of tokens), `sampling` (several replies),
+    or `auto`: log-probabilities where the model returns them, else samples."""
+    samples: Samples = 20
+    """How many replies, where they are sampled."""
+    steps: Steps = ()
+    """The evaluation steps (on a command line: separated by semicolons); none: the planner writes them from
+    the aspect's criteria, once a run."""
 
 
 class FairEvalSettings(PositionSettings):
     """Settings of FairEval (Wang et al. 2024, section 3)."""
 
-    k: Samples = Field(default=3, description="How many judgements, evidence first, for each order.")
+    k: Samples = 3
+    """How many judgements, evidence first, for each order."""

@@ -103,22 +103,19 @@ class CalibratedSettings(WrapperSettings):
 
     places: ClassVar[Mapping[str, str]] = {"of": "inner"}
 
-    of: str = Field(default="debate", description="The protocol inside, by name.")
-    inner: Given = Field(
-        default_factory=dict,
-        description="Settings of the protocol inside (on a command line: `inner.n=2`).",
-        examples=[{"n": 2, "persona": "moderate"}],
-    )
+    of: str = "debate"
+    """The protocol inside, by name."""
+    inner: Given = Field(default_factory=dict, examples=[{"n": 2, "persona": "moderate"}])
+    """Settings of the protocol inside (on a command line: `inner.n=2`)."""
 
 
 class RepeatedSettings(CalibratedSettings):
     """Settings of several independent runs of one protocol."""
 
-    k: Samples = Field(default=3, description="How many runs.")
-    by: Literal["average", "vote"] = Field(
-        default="average",
-        description="`average`: the mean of the scores; `vote`: what more than half of the runs say, else the mean.",
-    )
+    k: Samples = 3
+    """How many runs."""
+    by: Literal["average", "vote"] = "average"
+    """`average`: the mean of the scores; `vote`: what more than half of the runs say, else the mean."""
 
 
 class CascadeSettings(WrapperSettings):
@@ -130,26 +127,19 @@ class CascadeSettings(WrapperSettings):
 
     places: ClassVar[Mapping[str, str]] = {"cheap": "cheap_settings", "expensive": "expensive_settings"}
 
-    cheap: str = Field(default="single", description="The protocol that is always asked, by name.")
-    cheap_settings: Given = Field(
-        default_factory=dict,
-        description="Its settings (on a command line: `cheap_settings.repair=0`).",
-        examples=[{"position_calibration": False}],
-    )
-    expensive: str = Field(default="debate", description="The protocol that is asked in doubt, by name.")
-    expensive_settings: Given = Field(
-        default_factory=dict,
-        description="Its settings (on a command line: `expensive_settings.n=2`).",
-        examples=[{"n": 2}],
-    )
-    when: Reasons = Field(
-        default=("unresolved", "inconsistent", "gap"),
-        description="What counts as doubt: `unresolved` (it ended at its last round), `inconsistent` (the two orders "
-        "of the answers disagree), `gap` (the scores of the two answers are too close). None: nothing does.",
-    )
-    gap: float = Field(
-        default=1.0, ge=0, description="Two answers whose scores differ by less are too close to each other."
-    )
+    cheap: str = "single"
+    """The protocol that is always asked, by name."""
+    cheap_settings: Given = Field(default_factory=dict, examples=[{"position_calibration": False}])
+    """Its settings (on a command line: `cheap_settings.repair=0`)."""
+    expensive: str = "debate"
+    """The protocol that is asked in doubt, by name."""
+    expensive_settings: Given = Field(default_factory=dict, examples=[{"n": 2}])
+    """Its settings (on a command line: `expensive_settings.n=2`)."""
+    when: Reasons = ("unresolved", "inconsistent", "gap")
+    """What counts as doubt: `unresolved` (it ended at its last round), `inconsistent` (the two orders of the
+    answers disagree), `gap` (the scores of the two answers are too close). None: nothing does."""
+    gap: float = Field(default=1.0, ge=0)
+    """Two answers whose scores differ by less are too close to each other."""
 
 
 class ReviewSettings(CalibratedSettings):
@@ -159,13 +149,9 @@ class ReviewSettings(CalibratedSettings):
     ('gap<2', 'split')
     """
 
-    when: ReviewRules = Field(
-        default=IN_DOUBT,
-        min_length=1,
-        description="The rules by which a person is asked: `unresolved`, `orders_differ`, `split` (a jury), `gap<x`, "
-        "`wide>x` (repeated runs), `always`.",
-        examples=[["unresolved", "gap<2"]],
-    )
+    when: ReviewRules = Field(default=IN_DOUBT, min_length=1, examples=[["unresolved", "gap<2"]])
+    """The rules by which a person is asked: `unresolved`, `orders_differ`, `split` (a jury), `gap<x`,
+    `wide>x` (repeated runs), `always`."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:

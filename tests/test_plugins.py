@@ -274,7 +274,7 @@ ALLOWED = {
     # The judge that a command attacks where none is named.
     ("eval/cli/redteam.py", "single"),
     # The types of a judge's settings, by the name that a caller writes.
-    *(("eval/judges/judge.py", name) for name in get_args(ProtocolName)),
+    *(("eval/judges/judge_options.py", name) for name in get_args(ProtocolName)),
     # The command checks its rules as the wrapper does.
     ("eval/cli/review.py", "review"),
 }

@@ -18,7 +18,7 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, mean_or_none
 from ..statistics.sample import Sample
 from ..statistics.tie_policy import CODES, TIE_CODE
-from ..tables import Column, text_column
+from ..tables import Column, share_column, text_column
 from .comparison import PairwiseComparator, Side
 from .judges import EvaluationTarget
 from .measures import sample
@@ -62,19 +62,15 @@ class Rater:
     ]
     test: Annotated[
         AlternativeAnnotatorTest | None,
-        Column(
+        share_column(
             "closer",
-            form="percent",
-            digits=0,
-            about="how often the judge is at least as close to the others' labels as a random annotator",
-            of=lambda test: test.advantage,
+            "how often the judge is at least as close to the others' labels as a random annotator",
+            lambda test: test.advantage,
         ),
-        Column(
+        share_column(
             "beats",
-            form="percent",
-            digits=0,
-            about="the annotators whom it could replace: it is closer at least as often, less epsilon (tested)",
-            of=lambda test: test.winning_rate,
+            "the annotators whom it could replace: it is closer at least as often, less epsilon (tested)",
+            lambda test: test.winning_rate,
         ),
         text_column("could replace one", about="it beats half of them or more", of=_outcome),
     ] = None

@@ -312,7 +312,7 @@ class PairwiseComparator:
 
     def _preference_tests(self, mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]:
         rule = self.subject.rule
-        votes = mine.votes(rule).astype(float)
+        votes = mine.votes(rule)
         voted = votes.sum(axis=1) > 0
         if not voted.any():
             return

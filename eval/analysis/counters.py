@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -13,9 +13,8 @@ from ...nodes.offline import DISCLOSURE
 from ...state.verdict_warnings import ASKED_AGAIN, COPIED, HEALTH, UNREAD_SAMPLES, VOID_VOTE, kind_of
 from ..results.evaluation import Mean
 from ..results.results import Result
-from ..results.turn_kinds import kind_of_turns
-from ..tables.grid import Column, counts, text_column
-from .result_rows import value_of
+from ..tables.grid import Column, counts, share_column, text_column
+from .result_rows import Said
 
 # The stop reason of a debate that nothing else ended.
 _UNRESOLVED = "max_rounds"
@@ -105,17 +104,16 @@ class CallsByRound:
     _mixed: bool = False
     _calls: Counter[int] = field(default_factory=Counter)
 
-    def add(self, result: Result) -> None:
+    def add(self, result: Result, turns: Iterable[Said]) -> None:
         """Add the turns of one verdict."""
         self.judgements += 1
         self.calls += result.calls
-        kind_of = kind_of_turns(result)
-        for turn in result.transcript:
+        for turn, kind, value in turns:
             self._mixed = self._mixed or "stage" in turn
-            if kind_of(turn) in ("decides", "votes"):
+            if kind in ("decides", "votes"):
                 continue
             self._calls[turn["round"]] += turn["calls"]
-            scored = kind_of(turn) in ("scores", "panel") and value_of(turn) is not None
+            scored = kind in ("scores", "panel") and value is not None
             if scored and (self.first is None or turn["round"] < self.first):
                 self.first = turn["round"]
 
@@ -177,9 +175,7 @@ class Spending:
 
     mean_rounds: Annotated[float | None, Column("rounds", digits=2, about="per verdict")]
     mean_calls: Annotated[float | None, Column("calls", digits=2, about="model calls per judgement")]
-    unresolved: Annotated[
-        float | None, Column("unresolved", form="percent", digits=0, about="stopped by the round limit")
-    ]
+    unresolved: Annotated[float | None, share_column("unresolved", "stopped by the round limit")]
     rounds: Annotated[Mapping[int, int], text_column("debates by round count", of=counts)]
     stop_reasons: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]
     calls: Mapping[int, int]

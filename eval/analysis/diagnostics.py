@@ -14,7 +14,7 @@ from ..statistics.alignment import number_groups
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, difference
 from ..statistics.significance import sign_test
-from ..tables.grid import Column
+from ..tables.grid import Column, share_column
 from .counters import Replies, Spending
 from .influence import Conformity, ScoreChanges
 from .length_bias import LengthBias, length_bias
@@ -40,7 +40,7 @@ class Changes:
     """
 
     n: Annotated[int, Column("verdicts")]
-    moved: Annotated[Statistic, Column("changed", form="percent", digits=0)]
+    moved: Annotated[Statistic, share_column("changed")]
     helpful: Annotated[int, Column("helpful", about="changes towards the label")]
     harmful: Annotated[int, Column("harmful", about="changes away from the label")]
     neither: Annotated[int, Column("neither")]
@@ -100,7 +100,7 @@ class Positions:
     n: Annotated[int, Column("verdicts")]
     consistent: Annotated[
         Statistic | None,
-        Column("consistent", about="both orders gave the same winner", form="percent", digits=0),
+        share_column("consistent", "both orders gave the same winner"),
     ]
     shown_first: Annotated[int, Column("first shown wins")]
     shown_second: Annotated[int, Column("second shown wins")]

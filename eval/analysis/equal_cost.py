@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -209,16 +210,14 @@ def _adjusted(matches: Sequence[EqualCostMatch]) -> list[EqualCostMatch]:
 
 def _how_to_get_one(without: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> Iterator[str]:
     """Yield for each dataset the command that makes an ensemble as expensive as its most expensive judge."""
-    calls: dict[str, float] = {}
-    asked: dict[str, tuple[PairwiseComparator, Sequence[JudgeData]]] = {}
+    by_data: defaultdict[str, list[tuple[PairwiseComparator, Sequence[JudgeData]]]] = defaultdict(list)
     for comparator, judged_by in without:
-        most = max((data.cell.usage.calls_each or 0.0 for data in judged_by), default=0.0)
-        asked[comparator.subject.data] = comparator, judged_by
-        calls[comparator.subject.data] = max(most, calls.get(comparator.subject.data, 0.0))
-    for data, (comparator, judged_by) in asked.items():
+        by_data[comparator.subject.data].append((comparator, judged_by))
+    for data, subjects in by_data.items():
+        calls = max(of.cell.usage.calls_each or 0.0 for _, judged_by in subjects for of in judged_by)
         yield (
             f"{data}: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, "
-            f"with all smaller ones: {_command(comparator, judged_by, calls[data])}"
+            f"with all smaller ones: {_command(*subjects[-1], calls)}"
         )
 
 

@@ -2,67 +2,51 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-from ...state.transcript import Turn
 from ..results.results import Result
-from ..results.turn_kinds import KindOf, kind_of_turns
 from ..statistics.significance import sign_test
-from ..tables.grid import Column, text_column
-from .result_rows import Judged, Value, close, direction, discussions, judged_by, scalar, value_of
+from ..tables.grid import Column, share_column, text_column
+from .result_rows import Judged, Said, Value, close, direction, judged_by, scalar
 
 JURY = "jury"
 
 
-class Move(NamedTuple):
-    """Names a turn that could have changed the verdict: its agent, and the values before and after it."""
-
-    agent: str
-    before: Value
-    after: Value
-
-
-def moves(turns: Sequence[Turn], kind_of: KindOf) -> Iterator[Move]:
-    """Yield the turns of one discussion that could have changed its verdict.
-
-    An objection changes the next score; every other turn changes the value of its own agent.
-    """
-    if any(kind_of(turn) == "objects" for turn in turns):
-        yield from _moves_of_verdicts(turns, kind_of)
-    else:
-        yield from _moves_between_own_turns(turns, kind_of)
+Move = tuple[str, Value, Value]
+"""A turn that could have changed the verdict: its agent, and the values before and after it."""
 
 
 class ScoreChangeCounter:
     """Counts changed scores by agent."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, Counter[str]] = {}
-        self._sizes: dict[str, float] = {}
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._sizes: defaultdict[str, float] = defaultdict(float)
 
-    def add(self, result: Result, human: Judged | None) -> None:
-        """Add the turns of one verdict; ``human`` is its label, if it can be compared with scores."""
-        kind_of = kind_of_turns(result)
-        for turns in discussions(result.transcript):
-            for agent, before, after in moves(turns, kind_of):
-                size = 0.0 if same(before, after) else abs(scalar(after) - scalar(before))
-                towards = direction(judged_by(before), judged_by(after), human)
-                self._count(agent, not same(before, after), size, towards)
+    def add(self, result: Result, discussions: Iterable[Sequence[Said]], human: Judged | None) -> None:
+        """Add the discussions of one verdict; ``human`` is its label, if it can be compared with scores."""
+        for turns in discussions:
+            # An objection changes the next score; every other turn changes the value of its own agent.
+            objected = any(said.kind == "objects" for said in turns)
+            for agent, before, after in (_moves_of_verdicts if objected else _moves_between_own_turns)(turns):
+                size = None if same(before, after) else abs(scalar(after) - scalar(before))
+                self._count(agent, size, direction(judged_by(before), judged_by(after), human))
         # The winner with the jury is compared with the one without: such a change has no size in points.
         without, voted = result.details.get("w"), result.details.get("jury_winner")
         if without is not None and voted is not None and result.winner is not None:
-            self._count(JURY, without != result.winner, 0.0, direction(without, result.winner, human))
+            size = None if without == result.winner else 0.0
+            self._count(JURY, size, direction(without, result.winner, human))
 
-    def _count(self, agent: str, changed: bool, size: float, towards: int) -> None:
-        counts = self._counts.setdefault(agent, Counter())
-        counts["turns"] += 1
-        if changed:
-            counts.update(moves=1, helpful=towards > 0, harmful=towards < 0)
-            self._sizes[agent] = self._sizes.get(agent, 0.0) + size
+    def _count(self, agent: str, size: float | None, towards: int) -> None:
+        """Count a turn; ``size`` is that of the change after it, ``None`` where there was none."""
+        self._counts[agent]["turns"] += 1
+        if size is not None:
+            self._counts[agent].update(moves=1, helpful=towards > 0, harmful=towards < 0)
+            self._sizes[agent] += size
 
     def score_changes(self) -> tuple[ScoreChanges, ...]:
         """Return the counts by agent, the one with the most changes first."""
@@ -91,30 +75,28 @@ def same(value: Value, other: Value) -> bool:
     return close(scalar(value), scalar(other))
 
 
-def _moves_of_verdicts(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
+def _moves_of_verdicts(turns: Iterable[Said]) -> Iterator[Move]:
     latest, objecting = None, None
-    for turn in turns:
-        value, kind = value_of(turn), kind_of(turn)
+    for turn, kind, value in turns:
         if kind == "objects":
             # The value of a Critic's turn is whether it is satisfied: False is an objection.
             objecting = turn["agent"] if turn["value"] is False else None
         elif kind == "decides" and latest is not None and value is not None:
-            yield Move(turn["agent"], latest, value)
+            yield turn["agent"], latest, value
         elif kind in ("scores", "panel") and value is not None:
             if latest is not None and objecting is not None:
-                yield Move(objecting, latest, value)
+                yield objecting, latest, value
             latest, objecting = value, None
 
 
-def _moves_between_own_turns(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
+def _moves_between_own_turns(turns: Iterable[Said]) -> Iterator[Move]:
     latest: dict[str, Value] = {}
-    for turn in turns:
-        value = value_of(turn)
+    for turn, kind, value in turns:
         # Samples are several answers to one question: none of them moves another.
-        if value is None or kind_of(turn) not in ("scores", "panel") or "sample" in turn:
+        if value is None or kind not in ("scores", "panel") or "sample" in turn:
             continue
         if turn["agent"] in latest:
-            yield Move(turn["agent"], latest[turn["agent"]], value)
+            yield turn["agent"], latest[turn["agent"]], value
         latest[turn["agent"]] = value
 
 
@@ -130,13 +112,16 @@ class ConformityCounter:
         self._counts: Counter[str] = Counter()
         self._spreads: list[tuple[float, int]] = []
 
-    def add(self, result: Result) -> None:
+    def add(self, discussions: Iterable[Sequence[Said]]) -> None:
         """Add the discussions of one verdict: those in which several gave values in several turns."""
-        kind_of = kind_of_turns(result)
-        for turns in discussions(result.transcript):
-            by_turn = _by_turn(turns, kind_of)
-            if len(by_turn) > 1 and len({agent for values in by_turn for agent in values}) > 1:
-                self._add_discussion(by_turn)
+        for turns in discussions:
+            # The panel's values in each round that has any, in the order in which they were given.
+            by_round: defaultdict[int, dict[str, float]] = defaultdict(dict)
+            for turn, kind, value in turns:
+                if kind == "panel" and value is not None:
+                    by_round[turn["round"]][turn["agent"]] = scalar(value)
+            if len(by_round) > 1 and len({agent for values in by_round.values() for agent in values}) > 1:
+                self._add_discussion(list(by_round.values()))
 
     def conformity(self) -> Conformity | None:
         """Return what was counted; ``None`` where there was no such discussion."""
@@ -180,15 +165,6 @@ class ConformityCounter:
                     known.pop(agent, None)
                     known[agent] = value
             latest.update(values)
-
-
-def _by_turn(turns: Sequence[Turn], kind_of: KindOf) -> list[dict[str, float]]:
-    """Collect the panel's values in each turn that has any, in the order in which they were given."""
-    by_round: dict[int, dict[str, float]] = {}
-    for turn in turns:
-        if kind_of(turn) == "panel" and (value := value_of(turn)) is not None:
-            by_round.setdefault(turn["round"], {})[turn["agent"]] = scalar(value)
-    return list(by_round.values())
 
 
 def _equal(values: Mapping[str, float]) -> bool:
@@ -240,8 +216,8 @@ class Conformity:
     towards_previous: Annotated[
         int | None, Column("towards previous", about="changes towards the previous speaker's score")
     ]
-    start_equal: Annotated[float | None, Column("equal at start", form="percent", digits=0)]
-    end_equal: Annotated[float | None, Column("equal at end", form="percent", digits=0)]
+    start_equal: Annotated[float | None, share_column("equal at start")]
+    end_equal: Annotated[float | None, share_column("equal at end")]
     spread_by_turn: Annotated[
         tuple[float, ...], text_column("sd by turn", "mean standard deviation between referees", _spread)
     ]

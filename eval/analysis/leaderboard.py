@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 
 from ...state.errors import UsageError
-from ..results.agreement import Agreement, Spread, preference_agreement, score_agreement, spread_of
+from ..results.agreement import Agreement, Spread, agreement_of, spread_of
 from ..results.evaluation import UsageTotals
 from ..statistics.alignment import FAILED, UNLABELLED, Floats
 from ..statistics.metrics import of_kind
@@ -21,7 +21,7 @@ from ..statistics.sample import Sample, average
 from ..statistics.score_distribution import ScoreDistribution, score_distribution
 from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
 from ..statistics.tie_policy import CODES, TIE_CODE
-from ..tables import Column
+from ..tables import Column, share_column
 from .alphas import Alphas, alphas_of
 from .comparison import PairwiseComparator
 from .equal_cost import JudgeData
@@ -50,7 +50,7 @@ class Gain:
     absolute: Annotated[float | None, Column("gain", best="high", about="the judge's value minus the base's")]
     relative: Annotated[
         float | None,
-        Column("gain %", form="percent", digits=0, about="the same, as a share of the base's value"),
+        share_column("gain %", "the same, as a share of the base's value"),
     ]
 
 
@@ -290,10 +290,10 @@ def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agree
     left_out = {reason: count for reason, count in reasons.items() if count}
     groups, repeats = len(np.unique(rows.group[rows.group >= 0])), max(1, len(np.unique(rows.repeat)))
     if cell.subject.kind == "score":
-        return score_agreement(labelled, left_out, groups, repeats)
+        return agreement_of(labelled, left_out, groups, repeats)
     # Counted whatever the rule makes of them.
     human_ties = int(rows.votes(replace(cell.subject.rule, ties="class"))[:, TIE_CODE].sum())
-    return preference_agreement(labelled, left_out, groups, repeats, human_ties, cell.subject.rule.votes)
+    return agreement_of(labelled, left_out, groups, repeats, human_ties, cell.subject.rule.votes)
 
 
 def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:

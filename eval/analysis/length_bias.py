@@ -11,7 +11,7 @@ from ..statistics.alignment import Floats
 from ..statistics.resampling import Resampling, Statistic, none_if_nan
 from ..statistics.sample import Sample
 from ..statistics.tie_policy import CODES, TIE_CODE
-from ..tables.grid import Column
+from ..tables.grid import Column, share_column
 from .loading import JudgeAspectData
 from .measures import mean_statistic
 from .verdict_columns import Verdicts
@@ -48,9 +48,9 @@ class LengthBias:
     ] = None
     longer: Annotated[
         Statistic | None,
-        Column("longer wins", form="percent", digits=0, about="share of winners that are the longer answer"),
+        share_column("longer wins", "share of winners that are the longer answer"),
     ] = None
-    human_longer: Annotated[Statistic | None, Column("longer wins by label", form="percent", digits=0)] = None
+    human_longer: Annotated[Statistic | None, share_column("longer wins by label")] = None
 
 
 def length_bias(cell: JudgeAspectData, resampling: Resampling) -> LengthBias | None:

@@ -18,7 +18,6 @@ from ..results.evaluation import Evaluation, Mean, UsageTotals
 from ..results.flagged_items import FlaggedItems
 from ..results.folder import FILE, read_manifest
 from ..results.results import Result, ResultsFile
-from ..results.turn_kinds import kind_of_turns
 from ..statistics.metrics import METRICS, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, ReplyCounter, SpendingCounter, places_of_winners
@@ -26,7 +25,7 @@ from .influence import ConformityCounter, ScoreChangeCounter
 from .judge_labels import judge_labels
 from .judges import EvaluationTarget, Judge
 from .objections import ObjectionCounter
-from .result_rows import Judged, usage_of, verdict_of
+from .result_rows import Judged, discussions, turns_of, usage_of, verdict_of
 from .verdict_columns import StudyNames, VerdictColumns, Verdicts
 
 _PREFERENCE = "preference"
@@ -113,18 +112,22 @@ class JudgeAspectData:
         return self.rows.take(self.rows.labelled)
 
     def _look_inside(self, result: Result) -> None:
-        path = result.score_by_round
-        self.debates = self.debates or len(path) > 1 or _argued(result)
-        self.calls_by_round.add(result)
-        self.score_changes.add(result, result.human if self.on_scale(result.human) else None)
-        self.conformity.add(result)
+        path, turns = result.score_by_round, turns_of(result)
+        human = result.human if self.on_scale(result.human) else None
         cluster = self._names.cluster_code(self.subject.digest, result)
-        self.objections.add(result, result.human if self.on_scale(result.human) else None, cluster)
+        # Where anybody objected, decided or voted it was a debate, if one of a single round.
+        argued = any(said.kind in ("objects", "decides", "votes") for said in turns)
+        self.debates = self.debates or len(path) > 1 or argued
+        held = discussions(turns)
+        self.calls_by_round.add(result, turns)
+        self.score_changes.add(result, held, human)
+        self.conformity.add(held)
+        self.objections.add(held, human, cluster)
         if path and isinstance(path[0], tuple):
             self.places.update(places_of_winners(result))
         if result.position_consistent is not None:
             self.consistent.append(result.position_consistent)
-            self.consistent_clusters.append(self._names.cluster_code(self.subject.digest, result))
+            self.consistent_clusters.append(cluster)
 
 
 @dataclass
@@ -383,9 +386,3 @@ def _refuse_other_scale(known: EvaluationTarget, now: EvaluationTarget, judge: L
 
 def _number(value: Any) -> float | None:
     return None if value is None else float(value)
-
-
-def _argued(result: Result) -> bool:
-    """Tell whether anybody objected, decided or voted: then it was a debate, if one of a single round."""
-    kind_of = kind_of_turns(result)
-    return any(kind_of(turn) in ("objects", "decides", "votes") for turn in result.transcript)

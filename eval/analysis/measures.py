@@ -38,7 +38,7 @@ def sample(
     """
     values, human = rows.judged if judged is None else judged, rows.human if labels is None else labels
     if kind == "compare":
-        votes = rows.votes(rule).astype(float) if labels is None else counted_votes(labels, rule.ties)
+        votes = rows.votes(rule) if labels is None else counted_votes(labels, rule.ties)
         voted = np.flatnonzero(votes.sum(axis=1))
         rows, values, human = rows.take(voted), values[voted], votes[voted]
     clusters, names = rows.clusters, rows.cluster_names

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
 
-from ..results.results import Result
-from ..results.turn_kinds import kind_of_turns
 from ..statistics.alignment import Floats, Units, number_groups
 from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, Weights, share_of_rows
-from ..tables import Column
-from .result_rows import Judged, discussions, judged_by, value_of
+from ..tables import Column, share_column
+from .result_rows import Judged, Said, judged_by
 from .verdict_columns import Booleans
 
 RIGHT_WITHIN = 0.5
@@ -33,18 +32,12 @@ class Objections:
     """
 
     wrong: Annotated[int, Column("wrong scores")]
-    to_wrong: Annotated[
-        Statistic, Column("objected to", form="percent", digits=0, about="of the wrong scores")
-    ]
+    to_wrong: Annotated[Statistic, share_column("objected to", "of the wrong scores")]
     right: Annotated[int, Column("right scores")]
-    to_right: Annotated[
-        Statistic, Column("objected to", form="percent", digits=0, about="of the right scores")
-    ]
+    to_right: Annotated[Statistic, share_column("objected to", "of the right scores")]
     difference: Annotated[
         Statistic,
-        Column(
-            "difference", form="percent", digits=0, about="above 0: critics tell wrong scores from right ones"
-        ),
+        share_column("difference", "above 0: critics tell wrong scores from right ones"),
     ]
 
 
@@ -52,31 +45,25 @@ class Objections:
 class ObjectionCounter:
     """Collects of each score that a critic was shown whether it was right, and whether the critic objected."""
 
-    _right: array[int] = field(default_factory=lambda: array("b"))
-    _objected: array[int] = field(default_factory=lambda: array("b"))
-    _clusters: array[int] = field(default_factory=lambda: array("q"))
+    # Of each: whether it was right, whether the critic objected, and the cluster.
+    _shown: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, result: Result, human: Judged | None, cluster: int) -> None:
+    def add(self, discussions: Iterable[Sequence[Said]], human: Judged | None, cluster: int) -> None:
         """Add the critics' turns of one verdict; ``human`` is its label, if it can be compared with scores."""
-        if human is None:
-            return
-        kind_of = kind_of_turns(result)
-        for turns in discussions(result.transcript):
+        for turns in discussions if human is not None else ():
             shown: Judged | None = None
-            for turn in turns:
-                if (value := value_of(turn)) is not None:
+            for turn, kind, value in turns:
+                if value is not None:
                     shown = judged_by(value)
-                elif shown is not None and kind_of(turn) == "objects" and isinstance(turn["value"], bool):
-                    self._right.append(_is_right(shown, human))
-                    self._objected.append(not turn["value"])
-                    self._clusters.append(cluster)
+                elif shown is not None and kind == "objects" and isinstance(turn["value"], bool):
+                    self._shown.extend((_is_right(shown, human), not turn["value"], cluster))
 
     def objections(self, resampling: Resampling) -> Objections | None:
         """Return what was counted; ``None`` where critics were not shown both right and wrong scores."""
-        right, objected = np.array(self._right, dtype=bool), np.array(self._objected, dtype=bool)
+        *flags, names = np.array(self._shown).reshape(-1, 3).T
+        right, objected = (flag.astype(bool) for flag in flags)
         if not right.any() or right.all():
             return None
-        names = np.array(self._clusters)
 
         def share(chosen: Booleans) -> Statistic:
             units = number_groups(names[chosen], int(chosen.sum()))
@@ -109,7 +96,7 @@ def _difference(right: Booleans, objected: Booleans, units: Units, resampling: R
     return resampling.studentised(value, resampling.figures(count, difference), count, bounded=True)[0]
 
 
-def _is_right(judged: Judged, human: Judged) -> bool:
-    if isinstance(judged, str) or isinstance(human, str):
+def _is_right(judged: Judged, human: Judged | None) -> bool:
+    if isinstance(judged, str) or isinstance(human, str) or human is None:
         return judged == human
     return abs(judged - human) <= RIGHT_WITHIN

@@ -8,6 +8,7 @@ from sys import intern
 from typing import Literal, NamedTuple, cast
 
 from ...state.aggregation import mean_pair, winner_by_mean
+from ...state.role_kinds import RoleKind
 from ...state.transcript import Turn
 from ...state.usage import NO_USAGE, Usage
 from ...state.verdict import Winner
@@ -80,34 +81,43 @@ def close(value: float, other: float) -> bool:
     return isclose(value, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def discussions(transcript: Iterable[Turn]) -> Iterator[list[Turn]]:
-    """Split a transcript into its discussions: one for each order of the answers, repeat and stage."""
-    by_place: dict[tuple[int, int, str], list[Turn]] = {}
-    for turn in transcript:
-        place = turn.get("order", 1), turn.get("repeat", 0), turn.get("stage", "")
-        by_place.setdefault(place, []).append(turn)
-    yield from by_place.values()
+class Said(NamedTuple):
+    """Holds a turn with what it does to the verdict, and the score or the pair of scores that was read from it."""
+
+    turn: Turn
+    kind: RoleKind
+    value: Value | None
+
+
+def turns_of(result: Result) -> list[Said]:
+    """Return the turns of a result, as all that count what happened in debates look at them."""
+    kind_of = kind_of_turns(result)
+    return [Said(turn, kind_of(turn), value_of(turn)) for turn in result.transcript]
+
+
+def discussions(turns: Iterable[Said]) -> list[list[Said]]:
+    """Split turns into their discussions: one for each order of the answers, repeat and stage."""
+    by_place: dict[tuple[int, int, str], list[Said]] = {}
+    for said in turns:
+        place = said.turn.get("order", 1), said.turn.get("repeat", 0), said.turn.get("stage", "")
+        by_place.setdefault(place, []).append(said)
+    return list(by_place.values())
 
 
 def agent_scores(result: Result) -> Iterator[AgentScore]:
     """Yield the last score of each member of a panel, and each vote."""
-    kind_of = kind_of_turns(result)
     last: dict[str, dict[int, Value | Winner]] = {}
     usages: dict[str, Usage] = {}
-    for turn in result.transcript:
-        if kind_of(turn) not in ("panel", "votes"):
+    for turn, kind, score in turns_of(result):
+        if kind not in ("panel", "votes"):
             continue
         agent = intern(turn["agent"])
         usages[agent] = usages.get(agent, NO_USAGE) + Usage.of_fields(turn)
-        if (value := _with_score(turn)) is not None:
+        value = cast("Winner", turn["value"]) if isinstance(turn["value"], str) else score
+        if value is not None:
             # A later turn of the same order replaces the earlier one; turns come in time.
             last.setdefault(agent, {})[turn.get("order", 1)] = value
     yield from (AgentScore(agent, _over_orders(values), usages[agent]) for agent, values in last.items())
-
-
-def _with_score(turn: Turn) -> Value | Winner | None:
-    value = turn["value"]
-    return cast("Winner", value) if isinstance(value, str) else value_of(turn)
 
 
 def _over_orders(values: dict[int, Value | Winner]) -> Value | Winner:

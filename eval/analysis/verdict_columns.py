@@ -22,7 +22,7 @@ from ..results.evaluation import UsageTotals
 from ..results.results import Result
 from ..statistics.alignment import Floats, Units, number_groups
 from ..statistics.resampling import FEWEST_UNITS
-from ..statistics.tie_policy import CODES, TiePolicy
+from ..statistics.tie_policy import CODES, TiePolicy, counted_votes
 from .result_rows import Judged, Value, agent_scores
 
 Booleans = NDArray[np.bool_]
@@ -112,33 +112,21 @@ class VerdictColumns:
 
     def verdicts(self) -> Verdicts:
         """Return all results by item and repeat, so that no figure depends on which judgement finished first."""
-        lines = np.asarray(self._lines).reshape(-1, _CODES + _VALUES + _USAGE)
-        codes, values = lines[:, :_CODES].astype(np.int32).T, lines[:, _CODES : _CODES + _VALUES]
-        item, repeat, group, systems, annotations, path_count, agent_count = codes
-        unsorted = Verdicts(
-            names=self._names,
-            winners=self._winners,
-            item=item,
-            repeat=repeat,
-            group=group,
-            systems=systems,
-            annotations=annotations,
-            judged=values[:, 0],
-            human=values[:, 1],
-            scores=values[:, 2:4],
-            lengths=values[:, 4:6],
-            usage=lines[:, -_USAGE:],
-            path_start=np.cumsum(path_count, dtype=np.int64) - path_count,
-            path_count=path_count,
-            agent_start=np.cumsum(agent_count, dtype=np.int64) - agent_count,
-            agent_count=agent_count,
-            path=np.asarray(self._path).reshape(-1, 2),
-            agents=np.asarray(self._agents).reshape(-1, 3 + _USAGE),
-        )
-        return unsorted.take(np.lexsort((repeat, self._names.item_ranks()[item])))
+        lines = np.asarray(self._lines).reshape(-1, len(_CODES) + 6 + _USAGE)
+        codes, values = lines[:, : len(_CODES)].astype(np.int32).T, lines[:, len(_CODES) :]
+        columns: dict[str, Any] = dict(zip(_CODES, codes, strict=True))
+        columns |= {"judged": values[:, 0], "human": values[:, 1], "scores": values[:, 2:4]}
+        columns |= {"lengths": values[:, 4:6], "usage": values[:, 6:]}
+        for of in ("path", "agent"):
+            counts = columns[f"{of}_count"]
+            columns[f"{of}_start"] = np.cumsum(counts, dtype=np.int64) - counts
+        path, agents = np.asarray(self._path).reshape(-1, 2), np.asarray(self._agents).reshape(-1, 3 + _USAGE)
+        unsorted = Verdicts(self._names, self._winners, **columns, path=path, agents=agents)
+        return unsorted.take(np.lexsort((unsorted.repeat, self._names.item_ranks()[unsorted.item])))
 
 
-_CODES, _VALUES = 7, 6
+_CODES = ("item", "repeat", "group", "systems", "annotations", "path_count", "agent_count")
+"""The columns of whole numbers, which every line begins with."""
 _USAGE = len(fields(Usage))
 
 
@@ -232,18 +220,15 @@ class Verdicts:
         """Return scores as they are, and of pairs the winner's code; values of shape (some, 2)."""
         return winners_by_mean(values) if self.winners else values[:, 0]
 
-    def votes(self, rule: TiePolicy) -> NDArray[np.int64]:
+    def votes(self, rule: TiePolicy) -> Floats:
         """Count how often people said 1, 2 and tie of each row, of the votes that count; every row has a label."""
-        labels = np.array([rule.vote_counts(winner, ()) for winner in WINNERS])
-        votes = labels[self.human.astype(np.intp)]
+        votes: Floats = np.eye(len(WINNERS))[self.human.astype(np.intp)]
         if rule.votes == "each":
-            known = self.names.annotations.names()
-            given = np.array(
-                [rule.vote_counts("", annotations) if annotations else (0, 0, 0) for annotations in known]
-            )
-            is_given = np.array([bool(annotations) for annotations in known])[self.annotations]
-            votes = np.where(is_given[:, None], given.reshape(-1, 3)[self.annotations], votes)
-        return votes
+            given = [list(map(labels.count, WINNERS)) for labels in self.names.annotations.names()]
+            of_rows = np.array(given).reshape(-1, len(WINNERS))[self.annotations]
+            # A row without single annotations counts with the label that it has.
+            votes = np.where(of_rows.any(axis=1)[:, None], of_rows, votes)
+        return counted_votes(votes, rule.ties)
 
     def as_verdicts(self, values: Floats) -> list[Judged | None]:
         """Return values of ``judged`` or ``human`` as results have them: scores, or winners of their codes."""

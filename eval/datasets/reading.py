@@ -9,8 +9,10 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal
 
 from ...state.aspects import ASPECTS
@@ -110,41 +112,10 @@ def separator_of(beginning: Sequence[str]) -> str:
     return max(SEPARATORS, key=columns)
 
 
-# In each, the names that tables in use have for a field, simplified as ``_simple`` does.
-_NAMES: dict[str, tuple[str, ...]] = {
-    "id": ("item_id", "example_id", "sample_id", "uid", "uuid"),
-    "source": (
-        *("article", "document", "text", "input", "context", "passage", "dialogue", "source_text"),
-        *("prompt", "question", "instruction", "query"),
-    ),
-    "candidate": (
-        *("summary", "output", "response", "answer", "completion", "generation", "generated_text"),
-        *("prediction", "hypothesis", "system_output", "model_output", "system_summary"),
-    ),
-    "question": ("prompt", "instruction", "query", "input", "user_prompt"),
-    "human": ("winner", "preference", "preferred", "label", "human_preference"),
-    "group": ("source_id", "doc_id", "document_id", "article_id", "prompt_id", "question_id"),
-    "system": ("model", "model_name", "system_name", "model_id", "system_id"),
-    "model_1": ("model_a",),
-    "model_2": ("model_b",),
-    "reference": ("reference_answer", "gold", "gold_answer"),
-    "category": ("topic", "task", "domain"),
-} | {
-    f"answer_{number}": tuple(
-        name.format(part)
-        for name in ("answer{}", "answer_{}", "response{}", "response_{}", "output{}", "output_{}")
-        for part in (number, letter)
-    )
-    for number, letter in ((1, "a"), (2, "b"))
-}
-_TEXTS: dict[TaskKind, tuple[str, ...]] = {
-    "score": ("source", "candidate"),
-    "compare": ("question", "answer_1", "answer_2"),
-}
-_MORE: dict[TaskKind, tuple[str, ...]] = {
-    "score": ("group", "system"),
-    "compare": ("human", "group", "model_1", "model_2", "reference", "category"),
-}
+_COLUMNS = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))
+_NAMES: dict[str, list[str]] = _COLUMNS["names"]
+_TEXTS: dict[TaskKind, list[str]] = _COLUMNS["texts"]
+_MORE: dict[TaskKind, list[str]] = _COLUMNS["further"]
 _BARE_ASPECTS = {name.rpartition("/")[2] for name in ASPECTS}
 _ABOUT_LABELS = re.compile(
     "^(human|expert|annotator|mean|avg|average)_|_(score|rating|mean|avg|average|human)$"

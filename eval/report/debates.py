@@ -25,21 +25,8 @@ from .debate_choice import error, interests, moved, worth_reading
 
 # Lists by column, since the index has a row for every verdict and is loaded with the page: names stand there once.
 _COLUMNS = (
-    *(
-        "run",
-        "item",
-        "protocol",
-        "aspect",
-        "repeat",
-        "ok",
-        "value",
-        "winner",
-        "human",
-        "gap",
-        "distance",
-        "moved",
-    ),
-    *("rounds", "reason", "calls", "tokens", "cost", "block", "place"),
+    *("run", "item", "protocol", "aspect", "repeat", "ok", "value", "winner", "human"),
+    *("gap", "distance", "moved", "rounds", "reason", "calls", "tokens", "cost", "block", "place"),
 )
 _TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
 """The fields of items that are texts, in the order of reading."""

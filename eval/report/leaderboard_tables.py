@@ -48,7 +48,7 @@ def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
                 best="high",
                 interval=number == 0,
                 about="" if number or len(dataset.subjects) == 1 else "mean over the aspects",
-                of=partial(_measure_of, entries, measure),
+                of=partial(_figure, entries, "measures", measure),
             )
             for number, (name, entries) in enumerate(dataset.columns.items())
         ]
@@ -56,10 +56,9 @@ def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
         yield Grid.from_records(title, (JUDGE, *agreements, *_USAGE), judges, ceilings)
 
 
-def _measure_of(
-    entries: Mapping[str, LeaderboardEntry | Average], measure: str, judge: Judge
-) -> Statistic | None:
-    return entries[judge.label].measures.get(measure) if judge.label in entries else None
+def _figure(entries: Mapping[str, LeaderboardEntry | Average], of: str, measure: str, judge: Judge) -> Any:
+    """Return one of the ``measures`` or ``gains`` of a judge."""
+    return getattr(entries.get(judge.label), of, {}).get(measure)
 
 
 def _agreement(entries: Mapping[str, LeaderboardEntry | Average], judge: Judge) -> Any:
@@ -108,7 +107,7 @@ def gains(study: Study, metric: str | None) -> Iterator[Grid]:
             for name, entries in dataset.columns.items()
             for column in columns_of(
                 Gain,
-                partial(_gain, entries, measure),
+                partial(_figure, entries, "gains", measure),
                 names={"absolute": name, "relative": f"{name} %"},
             )
         ]
@@ -132,10 +131,6 @@ def pooled(study: Study) -> Iterator[Grid]:
     for gains in study.pooled:
         title = f"{MEASURES[gains.metric]}: gain over {gains.base} of the same model"
         yield Grid.from_records(title, columns_of(LevelGain), gains.rows, [note])
-
-
-def _gain(entries: Mapping[str, LeaderboardEntry | Average], measure: str, judge: Judge) -> Gain | None:
-    return entries[judge.label].gains.get(measure) if judge.label in entries else None
 
 
 def repeats(study: Study) -> Iterator[Grid]:

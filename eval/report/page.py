@@ -23,20 +23,6 @@ from .chart_style import theme
 from .debates import Debates, for_script
 
 _SCRIPTS = ("carried.js", "words.js", "debate.js", "list.js", "main.js")
-_LIGHT = """
-color-scheme: light;
---paper: #fdfdfc; --raised: #f6f7f8; --hover: #eef1f4; --ink: #1d2127; --muted: #5c6570;
---rule: #e3e6ea; --edge: #c9ced5;
---accent: #0b63a8; --accent-soft: #e6f0f9; --chip: #e6e9ed; --good: #0a6650; --good-soft: #e0f3ec;
---warn: #8c4a06; --warn-soft: #fdf1dd; --bad: #b3261e; --bad-soft: #fceceb; --mark: #ffe58a;
-"""
-_DARK = """
-color-scheme: dark;
---paper: #15181d; --raised: #1c2027; --hover: #242a32; --ink: #e7eaee; --muted: #a2abb6;
---rule: #2a3038; --edge: #434c57;
---accent: #6cb4f0; --accent-soft: #1b2f43; --chip: #2b323b; --good: #6fd6b4; --good-soft: #16332b;
---warn: #eebb6b; --warn-soft: #382a14; --bad: #ff8f86; --bad-soft: #3d1f1e; --mark: #6a5710;
-"""
 
 
 @dataclass(frozen=True)
@@ -206,7 +192,7 @@ def write_page(page: Page, debates: Debates, path: Path) -> int:
 def _write(page: Page, debates: Debates, file: IO[str]) -> None:
     script, style = _script(), _style()
     # Hashed as they stand in the page, to the last line feed: a browser refuses a script that its hash does not match.
-    pieces = _template().generate(
+    pieces = _template("page.html").generate(
         **vars(page),
         script=Markup(script),
         style=Markup(style),
@@ -226,31 +212,25 @@ def _index(debates: Debates) -> Callable[[], Markup]:
 
 
 @cache
-def _template() -> Any:
-    environment = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True)
+def _template(name: str) -> Any:
+    environment = Environment(autoescape=name.endswith(".html"), trim_blocks=True, keep_trailing_newline=True)
     environment.filters["printable"] = printable
-    return environment.from_string(_source("page.html"))
+    return environment.from_string(source_of(name))
 
 
 @cache
 def _script() -> str:
-    return "\n" + "\n".join(_source(name) for name in _SCRIPTS)
+    return "\n" + "\n".join(source_of(name) for name in _SCRIPTS)
 
 
 @cache
 def _style() -> str:
-    # The system's theme holds unless the reader has chosen one with the button; paper is always light.
-    light, dark = _LIGHT + theme(), _DARK + theme(dark=True)
-    return (
-        f"\n:root {{ {light} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{ {dark} }} }}\n"
-        f":root[data-theme=dark] {{ {dark} }}\n"
-        f"@media print {{ :root, :root:not([data-theme]), :root[data-theme=dark] {{ {light} }} }}\n"
-        f"{_source('report.css')}"
-    )
+    themes = _template("themes.css").render(charts_light=theme(), charts_dark=theme(dark=True))
+    return f"{themes}{source_of('report.css')}"
 
 
-def _source(name: str) -> str:
+def source_of(name: str) -> str:
+    """Read one of the files that the page is made of."""
     return files(__package__).joinpath("page", name).read_text(encoding="utf-8")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
+import yaml
+
 from ...state.errors import UsageError
 from ..analysis import Study
 from ..tables import Grid
@@ -16,7 +18,7 @@ from .comparison_tables import all_pairs, comparisons, costs, matchings
 from .debate_tables import audits, diagnoses, gaps
 from .labels import config_line, interval_note, with_notes
 from .leaderboard_tables import agreements, gains, leaderboards, pooled, repeats
-from .page import Drawing, Page, Section, Table
+from .page import Drawing, Page, Section, Table, source_of
 from .ranking_tables import alphas, annotators, distributions, systems
 
 
@@ -43,95 +45,36 @@ def _version() -> str:
 
 
 def _sections(study: Study, metric: str | None) -> Iterator[Section]:
-    def tables(grids: Iterable[Grid], folded: bool = False) -> list[Table]:
-        return [Table(with_notes(study, grid), folded) for grid in grids]
-
     several = len(study.subjects) > 1
-    boards = tables(leaderboards(study, metric))
+    frontiers = list(_drawn(study, charts.frontiers))  # drawn once, and divided between two sections
+    first = _first_of_each(study, frontiers)
     against_base = summary_tables.against_base(study, metric) if several else ()
-    equal_cost = summary_tables.equal_cost(study) if several else ()
-    drawn = list(_drawn(study, charts.frontiers))  # drawn once, and divided between two sections
-    first = _first_of_each(study, drawn)
-    yield Section(
-        "leaderboard",
-        "Leaderboard",
-        "Agreement with the labels, and cost",
-        "The best first. Intervals that overlap do not say whether two judges differ: the comparison below tests that.",
-        (*boards, *first),
-        study.leaderboard.notes,
-        beside=len(boards) == 1 and bool(drawn) and not boards[0].wide,
-    )
-    yield Section(
-        "comparison",
-        "Comparison",
-        "Differences between judges on the same rows",
-        "Intervals come from paired resamples. A difference is significant if its Holm-adjusted p is small.",
-        (
-            *map(Table, against_base),
-            *tables(comparisons(study, metric), folded=several),
-            *tables((*all_pairs(study, metric), *gains(study, metric)), folded=True),
-            *tables(pooled(study)),
-        ),
-        study.comparison.notes,
-    )
-    yield Section(
-        "cost",
-        "Cost",
-        "Cost, and the equal-cost baseline",
-        "Each judge against the largest ensemble of single judges that costs no more (compute-matched); then all "
-        "costs.",
-        (
-            *map(Table, equal_cost),
-            *tables(matchings(study), folded=several),
-            *(drawing for drawing in drawn if drawing not in first),
-            *tables([costs(study)]),
-        ),
-        study.matching.notes,
-    )
-    yield Section(
-        "aspects",
-        "Aspects",
-        "All correlations by aspect",
-        "Over all rows, and as the mean within groups (the candidates of one source).",
-        tuple(tables((*agreements(study), *repeats(study)))),
-    )
-    yield Section(
-        "annotators",
-        "Annotators",
-        "Annotators among themselves, and judges in their place",
-        "What annotators reach against each other is the ceiling for a judge that is measured against the same labels.",
-        tuple(tables(annotators(study))),
-    )
-    yield Section(
-        "distribution",
-        "Distribution",
-        "Score distribution",
-        "How often each score was given or each answer won. A judge can be right on average and still use few scores.",
-        (*_drawn(study, charts.distributions), *tables(distributions(study))),
-    )
-    yield Section(
-        "systems",
-        "Systems",
-        "Ranking of systems",
-        "Systems in the order of their labels if there are some, with each judge's values.",
-        tuple(tables((*systems(study), *alphas(study)))),
-    )
-    yield Section(
-        "diagnostics",
-        "Diagnostics",
-        "Debate diagnostics",
-        "How verdicts changed in the debate, for better or worse, after which agent's turn; and biases of the judges.",
-        (*_drawn(study, charts.rounds), *tables((*diagnoses(study), *audits(study)))),
-        debate_tables.notes(study),
-    )
-    yield Section(
-        "score-gap",
-        "Score gap",
-        "Score gap between two answers",
-        "Whether advocates and more rounds widen the difference of the answers' scores, as the courtroom protocols "
-        "claim; a wide gap can still favour the wrong answer: the comparison says how often the winner is right.",
-        tuple(tables(grid for grid in gaps(study) if grid.rows)),
-    )
+    against_ensembles = summary_tables.equal_cost(study) if several else ()
+    others: dict[str, Iterable[Table | Drawing]] = {
+        "against base": map(Table, against_base),
+        "against ensembles": map(Table, against_ensembles),
+        "first frontiers": first,
+        "other frontiers": (drawing for drawing in frontiers if drawing not in first),
+        "charts of scores": _drawn(study, charts.distributions),
+        "charts of rounds": _drawn(study, charts.rounds),
+    }
+    notes = {
+        "leaderboard": study.leaderboard.notes,
+        "comparison": study.comparison.notes,
+        "cost": study.matching.notes,
+        "diagnostics": debate_tables.notes(study),
+    }
+    for section in yaml.safe_load(source_of("sections.yaml")):
+        parts: list[Table | Drawing] = []
+        for name in section["parts"]:
+            folded = name in section.get("folded", ()) or (several and name in section.get("summed_up", ()))
+            grids = TABLES[name](study, metric) if name in TABLES else ()
+            parts += [Table(with_notes(study, grid), folded) for grid in grids if grid.rows]
+            parts += others.get(name, ())
+        boards = [part for part in parts if isinstance(part, Table)]
+        beside = "beside" in section and len(boards) == 1 < len(parts) and not boards[0].wide
+        texts = {name: section[name] for name in ("id", "short", "title", "lead")}
+        yield Section(**texts, parts=tuple(parts), notes=notes.get(section["id"], ()), beside=beside)
 
 
 def _first_of_each(study: Study, drawn: Sequence[Drawing]) -> list[Drawing]:

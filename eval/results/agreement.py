@@ -256,36 +256,11 @@ class RowsByAspect:
 
 
 def _agreement(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes) -> Agreement:
-    if table.kind == "compare":
-        return _preference_agreement(table, resampling, ties, votes)
-    return _score_agreement(table, resampling)
-
-
-def _score_agreement(table: RowTable, resampling: Resampling) -> ScoreAgreement:
-    judged, human = table.values.T.copy()
-    sample = Sample("score", judged, human, table.units, bool(table.grouped.any()), resampling)
-    return score_agreement(sample, table.left_out, _groups(table), _repeats(table))
-
-
-def score_agreement(sample: Sample, left_out: Mapping[str, int], groups: int, repeats: int) -> ScoreAgreement:
-    """Return the agreement of a sample of scores, with what is known of its rows."""
-    return ScoreAgreement(
-        n=len(sample),
-        left_out=left_out,
-        groups=groups,
-        over_rows=sample.statistics(STATISTICS),
-        per_group={name: sample.within_groups(name) for name in STATISTICS} if sample.grouped else {},
-        judged=_range(sample.judged),
-        human=_range(sample.human),
-        units=sample.count,
-        repeats=repeats,
-        resampling=sample.resampling,
-    )
-
-
-def _preference_agreement(
-    table: RowTable, resampling: Resampling, ties: Ties, votes: Votes
-) -> PreferenceAgreement:
+    groups, repeats = len(np.unique(table.units[table.grouped])), max(1, len(np.unique(table.repeats)))
+    if table.kind == "score":
+        judged, human = table.values.T.copy()
+        sample = Sample("score", judged, human, table.units, groups > 0, resampling)
+        return agreement_of(sample, table.left_out, groups, repeats)
     judged, human = table.values[:, 0], table.values[:, 1].astype(np.intp)
     # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
     cast = table.values[:, 2:] if votes == "each" else np.eye(3)[human]
@@ -294,17 +269,32 @@ def _preference_agreement(
     # A unit without a vote that counts must not be drawn: its resamples would have fewer votes than there are.
     voted = np.flatnonzero(cast.sum(axis=1))
     units = number_groups(table.units[voted], rows=len(voted))
-    sample = Sample("compare", judged[voted], cast[voted], units, _groups(table) > 0, resampling, ties)
-    return preference_agreement(sample, table.left_out, _groups(table), _repeats(table), human_ties, votes)
+    sample = Sample("compare", judged[voted], cast[voted], units, groups > 0, resampling, ties)
+    return agreement_of(sample, table.left_out, groups, repeats, human_ties, votes)
 
 
-def preference_agreement(
-    sample: Sample, left_out: Mapping[str, int], groups: int, repeats: int, human_ties: int, votes: Votes
-) -> PreferenceAgreement:
-    """Return the agreement of a sample of preferences, with what is known of its rows."""
+def agreement_of(
+    sample: Sample,
+    left_out: Mapping[str, int],
+    groups: int,
+    repeats: int,
+    human_ties: int = 0,
+    votes: Votes = "majority",
+) -> Agreement:
+    """Return the agreement of a sample, with what is known of its rows; the last two are of preferences."""
+    about: dict[str, Any] = {"n": sample.counted, "groups": groups, "units": sample.count}
+    about |= {"repeats": repeats, "resampling": sample.resampling}
+    if sample.kind == "score":
+        return ScoreAgreement(
+            left_out=left_out,
+            over_rows=sample.statistics(STATISTICS),
+            per_group={name: sample.within_groups(name) for name in STATISTICS} if sample.grouped else {},
+            judged=_range(sample.judged),
+            human=_range(sample.human),
+            **about,
+        )
     ties_left_out = {HUMAN_TIE: human_ties} if sample.ties == "left_out" and human_ties else {}
     return PreferenceAgreement(
-        n=sample.counted,
         left_out={**left_out, **ties_left_out},
         accuracy=sample.statistic("accuracy"),
         kappa=sample.statistic("kappa"),
@@ -312,10 +302,7 @@ def preference_agreement(
         human_ties=human_ties,
         ties_as=sample.ties,
         votes=votes,
-        groups=groups,
-        units=sample.count,
-        repeats=repeats,
-        resampling=sample.resampling,
+        **about,
     )
 
 
@@ -339,11 +326,3 @@ def spread_of(values: Sequence[float | None]) -> Spread:
 
 def _range(scores: Floats) -> Range | None:
     return Range(float(scores.min()), float(scores.max())) if len(scores) else None
-
-
-def _groups(table: RowTable) -> int:
-    return len(np.unique(table.units[table.grouped]))
-
-
-def _repeats(table: RowTable) -> int:
-    return max(1, len(np.unique(table.repeats)))

@@ -26,7 +26,7 @@ from ..results.results import Key, Result, ResultsFile
 from ..statistics.alignment import number_units
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..storage.private_files import private
-from ..tables import Column, text_column
+from ..tables import Column, share_column, text_column
 
 FILE = "audit.jsonl"
 MOST_FAILURES = 5
@@ -47,12 +47,10 @@ class AuditedRole:
     protocol: Annotated[str, text_column("judge")]
     role: Annotated[str, text_column("role")]
     n: Annotated[int, Column("turns")]
-    argument: Annotated[Statistic, Column("new argument", form="percent", digits=0)]
-    concession: Annotated[Statistic, Column("concession", form="percent", digits=0)]
-    repetition: Annotated[Statistic, Column("repetition", form="percent", digits=0)]
-    answers: Annotated[
-        Statistic, Column("answers", form="percent", digits=0, about="takes up the turn before it")
-    ]
+    argument: Annotated[Statistic, share_column("new argument")]
+    concession: Annotated[Statistic, share_column("concession")]
+    repetition: Annotated[Statistic, share_column("repetition")]
+    answers: Annotated[Statistic, share_column("answers", "takes up the turn before it")]
 
 
 @dataclass(frozen=True)

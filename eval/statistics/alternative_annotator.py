@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from ...state.errors import UsageError
+from .resampling import mean_or_none
 
 Item = TypeVar("Item", bound=Hashable)
 Closeness = Literal["accuracy", "rmse"]
@@ -61,18 +62,12 @@ class AlternativeAnnotatorTest:
     @property
     def winning_rate(self) -> float | None:
         """The share of annotators whom the judge could replace; ``None`` where none has items enough."""
-        return (
-            float(np.mean([annotator.beaten for annotator in self.annotators])) if self.annotators else None
-        )
+        return mean_or_none(np.array([annotator.beaten for annotator in self.annotators]))
 
     @property
     def advantage(self) -> float | None:
         """The mean chance that the judge is at least as close to the others as a random annotator."""
-        return (
-            float(np.mean([annotator.judge_wins for annotator in self.annotators]))
-            if self.annotators
-            else None
-        )
+        return mean_or_none(np.array([annotator.judge_wins for annotator in self.annotators]))
 
     @property
     def passed(self) -> bool | None:
@@ -108,39 +103,28 @@ def alternative_annotator_test(
         raise UsageError(f"epsilon must be at least 0 and below 1, not {epsilon}")
     compared = []
     for name, own in annotations.items():
-        judge_wins, annotator_wins = [], []
+        wins = []
         for item, label in own.items():
             others = [
                 labels[item] for other, labels in annotations.items() if other != name and item in labels
             ]
             if others and item in judged:
-                of_judge, of_annotator = (
-                    _close(own_label, others, closeness) for own_label in (judged[item], label)
-                )
-                judge_wins.append(of_judge >= of_annotator)
-                annotator_wins.append(of_annotator >= of_judge)
-        if len(judge_wins) >= FEWEST_ITEMS:
-            excess = np.subtract(annotator_wins, judge_wins, dtype=float)
+                of_judge, of_annotator = (_close(given, others, closeness) for given in (judged[item], label))
+                wins.append((of_judge >= of_annotator, of_annotator >= of_judge))
+        if len(wins) >= FEWEST_ITEMS:
+            judge_wins, annotator_wins = np.array(wins, dtype=float).T
+            excess = annotator_wins - judge_wins
             # Without variation Student's t does not exist, and the mean is all there is to know.
-            p = (
-                float(stats.ttest_1samp(excess, epsilon, alternative="less").pvalue)
-                if np.ptp(excess)
-                else float(excess[0] >= epsilon)
-            )
-            wins = float(np.mean(judge_wins)), float(np.mean(annotator_wins))
-            compared.append(AnnotatorLeftOut(name, len(excess), *wins, p))
-    adjusted = (
-        stats.false_discovery_control([annotator.p for annotator in compared], method="by")
-        if compared
-        else ()
-    )
-    return AlternativeAnnotatorTest(
-        epsilon,
-        tuple(
-            replace(annotator, beaten=bool(p <= FALSE_DISCOVERIES))
-            for annotator, p in zip(compared, adjusted, strict=True)
-        ),
-    )
+            p = float(excess[0] >= epsilon)
+            if np.ptp(excess):
+                p = float(stats.ttest_1samp(excess, epsilon, alternative="less").pvalue)
+            shares = float(judge_wins.mean()), float(annotator_wins.mean())
+            compared.append(AnnotatorLeftOut(name, len(wins), *shares, p))
+    p_values = [annotator.p for annotator in compared]
+    adjusted = stats.false_discovery_control(p_values, method="by") if compared else ()
+    beaten = [bool(p <= FALSE_DISCOVERIES) for p in adjusted]
+    tested = (replace(annotator, beaten=is_) for annotator, is_ in zip(compared, beaten, strict=True))
+    return AlternativeAnnotatorTest(epsilon, tuple(tested))
 
 
 def _close(label: float | str, others: Sequence[float | str], closeness: Closeness) -> float:

@@ -5,7 +5,7 @@ Confusion tables hold in row i and column j how often the judge said i and peopl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypedDict, cast, get_args
 
@@ -88,19 +88,6 @@ class TiePolicy:
         """
         written = (manifest.get("data") or {}).get("rule") or {}
         return cls().override(written.get("ties"), written.get("votes"))
-
-    def vote_counts(self, human: str, annotations: Sequence[Any]) -> tuple[int, int, int]:
-        """Count how often people said 1, 2 and tie, of the votes that count.
-
-        >>> TiePolicy(votes="each").vote_counts("1", ["1", "1", "tie"]), TiePolicy().vote_counts("1", ["1", "1", "tie"])
-        ((2, 0, 1), (1, 0, 0))
-        """
-        # A row without single annotations counts with the label that it has.
-        votes = list(annotations) if self.votes == "each" and annotations else [human]
-        if self.ties == "left_out":
-            votes = [vote for vote in votes if vote != "tie"]
-        first, second, tie = (votes.count(name) for name in CODES)
-        return first, second, tie
 
 
 DEFAULT_TIE_POLICY = TiePolicy()

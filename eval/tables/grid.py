@@ -152,6 +152,11 @@ def text_column(name: str, about: str = "", of: Callable[[Any], CellValue] | Non
     return Column(name, align="left", about=about, of=of)
 
 
+def share_column(name: str, about: str = "", of: Callable[[Any], CellValue] | None = None) -> Column:
+    """Make a column of shares, written in whole percent."""
+    return Column(name, form="percent", digits=0, about=about, of=of)
+
+
 def columns_of(
     record: type,
     of: Callable[[Any], Any] | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -20,7 +21,10 @@ def _read_catalog() -> dict[str, Source]:
     for entry in catalog["datasets"]:
         entry["papers"] = [catalog["papers"][name] for name in entry.get("papers", ())]
         for form in entry.get("forms", ()):
-            form["rows"] = getattr(readers, form["rows"])
+            given = (
+                {name: form.pop(name, {}) for name in ("columns", "optional")} if "columns" in form else {}
+            )
+            form["rows"] = partial(getattr(readers, form["rows"]), **given)
     # Extra keys are refused: a misspelt one would be left out without a word.
     sources = TypeAdapter(tuple[Source, ...]).validate_python(catalog["datasets"], extra="forbid")
     return {source.name: source for source in sources}

@@ -1,6 +1,7 @@
 """Read the files of published datasets, in the form in which they were published and as JSON lines.
 
-``catalog.yaml`` names these functions. Each takes a format's files and yields rows with the fields of an item.
+``catalog.yaml`` names these functions. Each takes a format's files, and where the catalogue has them the columns that
+fields are taken from, and yields rows with the fields of an item.
 """
 
 from __future__ import annotations
@@ -15,10 +16,7 @@ from ....state.errors import DataError
 from ..files import Row, RowFile, checked, digest_of
 
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
-HANNA = {
-    name: name.title()
-    for name in ("relevance", "coherence", "empathy", "surprise", "engagement", "complexity")
-}
+HANNA = ("relevance", "coherence", "empathy", "surprise", "engagement", "complexity")
 TRUTH = "Original Ground Truth"
 GPT35, VICUNA = "gpt35", "vicuna-13b"
 # The verdicts as FairEval's review file and as faireval.jsonl write them.
@@ -29,7 +27,11 @@ _CATEGORIES = ("writing", "roleplay", "reasoning", "math", "coding", "extraction
 _FIRST_QUESTION, _QUESTIONS_OF_A_CATEGORY = 81, 10
 
 
-def _renamed(file: RowFile, columns: Mapping[str, str], **optional: str) -> Iterator[Row]:
+Columns = Mapping[str, str]
+"""The column that each field is taken from."""
+
+
+def _renamed(file: RowFile, columns: Columns, optional: Columns) -> Iterator[Row]:
     """Yield rows whose fields are taken from the columns named for them.
 
     A column of ``optional`` may be missing: its field is ``None`` then.
@@ -41,21 +43,17 @@ def _renamed(file: RowFile, columns: Mapping[str, str], **optional: str) -> Iter
         yield line, {field: row.get(column) for field, column in {**columns, **optional}.items()}
 
 
-def topical_chat(files: Sequence[RowFile]) -> Iterator[Row]:
-    """Read one row for each response, grouped by dialogue context; those of a context must follow one another."""
-    columns = {"id": "item_id", "group": "context_id", "source": "dialogue_history", "candidate": "response"}
-    rows = _renamed(files[0], {**columns, "human": "human"}, system="system_id", fact="fact")
-    return _in_contexts(rows)
+def as_named(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
+    """Read rows that need no more than the names of their fields."""
+    return _renamed(files[0], columns, optional)
 
 
-def topical_chat_of_unieval(files: Sequence[RowFile]) -> Iterator[Row]:
-    """Read UniEval's copy of USR's annotations: one row for each response, the six of a context one after the other."""
-    columns = {"source": "source", "system": "system_id", "candidate": "system_output", "human": "scores"}
-    return _in_contexts(_renamed(files[0], columns, fact="context"))
+def topical_chat(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
+    """Read one row for each response, grouped by dialogue context; those of a context must follow one another.
 
-
-def _in_contexts(rows: Iterator[Row]) -> Iterator[Row]:
-    """Give each response its references: what people really said next, which has none itself."""
+    Its references are what people really said next, which has none itself.
+    """
+    rows = _renamed(files[0], columns, optional)
     # UniEval's copy has no ids: rows of one context follow one another with the same dialogue and fact.
     contexts = groupby(rows, key=lambda row: row[1].get("group", (row[1]["source"], row[1]["fact"])))
     for number, (_, context) in enumerate(contexts):
@@ -78,23 +76,19 @@ def _in_contexts(rows: Iterator[Row]) -> Iterator[Row]:
             )
 
 
-def summeval(files: Sequence[RowFile]) -> Iterator[Row]:
+def summeval(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read one row for each summary, grouped by article; references are in a file beside it, which may be missing."""
     beside = checked(files[1], "doc_id", "references") if len(files) > 1 else ()
     references = {row["doc_id"]: row["references"] for _, row in beside}
-    columns = {"id": "item_id", "group": "article_id", "source": "source", "candidate": "summary"}
-    further = {"system": "system_id", "document": "doc_id", "annotations": "expert_annotations"}
-    for line, row in _renamed(files[0], {**columns, "human": "human"}, **further):
+    for line, row in _renamed(files[0], columns, optional):
         row["references"] = references.get(row.pop("document"), ())
         row["annotations"] = _by_aspect(row["annotations"] or ())
         yield line, row
 
 
-def summeval_paired(files: Sequence[RowFile]) -> Iterator[Row]:
+def summeval_paired(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read the authors' ``model_annotations.aligned.paired.jsonl``: single ratings, systems, articles, references."""
-    columns = {"group": "id", "candidate": "decoded", "annotations": "expert_annotations"}
-    further = {"system": "model_id", "source": "text", "references": "references"}
-    for line, row in _renamed(files[0], columns, **further):
+    for line, row in _renamed(files[0], columns, optional):
         if row["source"] is None:
             raise DataError(
                 f"{files[0].path}, line {line}: field 'text' is missing: the annotations were published without "
@@ -126,19 +120,17 @@ def summeval_of_mteb(files: Sequence[RowFile]) -> Iterator[Row]:
             yield next(numbers), {**item, "human": {name: row[name][place] for name in SUMMEVAL}}
 
 
-def hanna(files: Sequence[RowFile]) -> Iterator[Row]:
+def hanna(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read one row for each story with the means of its three raters; grouped by prompt."""
-    columns = {"group": "prompt_id", "id": "story_id", "source": "prompt", "candidate": "story"}
-    for line, row in _renamed(files[0], {**columns, **HANNA}):
+    for line, row in _renamed(files[0], columns, optional):
         row["id"] = f"{row['group']}-{row['id']}"
         yield line, {**row, "human": {name: row[name] for name in HANNA}}
 
 
-def hanna_annotations(files: Sequence[RowFile]) -> Iterator[Row]:
+def hanna_annotations(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read the authors' ``hanna_stories_annotations.csv``: one row for each story and rater."""
-    columns = {"id": "Story ID", "source": "Prompt", "candidate": "Story", "system": "Model"}
     stories: dict[str, Row] = {}
-    for line, row in _renamed(files[0], {**columns, **HANNA}):
+    for line, row in _renamed(files[0], columns, optional):
         own = {"id": f"story-{row['id']}", "group": digest_of(row["source"])}
         ratings: dict[str, list[Any]] = {name: [] for name in HANNA}
         _, story = stories.setdefault(row["id"], (line, {**row, **own, "human": ratings}))
@@ -147,10 +139,9 @@ def hanna_annotations(files: Sequence[RowFile]) -> Iterator[Row]:
     yield from stories.values()
 
 
-def faireval(files: Sequence[RowFile]) -> Iterator[Row]:
+def faireval(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read one row for each question of the Vicuna benchmark: gpt35's answer first, vicuna-13b's second."""
-    columns = {"id": "question_id", "question": "question", "answers": "answers", "human": "human_label"}
-    for line, row in _renamed(files[0], columns, category="category"):
+    for line, row in _renamed(files[0], columns, optional):
         answers = row.pop("answers")
         if missing := [model for model in (GPT35, VICUNA) if model not in answers]:
             raise DataError(f"{files[0].path}, line {line}: field 'answers' has none of {missing[0]!r}")
@@ -161,9 +152,9 @@ def faireval_repository(files: Sequence[RowFile]) -> Iterator[Row]:
     """Read a file of questions, two of answers, and one of verdicts, one on each line in the order of the questions."""
     asked, *answered, review = files
     columns = {"id": "question_id", "text": "text"}
-    answers = [{row["id"]: row["text"] for _, row in _renamed(file, columns)} for file in answered]
+    answers = [{row["id"]: row["text"] for _, row in _renamed(file, columns, {})} for file in answered]
     verdicts = [row["text"].strip() for _, row in review.rows()]
-    questions = _renamed(asked, {"id": "question_id", "question": "text"}, category="category")
+    questions = _renamed(asked, {"id": "question_id", "question": "text"}, {"category": "category"})
     # The verdicts carry no ids: one too few would shift all that follow it, so both must end together.
     for verdict, numbered in zip_longest(verdicts, questions):
         if numbered is None or verdict is None:
@@ -182,41 +173,30 @@ def _answered(row: dict[str, Any], answers: Sequence[str], verdict: str) -> dict
     return {**row, **pair, "human": _VERDICTS.get(verdict, verdict)}
 
 
-_LLMBAR = {"answer_1": "output_1", "answer_2": "output_2", "human": "label"}
-
-
-def llmbar(files: Sequence[RowFile]) -> Iterator[Row]:
-    """Read one row for each instruction with two outputs; the subset is its category."""
-    return _renamed(files[0], {"id": "item_id", "question": "instruction", **_LLMBAR}, category="subset")
-
-
-def llmbar_repository(files: Sequence[RowFile]) -> Iterator[Row]:
+def llmbar_repository(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read the eight ``dataset.json``; a subset is called after its folder."""
     numbers = count(1)
     for file in files:
         folder, above = file.path.parent.name, file.path.parent.parent.name
         subset = f"{above}-{folder}" if above == "Adversarial" else folder
-        for line, row in _renamed(file, {"question": "input", **_LLMBAR}):
+        for line, row in _renamed(file, columns, optional):
             # Ids count from 0 within a subset, the items' own numbers from 1 over all files.
             yield next(numbers), {**row, "id": f"{subset}-{line - 1:03d}", "category": subset}
 
 
-def judgebench(files: Sequence[RowFile]) -> Iterator[Row]:
+def judgebench(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read one row for each pair of responses of a model; several pairs may share a question, which is their group."""
     numbers = count(1)
-    columns = {"id": "pair_id", "category": "source", "question": "question", "human": "label"}
     for file in files:
-        for _, row in _renamed(file, {**columns, "answer_1": "response_A", "answer_2": "response_B"}):
+        for _, row in _renamed(file, columns, optional):
             row["human"] = _OBJECTIVE.get(row["human"], row["human"])
             yield next(numbers), {**row, "group": digest_of(row["question"])}
 
 
-def pandalm(files: Sequence[RowFile]) -> Iterator[Row]:
+def pandalm(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read one row for each pair of responses; three annotators' votes are its label, the instruction is its group."""
-    columns = {"id": "idx", "models": "cmp_key", "question": "instruction"}
-    columns |= {"answer_1": "response1", "answer_2": "response2"}
-    votes = {name: name for name in ("annotator1", "annotator2", "annotator3")}
-    for line, row in _renamed(files[0], {**columns, **votes}, input="input", category="motivation_app"):
+    votes = ("annotator1", "annotator2", "annotator3")
+    for line, row in _renamed(files[0], columns, optional):
         row["question"] = "\n\n".join(filter(None, (row["question"], _text(row["input"]))))
         row |= {name: _text(row[name]) for name in ("answer_1", "answer_2")}
         models = row["models"].split("_")

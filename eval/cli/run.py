@@ -18,7 +18,7 @@ from ..batch_api.batch_files import BATCH_DISCOUNT
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal, signals_stop
 from ..calls.tracing import traces_sent
-from ..plan.estimator import estimate, estimate_table
+from ..plan.estimator import Estimate, estimate, estimate_table
 from ..plan.plan import Plan, count_judged, plan
 from ..report.result_tables import overview_table
 from ..results.config import RunConfig
@@ -49,6 +49,7 @@ from .show import head
 
 if TYPE_CHECKING:
     from ..results.experiment import ExperimentResult
+    from ..run.run_audit import Audit
     from ..sweeps.sweep_result import Sweep
 
 SHOWN_FAILURES = 10
@@ -139,6 +140,11 @@ def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
     expected = estimate(prepared, judged)
     if config.batch:
         expected = expected.discounted(BATCH_DISCOUNT)
+    announce_estimate(out, expected, config)
+
+
+def announce_estimate(out: Output, expected: Estimate, config: RunConfig) -> None:
+    """Print what a run will take, and whether that may be more than it may take."""
     out.print(to_lines(estimate_table(expected), out.width))
     if expected.exceeds(max_calls=config.max_calls, max_cost=config.max_cost, max_tokens=config.max_tokens):
         out.print("[yellow]the budget may be too small: the run will stop when it is reached[/]")
@@ -166,7 +172,7 @@ def carry_out(
         return run_async(until_stopped)
 
 
-Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep")
+Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep | Audit")
 Counts = TypeVar("Counts", bound=ProgressCounters)
 
 

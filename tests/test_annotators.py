@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jurygraph.eval.analysis import Rater, Study
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
+from jurygraph.eval.report.sections import compose
 from jurygraph.eval.statistics.alternative_annotator import Closeness, alternative_annotator_test
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.tables import Grid, columns_of
@@ -132,3 +133,10 @@ def test_labels_of_nobody_in_particular_have_no_annotators(tmp_path: Path) -> No
         tmp_path / "run", [scored(f"i{n}", "single", score=n % 5, human=n % 3) for n in range(12)]
     )
     assert Study.of(folder, resampling=Resampling(50)).annotators == ()
+
+
+def test_annotators_of_one_item_have_no_ceiling_and_leave_a_page(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", [scored("i", "single", score=3, human=3, annotations=[2, 3, 4])])
+    study = Study.of(folder, resampling=Resampling(50))
+    assert [people.ceiling for people in study.annotators] == [""]
+    assert compose(study, None, "one item").sections

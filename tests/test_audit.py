@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.review.run_audit import FILE, audit_run, read_audit
+from jurygraph.eval.review.audit_labels import FILE, read_audit
+from jurygraph.eval.run.run_audit import audit_run
 from jurygraph.graphs import audit, debate
 from jurygraph.graphs.audit import TurnLabelSchema
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError
 from jurygraph.state.errors import DataError
 
+from .loopback import Provider, Text
 from .test_try import call
 
 TASK = {"kind": "score", "source": "It rained for ten days.", "candidate": "Rain.", "aspect": "consistency"}
@@ -114,12 +116,12 @@ def test_a_run_is_read_once_and_goes_on_where_it_stopped(tmp_path: Path) -> None
     evaluate("debate", "demo", aspects=["consistency"], limit=6, out=run)
     before = (run / "results.jsonl").read_bytes()
     first = audit_run(run, limit=2)
-    assert (first.read, first.left, first.usage.calls > 0) == (2, 4, True)
+    assert (first.read, first.left, first.calls > 0) == (2, 4, True)
     with (run / FILE).open("ab") as file:
         file.write(b'{"item": "half a li')
     rest = audit_run(run)
     assert (rest.read, rest.left, len(read_audit(run))) == (6, 0, 6)
-    assert audit_run(run).usage.calls == 0
+    assert audit_run(run).calls == 0
     assert (run / "results.jsonl").read_bytes() == before
     counted = {role.role: role.n for role in rest.roles}
     results = [json.loads(line) for line in before.splitlines()]
@@ -137,8 +139,41 @@ def test_verdicts_that_cannot_be_read_are_named_and_end_it_where_none_can(tmp_pa
     evaluate("debate", "demo", aspects=["consistency"], limit=8, out=run)
     done = audit_run(run, {"*": auditor("no")}, limit=3, structured="off")
     assert (done.read, len(done.failed)) == (0, 3)
-    with pytest.raises(ReplyError):
-        audit_run(run, {"*": auditor("no")}, structured="off")
+    ended = audit_run(run, {"*": auditor("no")}, structured="off", concurrency=1)
+    assert (ended.read, len(ended.failed), ended.stopped) == (0, 5, "provider")
+
+
+def test_an_audit_says_what_it_costs_and_keeps_to_its_budget(
+    provider: Provider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    evaluate("debate", "demo", aspects=["consistency"], limit=4, out=run)
+    rows = map(json.loads, (run / "results.jsonl").read_text().splitlines())
+    turns = sum(turn["role"] in ("scorer", "critic") for row in rows for turn in row["transcript"])
+    provider.play(by=lambda _: Text("Kind: argument\nAnswers: yes"))
+    words = (
+        "audit",
+        str(run),
+        "--model",
+        "openai:gpt-4o-mini",
+        "--set",
+        "structured=off",
+        "--concurrency",
+        "1",
+    )
+    assert call(*words, "--dry-run") == 0
+    assert f" {turns} " in capsys.readouterr().out and not provider.requests
+    assert call(*words, "--max-cost", "1", "--max-calls", "12") == 4
+    stopped = capsys.readouterr().out
+    assert "the budget may be too small" in stopped and "The same command resumes" in stopped
+    assert "verdicts are not read yet; 12 calls now" in stopped and len(provider.requests) == 12
+    assert call(*words) == 0
+    assert "4 verdicts read; " in capsys.readouterr().out
+    assert len({request.user for request in provider.requests}) == len(provider.requests) <= turns
+    (run / FILE).unlink()
+    unknown = ("audit", str(run), "--model", "openai:nobody-knows-me", "--max-cost", "1")
+    assert call(*unknown) == 2
+    assert "the price of openai:nobody-knows-me is unknown" in capsys.readouterr().err
 
 
 def test_the_command_and_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from jurygraph.graphs.registry import find_protocol
 from jurygraph.state.settings import make_settings
 from scipy import stats
 
+from .loopback import Failure, Provider, Request, Text
 from .test_try import call
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -192,6 +195,38 @@ def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None
     )
     gain = run_table("courtroom-table2", data, tmp_path / "g")["SAMRE without juries"]["gain"]
     assert gain == pytest.approx(100 * (sum(own.values()) / sum(base.values()) - 1))
+
+
+def test_several_models_judge_every_row_and_gains_over_the_base_of_each_are_pooled(
+    provider: Provider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(request: Request) -> Text | Failure:
+        if "Water moves" in request.user and request.model == "gpt-4o":
+            return Failure(400, "No water.")
+        first = 1 + zlib.crc32(f"{request.model} {request.user}".encode()) % 9
+        return Text(f"So it is.\nScore of answer 1: {first}\nScore of answer 2: 5")
+
+    provider.play(by=answer)
+    models = ("openai:gpt-4o-mini", "openai:gpt-4o")
+    words = ("reproduce", "chateval-table5", "--data", str(votes_file(tmp_path)), "--set", "structured=off")
+    asked = (
+        *words,
+        *(word for model in models for word in ("--model", model)),
+        "--out",
+        str(tmp_path / "out"),
+    )
+    assert call(*asked) == 3
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "gain over single of the same model" in printed and "pooled" in printed
+    assert re.search(r"failed: method=single agent, model=openai:gpt-4o: .{,300}No water\.", printed), (
+        printed[-1500:]
+    )
+    assert "votes.jsonl here: in place of faireval" in printed
+    rows = json.loads((tmp_path / "out" / "reproduce.json").read_text())["rows"]
+    here = {(row[0], row[1].partition("here, ")[2]): row[2] for row in rows if row[1].startswith("here, ")}
+    assert set(here) == {(row, model) for row in ("single agent", "multi-agent") for model in models}
+    right = rights(tmp_path / "out", "method=single-agent,model=openai-gpt-4o-mini")
+    assert here["single agent", models[0]]["value"] == pytest.approx(sum(right.values()) / 24)
 
 
 def test_categories_costs_and_repeats(tmp_path: Path) -> None:

@@ -110,8 +110,10 @@ class Annotators:
 
     @property
     def ceiling(self) -> str:
-        """What annotators reach, and the judges on the same labels, in a sentence for a leaderboard's notes."""
+        """What annotators reach, and the judges on the same labels, in a sentence; empty where nothing is measured."""
         place = [rater.name for rater in self.raters].index(CEILING)
+        if self.raters[place].others.value is None:
+            return ""
         mean, *judges = (
             f"{rater.name} {rater.others.value:.3f}"
             + (" (could replace one)" if rater.test is not None and rater.test.passed else "")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import typer
 
-from ...state.errors import UsageError
-from ..review.run_audit import FILE, AuditedRole, audit_run
+from ...nodes.sync_bridge import run_blocking
+from ..results.config import RunConfig
+from ..review.audit_labels import FILE, AuditedRole
+from ..run.run_audit import Audit, carry_out_audit, plan_audit
 from ..tables import Grid, columns_of
-from .option_sets import argument, option
+from .option_sets import argument, option, takes_options
+from .run import announce_estimate, carry_out_to_end
 from .runtime import (
     ALL_JUDGED,
-    SOME_FAILED,
+    DryRun,
+    Output,
+    Verbose,
     console,
     interruptible,
     models_of,
@@ -21,31 +27,39 @@ from .runtime import (
 )
 
 
+@takes_options(without=("batch", "fresh", "overwrite"))
 def audit(
     folder: Path = argument("The folder of a run.", "DIR"),
+    *,
     model: str | None = option("The auditor's model. Default: the offline judge.", "NAME"),
     settings: list[str] | None = option("A setting of all protocols; repeatable.", "KEY=VALUE", name="--set"),
     limit: int | None = option("Read only the first N verdicts.", "N", min=1),
-    concurrency: int = option("Verdicts that are read at a time.", "N", min=1, default=8),
+    config: RunConfig,
+    verbose: Verbose = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Say of each turn of a run's debates whether it was a new argument, a repetition or a concession, and answered.
 
     Verdicts stay as they are. Labels are kept in DIR/audit.jsonl as they are made, the same command goes on where it
     stopped, and reports show them. It takes a call for each turn.
 
-    Exit codes: 0 all read, 2 bad input (no call made), 3 something failed, 130 interrupted.
+    Exit codes: 0 all read, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
-    out = console()
-    with interruptible(f"interrupted; labels so far are in {folder / FILE}. The same command goes on."):
-        done = audit_run(
-            folder,
-            models_of(model, []) or None,
-            limit=limit,
-            concurrency=concurrency,
-            **settings_of(settings or []),
-        )
-    if not done.read and not done.failed:
-        raise UsageError(f"{folder} holds no debate: every verdict has a single turn, or none")
+    out, models = console(), models_of(model, []) or None
+    with interruptible():
+        planned = run_blocking(plan_audit(folder, models, limit, **settings_of(settings or [])))
+        planned.check(config)
+        if dry_run or planned.costs_money:
+            announce_estimate(out, planned.expected, config)
+    if dry_run:
+        raise typer.Exit(ALL_JUDGED)
+    work, show = partial(carry_out_audit, planned, config), partial(_print_audit, out, folder)
+    _, code = carry_out_to_end(out, None, verbose, work, show)
+    raise typer.Exit(code)
+
+
+def _print_audit(out: Output, folder: Path, done: Audit) -> None:
+    """Print what the turns of each role did, what could not be read, and where the labels are."""
     if done.roles:
         title = f"what turns did, as {', '.join(done.models) or 'nobody'} reads them"
         out.print_grids([Grid.from_records(title, columns_of(AuditedRole), done.roles)], gap=False)
@@ -58,6 +72,5 @@ def audit(
     for key, reason in list(done.failed.items())[:5]:
         out.print_line(f"failed: {key.item}: {reason.splitlines()[0]}", "yellow")
     left = f"; {done.left:,} verdicts are not read yet" if done.left else ""
-    out.print_line(f"{done.read:,} verdicts read{left}; {done.usage.calls:,} calls now")
+    out.print_line(f"{done.read:,} verdicts read{left}; {done.calls:,} calls now")
     out.print_line(f"labels: {folder / FILE}; beside all else: {program()} report {folder} --table audit")
-    raise typer.Exit(SOME_FAILED if done.failed else ALL_JUDGED)

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...nodes.offline import DISCLOSURE
+from ..analysis import Study
 from ..datasets.dataset import load_dataset
+from ..report.leaderboard_tables import pooled
 from ..reproduce.reproduction import Reproduction, plan_table, reproduce_table, without_systems
 from ..reproduce.tables import find_table, paper_tables
 from ..results.config import RunConfig
 from ..results.folder import make_folder, write_whole
-from ..sweeps.cells import CellResult
 from ..sweeps.sweep_plan import SWEEP_WITHOUT
 from ..sweeps.sweep_result import Sweep, write_grid
 from ..sweeps.sweep_runner import carry_out_sweep
@@ -26,16 +28,22 @@ from .plan_options import PlanOptions
 from .report import write_page_of
 from .run import carry_out_to_end, default_out
 from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible
-from .sweep import announce_sweep
+from .sweep import announce_sweep, print_failed_cells
+
+if TYPE_CHECKING:
+    from ..report.page import Page
 
 LIST = "list"
 FILE = "reproduce.json"
 
 
-@takes_options(without=("shard", *SWEEP_WITHOUT))
+@takes_options(without=("model", "shard", *SWEEP_WITHOUT))
 def reproduce(
     table: str = argument("A table's name; `list` lists them.", "TABLE|list"),
     *,
+    model: list[str] | None = option(
+        "The model of all roles, such as openai:gpt-4o-mini; repeatable: each judges every row.", "NAME"
+    ),
     chosen: PlanOptions,
     config: RunConfig,
     html: Path | None = option("Write one HTML page: the table, then the report on its judges.", "FILE"),
@@ -57,9 +65,12 @@ def reproduce(
         out.print_grids([_tables()], gap=False)
         raise typer.Exit(ALL_JUDGED)
     wanted = find_table(table)
-    asked = chosen.model or chosen.role_model or chosen.replies
+    models = model or []
+    if len(models) == 1:
+        chosen, models = replace(chosen, model=models[0]), []
+    asked = models or chosen.model or chosen.role_model or chosen.replies
     if not wanted.data or (wanted.gains_of and not asked):
-        out.print_grids([reproduce_table(wanted, None).grid()], gap=False)
+        _finish(out, reproduce_table(wanted, None), None, html)
         if wanted.data:
             out.print_line(
                 "only reckoned from printed figures: with --model your model's are measured beside them"
@@ -71,31 +82,37 @@ def reproduce(
         dataset = without_systems(whole, wanted.without_systems)
         if size := chosen.sample or wanted.sample:
             dataset = dataset.sample(size, chosen.seed or 0)
-        planned = plan_table(wanted, dataset, chosen.of_plan(folder))
+        planned = plan_table(wanted, dataset, chosen.of_plan(folder), models)
         if planned is not None:
             announce_sweep(out, planned, None, config, dry_run)
     if planned is None or dry_run:
-        _finish(out, reproduce_table(wanted, whole), None if dry_run else folder)
+        _finish(out, reproduce_table(wanted, whole), None if dry_run else folder, None if dry_run else html)
         raise typer.Exit(ALL_JUDGED)
 
     def show(done: Sweep) -> None:
         if done.note:
             shown = " Only the machinery is shown, not what a model would do." * (done.note == DISCLOSURE)
             out.print_line(f"Warning: {done.note}{shown}", "yellow")
-        reproduced = reproduce_table(wanted, whole, done.cells)
-        _finish(out, reproduced, folder)
-        if html is not None:
-            out.print_line(_write_page(html, reproduced, done.cells))
+        judged = [cell.evaluation.folder for cell in done.cells if len(cell.evaluation.results)]
+        folders = list(filter(None, judged))
+        _finish(out, reproduce_table(wanted, whole, done.cells), folder, html, folders)
+        print_failed_cells(out, done)
+        if models and folders:
+            out.print_grids([*pooled(Study.of(folders))])
 
     work = partial(carry_out_sweep, planned, config)
     _, code = carry_out_to_end(out, folder, verbose, work, show)
     raise typer.Exit(code)
 
 
-def _finish(out: Output, done: Reproduction, folder: Path | None) -> None:
-    """Print the table, and write it where there is a folder."""
+def _finish(
+    out: Output, done: Reproduction, folder: Path | None, html: Path | None, judged: Sequence[Path] = ()
+) -> None:
+    """Print the table, and write it where there is a folder, and as a page with the report on those who judged."""
     grid = done.grid()
     out.print_grids([grid], gap=False)
+    if html is not None:
+        out.print_line(write_page_of(html, _page(grid, judged), judged))
     if folder is None:
         return
     make_folder(folder)
@@ -104,18 +121,17 @@ def _finish(out: Output, done: Reproduction, folder: Path | None) -> None:
     out.print_line(f"table: {folder}/table.md, .csv, .tex, {FILE}")
 
 
-def _write_page(path: Path, done: Reproduction, cells: Sequence[CellResult]) -> str:
-    """Write the table with the report on the judges that were run for it; return a line on the page."""
-    from ..analysis import Study
-    from ..report.page import Section, Table
+def _page(grid: Grid, judged: Sequence[Path]) -> Page:
+    """Compose the page: the table, then the report on its judges where there are any."""
+    from ..report.page import Page, Section, Table
     from ..report.sections import compose
 
-    folders = [cell.evaluation.folder for cell in cells if cell.evaluation.folder is not None]
-    grid = done.grid()
-    lead = "What was measured here stands above what the paper prints for the same row."
-    first = Section("paper", "The paper's table", "The paper's table", lead, (Table(grid),))
-    page = compose(Study.of(folders), None, f"jurygraph: {grid.title}")
-    return write_page_of(path, replace(page, sections=(first, *page.sections)), folders)
+    title, lead = f"jurygraph: {grid.title}", "What was measured here stands above what the paper prints."
+    table = Section("paper", "The paper's table", "The paper's table", lead, (Table(grid),))
+    if not judged:
+        return Page(title, "", grid.title, (), (), (table,), (), "No model was asked.", "")
+    page = compose(Study.of(judged), None, title)
+    return replace(page, sections=(table, *page.sections))
 
 
 def _tables() -> Grid:

@@ -17,7 +17,7 @@ from ..batch_api.batch_files import BATCH_DISCOUNT
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal, signals_stop
 from ..calls.tracing import traces_sent
-from ..plan.estimator import estimate, estimate_table
+from ..plan.estimator import Estimate, estimate, estimate_table
 from ..plan.plan import Plan, count_judged, plan
 from ..report.result_tables import overview_table
 from ..results.config import RunConfig
@@ -47,6 +47,7 @@ from .show import head
 
 if TYPE_CHECKING:
     from ..results.experiment import ExperimentResult
+    from ..run.run_audit import Audit
     from ..sweeps.sweep_result import Sweep
 
 SHOWN_FAILURES = 10
@@ -131,12 +132,17 @@ def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
     expected = estimate(prepared, judged)
     if config.batch:
         expected = expected.discounted(BATCH_DISCOUNT)
+    announce_estimate(out, expected, config)
+
+
+def announce_estimate(out: Output, expected: Estimate, config: RunConfig) -> None:
+    """Print what a run will take, and whether that may be more than it may take."""
     out.print_grids([estimate_table(expected)], gap=False)
     if expected.exceeds(**config.budget):
         out.print_line("the budget may be too small: the run will stop when it is reached", "yellow")
 
 
-Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep")
+Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep | Audit")
 
 
 def carry_out_to_end(

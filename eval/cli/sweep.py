@@ -141,15 +141,7 @@ def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folde
         fresh = tuple(note for note in grid.notes if note not in printed)
         out.print_grids([replace(grid, notes=fresh)], gap=False)
         printed.update(grid.notes)
-    print_failures(
-        out,
-        (
-            (f"{cell.cell.title}: {failed.item}", failed.error)
-            for cell in done.cells
-            if cell.failed
-            for failed in cell.evaluation.failed
-        ),
-    )
+    print_failed_cells(out, done)
     write_tables(done, folder, ablation)
     out.print_line(f"tables: {folder}/tables")
     try:
@@ -171,6 +163,19 @@ def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folde
     for cell in reversed(done.cells):
         if print_example(out, cell.evaluation):
             break
+
+
+def print_failed_cells(out: Output, done: Sweep) -> None:
+    """Print why verdicts of cells failed."""
+    print_failures(
+        out,
+        (
+            (f"{cell.cell.title}: {failed.item}", failed.error)
+            for cell in done.cells
+            if cell.failed
+            for failed in cell.evaluation.failed
+        ),
+    )
 
 
 def _as_here(done: Sweep) -> str:

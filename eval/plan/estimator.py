@@ -146,7 +146,7 @@ def _parts(
     """Yield the parts of one protocol, one for each model."""
     by_model: dict[str, list[Part]] = {}
     for role, calls in wanted:
-        for part in _shares(protocol, cast[role], calls):
+        for part in shares(protocol, cast[role], calls):
             by_model.setdefault(part.model, []).append(part)
     for model, parts in by_model.items():
         of_model = added(parts, protocol, model)
@@ -154,7 +154,7 @@ def _parts(
             yield of_model
 
 
-def _shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Iterator[Part]:
+def shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Iterator[Part]:
     """Split the calls of a role over its models and estimate the usage of each."""
     profile, prompt = role_estimate.profile, role_estimate.profile.prompt(role_estimate.calls)
     for model, share in profile.labels.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis import Courtroom, Diagnosis, Study
 from ..analysis.courtroom_premises import PredictedGap, Premise
-from ..review.run_audit import AuditedRole, read_audit, roles_of
+from ..review.audit_labels import AuditedRole, read_audit, roles_of
 from ..statistics.gap_analysis import IterationComplexity, ScoreDifferentiation
 from ..tables import Column, Grid, columns_of, fields_of, text_column
 from ..tables.grid import counts

@@ -32,7 +32,8 @@ def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate for each dataset the judges, ranked by their agreement with the labels."""
     for dataset in ranked_datasets(study, metric):
         subject, judges, measure = dataset.subjects[0], dataset.best_first, dataset.measure
-        ceilings = [people.ceiling for people in study.annotators if people.subject in dataset.subjects]
+        of_dataset = (people for people in study.annotators if people.subject in dataset.subjects)
+        ceilings = [people.ceiling for people in of_dataset if people.ceiling]
         if dataset.compares:
             ((_, entries),) = dataset.columns.items()
             rows, accuracy, kappa, ties = preferences(partial(_agreement, entries))

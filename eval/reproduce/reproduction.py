@@ -30,7 +30,7 @@ from ..sweeps.cell_metrics import (
     agreement_by_category,
     measure,
 )
-from ..sweeps.cells import Axis, Cell, CellResult
+from ..sweeps.cells import MODEL, Axis, Cell, CellResult
 from ..sweeps.sweep_plan import SweepPlan, plan_sweep
 from ..tables.grid import CellValue, Column, Grid, text_column
 from .tables import Figures, PaperTable, find_table
@@ -50,7 +50,7 @@ class Reproduction:
         table: the paper's.
         measured: figures of the rows; of judges, with the names of their models.
         rows: how many items counted, by row.
-        part: how much of the paper's data is here, where it is not all.
+        part: how much of the paper's data is here, where it is not all, or what is in their place.
     """
 
     table: PaperTable
@@ -126,8 +126,10 @@ def without_systems(dataset: Dataset, systems: Sequence[str]) -> Dataset:
     return replace(dataset, read=read, survey=profile_items(read, dataset.name, dataset.unit), limit=None)
 
 
-def plan_table(table: PaperTable, dataset: Dataset, options: Options) -> SweepPlan | None:
-    """Check the runs of a table's judges; ``None`` where it has none.
+def plan_table(
+    table: PaperTable, dataset: Dataset, options: Options, models: Sequence[str] = ()
+) -> SweepPlan | None:
+    """Check the runs of a table's judges, each with each of several models; ``None`` where it has none.
 
     Raises:
         UsageError: bad input; says what and where.
@@ -141,7 +143,8 @@ def plan_table(table: PaperTable, dataset: Dataset, options: Options) -> SweepPl
         # Of other data than the paper's, those of the aspects that have labels.
         options["aspects"] = [name for name in columns if name in known] or columns
     first = str(next(iter(table.judges.values()))["protocol"])
-    return plan_sweep(first, [Axis.of(METHOD, table.judges)], dataset, **options)
+    axes = [Axis.of(METHOD, table.judges), *([Axis.of(MODEL, models)] if models else [])]
+    return plan_sweep(first, axes, dataset, **options)
 
 
 def reproduce_table(
@@ -160,24 +163,31 @@ def reproduce_table(
         measured |= {(row, model): gain for row, model, gain in _printed_gains(table)}
     part = ""
     if dataset is not None:
-        part = _part(dataset)
+        part = _part(table, dataset)
         dataset = without_systems(dataset, table.without_systems)
         if table.shares:
             labels = _labels(dataset, table)
             measured[PEOPLE, ""] = _shares(table, labels)
             rows[PEOPLE] = max(map(len, labels.values()))
         others = [_without_model(table, name, dataset) for name in table.rows if name not in table.judges]
-        by_name = {cell.cell.labels[METHOD]: cell for cell in (*others, *cells)}
-        for name, cell in by_name.items():
-            figures, count = _MEASURES[table.measure](table, cell, by_name.get(table.over))
+        bases = {
+            cell.cell.labels.get(MODEL): cell for cell in cells if cell.cell.labels[METHOD] == table.over
+        }
+        for cell in (*others, *cells):
+            model = cell.cell.labels.get(MODEL)
+            figures, count = _MEASURES[table.measure](table, cell, bases.get(model))
             if figures:
-                measured[name, "" if cell in others else _models(cell)] = figures
-                rows[name] = count
+                measured[cell.cell.labels[METHOD], model or ("" if cell in others else _models(cell))] = (
+                    figures
+                )
+                rows[", ".join(cell.cell.labels.values())] = count
     return Reproduction(table, measured, rows, part)
 
 
-def _part(dataset: Dataset) -> str:
+def _part(table: PaperTable, dataset: Dataset) -> str:
     source, parts = find_source(dataset.name), []
+    if dataset.name != table.data:
+        parts.append(f"in place of {table.data}")
     if source is not None and source.items not in (None, len(dataset)):
         parts.append(f"{len(dataset):,} of the {source.items:,} items that were published")
     if dataset.labels == "none":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol, Unpack
 
 from ...graphs.base import Graph
@@ -162,24 +162,18 @@ class Run:
         """Judge every open verdict in this process, or as many as can be until the run is to end."""
         self._has_several_passes = pipeline.needs_several_passes
         most_calls = {name: self._most_calls(graph) for name, graph in self.plan.graphs.items()}
-        ending = asyncio.create_task(self._drain_when_stopped(pipeline))
 
         async def judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
             async with pipeline.room_for(most_calls[key.protocol]):
                 return await judge_item(graph, key, item, aspect, pipeline.repeat_mark(key))
 
-        try:
+        async with drained_when_stopped(pipeline, self.stop, self.config.grace):
             with (
                 traced(self.folder.manifest, self.counts, pipeline, judge) as (calls, traced_judge),
                 answering_calls(calls),
                 keep_steps_in(self.folder.steps),
             ):
                 await pipeline.run_passes(lambda: self._judge_open_items(traced_judge))
-        finally:
-            ending.cancel()
-            # Calls are tasks of their own and may outlive the workers; they must end before the journal is closed.
-            await pipeline.drain(0)
-            await pipeline.finish()
 
     def _most_calls(self, graph: Graph) -> int:
         """Return the most calls that a verdict of a graph takes, as bound; 1 where nobody can tell."""
@@ -209,11 +203,6 @@ class Run:
         except ExceptionGroup as several:
             # All workers meet the same problem, such as a data file that was changed meanwhile: one of them will do.
             raise several.exceptions[0] from None
-
-    async def _drain_when_stopped(self, pipeline: CallPipeline) -> None:
-        await self.stop.asked()
-        log.warning("stopping", extra={"reason": self.stop.reason, "explanation": self.stop.explanation})
-        await pipeline.drain(self.config.grace)
 
     def is_open(self, job: Job) -> bool:
         """Tell whether a verdict is still to be made."""
@@ -265,6 +254,27 @@ class Run:
             "wanted": self.counts.wanted,
             "there": self.counts.resumed,
         }
+
+
+@asynccontextmanager
+async def drained_when_stopped(pipeline: CallPipeline, stop: StopSignal, grace: float) -> AsyncIterator[None]:
+    """End the calls of a pipeline when the run is to end, and at the end of what is done inside.
+
+    Calls are tasks of their own and may outlive those who asked; they must end before the journal is closed.
+    """
+
+    async def drain() -> None:
+        await stop.asked()
+        log.warning("stopping", extra={"reason": stop.reason, "explanation": stop.explanation})
+        await pipeline.drain(grace)
+
+    ending = asyncio.create_task(drain())
+    try:
+        yield
+    finally:
+        ending.cancel()
+        await pipeline.drain(0)
+        await pipeline.finish()
 
 
 @contextmanager

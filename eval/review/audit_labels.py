@@ -1,0 +1,91 @@
+"""Read the labels that an auditor gave to the turns of a run's debates, and count them by role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+
+from ...graphs.audit import KINDS
+from ...state.errors import DataError
+from ..results.results import Key
+from ..statistics.alignment import number_units
+from ..statistics.resampling import Resampling, Statistic, share_of_rows
+from ..tables import Column, share_column, text_column
+
+FILE = "audit.jsonl"
+
+
+@dataclass(frozen=True)
+class AuditedRole:
+    """Says what the turns of one role did.
+
+    Attributes:
+        protocol, role: whose turns.
+        n: turns that were labelled.
+        argument, concession, repetition: the share of each kind.
+        answers: of the turns with another before them, the share that takes it up.
+    """
+
+    protocol: Annotated[str, text_column("judge")]
+    role: Annotated[str, text_column("role")]
+    n: Annotated[int, Column("turns")]
+    argument: Annotated[Statistic, share_column("new argument")]
+    concession: Annotated[Statistic, share_column("concession")]
+    repetition: Annotated[Statistic, share_column("repetition")]
+    answers: Annotated[Statistic, share_column("answers", "takes up the turn before it")]
+
+
+def read_audit(folder: Path) -> list[dict[str, Any]]:
+    """Return the labels that a folder holds, one record a verdict, each with its ``key``; none where there are none.
+
+    Raises:
+        DataError: a line that is no record of an audit.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return []
+    records = {}
+    whole, _, _half = path.read_bytes().rpartition(b"\n")
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            record = orjson.loads(line)
+            key = Key(record["item"], record["aspect"], record["protocol"], record["repeat"])
+            kinds = [label["kind"] for label in record["labels"]]
+        except (ValueError, LookupError, TypeError) as error:
+            raise DataError(f"{path}, line {number}: no record of an audit: {error}") from error
+        if unknown := {*kinds} - {*KINDS}:
+            raise DataError(f"{path}, line {number}: no kind of turn {min(unknown)!r}")
+        records[key] = {**record, "key": key}
+    return [*records.values()]
+
+
+def roles_of(
+    records: Sequence[Mapping[str, Any]], resampling: Resampling | None = None
+) -> tuple[AuditedRole, ...]:
+    """Count what the turns of each role did; intervals take all turns on one item together."""
+    import numpy as np
+
+    resampling = resampling or Resampling()
+    by_role: dict[tuple[str, str], list[tuple[str, Mapping[str, Any]]]] = {}
+    for record in records:
+        for label in record["labels"]:
+            by_role.setdefault((record["protocol"], label["role"]), []).append((record["item"], label))
+
+    def share(turns: Sequence[tuple[str, Any]], holds: Sequence[bool]) -> Statistic:
+        units = number_units([item for item, _ in turns], len(turns))
+        return share_of_rows(np.array(holds, dtype=bool), units, resampling)
+
+    def counted(protocol: str, role: str, turns: Sequence[tuple[str, Any]]) -> AuditedRole:
+        argument, concession, repetition = (
+            share(turns, [label["kind"] == kind for _, label in turns])
+            for kind in ("argument", "concession", "repetition")
+        )
+        behind = [turn for turn in turns if turn[1]["answers"] is not None]
+        answers = share(behind, [label["answers"] for _, label in behind])
+        return AuditedRole(protocol, role, len(turns), argument, concession, repetition, answers)
+
+    return tuple(counted(*names, turns) for names, turns in by_role.items())

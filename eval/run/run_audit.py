@@ -1,0 +1,246 @@
+"""Have the debates of a run read turn by turn; labels are kept in ``audit.jsonl`` beside the results.
+
+One line a verdict, written as it is done, so that what was paid for is never lost; the same call goes on where it
+stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ...graphs.audit import audit, audited_places
+from ...graphs.base import Graph
+from ...nodes.bound_judge import Models
+from ...nodes.models.resolver import OFFLINE, load
+from ...nodes.sync_bridge import run_blocking
+from ...state.call_counts import exactly
+from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
+from ...state.transcript import usage_of_turns
+from ..calls.call_pipeline import LivePipeline
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal
+from ..journal import Journal, JournalError
+from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
+from ..plan.estimator import SAMPLED_VERDICTS, Estimate, shares
+from ..results.config import RunConfig, RunLimits
+from ..results.folder import read_manifest
+from ..results.results import Key, Result, ResultsFile
+from ..review.audit_labels import FILE, AuditedRole, read_audit, roles_of
+from ..storage.private_files import private
+from .runner import answering_calls, drained_when_stopped
+
+JOURNAL = "audit.sqlite"
+MOST_FAILURES = 5
+"""So many verdicts that cannot be read, and none that can, end an audit: a key that is refused is refused for all."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Holds what an auditor said of a run.
+
+    Attributes:
+        roles: what the turns of each role did.
+        models: who read them.
+        read: verdicts whose turns are labelled.
+        failed: verdicts whose turns could not be labelled, with the reason.
+        left: verdicts that nobody has read yet.
+        calls: the calls of this start; those of earlier ones are not in it.
+        stopped: why it ended before its work was done; ``None`` where all is done.
+    """
+
+    roles: tuple[AuditedRole, ...]
+    models: tuple[str, ...]
+    read: int
+    failed: Mapping[Key, str]
+    left: int = 0
+    calls: int = 0
+    stopped: str | None = None
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """A run's debates to be read, checked and not begun.
+
+    Attributes:
+        folder: of the run.
+        graph: the auditor's.
+        debates: all verdicts with a debate.
+        chosen: of those that are to be read, the ones that nobody has read yet.
+        expected: what reading them will take.
+    """
+
+    folder: Path
+    graph: Graph
+    debates: Sequence[Result]
+    chosen: Sequence[Result]
+    expected: Estimate
+
+    @property
+    def costs_money(self) -> bool:
+        """Whether any model but the offline judge is called."""
+        return any(part.model != "offline" for part in self.expected.parts)
+
+    def check(self, config: RunConfig) -> None:
+        """Check that limits can be kept.
+
+        Raises:
+            UsageError: the cost is limited, and the auditor's price is unknown.
+        """
+        config.check_prices(part.model.partition("?")[0] for part in self.expected.parts)
+
+
+def audit_run(
+    folder: str | Path, models: Models | None = None, limit: int | None = None, **options: Any
+) -> Audit:
+    """Read the debates of a run turn by turn.
+
+    Args:
+        folder: of the run.
+        models: the auditor's: a chat model or its name under ``"*"``; by default the offline judge.
+        limit: how many verdicts are read.
+        **options: limits, see ``RunConfig``, and settings of all protocols.
+
+    Raises:
+        UsageError: no run, no debate in it, a model that is not there, or labels by another auditor in the folder.
+        DataError: a line that is no result.
+    """
+    return run_blocking(aaudit_run(Path(folder), models, limit, **options))
+
+
+async def aaudit_run(
+    folder: Path, models: Models | None = None, limit: int | None = None, **options: Any
+) -> Audit:
+    """Read the debates of a run from async code; arguments and errors are those of ``audit_run``."""
+    limits = {name: options.pop(name) for name in RunLimits.__annotations__ if name in options}
+    config = RunConfig.from_options(limits)
+    return await carry_out_audit(await plan_audit(folder, models, limit, **options), config)
+
+
+async def plan_audit(folder: Path, models: Models | None, limit: int | None, **settings: Any) -> AuditPlan:
+    """Check what is to be read, and estimate what that takes; arguments and errors are those of ``audit_run``."""
+    if limit is not None and limit < 1:
+        raise UsageError(f"limit must be 1 or more, got {limit}")
+    read_manifest(folder)
+    graph = audit(models, **settings).compile()
+    done = {record["key"]: record for record in read_audit(folder)}
+    _check_auditor(folder, models, done.values())
+    debates = [result for result in ResultsFile(folder).read() if result.status == "ok" and _places(result)]
+    if not debates:
+        raise UsageError(f"{folder} holds no debate: every verdict has a single turn, or none")
+    chosen = [result for result in debates[:limit] if result.key not in done]
+    sampler = CallSampler(load(OFFLINE, asyncio.get_running_loop()))
+    sampled = chosen[:: math.ceil(len(chosen) / SAMPLED_VERDICTS) or 1]
+    with answering_calls(sampler):
+        for result in sampled:
+            await graph.ainvoke(_debate(result))
+    # Turns are read one by one: no prompt is longer for the auditor's own earlier replies.
+    samples = [replace(sample, number=1) for sample in sampler.samples]
+    calls = exactly(sum(len(_places(result)) for result in chosen))
+    parts = [
+        part
+        for profile in role_profiles(samples).values()
+        for part in shares("audit", RoleEstimate(samples[0].model, profile, exactly(1)), calls)
+    ]
+    return AuditPlan(
+        folder, graph, debates, chosen, Estimate({"audit": len(chosen)}, tuple(parts), len(sampled))
+    )
+
+
+async def carry_out_audit(
+    planned: AuditPlan,
+    config: RunConfig,
+    counts: ProgressCounters | None = None,
+    stop: StopSignal | None = None,
+) -> Audit:
+    """Read the debates that are planned, as far as the budget goes."""
+    planned.check(config)
+    folder, counts, stop = planned.folder, counts or ProgressCounters(), stop or StopSignal()
+    journal = await Journal.open(
+        config.journal or folder / JOURNAL,
+        run=f"audit of {read_manifest(folder)['run']}",
+        shared=config.journal is not None,
+        waits=counts.waits,
+    )
+    before = len(read_audit(folder))
+    counts.take_up(before + len(planned.chosen), before, journal.totals())
+    failed: dict[Key, str] = {}
+    gate = asyncio.Semaphore(config.concurrency)
+
+    async def read(result: Result, file: int) -> None:
+        try:
+            async with gate, pipeline.room_for(len(_places(result))):
+                outcome = await planned.graph.ainvoke(_debate(result))
+        except (StoppedError, JournalError):
+            return  # The verdict has not failed: the next start reads it.
+        except (ReplyError, ModelCallError) as error:
+            failed[result.key] = str(error)
+            counts.failed += 1
+            if counts.judged == before and len(failed) >= MOST_FAILURES:
+                stop.ask("provider", f"the first {MOST_FAILURES} verdicts could not be read: {error}")
+            return
+        usage = usage_of_turns(outcome["transcript"])
+        models_used = sorted({str(turn["model"]) for turn in outcome["transcript"]})
+        line = {**result.key._asdict(), "models": models_used, "labels": outcome["labels"], **usage.flat()}
+        # One write of one line: a kill leaves whole lines, and at most one half line, which is not read.
+        os.write(file, orjson.dumps(line) + b"\n")
+        counts.judged += 1
+
+    _end_last_line(folder / FILE)
+    file = private(str(folder / FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    pipeline = LivePipeline(journal, config, counts, stop)
+    try:
+        async with drained_when_stopped(pipeline, stop, config.grace):
+            with answering_calls(pipeline):
+                await asyncio.gather(*(read(result, file) for result in planned.chosen))
+    finally:
+        os.close(file)
+        await journal.close()
+    records = read_audit(folder)
+    return Audit(
+        roles_of(records),
+        tuple(dict.fromkeys(model for record in records for model in record["models"])),
+        len(records),
+        failed,
+        len(planned.debates) - len(records),
+        counts.made,
+        stop.reason,
+    )
+
+
+def _debate(result: Result) -> Any:
+    return {"protocol": _protocol(result), "turns": [dict(turn) for turn in result.transcript]}
+
+
+def _places(result: Result) -> list[int]:
+    """Return the turns to label; a verdict in which nobody hears another holds no debate."""
+    return audited_places(_protocol(result), result.transcript)
+
+
+def _check_auditor(folder: Path, models: Models | None, records: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse another auditor than the one whose labels are there: their shares could not be told apart."""
+    model = models.get("*", models.get("auditor")) if isinstance(models, Mapping) else models
+    name = "offline" if model is None else model if isinstance(model, str) else getattr(model, "name", None)
+    before = {str(label).partition("?")[0] for record in records for label in record["models"]}
+    if isinstance(name, str) and before and before != {name.partition("?")[0]}:
+        raise UsageError(
+            f"{folder / FILE} holds labels by {', '.join(sorted(before))}: move it away to have {name} read the debates"
+        )
+
+
+def _protocol(result: Result) -> str:
+    return str(result.details.get("of", result.protocol))
+
+
+def _end_last_line(path: Path) -> None:
+    """Cut off half a line that a killed process has left."""
+    if path.exists():
+        whole, newline, _half = path.read_bytes().rpartition(b"\n")
+        os.truncate(path, len(whole) + len(newline))

@@ -470,7 +470,7 @@ def test_a_refused_key_ends_the_run(provider: Provider, tmp_path: Path) -> None:
     assert (done.stopped, len(done.results)) == ("provider", 0)
 
 
-@pytest.mark.parametrize("most", [3, 7, 9])
+@pytest.mark.parametrize("most", [3, 7])
 def test_the_wave_that_fits_is_sent_and_no_more(provider: Provider, tmp_path: Path, most: int) -> None:
     provider.play(by=anybody)
     options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out", "batch": True}

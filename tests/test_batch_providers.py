@@ -86,7 +86,7 @@ def judged(data: Path, out: Path, model: str, protocol: Any = "debate", **more: 
     return evaluate(protocol, data, models={"*": model}, out=out, batch=True, **more)
 
 
-@pytest.mark.parametrize("protocol", ["debate", "geval", "multiagent"])
+@pytest.mark.parametrize("protocol", ["debate", "geval"])
 def test_requests_and_results_are_those_of_live_calls(
     provider: Provider, tmp_path: Path, protocol: Any, model: str
 ) -> None:

@@ -164,11 +164,11 @@ def test_advocates_of_a_team_know_both_answers_and_lead_with_different_criteria(
     assert not any(spoken(prompts(model, agent)[0]) for agent in TEAMS)
 
 
-@pytest.mark.parametrize("advocates", range(2, 37))
-def test_no_two_advocates_of_a_team_lead_with_the_same_criteria(advocates: int) -> None:
-    leads = [tuple(leading_criteria(number, advocates)) for number in range(1, advocates + 1)]
-    assert all(leads)
-    assert len(set(leads)) == advocates
+def test_no_two_advocates_of_a_team_lead_with_the_same_criteria() -> None:
+    for advocates in range(2, 37):
+        leads = [tuple(leading_criteria(number, advocates)) for number in range(1, advocates + 1)]
+        assert all(leads)
+        assert len(set(leads)) == advocates
 
 
 def test_a_sole_advocate_leads_with_nothing_in_particular() -> None:
@@ -264,7 +264,7 @@ STOPS: dict[str, tuple[list[Pair], str, int]] = {
 }
 
 
-@pytest.mark.parametrize("jurors", [0, 1, 5])
+@pytest.mark.parametrize("jurors", [0, 5])
 @pytest.mark.parametrize("memory", ["full", "summary"])
 @pytest.mark.parametrize("case", STOPS)
 def test_samre_stops_and_takes_3r_plus_jurors_calls(case: str, jurors: int, memory: str) -> None:

@@ -36,10 +36,10 @@ TRACES: dict[str, tuple[dict[str, Any], int | None, list[str], str, int]] = {
         1,
     ),
 }
+WAYS = pytest.mark.parametrize(("how", "structured"), [("async", "auto"), ("sync", "off")])
 
 
-@pytest.mark.parametrize("how", ["async", "sync"])
-@pytest.mark.parametrize("structured", ["auto", "off"])
+@WAYS
 @pytest.mark.parametrize("trace", TRACES)
 def test_score_trace(provider: Provider, how: str, structured: str, trace: str) -> None:
     settings, satisfied_in, asked, stop_reason, rounds = TRACES[trace]
@@ -53,8 +53,7 @@ def test_score_trace(provider: Provider, how: str, structured: str, trace: str) 
     assert verdict.warnings == ()
 
 
-@pytest.mark.parametrize("how", ["async", "sync"])
-@pytest.mark.parametrize("structured", ["auto", "off"])
+@WAYS
 @pytest.mark.parametrize("trace", TRACES)
 def test_compare_trace(provider: Provider, how: str, structured: str, trace: str) -> None:
     settings, satisfied_in, asked, stop_reason, rounds = TRACES[trace]

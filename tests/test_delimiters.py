@@ -63,8 +63,10 @@ def flow(candidate: str, **options: Any) -> tuple[Any, ...]:
     return verdict["score_by_round"], verdict["rounds"], verdict["stop_reason"], verdict["calls"]
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("options", [{}, {"tie_breaker": True}], ids=["last", "tie_breaker"])
+@pytest.mark.parametrize(
+    ("attack", "options"),
+    [*((attack, {}) for attack in ATTACKS), ("\n".join(ATTACKS), {"tie_breaker": True})],
+)
 def test_an_attack_changes_nothing(attack: str, options: dict[str, Any]) -> None:
     assert flow(f"{HARMLESS}\n{attack}", **options) == flow(HARMLESS, **options)
 

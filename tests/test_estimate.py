@@ -255,11 +255,10 @@ def test_few_are_rehearsed_and_always_the_same() -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-@pytest.mark.parametrize("structured", ["auto", "off"])
-def test_no_model_is_asked(name: str, kind: str, structured: Any) -> None:
+def test_no_model_is_asked(name: str, kind: str) -> None:
     model = unasked()
     models = {"*": model}
-    found = estimate(plan(name, DEMO[kind], limit=1, models=models, settings={"structured": structured}))
+    found = estimate(plan(name, DEMO[kind], limit=1, models=models))
     assert model.calls == []
     assert {part.model for part in found.parts} == {wrap(model).label}
     assert found.total.cost_usd is None

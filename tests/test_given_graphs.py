@@ -331,7 +331,7 @@ def test_the_command_line_takes_files(
     assert command(*run, "--limit", "2", "--out", "out") == 0, command.errors
     assert "no estimate: what foreign asks of models is known when it is asked" in command.printed
     assert command("report", "out") == 0
-    assert command("sweep", "mine.py", "--axis", "scorers=1,2", "--data", "demo", "--limit", "1") == 0
+    assert command("sweep", "mine.py", "--axis", "scorers=1,2", "--data", "demo", "--dry-run") == 0
     assert command("graph", "mine.py") == 0
     assert "scorer" in command.printed
     assert set(configuration(["mine.py", "their=foreign.py:builder"])["graphs"]) >= {"mine", "their"}

@@ -287,7 +287,7 @@ def test_ctrl_c_in_evaluate_leaves_nothing_running(
     provider: Provider, tmp_path: Path, where: Callable[[Callable[[], Any]], None]
 ) -> None:
     provider.play(by=slowly(debater))
-    data, out = dataset(tmp_path, 60), tmp_path / "out"
+    data, out = dataset(tmp_path, 24), tmp_path / "out"
     signalled(lambda: len(provider.requests) >= 20, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         where(lambda: evaluate("debate", data, models=MODEL, settings=PLAIN, out=out, concurrency=4))
@@ -296,7 +296,7 @@ def test_ctrl_c_in_evaluate_leaves_nothing_running(
     assert finished >= len(provider.requests) - 4
     provider.play(by=debater)
     whole = evaluate("debate", data, models=MODEL, settings=PLAIN, out=out)
-    assert len(whole.results) == 60
+    assert len(whole.results) == 24
     assert most_repeated(provider) <= 2
     assert len(provider.requests) <= kept(out) + 4
 

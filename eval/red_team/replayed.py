@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import product
@@ -145,8 +145,8 @@ def replayed(drawn: int | None = DRAWN, seed: int = 0) -> Replayed:
     >>> sum(row.n for row in replayed(drawn=40).rows if row.what == "kind")
     40
     """
-    chosen = list(cases())
-    if drawn is not None and drawn < len(chosen):
+    chosen: Iterable[Case] = cases()
+    if drawn is not None:
         chance = Random(seed)
         chosen = nlargest(drawn, chosen, key=lambda case: chance.random() ** case.forms)
     counts: dict[tuple[str, str, str], Counter[Outcome]] = {}

@@ -65,8 +65,8 @@ def modules() -> list[str]:
     infos = pkgutil.walk_packages(jurygraph.__path__, "jurygraph.")
     specs = [
         importlib.util.find_spec("jurygraph"),
-        *(info.module_finder.find_spec(info.name) for info in infos),
-    ]  # type: ignore[call-arg]
+        *(info.module_finder.find_spec(info.name, None) for info in infos),
+    ]
     return [
         spec.name for spec in specs if spec and ">>> " in Path(spec.origin or "").read_text(encoding="utf-8")
     ]

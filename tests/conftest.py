@@ -121,6 +121,9 @@ def _no_memories(request: pytest.FixtureRequest) -> Iterator[None]:
     for one in (*own, text_profile.profile, shown._light, shown._folded, shown.states_verdict):
         if hasattr(one, "cache_clear"):
             one.cache_clear()
+    # What is left are modules that were imported meanwhile: they stay, and no later collection need look at them.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

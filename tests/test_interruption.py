@@ -209,14 +209,7 @@ sys.meta_path.insert(0, Signalling())
 from jurygraph.eval.cli.start import main
 main()
 """
-IMPORTED = (
-    "typer",
-    "jurygraph.state",
-    "pydantic",
-    "jurygraph.eval.cli.run",
-    "langgraph.graph",
-    "jurygraph.graphs.debate",
-)
+IMPORTED = ("typer", "jurygraph.state", "jurygraph.eval.cli.run", "jurygraph.graphs.debate")
 
 
 @pytest.mark.slow

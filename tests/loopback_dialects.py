@@ -8,6 +8,7 @@ with its first chat: together they take 60 MB.
 from __future__ import annotations
 
 import json
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -531,8 +532,9 @@ def close(chat: BaseChatModel) -> None:
             if callable(closing := getattr(client, "close", None)):
                 closing()
     # LangChain keeps what is closed now by its address, and a later server may have the same port.
-    openai_clients._cached_sync_httpx_client.cache_clear()
-    anthropic_clients._get_default_httpx_client.cache_clear()
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        openai_clients._cached_sync_httpx_client.cache_clear()
+        anthropic_clients._get_default_httpx_client.cache_clear()
 
 
 @contextmanager

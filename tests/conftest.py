@@ -107,6 +107,8 @@ def _thawed() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtime, "freeze_heap", lambda: None)
         yield
+    # What ``_no_memories`` has frozen: extension modules complain of objects that are left at the end.
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True, scope="module")

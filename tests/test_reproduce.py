@@ -73,6 +73,29 @@ def test_unieval_s_row_is_rho_and_tau_over_the_rows_without_the_original_respons
     assert "270 of the 360 items that were published" in done.part
 
 
+@published
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("table", "data", "rows", "within"),
+    [
+        ("debate-table1-summeval", "summeval", {"ROUGE-L": 1200}, 0.01),
+        # A quarter of the responses is not here.
+        ("chateval-table2", "topical-chat", {"ROUGE-L": 225, "BLEU-4": 225}, 0.05),
+    ],
+)
+def test_reference_metrics_are_close_to_what_is_printed(
+    table: str, data: str, rows: dict[str, int], within: float
+) -> None:
+    wanted = find_table(table)
+    dataset = load_dataset(data, DATA)
+    done = reproduce_table(wanted, dataset)
+    assert done.rows == rows
+    for row in rows:
+        place = "average", wanted.metrics[0]
+        printed = wanted.printed_figures(row, "")[place]
+        assert value(done.measured[row, ""][place]) == pytest.approx(printed, abs=within)
+
+
 def value(figure: Any) -> float:
     return float(figure.value)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -50,6 +50,9 @@ def first_paragraph(schema: JsonDict) -> None:
     {'description': 'Rate one text.'}
     """
     schema["description"] = " ".join(str(schema.get("description", "")).split("\n\n")[0].split())
+    for field in cast("dict[str, JsonDict]", schema.get("properties", {})).values():
+        if "description" in field:
+            field["description"] = " ".join(str(field["description"]).split())
 
 
 def alternative(schema: JsonDict) -> None:
@@ -88,11 +91,9 @@ class Checked(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **_options: Any) -> None:
         """Take the docstring of each field, which forms and tables show, as one line."""
-        several = [about for about in cls.model_fields.values() if "\n" in (about.description or "")]
-        for about in several:
-            about.description = " ".join(str(about.description).split())
-        if several:
-            cls.model_rebuild(force=True)
+        for about in cls.model_fields.values():
+            if about.description:
+                about.description = " ".join(about.description.split())
 
     # Tells pydantic that nested objects of the class need no call of ``__init__``: the outermost one tells all faults.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _OPTIONS = {
     "journal": (
         "FILE|URL",
-        "Journal of model calls, so that none is paid twice: a file, or postgresql://... Default: in pytest's cache.",
+        "Journal of calls, so that none is paid for twice: a file, or postgresql://... Default: in pytest's cache.",
     ),
     "model": ("NAME", "Model of judges for which none is named, such as openai:gpt-4o-mini."),
     "max-calls": ("N", "Model calls that a session makes at most, shared out among xdist's workers."),

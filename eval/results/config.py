@@ -75,7 +75,7 @@ class RunConfig:
     max_tokens: int | None = _budget()
     """Stop before the run takes more tokens, in and out."""
     journal: str | Path | None = _kept(metavar="FILE|URL")  # noqa: RUF009 - a field like the others
-    """Cache of finished calls, so that none is paid twice: a file, or postgresql://... Default: a file in the
+    """Cache of finished calls, so that none is paid for twice: a file, or postgresql://... Default: a file in the
     results folder."""
     fresh: bool = _kept(default=False)
     """Judge everything again and ignore the cache."""

@@ -260,7 +260,7 @@ async def _in_thread(request: _Request, chat: BaseChatModel, work: Callable[[], 
     """Run a function in a thread that ends with it, and with the program; as many at a time as there are calls.
 
     A thread cannot be ended. Where the graph that waits for it is cancelled, its reply is kept for the next who asks
-    the model the same: the graph when it is resumed, so that nothing is paid twice.
+    the model the same: the graph when it is resumed, so that nothing is paid for twice.
     """
     with _LOCK:
         left = _LEFT.get(request, [])

@@ -44,7 +44,7 @@ class ModelSpec(Checked):
     """Another address that speaks the same protocol; several of one model, with commas between."""
     identity: str | None = Field(default=None, min_length=1)
     """What its calls and runs are known by in place of the address: an earlier address of the same model, or a name for
-    what is served, so that nothing is paid again when the host changes."""
+    what is served, so that nothing is paid for again when the host changes."""
     key_env: str | None = None
     """The environment variable with the key, where it is not the provider's own; also several."""
     at_once: int | None = Field(default=None, ge=1)

@@ -197,13 +197,15 @@ _THREADS: dict[str, int] = {}
 _threads_changed = threading.Condition()
 
 
-def _step(runtime: Runtime[Any]) -> str:
-    # Without a checkpoint there is nothing by which others of the step are known: each is by itself.
-    return runtime.execution_info.checkpoint_id if runtime.execution_info else uuid4().hex
+def _step(runtime: Runtime[Any] | None) -> str:
+    # Without a checkpoint, or a graph round the node, there is nothing by which others of the step are known: each is
+    # by itself.
+    info = runtime.execution_info if runtime else None
+    return info.checkpoint_id if info else uuid4().hex
 
 
 @asynccontextmanager
-async def side_by_side(runtime: Runtime[Any]) -> AsyncIterator[None]:
+async def side_by_side(runtime: Runtime[Any] | None) -> AsyncIterator[None]:
     """Hold back an exception of the block until the tasks of the same step that have begun are done."""
     step, me = _step(runtime), asyncio.current_task()
     assert me is not None
@@ -231,7 +233,7 @@ def _ended(step: str, task: asyncio.Task[Any]) -> None:
 
 
 @contextmanager
-def threads_side_by_side(runtime: Runtime[Any]) -> Iterator[None]:
+def threads_side_by_side(runtime: Runtime[Any] | None) -> Iterator[None]:
     """Hold back an exception of the block, as ``side_by_side`` does, in a run whose tasks are threads."""
     step = _step(runtime)
     with _threads_changed:
@@ -272,7 +274,11 @@ def heard_by(hear: Publish) -> Iterator[None]:
 @contextmanager
 def forwarded(mark: Callable[[Turn], Turn]) -> Iterator[None]:
     """Stream the turns of a judge that is run in this block from the graph whose node this is, each marked."""
-    publish, here = publisher(get_runtime().stream_writer), get_config()
+    runtime: Runtime[Any] | None = get_runtime()
+    if runtime is None:  # A node that is invoked by itself, which nobody streams.
+        yield
+        return
+    publish, here = publisher(runtime.stream_writer), get_config()
 
     def from_here(event: Any) -> None:
         # LangGraph finds out from the config at hand whose event it is, and the speaker's is that of the judge inside.

@@ -208,11 +208,11 @@ def test_an_aspect_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "chosen", "others"),
     [
-        ({}, "summeval/coherence", "--aspect topical-chat/coherence or --aspect hanna/coherence"),
+        ({}, "summeval/coherence", "topical-chat/coherence or hanna/coherence"),
         (
             {"fact": "Ice floats."},
             "topical-chat/coherence",
-            "--aspect summeval/coherence or --aspect hanna/coherence",
+            "summeval/coherence or hanna/coherence",
         ),
     ],
     ids=["a text", "a dialogue"],

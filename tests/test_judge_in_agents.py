@@ -349,7 +349,8 @@ def test_a_judge_that_is_a_node_names_the_key_that_is_not_there() -> None:
             {"candidat": "draft", "score": "grade"},
             "candidat: the judge takes source, candidate, fact and gives score",
         ),
-        ({"candidate": "draft"}, "name a key for what the judge gives"),
+        ({"source": "draft", "candidate": "draft"}, "name a key for what the judge gives"),
+        ({"candidate": "draft", "score": "grade"}, "name a key of the state for source"),
         (
             {"candidate": "drafft", "score": "grade"},
             "candidate: Draft has no 'drafft', .* did you mean draft",

@@ -28,6 +28,8 @@ def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspe
         UsageError: an unknown aspect, or one that the dataset has no labels for although it has others.
         DataError: a label that is off an aspect's scale.
     """
+    if isinstance(names, str):
+        raise UsageError(f"aspects is a list of aspects, got {names!r}")
     if dataset.kind == "compare":
         if names:
             raise UsageError(f"{dataset.name} compares answers: --aspect means nothing there")
@@ -50,7 +52,7 @@ def warn_of_shared_names(dataset: Dataset, names: Sequence[str | Aspect]) -> Non
     for name in names or dataset.aspect_names():
         if isinstance(name, str) and len(shared := full_names(name)) > 1:
             aspect = _aspect(dataset, name)
-            others = [f"--aspect {full}" for full in shared if ASPECTS[full] != aspect]
+            others = [full for full in shared if ASPECTS[full] != aspect]
             chosen = next(full for full in shared if ASPECTS[full] == aspect)
             warnings.warn(
                 f"{dataset.location}: the aspect {name} is rated as {chosen} (a {aspect.source_name} and its "

@@ -300,7 +300,10 @@ def load_dataset(
     """
     source = catalog.find_source(str(data)) if isinstance(data, (str, Path)) else None
     if columns and (source or not isinstance(data, (str, Path))):
-        raise UsageError("columns of a file alone are named with --columns (columns=): a dataset has its own")
+        raise UsageError(
+            "columns are named for files alone, with --columns (columns=): a dataset has its own, and those of a data "
+            "frame are renamed in it"
+        )
     if isinstance(data, Dataset):
         return data
     if not isinstance(data, (str, Path)):

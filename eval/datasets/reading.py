@@ -213,13 +213,16 @@ def _labels(
     return {
         field: columns[0]
         for field, columns in found.items()
-        if len(columns) == 1 and _numbers(rows, columns[0])
+        # One cell that is no number does not make others of the rest: it is told with its row when it is read.
+        if len(columns) == 1 and _numbers(rows, columns[0], least=0.5)
     }
 
 
-def _numbers(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
-    cells = [row[column] for row in rows if row.get(column) is not None]
-    return bool(cells) and all(re.fullmatch(r"-?\d+([.,]\d+)?", str(cell).strip()) for cell in cells)
+def _numbers(rows: Sequence[Mapping[str, Any]], column: str, least: float = 1.0) -> bool:
+    """Tell whether at least this share of a column's cells are numbers."""
+    cells = [str(row[column]).strip() for row in rows if row.get(column) is not None]
+    numbers = sum(re.fullmatch(r"-?\d+([.,]\d+)?", cell) is not None for cell in cells)
+    return bool(cells) and numbers >= least * len(cells)
 
 
 def number_columns(rows: Sequence[Mapping[str, Any]], besides: Iterable[str]) -> list[str]:

@@ -191,6 +191,9 @@ def node_of(
             raise UsageError(
                 f"{name}: {state.__name__} has no {key!r}, only {', '.join(there)}{did_you_mean(key, there)}"
             )
+    # The last field of a task is the one that it can do without.
+    if missing := [name for name in tasks.fields[:-1] if name not in taken]:
+        raise UsageError(f"name a key of the state for {missing[0]}, which the judge takes")
 
     def before(values: Any) -> dict[str, Any]:
         values = values if isinstance(values, Mapping) else vars(values)

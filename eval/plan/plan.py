@@ -140,7 +140,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     """
     limit, repeats = options.get("limit"), options.get("repeats", 1)
     for what, number in (("limit", limit), ("repeats", repeats)):
-        if number is not None and number < 1:
+        if number is not None and (not isinstance(number, int) or number < 1):
             raise UsageError(f"{what} must be 1 or more, got {number}")
     recording = recording_of(options)
     dataset = dataset_of(data, recording)

@@ -159,6 +159,13 @@ class Evaluation:
     stopped: str | None = None
     given_up: int = 0
 
+    def __repr__(self) -> str:
+        of, where = (
+            ", ".join(self.manifest.get("signatures", ())),
+            f" in {self.folder}" if self.folder else "",
+        )
+        return f"<Evaluation of {of}: {len(self.results):,} results{where}>"
+
     @property
     def failed(self) -> Sequence[Result]:
         """The results that have no verdict."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -174,6 +175,10 @@ async def call_with_retry(
             if obstacle and (waits or _WAITS).is_news(call.model.label, obstacle):
                 told = {"model": call.model.label, "advice": obstacle, "reason": str(error)}
                 notices.warning("calls cannot succeed", extra=told)
+                if error.retryable and call_middleware.get() is None:  # Nobody else says why nothing comes.
+                    warnings.warn(
+                        f"{call.model.label}: no call succeeds, and all wait: {error}", stacklevel=2
+                    )
             if not error.retryable:
                 raise
             late += isinstance(error, NoReplyInTimeError)

@@ -30,13 +30,14 @@ from typing import Any, Generic, NamedTuple
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config, var_child_runnable_config
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime, get_runtime
+from langgraph.runtime import get_runtime
 from langgraph.types import Send
 
 from ..nodes.agent_runtime import AgentRuntime, TurnIds
 from ..nodes.bound_judge import BoundJudge, Models, begun_with, split_models
+from ..nodes.models.send import replies_kept
 from ..nodes.sync_bridge import run_blocking
 from ..nodes.verdicts import (
     Decide,
@@ -57,7 +58,7 @@ from ..state.settings import SettingsT, make_settings
 from ..state.tasks import input_schema_of
 from ..state.transcript import Score
 from ..state.verdict import StopReason
-from .judge_graph import JudgeGraph, side_by_side, threads_side_by_side
+from .judge_graph import JudgeGraphBuilder, context_of_run, side_by_side, threads_side_by_side
 from .nested import JudgeSlot, nested_judge_node
 from .references import AnyGraph
 
@@ -92,7 +93,7 @@ def each(node: str, agents: Callable[[JudgeState, Any], Sequence[str]]) -> FanOu
     return FanOut(node, agents)
 
 
-class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
+class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
     """A LangGraph graph over the judges' state whose nodes and routers know the settings of the run.
 
     Each protocol wires its own, from ``prepare`` to ``conclude``, with ``agent`` and ``agents`` for nodes, ``route``
@@ -131,7 +132,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         async def act(state: JudgeState) -> Update:
             if (START, name) in self.edges:
                 # Nothing of an earlier run on the same thread counts, neither its turns nor its settings.
-                begun = begun_with(self.bound_judge.bound, get_runtime().context)
+                begun = begun_with(type(self.bound_judge.bound), get_runtime().context)
                 runtime = await self._runtime({"settings": begun}, begins=True)
                 update = {**await body(state, runtime), "settings": begun}
                 if (task := update.get("task")) is not None:
@@ -199,8 +200,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             else:
                 # Agents side by side leave scores and round as they were, as ``update_state`` does, which has no
                 # runtime.
-                runtime: Runtime[Any] | None = get_runtime()
-                run = self.bound_judge.run(runtime.context if runtime else None, state.get("settings"))
+                run = self.bound_judge.run(context_of_run(), state.get("settings"))
                 asked = self._current(state), run.settings
             if (outcome := decide.invoke(asked)) not in targets:
                 raise UsageError(
@@ -253,8 +253,6 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
     def compile(self, *args: Any, **kwargs: Any) -> Graph:
         """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""
         graph = super().compile(*args, **kwargs)
-        # LangGraph's ``compile`` names its own class.
-        graph.__class__ = JudgeGraph
         lighten(graph)
         graph.config = {"max_concurrency": SIDE_BY_SIDE, **(graph.config or {})}
         return graph
@@ -312,8 +310,12 @@ class AsyncNode(Runnable[Any, Any]):
         self._one_of_several = one_of_several
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        # Those who are asked side by side are known by their tasks.
-        return await (asyncio.create_task(self._body(input)) if self._one_of_several else self._body(input))
+        given = config or var_child_runnable_config.get() or {}
+        with replies_kept(given.get("configurable", {}).get("thread_id")):
+            # Those who are asked side by side are known by their tasks.
+            return await (
+                asyncio.create_task(self._body(input)) if self._one_of_several else self._body(input)
+            )
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():

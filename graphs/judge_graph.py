@@ -1,6 +1,6 @@
 """Define what a compiled graph of ours does beyond LangGraph's own.
 
-In this order: a fork from before its first node keeps the run's settings; its state is updated as by the node that ran
+In this order: what is resumed or forked keeps the run's settings; its state is updated as by the node that ran
 last; of agents side by side, one that fails waits for the others; turns are streamed from a judge to the wrappers and
 the run round it.
 """
@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 from uuid import uuid4
 
@@ -20,13 +21,14 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, set_config_context
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
-from langgraph.graph import START
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
-from langgraph.types import StateSnapshot
+from langgraph.types import Command, StateSnapshot
+from pydantic import BaseModel
 
 from ..nodes.agent_runtime import Publish, heard_beside, publisher
-from ..nodes.bound_judge import begun_with
+from ..nodes.bound_judge import begun_with, continued
 from ..nodes.human import marks_of_wrappers
 from ..state.transcript import Turn
 
@@ -37,26 +39,24 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     LangGraph does not count tasks that were sent out when it looks for the node that an update without ``as_node``
     comes from. It takes the one before them, whose router would send them out anew.
 
-    Its first node writes the settings of the run's context into the state. What is forked before that node finds them
-    in the checkpoint's metadata.
+    The settings of a run's context are in the metadata of its checkpoints. A protocol's first node writes them into the
+    state as well; what is resumed or forked before it, and any graph round other judges, finds them in the metadata.
     """
 
     def stream(
         self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **options: Any
     ) -> Iterator[Any]:
-        """Stream as LangGraph does; a fork from before the first node has the settings of the run that it is of."""
-        snapshot = self.get_state(config) if config and _goes_on(input, config, context) else None
-        while snapshot is not None and (context := self._begun_with(snapshot)) is None:
-            snapshot = self.get_state(parent) if (parent := self._before(snapshot)) else None
+        """Stream as LangGraph does; a run that goes on without a context has the one that it was begun with."""
+        if config and _goes_on(input, config, context):
+            context = self._context_of_thread(config)
         yield from super().stream(input, self._noted(config, context), context=context, **options)
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **options: Any
     ) -> AsyncIterator[Any]:
         """Stream as ``stream`` does."""
-        snapshot = await self.aget_state(config) if config and _goes_on(input, config, context) else None
-        while snapshot is not None and (context := self._begun_with(snapshot)) is None:
-            snapshot = await self.aget_state(parent) if (parent := self._before(snapshot)) else None
+        if config and _goes_on(input, config, context):
+            context = await self._acontext_of_thread(config)
         parts = super().astream(input, self._noted(config, context), context=context, **options)
         async with aclosing(cast("AsyncGenerator[Any]", parts)):
             async for part in parts:
@@ -64,25 +64,41 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def _noted(self, config: RunnableConfig | None, context: Any) -> RunnableConfig | None:
         """Return the config with the settings of the run's context in its metadata, which checkpoints keep."""
-        if context is None:
+        schema = self.builder.context_schema
+        if context is None or schema is None or not issubclass(schema, BaseModel):
             return config
-        bound = self.builder.bound_judge.bound  # type: ignore[attr-defined]
-        given = type(bound).model_validate(context) if isinstance(context, Mapping) else context
-        begun = begun_with(bound, given)
+        given = schema.model_validate(context) if isinstance(context, Mapping) else context
+        begun = begun_with(schema, given)
         return merge_configs(config, {"metadata": {SETTINGS: json.dumps(begun)}}) if begun else config
 
-    def _begun_with(self, snapshot: StateSnapshot) -> dict[str, Any] | None:
-        noted = (snapshot.metadata or {}).get(SETTINGS) if self._is_at_start(snapshot) else None
-        return None if noted is None else dict(json.loads(str(noted)))
+    def _context_of_thread(self, config: RunnableConfig | None) -> Any:
+        """Return the context that the run of this checkpoint was begun with, where its state does not have it."""
+        context = None
+        while config and (context := self._begun_with(snapshot := self.get_state(config))) is None:
+            config = self._before(snapshot)
+        return context
+
+    async def _acontext_of_thread(self, config: RunnableConfig | None) -> Any:
+        context = None
+        while config and (context := self._begun_with(snapshot := await self.aget_state(config))) is None:
+            config = self._before(snapshot)
+        return context
+
+    def _begun_with(self, snapshot: StateSnapshot) -> Any:
+        noted = (snapshot.metadata or {}).get(SETTINGS) if self._asks_metadata(snapshot) else None
+        if noted is None or (schema := self.builder.context_schema) is None:
+            return None
+        return continued(schema, None, json.loads(str(noted)))
 
     def _before(self, snapshot: StateSnapshot) -> RunnableConfig | None:
         """Return where to look for what the run was begun with; an earlier run of the thread says nothing of it."""
         is_input = (snapshot.metadata or {}).get("source") == "input"
-        return None if is_input or not self._is_at_start(snapshot) else snapshot.parent_config
+        return None if is_input or not self._asks_metadata(snapshot) else snapshot.parent_config
 
-    def _is_at_start(self, snapshot: StateSnapshot) -> bool:
+    def _asks_metadata(self, snapshot: StateSnapshot) -> bool:
         first = {START, *(node for source, node in self.builder.edges if source == START)}
-        return bool(snapshot.next) and first.issuperset(snapshot.next)
+        has_begun = "settings" in self.channels and not first.issuperset(snapshot.next)
+        return bool(snapshot.next) and not has_begun
 
     def update_state(
         self,
@@ -99,7 +115,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 as_node = _only_node(parent)
                 break
             snapshot = parent
-        return super().update_state(config, values, as_node, task_id)
+        with _asked_with(self._context_of_thread(config)):
+            return super().update_state(config, values, as_node, task_id)
 
     async def aupdate_state(
         self,
@@ -116,15 +133,47 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 as_node = _only_node(parent)
                 break
             snapshot = parent
-        return await super().aupdate_state(config, values, as_node, task_id)
+        with _asked_with(await self._acontext_of_thread(config)):
+            return await super().aupdate_state(config, values, as_node, task_id)
+
+
+class JudgeGraphBuilder(StateGraph[Any, Any, Any, Any]):
+    """A graph that compiles to a ``JudgeGraph``."""
+
+    def compile(self, *args: Any, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """Compile as LangGraph does."""
+        graph = super().compile(*args, **kwargs)
+        # LangGraph's ``compile`` names its own class.
+        graph.__class__ = JudgeGraph
+        return graph
 
 
 SETTINGS = "jurygraph_settings"
 """Under which name a checkpoint's metadata has the settings of the run's context, as JSON."""
 
 
+_context_of_edit: ContextVar[Any] = ContextVar("_context_of_edit", default=None)
+
+
+@contextmanager
+def _asked_with(context: Any) -> Iterator[None]:
+    """Have the routers that an update asks, which run without a runtime, know the context of the run."""
+    token = _context_of_edit.set(context)
+    try:
+        yield
+    finally:
+        _context_of_edit.reset(token)
+
+
+def context_of_run() -> Any:
+    """Return the context of the run, also while ``update_state`` asks the routers; None where there is none."""
+    runtime: Runtime[Any] | None = get_runtime()
+    return runtime.context if runtime else _context_of_edit.get()
+
+
 def _goes_on(input: Any, config: RunnableConfig, context: Any) -> bool:
-    return input is None and context is None and "thread_id" in config.get("configurable", {})
+    resumed = input is None or isinstance(input, Command)
+    return resumed and context is None and "thread_id" in config.get("configurable", {})
 
 
 def _is_edit(snapshot: StateSnapshot) -> bool:

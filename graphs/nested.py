@@ -17,7 +17,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel.protocol import PregelProtocol
-from langgraph.runtime import Runtime, get_runtime
+from langgraph.runtime import get_runtime
 from pydantic import BaseModel, ConfigDict
 
 from ..state.checked import shortened
@@ -25,7 +25,7 @@ from ..state.errors import UsageError
 from ..state.settings import Settings
 from ..state.tasks import EXAMPLES, JudgeInput, Rubric, input_schema_of, kinds_of_input, rubric_of_user
 from ..state.transcript import Turn
-from .judge_graph import forward, forwarded, side_by_side, threads_side_by_side
+from .judge_graph import context_of_run, forward, forwarded, side_by_side, threads_side_by_side
 from .references import Given
 from .registry import built, judge_of
 
@@ -126,12 +126,6 @@ def nested_judge_node(
         return after(state, outcome)
 
     return RunnableLambda(judge, ajudge)
-
-
-def context_of_run() -> object:
-    """Return the context of the run; None where there is none, as while ``update_state`` asks the routers."""
-    runtime: Runtime[Any] | None = get_runtime()
-    return runtime.context if runtime else None
 
 
 def _in_context(graph: Any, context: Settings | None) -> dict[str, Any]:

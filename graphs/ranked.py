@@ -27,6 +27,7 @@ from ..state.transcript import Turn
 from ..state.verdict import Winner
 from ..state.voting import RULES, Duel, VotingRule, duel_numbers, elect
 from .base import SyncFunction
+from .judge_graph import JudgeGraphBuilder
 from .nested import JudgeSlot, nested_judge_node
 from .references import AnyGraph
 from .registry import role_kinds
@@ -99,7 +100,7 @@ def ranked(
         raise UsageError(
             "the judge rates one text, and answers are ranked by comparing two: take one with compare tasks"
         )
-    builder: StateGraph[Any, Any, Any, Any] = StateGraph(
+    builder = JudgeGraphBuilder(
         RankedState, context_schema=slot.context_schema, input_schema=RankedInput, output_schema=RankedOutput
     )
 

@@ -41,6 +41,7 @@ from ..state.graph_state import JudgeOutput, append, as_json
 from ..state.tasks import ScoreTask, parse_task
 from ..state.transcript import Turn, usage_of_turns
 from .base import AsyncNode, SyncFunction
+from .judge_graph import JudgeGraphBuilder
 from .nested import JudgeSlot, nested_judge_node
 from .references import AnyGraph
 from .registry import role_kinds
@@ -109,7 +110,7 @@ def refine(
     """
     check_tries(tries)
     slot = slot_of(judge)
-    builder: StateGraph[Any, Any, Any, Any] = StateGraph(
+    builder = JudgeGraphBuilder(
         RefineState, context_schema=slot.context_schema, input_schema=RefineInput, output_schema=RefineOutput
     )
     limits = _Limits(until, tries)

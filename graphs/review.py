@@ -33,7 +33,7 @@ from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
 from ..state.verdict import Verdict
 from .base import ProtocolGraph, SyncFunction
 from .calibrated import BothOrders
-from .nested import context_of_run
+from .judge_graph import context_of_run
 from .options import AnyJudge, Bound, ReviewOptions
 from .registry import role_kinds
 from .repeated import Repeats

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Generic, NotRequired, TypeVar, cast
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import START
 from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import BoundJudge, Models, OwnModel, is_role, split_models
@@ -29,7 +29,8 @@ from ..state.tasks import CompareTask, JudgeInput, ScoreTask, TaskKind, kinds_of
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
 from .base import SyncFunction
-from .nested import Compiled, JudgeSlot, context_of_run, nested_judge_node, shared_input
+from .judge_graph import JudgeGraphBuilder, context_of_run
+from .nested import Compiled, JudgeSlot, nested_judge_node, shared_input
 from .references import Given
 from .registry import built, find_protocol
 
@@ -240,7 +241,7 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
 Judges = GivenJudges[WrapperSettingsT] | NestedJudges[WrapperSettingsT]
 
 
-class Wrapper(StateGraph[Any, Any, Any, Any], Generic[WrapperSettingsT]):
+class Wrapper(JudgeGraphBuilder, Generic[WrapperSettingsT]):
     """A graph that checks its task and hands it to judges; each wrapper adds its nodes behind ``prepare``.
 
     Attributes:

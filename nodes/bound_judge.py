@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.runnables import Runnable, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
+from pydantic import BaseModel
 
 from ..state.call_counts import exactly
 from ..state.errors import UsageError
@@ -361,27 +362,27 @@ def bound_agent(
     return BoundJudge(record, Settings.model_validate(given), own)
 
 
-def begun_with(settings: Settings, context: object) -> dict[str, Any]:
+def begun_with(schema: type[BaseModel], context: object) -> dict[str, Any]:
     """Return what a run's context set, as plain JSON for the state, where secrets in addresses are hidden."""
-    if type(context) is not type(settings):
+    if type(context) is not schema:
         return {}
-    assert isinstance(context, Settings)
-    given = context.model_dump(mode="json", include=set(explicitly_set(context)), exclude_unset=True)
-    kept: dict[str, Any] = redact_all(given)
+    assert isinstance(context, BaseModel)
+    included = set(explicitly_set(context)) if isinstance(context, Settings) else None
+    kept: dict[str, Any] = redact_all(context.model_dump(mode="json", include=included, exclude_unset=True))
     return kept
 
 
-def continued(settings: type[Settings], context: object, begun: Mapping[str, Any]) -> object:
+def continued(schema: type[BaseModel], context: object, begun: Mapping[str, Any]) -> object:
     """Return the context to go on with: the one at hand over the one that the thread was begun with.
 
     Raises:
         UsageError: a setting of the protocol's own has changed, and with it what the agents' turns mean; or the context
             held a secret, which is not kept.
     """
-    if type(context) is not settings:
-        return _without_hidden(settings.model_validate(begun)) if begun else context
+    if type(context) is not schema:
+        return _without_hidden(schema.model_validate(begun)) if begun else context
     assert isinstance(context, Settings)
-    given = begun_with(context, context)
+    given = begun_with(schema, context)
     if given == begun:
         return context
     # Models, repairs and the like may change between the calls of one debate; what decides its course may not.
@@ -393,16 +394,22 @@ def continued(settings: type[Settings], context: object, begun: Mapping[str, Any
             f"this thread was begun with {were} and is resumed with {now}: resume it without these settings, or begin "
             "another thread"
         )
-    return _without_hidden(context.over(settings.model_validate(begun)))
+    before = schema.model_validate(begun)
+    assert isinstance(before, Settings)
+    return _without_hidden(context.over(before))
 
 
-def _without_hidden(context: Settings) -> Settings:
-    if any(HIDDEN in (model.base_url or "") for model in context.models.values()):
+def _without_hidden(context: BaseModel) -> BaseModel:
+    # Also an address in the settings of a judge inside a wrapper.
+    if _HIDDEN_IN_ADDRESS.search(context.model_dump_json()):
         raise UsageError(
             "the context that this thread was begun with has a secret in an address, which is not kept: resume it with "
             "the same context"
         )
     return context
+
+
+_HIDDEN_IN_ADDRESS = re.compile(r'base_url\W+[^"]*' + re.escape(HIDDEN))
 
 
 def _with_parameters(model: ModelSpec | LoadedModel, settings: Settings) -> ModelSpec | LoadedModel:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.runnables import ensure_config
-from langgraph.runtime import get_runtime
+from langgraph.runtime import Runtime, get_runtime
 
 from ..state.checked import Checked
 from ..state.errors import UsageError
@@ -99,6 +99,7 @@ def is_on_server() -> bool:
     if "langgraph_api" in sys.modules:
         return True
     try:
-        return get_runtime().server_info is not None
+        runtime: Runtime[Any] | None = get_runtime()  # None while an update of the state asks a router
+        return runtime is not None and runtime.server_info is not None
     except RuntimeError:  # called outside of a graph
         return False

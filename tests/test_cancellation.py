@@ -12,16 +12,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from jurygraph.graphs import debate, ensemble
+from jurygraph.graphs import debate, ensemble, geval, single
 from jurygraph.nodes.models.connections import for_running_loop
 from jurygraph.nodes.models.send import NoReplyInTimeError, with_timeout
+from jurygraph.state import ReplyError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, SecretStr
 from typing_extensions import TypedDict
+
+from .loopback import Failure, Hang, Provider
+from .loopback_debate import OPENAI, SCORE_TASK
+from .processes import reached
 
 TASK = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "fluency"}
 THREAD: Any = {"configurable": {"thread_id": "a"}}
@@ -202,3 +208,74 @@ async def test_a_call_that_took_too_long_is_sent_again() -> None:
             await with_timeout(attempt, 0.05)(call)
     assert len(model._begun) == 2
     model._let.set()
+
+
+# Nodes of several calls
+
+
+class FourSamples(TypedDict):
+    """The state of a graph in plain LangGraph, whose node makes the calls that one of ours makes."""
+
+    texts: list[str]
+
+
+def plain_samples(provider: Provider) -> Any:
+    chat = ChatOpenAI(model="test", base_url=provider.openai_url, api_key=SecretStr("k"), max_retries=0)
+
+    async def sample(_state: FourSamples) -> dict[str, Any]:
+        return {"texts": [str((await chat.ainvoke("Rate it.")).content) for _ in range(4)]}
+
+    builder: Any = StateGraph(FourSamples)
+    graph = builder.add_node("sample", sample).add_edge(START, "sample")
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "plain LangGraph"])
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+async def test_what_a_node_got_before_it_ended_early_is_there_when_it_is_resumed(
+    provider: Provider, end: str, ours: bool
+) -> None:
+    saved: Any = {"checkpointer": InMemorySaver()}
+    settings: Any = {"models": {"*": OPENAI}, "samples": 4, "weighting": "sampling", "steps": ["Read."]}
+    graph = geval.build(**settings).compile(**saved) if ours else plain_samples(provider)
+    given: Any = {"task": SCORE_TASK} if ours else {"texts": []}
+    # The first of ours asks for all four in one request.
+    no_several = [Failure(400, "n must be 1")] * 4 if ours else []
+    last = Hang(3600) if end == "cancelled" else Failure(400, "No.")
+    provider.play(*no_several, *["4"] * 3, last)
+    running = asyncio.create_task(graph.ainvoke(given, THREAD))
+    await reached(lambda: len(provider.requests) == 4 + ours, running)
+    if end == "cancelled":
+        await asyncio.sleep(0.2)
+        running.cancel()
+    with pytest.raises(asyncio.CancelledError if end == "cancelled" else Exception):
+        await running
+    provider.play(by=lambda _: "2")
+    done = await graph.ainvoke(None, THREAD)
+    assert len(provider.requests) == (6 if ours else 8)
+    if ours:
+        assert (done["verdict"]["calls"], done["verdict"]["score"]) == (4, 3.5)
+        # Each is used once: another run on the thread asks anew.
+        await graph.ainvoke(given, THREAD)
+        assert len(provider.requests) == 10
+
+
+async def test_an_unreadable_reply_is_not_kept_and_one_that_a_repair_was_asked_for_is(
+    provider: Provider,
+) -> None:
+    graph = single.build(models={"*": OPENAI}, structured="off").compile(checkpointer=InMemorySaver())
+    given: Any = {"task": SCORE_TASK}
+    provider.play("No idea.", Hang(3600))
+    running = asyncio.create_task(graph.ainvoke(given, THREAD))
+    await reached(lambda: len(provider.requests) == 2, running)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    provider.play("None either.")
+    with pytest.raises(ReplyError):
+        await graph.ainvoke(None, THREAD)
+    # The first reply was there, and the repair alone was asked for again; both could not be read.
+    assert len(provider.requests) == 3
+    provider.play("Score: 4")
+    assert (await graph.ainvoke(None, THREAD))["verdict"]["calls"] == 1
+    assert len(provider.requests) == 4

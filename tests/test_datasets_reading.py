@@ -97,22 +97,31 @@ def test_tabs_sheets_arrays_and_frames_are_read_alike(tmp_path: Path) -> None:
             assert load_again(dataset.name, dataset.location, dataset.columns).digest == dataset.digest
 
 
-ENCODED = {
-    "cp1252": "Der Bäcker fährt über die Brücke – „eilig“, für 5 €.",
-    "cp1250": "Wczoraj padał śnieg, a dziś świeci słońce i żółw idzie.",
-    "cp1251": "Вчера шёл снег, а сегодня солнце.",
-    "cp932": "昨日は雪が降りましたが、今日は晴れです。",
-    "gb18030": "昨天下雪了，今天出太阳了。",
-    "cp949": "어제는 눈이 왔고 오늘은 맑습니다.",
-}
+ENCODED = [
+    ("cp1252", "Der Bäcker fährt über die Brücke – „eilig“, für 5 €."),
+    ("cp1252", "Hän söi päivällä leipää ja lähti sitten töihin."),
+    ("cp1252", "Où est le marché ? Très près, à côté de la forêt où l'été est agréable."),
+    ("cp1252", "Perché la città è così bella? Già lunedì partì verso la libertà."),
+    ("cp1252", "Não há razão para a decisão; as crianças estão à espera, põe a mesa, você."),
+    ("cp1250", "Wczoraj padał śnieg, a dziś świeci słońce i żółw idzie."),
+    ("cp1250", "Příběh je dobře napsaný, ale ve městě některé údaje chybí."),
+    ("cp1250", "Knjiga leži na polici, ki sem jo včeraj kupil v mestu."),
+    ("cp1250", "A könyv a polcon fekszik, és az őr nem jött a városba."),
+    ("cp1250", "Cartea e pe raftul pe care l-am cumpărat ieri."),
+    ("cp1251", "Вчера шёл снег, а сегодня солнце."),
+    ("cp932", "昨日は雪が降りましたが、今日は晴れです。"),
+    ("gb18030", "昨天下雪了，今天出太阳了。"),
+    ("cp949", "어제는 눈이 왔고 오늘은 맑습니다."),
+    ("mac_roman", "Der Bäcker fährt über die Brücke für die schöne Größe."),
+]
 
 
-@pytest.mark.parametrize("encoding", ENCODED)
-def test_code_pages_are_told_apart(tmp_path: Path, encoding: str) -> None:
+@pytest.mark.parametrize(("encoding", "text"), ENCODED)
+def test_code_pages_are_told_apart(tmp_path: Path, encoding: str, text: str) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text(f'id,source,candidate\n1,"{ENCODED[encoding]}",x\n', encoding=encoding)
+    path.write_text(f'id,source,candidate\n1,"{text}",x\n', encoding=encoding)
     dataset, notice = read(path)
-    assert ENCODED[encoding] in dataset.items[0].source  # type: ignore[union-attr]
+    assert text in dataset.items[0].source  # type: ignore[union-attr]
     assert notice == f"read as {encoding}"
 
 

@@ -12,7 +12,7 @@ import pytest
 from jurygraph.graphs import debate, more, samre
 from jurygraph.graphs.base import ProtocolGraph
 from jurygraph.graphs.judge_graph import threads_side_by_side
-from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.graphs.registry import built, find_protocol, protocols
 from jurygraph.nodes import bound_judge
 from jurygraph.nodes.bound_judge import begun_with, continued
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -369,9 +369,8 @@ def test_a_secret_in_an_address_is_not_kept_in_the_state() -> None:
 
 
 def test_what_was_hidden_has_to_be_given_again() -> None:
-    bound = SingleSettings()
     context = SingleSettings.model_validate({"models": {"*": "openai:x?base_url=http://me:pw@127.0.0.1/v1"}})
-    begun = begun_with(bound, context)
+    begun = begun_with(SingleSettings, context)
     assert "me:***@" in json.dumps(begun)
     assert continued(SingleSettings, context, begun) is context
     with pytest.raises(UsageError, match="resume it with the same context"):
@@ -452,3 +451,34 @@ async def test_a_fork_from_before_the_first_node_keeps_the_context(fork: str, is
     # A context at hand goes before.
     other = graph.invoke(None, oldest.config, context={"n": 2})
     assert other["verdict"]["calls"] > 3
+
+
+TEXT = {"kind": "score", "source": "It opened.", "candidate": "It fell.", "aspect": "consistency"}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("edited", [False, True])
+async def test_a_graph_round_judges_keeps_the_context_wherever_it_is_resumed(
+    edited: bool, is_async: bool
+) -> None:
+    graph = built("repeated").compile(checkpointer=InMemorySaver())
+    context = {"k": 2, "of": "debate", "inner": {"n": 1}}
+    begun = graph.invoke({"task": TEXT}, thread(), context=context)["verdict"]
+    assert (begun["calls"], begun["details"]["of"]) == (4, "debate")
+    unfinished = [found for found in graph.get_state_history(thread()) if found.next]
+    assert [found.next[0] for found in unfinished] == ["weigh", "judge", "prepare", "__start__"]
+    for found in unfinished:
+        config, edit = found.config, {"task": TEXT}
+        if edited:
+            config = await graph.aupdate_state(config, edit) if is_async else graph.update_state(config, edit)
+        again = await graph.ainvoke(None, config) if is_async else graph.invoke(None, config)
+        assert (again["verdict"]["calls"], again["verdict"]["details"]["of"]) == (4, "debate"), found.next
+
+
+def test_a_secret_in_the_context_of_a_graph_round_judges_is_asked_for_again() -> None:
+    graph = built("repeated").compile(checkpointer=InMemorySaver(), interrupt_before=["judge"])
+    secret = {"of": "single", "inner": {"models": {"*": "openai:m?base_url=http://me:pw@127.0.0.1:9/v1"}}}
+    graph.invoke({"task": TEXT}, thread(), context=secret)
+    assert "pw@" not in str(graph.get_state(thread()).metadata)
+    with pytest.raises(UsageError, match="resume it with the same context"):
+        graph.invoke(None, thread())

@@ -41,8 +41,14 @@ _MARKS = {
 }
 # What spreadsheets save as in one place or another of the world; with all that there are, short texts are misjudged.
 _CODE_PAGES = ["cp1252", "cp1251", "cp932", "gb18030", "cp949", "big5", "mac_roman"]
-# In a word, these signs of Western Europe are letters of Central Europe that have the same bytes.
-_CENTRAL_EUROPE = re.compile(r"[a-z][\xb3\xb9\xbc\xbe\xbf]|[\xb3\xb9\xbc\xbe\xbf][a-z]")
+# Where these signs of Western Europe stand in a word, their bytes mean letters of Central Europe: Polish and Slovak
+# ones are no letters at all; the Czech ě and ů would be ì and ù, which others have at the end of words alone; a č would
+# be an è before a vowel or at a word's beginning; the Romanian ă would be an ã, which in Portuguese stands before few.
+_CENTRAL_EUROPE = re.compile(
+    r"[a-z][\xb3\xb9\xbc\xbe\xbf]|[\xb3\xb9\xbc\xbe\xbf][a-z]|[ìù][a-z]|\bè[a-z]|è[aeiou]|ã[bcdfglnprtv]"
+)
+# A Hungarian ő would be an õ, which Portuguese has before an e, and Estonian in texts without acute accents.
+_HUNGARIAN = re.compile("õ[^e]"), re.compile("[áéíó]")
 _LOOKED_AT_BYTES = 1 << 16
 
 
@@ -81,11 +87,19 @@ def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
             size += len(line)
     text = b"".join(sample)
     found = from_bytes(text, cp_isolation=_CODE_PAGES).best()
-    if found is None or (found.encoding == "cp1252" and _CENTRAL_EUROPE.search(str(found))):
+    # From here on, Windows has letters and the Macintosh has signs.
+    letters = sum(byte >= 0xC0 for byte in text)
+    if found is not None and found.encoding == "mac_roman" and letters > sum(0x80 <= b < 0xC0 for b in text):
+        found = from_bytes(text, cp_isolation=["cp1252"]).best()
+    if found is None or (found.encoding == "cp1252" and _is_of_central_europe(str(found))):
         found = from_bytes(text, cp_isolation=["cp1250"]).best()
     if found is None:
         raise DataError(f"{place}, line {first[False]}: text in an unknown encoding; save the file as UTF-8")
     return found.encoding
+
+
+def _is_of_central_europe(text: str) -> bool:
+    return bool(_CENTRAL_EUROPE.search(text)) or all(sign.search(text) for sign in _HUNGARIAN)
 
 
 def _is_utf8(line: bytes) -> bool:

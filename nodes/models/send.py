@@ -6,7 +6,9 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -29,6 +31,7 @@ from .call import (
     UnreadResponseError,
     UnsupportedParameterError,
     asked_in,
+    fingerprint,
     is_first_of_its_kind,
 )
 from .capabilities import (
@@ -77,6 +80,47 @@ call_middleware: ContextVar[CallMiddleware | None] = ContextVar("call_middleware
 _NO_RUN = CallMiddleware()
 
 
+class _Node(NamedTuple):
+    """Hold the replies that a node has got since it began, and the thread whose graph it is part of."""
+
+    thread: str
+    replies: list[tuple[Call, Reply]]
+
+
+_node: ContextVar[_Node | None] = ContextVar("_node", default=None)
+
+KEPT = 256
+"""So many replies are kept for nodes that did not end; beyond, the earliest are forgotten."""
+_KEPT: OrderedDict[tuple[str, bytes], Reply] = OrderedDict()
+
+
+@contextmanager
+def replies_kept(thread: str | None) -> Iterator[None]:
+    """Keep the replies of a node that fails or is cancelled for when its thread is resumed in this process.
+
+    A node may make several calls, for samples or a repair, and a graph's checkpoint has nothing of a node that did not
+    end. A run has its journal instead.
+
+    Args:
+        thread: the id by which a checkpointer knows the graph's run; without one nothing can be resumed.
+    """
+    if thread is None or call_middleware.get() is not None:
+        yield
+        return
+    node = _Node(thread, [])
+    token = _node.set(node)
+    try:
+        yield
+    except BaseException:
+        for call, reply in node.replies:
+            _KEPT[thread, fingerprint(call)] = reply
+        while len(_KEPT) > KEPT:
+            _KEPT.popitem(last=False)
+        raise
+    finally:
+        _node.reset(token)
+
+
 async def send(call: Call) -> Reply:
     """Call the model and return its reply.
 
@@ -85,7 +129,11 @@ async def send(call: Call) -> Reply:
         ModelCallError: the provider refused the call, or it failed for good.
         StoppedError: the run is ending and makes no more calls.
     """
-    reply = await (call_middleware.get() or _NO_RUN)(call, attempt)
+    node = _node.get()
+    reply = _KEPT.pop((node.thread, fingerprint(call)), None) if node and _KEPT else None
+    reply = reply or await (call_middleware.get() or _NO_RUN)(call, attempt)
+    if node:
+        node.replies.append((call, reply))
     if reply.served:
         # Of a reply from the journal too: its verdict is to say so in every start of a run.
         call.model.warn(f"{call.model.label} was answered by another model, {reply.served}")
@@ -93,7 +141,9 @@ async def send(call: Call) -> Reply:
 
 
 def invalidate(calls: Sequence[Call]) -> None:
-    """Tell the run that the replies to these calls could not be used."""
+    """Tell the run, and the node, that the replies to these calls could not be used."""
+    if node := _node.get():
+        node.replies[:] = [sent for sent in node.replies if not any(sent[0] is call for call in calls)]
     (call_middleware.get() or _NO_RUN).invalidate(calls)
 
 

@@ -88,7 +88,8 @@ def find_aspect(name: str) -> Aspect:
     close = difflib.get_close_matches(key, [*ASPECTS, *(full.partition("/")[2] for full in ASPECTS)], n=1)
     meant = f"; did you mean {close[0]}?" if close else ";"
     raise ValueError(
-        f"unknown aspect {name!r}{meant} known are {', '.join(ASPECTS)}; or give a whole aspect of your own"
+        f"unknown aspect {name!r}{meant} known are {', '.join(ASPECTS)}; one of your own has a name, criteria, "
+        "low, high and steps, as a mapping or in a YAML file"
     )
 
 

@@ -281,7 +281,7 @@ def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) 
     assert found.notes == (
         "mine: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, with all "
         "smaller ones: jurygraph run ensemble --set referees=4 --set roles=same "
-        "--data mine --model test --aspect FILE --out DIR",
+        "--data FILE --model test --aspect FILE --out DIR",
     )
 
 
@@ -291,7 +291,7 @@ def test_the_command_judges_the_same_aspects_of_the_same_columns(tmp_path: Path)
     data = load_dataset(mine, columns={"source": "text"})
     evaluate("debate", data, aspects=["fluency"], out=tmp_path / "r")
     [note] = Study.of(tmp_path / "r", resampling=FEW).matching.notes
-    assert "--data mine.csv --aspect summeval/fluency --columns source=text --out DIR" in note
+    assert f"--data {mine} --columns source=text --aspect summeval/fluency --out DIR" in note
 
 
 def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
     assert [(match.judge, match.ensemble.k) for match in found.matches] == [("debate", 3)]
     assert found.notes == (
         "debate takes up to 3.0 times as much as the largest ensemble here; this makes a larger one: jurygraph "
-        "run ensemble --set referees=9 --set roles=same --data mine --model test --aspect FILE --out DIR",
+        "run ensemble --set referees=9 --set roles=same --data FILE --model test --aspect FILE --out DIR",
     )
 
 

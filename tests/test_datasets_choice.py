@@ -142,7 +142,7 @@ def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--data", "demo", "--seed", "3"), "--seed is the seed of --sample"),
+        (("--data", "demo", "--seed", "3"), "--seed is about a sample"),
         (("--replies", "x.jsonl", "--sample", "3"), "--sample is about the data: name it with --data"),
         (("--data", "demo", "--columns", "candidate=summary"), "a dataset has its own"),
         (("--data", "mine.csv", "--columns", "candidate"), "'candidate' is not of the form FIELD=COLUMN"),
@@ -173,7 +173,7 @@ def test_a_missing_field_says_how_to_take_it_from_another_column(tmp_path: Path)
         load_dataset(path)
     path.write_text("headline,body\na,b\n")
     with pytest.raises(
-        DataError, match=r"there are headline, body; .*--columns source=COLUMN,candidate=COLUMN$"
+        DataError, match=r"there are headline, body; .*--columns source=COLUMN,candidate=COLUMN .and human.ASPECT=COLUMN for human scores.$"
     ):
         load_dataset(path)
 

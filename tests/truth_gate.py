@@ -268,13 +268,13 @@ GATE: Mapping[str, Known] = {
         ),
     ),
     "a slightly better judge": Known(
-        "One sees the quality with a little less noise than the other; the data cannot tell.",
+        "One sees the quality with slightly less noise than the other; the data cannot tell them apart.",
         texts({"good": sees(0.80), "fair": sees(0.82)}),
         (r"ranks first by Spearman's rho within groups.*and that may be chance", r"groups would tell"),
         (_CLAIM,),
     ),
     "three judges, the second as good": Known(
-        "Two see the quality alike, the third with much noise.",
+        "Two see the quality equally well, the third with much noise.",
         texts({"one": sees(0.5), "two": sees(0.5), "weak": sees(2.5)}),
         (r"ranks first.*may be chance",),
         (_CLAIM,),
@@ -289,7 +289,7 @@ GATE: Mapping[str, Known] = {
         (r"always rank", _CLAIM),
     ),
     "a constant winner": Known(
-        "85 % of the labels are 1. One always says 1 and is right most often; two others know something.",
+        "85 % of the labels are 1. One always says 1 and is right most often; two others are right in 80 % and 70 %.",
         pairs({"always": _says("1"), "good": right(0.80), "fair": right(0.70)}, items=600, first=0.85),
         (
             r"always always says 1, which 0\.8\d+ of the labels are: it agrees with nobody",
@@ -298,25 +298,25 @@ GATE: Mapping[str, Known] = {
         (r"always agrees", r"always ranks"),
     ),
     "a nearly constant winner": Known(
-        "85 % of the labels are 1. One says 1 at random 97 times in a hundred; another is right in 77 %.",
+        "85 % of the labels are 1. One says 1 in 97 % of cases, at random; the other is right in 77 %.",
         pairs({"nearly": leaning(0.5, "1", 0.97), "good": right(0.77)}, items=600, first=0.85),
         (r"^No judge can be said to agree best with humans.*\(kappa.*of nearly, cannot be told from chance",),
         (_CLAIM,),
     ),
     "a judge that knows only the source": Known(
-        "It scores all candidates of a source alike, but for noise.",
+        "It gives all candidates of a source the same score, apart from noise.",
         texts({"of_source": _of_source}),
         (r"^No judge agrees with humans significantly better than chance",),
         (_ALONE, r"of_source ranks like"),
     ),
     "a judge of sources beside a judge of candidates": Known(
-        "One knows which sources have good candidates, one which candidate of a source is good.",
+        "One knows which sources have good candidates, the other which candidates of a source are good.",
         texts({"of_source": _of_source, "of_candidate": _of_candidate}, groups=60, apart=1.4),
         (r"^of_source ranks sources, of_candidate ranks the candidates of a source",),
         (_CLAIM,),
     ),
     "a judge that fails on hard items": Known(
-        "It has no verdict on the candidates in the middle of the scale; another, which sees as well, has all.",
+        "It has no verdict on candidates in the middle of the scale; another, just as good, has all verdicts.",
         texts({"steady": sees(0.9), "failing": _fails_on_hard}),
         (r"failing failed on \d+ of 200 rows \(\d+%\), which are left out for all judges", r"may be chance"),
         (_CLAIM,),
@@ -334,13 +334,13 @@ GATE: Mapping[str, Known] = {
         (r"points (lower|higher)",),
     ),
     "longer texts": Known(
-        "It gives points for length, which humans do not.",
+        "It gives points for length; humans do not.",
         texts({"long": sees(0.4, length=0.8), "fair": sees(0.6)}),
         (r"long follows length more than humans do: rho with length 0\.\d+",),
         (r"fair follows",),
     ),
     "longer answers": Known(
-        "Half of the time it takes the longer answer.",
+        "Half of the time it picks the longer answer.",
         pairs({"long": longer(0.5), "fair": right(0.75)}),
         (r"long follows length more than humans do: the longer answer wins \d+% of the time",),
         (r"fair follows",),
@@ -358,13 +358,13 @@ GATE: Mapping[str, Known] = {
         (r"fair prefers",),
     ),
     "random scores": Known(
-        "It throws a die.",
+        "It rolls a die.",
         texts({"random": _random_points}),
         (r"^No judge agrees with humans significantly better than chance",),
         (_ALONE, r"random ranks like"),
     ),
     "random winners": Known(
-        "It throws a coin, and 70 % of the labels are 1.",
+        "It tosses a coin, and 70 % of the labels are 1.",
         pairs({"random": lambda random, row: "12"[int(random.integers(2))]}, first=0.7),
         (r"^No judge agrees with humans significantly better than chance",),
         (_ALONE, r"random prefers", r"random agrees"),
@@ -376,43 +376,43 @@ GATE: Mapping[str, Known] = {
         (_ALONE, r"reversed ranks like"),
     ),
     "the same judge under two names": Known(
-        "Two say the same of every row.",
+        "Two give every row the same score.",
         texts({"one": _copies, "two": _copies}),
         (r"say the same of every row, so that there is no difference",),
         (_CLAIM, r"above", r"ranks first"),
     ),
     "the same judge under two names, and a worse one": Known(
-        "Two say the same of every row, a third sees little.",
+        "Two give every row the same score; a third sees little of the quality.",
         texts({"one": _copies, "two": _copies, "weak": sees(2.5)}),
         (r"^one and two, which say the same of every row, rank most like humans.*above weak",),
         (r"above (one|two)",),
     ),
     "six items": Known(
-        "Six items, each of its own; one sees them better.",
+        "Six items without groups; one judge sees the quality better.",
         texts({"good": sees(0.3), "weak": sees(0.9)}, groups=6, size=1),
         (r"6 items are too few to claim anything: \w+'s Spearman's rho is", r"would tell the two apart"),
         (*_NO_CLAIM, r"p [=<]", r"\["),
     ),
     "five groups": Known(
-        "Five sources with ten candidates each: rows there are, but only five independent sources.",
+        "Five sources with ten candidates each: many rows, but only five independent sources.",
         texts({"good": sees(0.4), "weak": sees(1.2)}, groups=5, size=10),
         (r"5 groups are too few to claim anything",),
         (*_NO_CLAIM, r"p [=<]"),
     ),
-    "hardly a group that both rank": Known(
-        "One ranks 24 sources of 40, one another 20: four are the same.",
+    "few groups that both rank": Known(
+        "One ranks 24 of 40 sources, the other 20; both rank only four.",
         texts({"many": ranks_part(0, 24), "fewer": ranks_part(20, 40)}),
         (r"^The judges have too few groups in which all rank the items to claim anything",),
         (*_NO_CLAIM, r"ranks first", r"above"),
     ),
     "many ties": Known(
-        "Six labels in ten are a tie. One always says tie; one is right in 70 %.",
+        "Six labels in ten are ties. One always says tie; the other is right in 70 %.",
         pairs({"always": _says("tie"), "good": right(0.7)}, ties=0.6),
         (r"^good agrees with humans significantly better than chance", r"always always says tie"),
         (r"always agrees", _CLAIM),
     ),
     "twenty of twenty": Known(
-        "One that is always right, on twenty comparisons.",
+        "It is right on all twenty comparisons.",
         pairs({"perfect": right(1.0)}, items=20),
         (r"accuracy 1\.000 \[0\.8\d+, 1\.000\]",),
         (r"1\.000 \[1\.000",),
@@ -433,7 +433,7 @@ GATE: Mapping[str, Known] = {
         (r"good \(", *_PATH),
     ),
     "a judge that was stopped": Known(
-        "One has judged three candidates of 200, the others all.",
+        "One judged three of 200 candidates, the others all.",
         texts({"good": sees(0.4), "weak": sees(1.5), "stopped": _stops}),
         (
             r"^good ranks most like humans.*above weak",
@@ -449,18 +449,18 @@ GATE: Mapping[str, Known] = {
         (_CLAIM, *_PATH),
     ),
     "an ensemble of personas": Known(
-        "Referees of different roles beside a single judge, of whom one is as good as each of them.",
+        "Three referees of different roles beside a single judge that is about as good as their average.",
         personas,
         (r"may be chance",),
         (_CLAIM, r"ensemble of 1", r"k=1"),
     ),
     "missing annotators": Known(
-        "Of some items one or two of three annotators gave nothing.",
+        "On every item one of the two or three annotators gave no rating.",
         missing_annotators,
         (r"over 40 rows",),
     ),
     "labels of one value, and a judge that always says it": Known(
-        "All labels are 3, and so is all that one says: that is not agreement, nor is it the lack of it.",
+        "All labels are 3, and the judge always says 3: that is neither agreement nor disagreement.",
         texts({"always": _says(3.0)}, label=3.0),
         (
             r"^No judge can be compared with human labels here: wit has no Spearman's rho, since all 200 labels",
@@ -468,7 +468,7 @@ GATE: Mapping[str, Known] = {
         (_CLAIM, _ALONE, r"agrees with"),
     ),
     "eight high levels": Known(
-        "Eight judges score 1.5 points higher: the first screen names two, and counts the others.",
+        "Eight judges score 1.5 points higher; the first screen names two and counts the others.",
         texts({f"high{number}": sees(0.5, shift=1.5) for number in range(8)}, groups=30),
         (
             r"high1 scores \d\.\d points higher \(.*\) than humans",
@@ -496,12 +496,13 @@ def page(screens: Mapping[str, str]) -> str:
     lines = [
         "# What the first sentence promises",
         "",
-        "The sentence that ends `run` and `sweep` and heads `report` and its page is held to the truth by judges that",
-        "are made up, so that what they know is known. They are drawn anew, from fixed seeds, whenever the tests run.",
-        "The last column has what the package says of them: its first sentence, and after `...` what else they show.",
+        "`run` and `sweep` end with a sentence on which judge agrees best with humans; `report` and its page begin",
+        "with it. The tests check it on invented judges, about which the truth is known; they are drawn anew, from",
+        "fixed seeds, in each test run. The last column shows what the package says: its first sentence and, after",
+        "`...`, the others that the tests require.",
         "",
-        "`python -m benchmarks.coverage` simulates how often intervals hold the truth, and how often a difference is",
-        "found where there is none: the table is in [agreement](agreement.md#intervals).",
+        "`python -m benchmarks.coverage` simulates how often intervals contain the true value, and how often a",
+        "difference is found where there is none; the table is in [agreement](agreement.md#intervals).",
         "",
         "<!-- made by python -m tests.truth_gate --write -->",
         "",
@@ -511,9 +512,9 @@ def page(screens: Mapping[str, str]) -> str:
     lines += [f"| {name} | {known.truth} | {_cell(screens[name])} |" for name, known in GATE.items()]
     lines += [
         "",
-        "## What the tests hold",
+        "## What the tests require",
         "",
-        "Patterns (regular expressions) that the first screen must hold, and must not.",
+        "Regular expressions that the first screen must match, and must not.",
         "",
         "| judges | it must say | it must not say |",
         "|---|---|---|",
@@ -533,7 +534,7 @@ def _cell(text: str) -> str:
 
 def screens_on(page: str) -> dict[str, str]:
     """Return what a page says that the package says, by the name of the kind."""
-    table = page.partition("## What the tests hold")[0]
+    table = page.partition("## What the tests require")[0]
     rows = [line[2:-2].split(" | ") for line in table.splitlines() if line.startswith("| ")]
     return {row[0]: row[2] for row in rows if row[0] in GATE}
 

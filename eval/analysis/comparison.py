@@ -355,7 +355,7 @@ def compare(subjects: Sequence[JudgedSubject], bases: Mapping[str, str]) -> Comp
                 for first, second in _pairs([*sides], base)
             ]
         )
-        if comparator.kind == "score":
+        if comparator.kind == "score" and comparator.subject.labels_differ:
             datasets.setdefault(comparator.subject.digest, []).append((comparator, sides))
     averages = [
         pair

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from shlex import quote
+from shlex import join
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from ...state.aspects import ASPECTS
 from ...state.usage import total_usage
+from ..datasets.dataset import data_options
 from ..results.evaluation import UsageTotals
 from ..statistics.alignment import Floats
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
@@ -251,18 +252,13 @@ def _command(comparator: PairwiseComparator, judged_by: Sequence[JudgeData], cal
     judges = max(2, min(MOST_REFEREES, round(calls / orders)))
     name, ensemble = next(iter(ensemble_protocols().items()))
     options = [f"--set {key}={value}" for key, value in ensemble.settings(judges, True).items()]
-    options += [f"--data {comparator.subject.data}"]
     judge: LoadedJudge | None = next((data.judge for data in judged_by if data.judge.models), None)
+    options += [join(data_options(judge.data if judge else {"name": comparator.subject.data}))]
     if judge is not None:
         model, limit = judge.models.get("*", "").partition("?")[0], judge.manifest.get("limit")
         options += [f"--model {model}"] if model not in ("", "offline") else []
         options += [f"--limit {limit}"] if limit else []
         options += [f"--aspect {_named(aspect)}" for aspect in judge.manifest.get("aspects") or ()]
-        if columns := judge.manifest.get("data", {}).get("columns"):
-            pairs = ",".join(f"{field}={column}" for field, column in columns.items())
-            options += [f"--columns {quote(pairs)}"]
-        if sample := judge.manifest.get("data", {}).get("sample"):
-            options += [f"--sample {sample['size']} --seed {sample['seed']}"]
     return " ".join([f"jurygraph run {name}", *options, "--out DIR"])
 
 

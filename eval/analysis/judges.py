@@ -29,6 +29,7 @@ class EvaluationTarget:
         labels: who made the labels: ``people``, ``construction`` or ``none``.
         rule: how a preference is compared with them where they tie.
         metric: the metric that judges are ranked by (``leading_metric``), unless the user named another one.
+        labels_differ: whether there are two labels that differ; with one value alone, or none, nothing can agree.
     """
 
     label: str
@@ -41,6 +42,7 @@ class EvaluationTarget:
     labels: str = "people"
     rule: TiePolicy = DEFAULT_TIE_POLICY
     metric: str = DEFAULT["score"]
+    labels_differ: bool = True
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ class Leaderboard:
 
     Attributes:
         standings: in the order of the judges, then of the subjects.
-        averages: of judges with several score subjects in one dataset.
+        averages: of judges with several score subjects in one dataset whose labels differ.
         notes: what a reader should know.
     """
 
@@ -189,10 +189,12 @@ def leaderboard(
             samples[key] = comparator.labelled_sample(data.side)
             rows = comparator.counted(data.side.rows)
             entries[key] = _entry(data, rows, samples[key], resampling, notes)
+    averaged = [c.subject for c, _ in comparators if c.kind == "score" and c.subject.labels_differ]
     # A judge of two datasets has a mean over the aspects of each.
     means: dict[tuple[str, str], Average] = {}
     for judge in judges:
-        subjects = [cell.subject.label for cell in judge.cells.values() if cell.subject.kind == "score"]
+        own = [subject.label for subject in averaged if subject.digest == judge.digest]
+        subjects = [label for label in own if (judge.label, label) in samples]
         if len(subjects) > 1:
             of_judge = [samples[judge.label, subject] for subject in subjects]
             measures = {name: average(of_judge, name) for name in of_kind("score")}

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack, cast
+
+import numpy as np
 
 from ...state.errors import UsageError
 from ..results.flagged_items import FlaggedItems
@@ -213,6 +215,8 @@ def comparators_of(judges: Sequence[LoadedJudge], resampling: Resampling) -> Com
             by_subject.setdefault(cell.subject.label, (comparator, []))[1].append(data)
     for comparator, judged_by in by_subject.values():
         comparator.items = shared_items(data.side.rows for data in judged_by)
+        labels = np.concatenate([comparator.counted(data.side.rows).human for data in judged_by])
+        comparator.subject = replace(comparator.subject, labels_differ=len(np.unique(labels)) > 1)
     return list(by_subject.values())
 
 

@@ -46,6 +46,8 @@ class PlanOptions:
     """Judge N items chosen at random, by whole groups; --seed says which."""
     seed: int | None = option(metavar="N")
     """The seed of --sample; the same seed chooses the same. Default: 0."""
+    of_group: int | None = option(metavar="N", min=1)
+    """Of a sample, at most N items of a group before other groups have had their turn. Default: whole groups."""
     columns: list[str] | None = option(metavar="FIELD=COLUMN,...")
     """Columns of your own file that an item's fields are taken from, such as candidate=summary,group=article; the
     option may be given several times."""
@@ -62,8 +64,9 @@ class PlanOptions:
         Raises:
             UsageError: an option that means nothing here; bad data.
         """
-        if self.seed is not None and self.sample is None:
-            raise UsageError("--seed is the seed of --sample: give the number of items with --sample")
+        for name, given in (("--seed", self.seed), ("--of-group", self.of_group)):
+            if given is not None and self.sample is None:
+                raise UsageError(f"{name} is about a sample: give the number of items with --sample")
         if self.data is None:
             if self.columns or self.sample:
                 option = "--columns" if self.columns else "--sample"
@@ -71,7 +74,7 @@ class PlanOptions:
             return None
         names = parse_columns(",".join(self.columns)) if self.columns else None
         dataset = load_dataset(self.data, self.data_dir, max_characters=self.max_chars, columns=names)
-        return dataset if self.sample is None else dataset.sample(self.sample, self.seed or 0)
+        return dataset if self.sample is None else dataset.sample(self.sample, self.seed or 0, self.of_group)
 
     def of_plan(self, folder: Path) -> Options:
         """Return what the plan of a run takes; the results go to ``folder``."""

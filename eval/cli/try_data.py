@@ -13,7 +13,7 @@ import typer
 from ...graphs.registry import DEFAULT
 from ...state.usage import NO_USAGE
 from ..analysis.equal_cost import ensemble_protocols
-from ..datasets.dataset import Dataset
+from ..datasets.dataset import Dataset, data_options, describe_data
 from ..plan.plan import plan
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
@@ -28,8 +28,6 @@ from .runtime import Verbose, console, interruptible, program
 TRIED = (next(iter(ensemble_protocols().values())).single, DEFAULT)
 """One judge, and the debate that it is held against."""
 FEW = 24
-OF_A_GROUP = 2
-"""Items of a group, at first: two can be put in order, and of many groups more can be said than of a few."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +36,9 @@ class TriedOptions(PlanOptions):
 
     sample: int | None = option(metavar="N", min=1, default=FEW)
     """How many items to judge, chosen at random, a few of each group."""
+    # Two can be put in order, and of many groups more can be said than of a few.
+    of_group: int | None = option(metavar="N", min=1, default=2)
+    """How many items of a group to judge, before other groups have had their turn."""
 
 
 @takes_options(without=("data", "replies", "limit", "repeats", "shard"))
@@ -58,9 +59,9 @@ def try_(
     folder = chosen.out or default_out(["try"], data)
     out = console()
     with interruptible():
-        whole = replace(chosen, data=data, sample=None, seed=None).dataset()
+        whole = replace(chosen, data=data, sample=None, seed=None, of_group=None).dataset()
         assert whole is not None  # data were named
-        few = whole.sample(chosen.sample or FEW, chosen.seed or 0, OF_A_GROUP)
+        few = whole.sample(chosen.sample or FEW, chosen.seed or 0, chosen.of_group)
         prepared = plan(TRIED, few, **chosen.of_plan(folder))
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
@@ -90,7 +91,7 @@ def _the_rest(
         for name, usage in spent.items()
     ]
     yield f"the other {left:,} items would take: {'; '.join(parts)}"
-    options = ("aspect", "model", "role_model", "settings", "columns", "data_dir", "seed")
+    options = ("aspect", "model", "role_model", "settings")
     given = [
         word
         for name in options
@@ -100,11 +101,9 @@ def _the_rest(
     words = [
         "run",
         ",".join(TRIED),
-        "--data",
-        whole.location,
+        *data_options(describe_data(whole)),
         *given,
-        "--sample",
-        str(len(whole)),
+        *("--sample", str(len(whole)), *([] if chosen.seed is None else ["--seed", str(chosen.seed)])),
         "--out",
         str(folder),
     ]

@@ -33,7 +33,10 @@ def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspe
             raise UsageError(f"{dataset.name} compares answers: --aspect means nothing there")
         return []
     if not names and not dataset.aspect_names():
-        raise UsageError(f"{dataset.name} has no labels to take aspects from; name one with --aspect")
+        raise UsageError(
+            f"{dataset.name} has no labels to take aspects from: name an aspect with --aspect, or a column of "
+            "labels with --columns human.ASPECT=COLUMN"
+        )
     aspects = [_aspect(dataset, name) for name in names or dataset.aspect_names()]
     for aspect in aspects:
         _check_labels(dataset, aspect)
@@ -83,9 +86,11 @@ def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
     family = dataset.family or ("topical-chat" if dataset.survey.has_facts else "summeval")
     try:
         # An aspect of the dataset's own family comes first: families have aspects of the same name.
-        return ASPECTS.get(f"{family}/{name}") or find_aspect(name)
+        found = ASPECTS.get(f"{family}/{name}") or find_aspect(name)
     except ValueError as error:
-        raise UsageError(f"{error}; or the name of a YAML file (name, criteria, low, high, steps)") from error
+        raise UsageError(str(error)) from error
+    # Labels are found by name: those under ``Coherence`` belong to an aspect of that name.
+    return found.model_copy(update={"name": bare}) if bare in has else found
 
 
 def aspect_from_file(path: Path) -> Aspect:

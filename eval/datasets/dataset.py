@@ -256,9 +256,15 @@ def explain(error: ValidationError, row: Any = None, columns: bool = False) -> s
         missing = [name for name in missing if name != "id"] or missing
         has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
         names = ",".join(f"{name}=COLUMN" for name in missing)
+        if "candidate" in missing:
+            names += " (and human.ASPECT=COLUMN for human scores)"
         of, it, verb = ("field", "it", "is") if len(missing) == 1 else ("fields", "them", "are")
         named = f"; to take {it} from one of these, name {it}: --columns {names}" if columns and has else ""
+        if named and len(row) == 1:
+            named = "; if that is a title, delete what stands above the names of the columns"
         return f"{of} {' and '.join(map(repr, missing))} {verb} missing{has}{named}"
+    if field == "human" and first["type"] == "dict_type":
+        message = "scores are given by aspect, as human.coherence (--columns human.ASPECT=COLUMN)"
     # Redacted before it is cut, since half a key is no longer known for one.
     value = repr(redact_all({field: first["input"]})[field])
     return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
@@ -338,6 +344,24 @@ def load_again(name: str, location: str, columns: Mapping[str, str] | None = Non
         where = name if source else Path(location)
         return load_dataset(where, max_characters=sys.maxsize, columns=columns)
     return load_dataset(name, location, max_characters=sys.maxsize)
+
+
+def data_options(described: Mapping[str, Any]) -> list[str]:
+    """Return the options with which a command takes the same items, of what a manifest records of them.
+
+    >>> data_options({"name": "demo", "sample": {"size": 8, "seed": 1, "spread": True}})
+    ['--data', 'demo', '--sample', '8', '--seed', '1']
+    """
+    name, location = str(described["name"]), str(described.get("location", "FILE"))
+    source, sample = catalog.find_source(name), described.get("sample") or {}
+    asked = {"sample": sample.get("size"), "seed": sample.get("seed"), "of-group": sample.get("of_group")}
+    given = [
+        ("data", name if source else location),
+        *([("data-dir", location)] if source and source.forms else []),
+        *(("columns", f"{field}={column}") for field, column in (described.get("columns") or {}).items()),
+        *((option, str(value)) for option, value in asked.items() if value is not None),
+    ]
+    return [word for option, value in given for word in (f"--{option}", value)]
 
 
 def _of_file(

@@ -85,9 +85,9 @@ def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
     Marks of judges on the frontier are filled, those of others hollow. The horizontal axis is logarithmic if costs
     differ more than tenfold.
     """
+    figure, (axes,) = new_figure(6.6, 4.3)
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    figure, (axes,) = new_figure(6.6, 4.3)
     # The frontier is level up to the next point: for any cost in between, the cheaper judge is the best there is.
     level = {"color": MUTED, "linewidth": 1.6, "alpha": 0.55, "drawstyle": "steps-post"}
     dashed = {"linestyle": (0, (4, 2)), "marker": ".", "markersize": 5, "linewidth": 1.2}

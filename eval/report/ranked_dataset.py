@@ -41,10 +41,14 @@ def ranked_datasets(study: Study, metric: str | None) -> list[RankedDataset]:
     datasets: dict[tuple[str, str], list[EvaluationTarget]] = {}
     for subject in study.subjects:
         datasets.setdefault((subject.data, subject.digest), []).append(subject)
-    return [
-        RankedDataset(study, tuple(subjects), main_measure(subjects[0], metric))
-        for subjects in datasets.values()
-    ]
+    return [_ranked(study, subjects, main_measure(subjects[0], metric)) for subjects in datasets.values()]
+
+
+def _ranked(study: Study, subjects: Sequence[EvaluationTarget], measure: str) -> RankedDataset:
+    # Where no labels differ, it says so of all subjects.
+    telling = [subject for subject in subjects if subject.labels_differ] or subjects
+    others = tuple(subject for subject in subjects if subject not in telling)
+    return RankedDataset(study, tuple(telling), measure, others)
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,13 @@ class RankedDataset:
         study: which it is of.
         subjects: its aspects, or its preferences.
         measure: the metric that leads on it.
+        untold: its other aspects, whose labels are all the same, or none.
     """
 
     study: Study
     subjects: tuple[EvaluationTarget, ...]
     measure: str
+    untold: tuple[EvaluationTarget, ...] = ()
 
     @property
     def name(self) -> str:
@@ -147,13 +153,8 @@ class RankedDataset:
     def unmeasured(self) -> list[str]:
         """Sentences on the aspects on which no judge has a figure, which say why."""
         reasons, missing = [], f"has no {METRICS[self.measure].title}"
-        for subject in self.subjects:
-            entries = [
-                entry
-                for judge in self.judges
-                for entry in self.entries(judge)
-                if entry.subject == subject.label
-            ]
+        for subject in (*self.subjects, *self.untold):
+            entries = [entry for entry in self.study.leaderboard.standings if entry.subject == subject.label]
             figures = (entry.measures.get(self.measure) for entry in entries)
             if any(figure is not None and figure.value is not None for figure in figures):
                 continue

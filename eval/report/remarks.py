@@ -34,8 +34,9 @@ def remarks(dataset: RankedDataset, full: bool = False) -> Iterator[str]:
     """
     if dataset.ranked:
         yield _sure(dataset)
+        yield from _folded(dataset.unmeasured, "aspects have no figure", full)
     else:
-        yield "The tables say how many rows were used, and why others were left out"
+        yield "`jurygraph report` says how many rows were used, and why others were left out"
     yield from _folded(_lacking(dataset), "judges have no verdict on some rows, as the notes say", full)
     yield from _folded(_unranked(dataset), "judges are not ranked for want of labelled rows", full)
     yield from _folded(_constant(dataset, full), "judges say the same of every item", full)

@@ -167,6 +167,14 @@ def test_who_is_done_keeps_the_last_score_and_takes_no_more_calls(tmp_path: Path
     assert (second.changed, second.helpful, second.error) == (2, 2, 0.0)
 
 
+def test_critics_who_object_side_by_side_are_both_named(tmp_path: Path) -> None:
+    row = debated("i", (1.0, 3.0), 3.0)
+    first, _, last, _ = row.transcript
+    both = (first, turn("critic_1", False), turn("critic_2", False), last)
+    found = diagnosis(tmp_path, [row.model_copy(update={"transcript": both})])
+    assert found.score_changes == tuple(ScoreChanges(f"critic_{n}", 1, 1, 2.0, 1, 0) for n in (1, 2))
+
+
 def test_what_a_tie_breaker_decided_is_an_entry_of_its_own(tmp_path: Path) -> None:
     rows = [debated(f"i{n}", (1.0 + n, 2.0 + n), 4.0 - n) for n in range(3)]
     tied = (*rows[0].transcript[:-1], turn("tie_breaker", 4.0, 1))

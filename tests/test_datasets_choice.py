@@ -173,7 +173,8 @@ def test_a_missing_field_says_how_to_take_it_from_another_column(tmp_path: Path)
         load_dataset(path)
     path.write_text("headline,body\na,b\n")
     with pytest.raises(
-        DataError, match=r"there are headline, body; .*--columns source=COLUMN,candidate=COLUMN .and human.ASPECT=COLUMN for human scores.$"
+        DataError,
+        match=r"there are headline, body; .*--columns source=COLUMN,candidate=COLUMN .and human.ASPECT=COLUMN",
     ):
         load_dataset(path)
 

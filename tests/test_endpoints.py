@@ -86,10 +86,17 @@ def test_a_server_that_answers_nobody_is_left_out_at_once(
     assert any(vars(record).get("others") == 2 for record in caplog.records)
 
 
-def test_a_server_that_is_not_there_costs_nothing(servers: list[Provider]) -> None:
+def test_a_server_that_is_not_there_costs_nothing_and_is_told_of_once(
+    servers: list[Provider], caplog: pytest.LogCaptureFixture
+) -> None:
     servers[0].stop()
-    assert judged(servers, concurrency=6) == ["ok"] * 12
-    assert sum(len(server.requests) for server in servers[1:]) == 60
+    with caplog.at_level(logging.WARNING, "jurygraph.notices"):
+        assert judged(servers, concurrency=6) == ["ok"] * 12
+    assert [record.message for record in caplog.records] == ["endpoint left out"]
+    requests = [request for server in servers[1:] for request in server.requests]
+    assert len(requests) == 60
+    # What a call asks for goes with it to another server.
+    assert all("response_format" in request.body for request in requests)
 
 
 def test_one_that_fails_again_and_again_is_left_out(servers: list[Provider]) -> None:
@@ -145,7 +152,7 @@ def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serv
     assert judged([new], more=same, out=out, journal=journal) == ["ok"] * 12
     assert not new.requests
     # Without that word it may be another model of the same name.
-    with pytest.raises(UsageError, match="models was"):
+    with pytest.raises(UsageError, match=r"models was.*Add &identity=OLD_ADDRESS"):
         judged([new], out=out, journal=journal)
     assert judged([new], 1, journal=journal) == ["ok"]
     assert {*debates(new)} == {"0"}
@@ -156,6 +163,10 @@ def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serv
     [
         ("openai:qwen?base_url=http://a,http://b,http://c&key_env=ONE,TWO", "3 addresses and 2 keys"),
         ("openai:qwen?base_url=http://a&key_env=ONE,NOT_SET", "NOT_SET is not set"),
+        (
+            "openai:qwen?base_url=localhost:8000/v1",
+            "begins with http:// or https://, got base_url=localhost:8000/v1",
+        ),
         ("google_genai:gemini?base_url=http://a,http://b", "are for servers of OpenAI's protocol"),
     ],
 )

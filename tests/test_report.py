@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -405,6 +406,16 @@ def test_a_page_without_charts_is_told(demo: Path, tmp_path: Path, monkeypatch: 
     assert 'no charts, for which: pip install "jurygraph[report]"' in (
         invoke(demo, "--html", tmp_path / "r.html").output.replace("\n", " ")
     )
+
+
+def test_a_page_needs_no_package_for_charts(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert invoke(demo, "--html", tmp_path / "r.html").exit_code == 0
+    assert "<table" in (tmp_path / "r.html").read_text()
 
 
 def test_an_empty_run_and_one_that_failed_wholly_have_reports(tmp_path: Path) -> None:

@@ -133,6 +133,22 @@ def test_judges_are_ranked_on_the_rows_that_all_of_them_judged(tmp_path: Path) -
     )
 
 
+def test_an_aspect_whose_labels_are_all_alike_does_not_hide_the_others(tmp_path: Path) -> None:
+    results = [
+        scored(f"i{n}", name, score=float(n % (5 if name == "good" else 3)), human=human, aspect=aspect)
+        for name in ("good", "fair")
+        for aspect in ("wit", "pace", "spelling")
+        for n in range(80)
+        for human in [5.0 if aspect == "spelling" else float(n % 5)]
+    ]
+    aspects = [{"name": name, "low": 1, "high": 5} for name in ("wit", "pace", "spelling")]
+    made = Study.of(run_folder(tmp_path / "run", results, aspects=aspects))
+    assert headline(made, None).startswith("good ranks most like humans: Spearman's rho 1.000")
+    told = " ".join(answers(made, None))
+    assert "the mean over 2 aspects" in told
+    assert "spelling has no Spearman's rho, since all 80 labels are the same" in told
+
+
 def test_each_dataset_has_its_claim() -> None:
     made = with_averages(OVER_BASE, average_duel("debate", "chateval"))
     other = [replace(one, label=f"wag: {one.label}", data="wag", digest="def") for one in made.subjects]

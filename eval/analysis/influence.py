@@ -76,17 +76,18 @@ def same(value: Value, other: Value) -> bool:
 
 
 def _moves_of_verdicts(turns: Iterable[Said]) -> Iterator[Move]:
-    latest, objecting = None, None
+    latest, objecting = None, list[str]()
     for turn, kind, value in turns:
         if kind == "objects":
             # The value of a Critic's turn is whether it is satisfied: False is an objection.
-            objecting = turn["agent"] if turn["value"] is False else None
+            # Several may object side by side.
+            objecting += [turn["agent"]] if turn["value"] is False else []
         elif kind == "decides" and latest is not None and value is not None:
             yield turn["agent"], latest, value
         elif kind in ("scores", "panel") and value is not None:
-            if latest is not None and objecting is not None:
-                yield objecting, latest, value
-            latest, objecting = value, None
+            if latest is not None:
+                yield from ((agent, latest, value) for agent in objecting)
+            latest, objecting = value, []
 
 
 def _moves_between_own_turns(turns: Iterable[Said]) -> Iterator[Move]:

@@ -57,8 +57,8 @@ class Study:
         base: the label of the judge that gains and pairs refer to (of the first dataset that has one); ``None`` where
             no dataset has a base.
         resampling: how every interval was made, with its seed.
-        leaderboard, comparison, matching, frontiers, diagnoses, costs, courtrooms, leanings, annotators,
-            pooled: see their modules.
+        leaderboard, comparison, matching, frontiers, diagnoses, costs: see their modules.
+        courtrooms, leanings, annotators, pooled: see their modules.
         notes: what must stand at the head of everything shown of the study (the offline judge's disclosure), and what
             was left out and why.
         bases: the base's label by subject; a study of several datasets has one in each.

@@ -43,4 +43,5 @@ def new_protocol(
         path.write_text(Template(text).safe_substitute(name=name), encoding="utf-8")
         console().print_line(f"wrote {path}")
     file, test = (shlex.quote(str(path)) for path in (folder / f"{name}.py", folder / f"test_{name}.py"))
-    console().print_line(f"try it: jurygraph run {file},single --data demo --limit 5; pytest {test}")
+    console().print_line(f"try it: jurygraph run {file},single --data demo --limit 5")
+    console().print_line(f"test it (pip install pytest): pytest {test}")

@@ -107,7 +107,7 @@ def _chancy(dataset: RankedDataset, sure: Sequence[Judge]) -> str:
     if not sure:
         why = f"the highest {measure} is {figures}, of {best.label}"
         if not dataset.compares and (dataset.figure(best).high or 0.0) < 0:
-            why += ", significantly below 0: check whether the labels' low numbers are the good ones"
+            why += ", significantly below 0, as where a low label means good"
         return f"no judge agrees with {dataset.whom} significantly better than chance: {why}"
     other = f"{in_words(dataset.figure(sure[0]))}{_beside(dataset, sure[0])}"
     return (

@@ -312,7 +312,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DataError(f"{folder}: holds no run ({FILE}: {error.strerror})") from error
+        inside = sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
+        elsewhere = f"; there are runs in its folders {', '.join(inside)}" if inside else ""
+        raise DataError(f"{folder}: holds no run ({FILE}: {error.strerror}){elsewhere}") from error
     except ValueError as error:
         raise DataError(f"{path}: not JSON: {error}") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("signatures"), dict):
@@ -357,7 +359,14 @@ def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, An
         )
     unlike = list(differences(old["signatures"], new["signatures"]))
     if unlike:
-        raise UsageError(f"{folder} belongs to another run: {'; '.join(unlike)}. {_OTHERWISE.capitalize()}")
+        moved = any("base_url=" in part for part in unlike)
+        same = (
+            ". The same model at another address? Add &identity=OLD_ADDRESS to its name. Else "
+            if moved
+            else ". "
+        )
+        otherwise = _OTHERWISE if moved else _OTHERWISE.capitalize()
+        raise UsageError(f"{folder} belongs to another run: {'; '.join(unlike)}{same}{otherwise}")
 
 
 _SERVERS = re.compile(r"[?&]base_url=(?:[^,&|]+,(?=\w+://))+[^,&|]*")

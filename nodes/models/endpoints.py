@@ -131,10 +131,13 @@ class Endpoints:
             endpoint.failures = FAILURES if at_once else endpoint.failures + 1
         if endpoint.failures < FAILURES:
             return False
+        was_open = _now() >= endpoint.closed_until
         endpoint.closed_until = _now() + LEFT_OUT_SECONDS
         others = len(self._open())
-        noted = {"endpoint": endpoint.name, "reason": redact(str(error))[:300], "others": others}
-        log.warning("endpoint left out", extra=noted)
+        # Calls that were under way there fail as well, and say nothing new.
+        if was_open:
+            noted = {"endpoint": endpoint.name, "reason": redact(str(error))[:300], "others": others}
+            log.warning("endpoint left out", extra=noted)
         return others > 0
 
 

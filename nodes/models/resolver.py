@@ -120,6 +120,8 @@ def _checked(spec: ModelSpec) -> Callable[[], _Made]:
         raise UsageError(
             f"{spec.name}: several addresses or keys are for servers of OpenAI's protocol: openai:NAME?base_url=A,B"
         )
+    if wrong := [part for part in spec.addresses if not part.startswith(("http://", "https://"))]:
+        raise UsageError(f"{spec.name}: an address begins with http:// or https://, got base_url={wrong[0]}")
     if provider in _PROVIDERS and name:
         built_in = _PROVIDERS[provider]
         _check_key(spec, built_in.keys)
@@ -145,7 +147,9 @@ def _check_key(spec: ModelSpec, keys: Sequence[str]) -> None:
         keys = missing
     if missing or not (spec.key_names or any(os.environ.get(key) for key in keys)):
         problem = f"{keys[0]} is not set, and the model {spec.name} cannot be called without it"
-        remedy = "set it (for a local server any value will do), or choose the model `offline`"
+        others = "".join(f" or {key}" for key in keys[1:] if not missing)
+        local = " (for a local server any value will do)" if spec.name.startswith("openai:") else ""
+        remedy = f"set it{others}{local}, or choose the model `offline`"
         raise UsageError(f"{problem}; {remedy}")
 
 

@@ -47,12 +47,14 @@ def named(protocols: Protocols) -> dict[str, NameOrGraph]:
     if not pairs:
         raise UsageError(f"no protocol was named; there are {', '.join(protocol_names())}")
     judges: dict[str, NameOrGraph] = {}
+    sources: dict[str, Given] = {}
     for name, given in pairs:
         judge = judge_of(given)
         called = name_of(judge) if name is None else name
         if (name, called) == (None, NAMELESS) and isinstance(given, str):
             called = Path(given.partition(":")[0]).stem  # of a nameless graph of a file, the file's
-        if judges.setdefault(called, judge) != judge:
+        # The protocols of two files may have one name, and be registered under it one after the other.
+        if judges.setdefault(called, judge) != judge or sources.setdefault(called, given) != given:
             raise UsageError(f"two judges are named {called}: give them names, as in {{'a': ..., 'b': ...}}")
         _check_name(called, judge)
     return judges

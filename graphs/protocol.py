@@ -14,6 +14,7 @@ from ..state.graph_state import AgentState, JudgeState
 from ..state.protocols import Ablation, Ensemble, Protocol, Replay
 from ..state.settings import PositionSettings, Settings
 from ..state.tasks import TaskKind
+from ..state.verdict import StopReason
 from .base import ProtocolGraph, each
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Question",
     "Replay",
     "Settings",
+    "StopReason",
     "TaskKind",
     "TextSchema",
     "VoteSchema",

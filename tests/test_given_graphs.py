@@ -311,6 +311,7 @@ def test_a_file_that_has_changed_is_another_judge(files: Path) -> None:
         ("taken.py", "its protocol is named debate, as another one is: name it otherwise"),
         ("no.such.module:graph", "no.such.module cannot be imported: ModuleNotFoundError"),
         (["a=mine.py", "a=foreign.py"], "two judges are named a"),
+        (["mine.py", "copy.py"], "two judges are named"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) -> None:
@@ -318,6 +319,7 @@ def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) ->
     (files / "unwritten.py").write_text("def :\n")
     (files / "empty.py").write_text("")
     (files / "several.py").write_text(FOREIGN.replace("builder", "one") + FOREIGN.replace("builder", "other"))
+    (files / "copy.py").write_text(MINE + "\n# Changed.\n")
     (files / "taken.py").write_text(MINE.replace('"mine"', '"debate"'))
     with pytest.raises(UsageError, match=re.escape(told)):
         evaluate(name, "demo", limit=1)

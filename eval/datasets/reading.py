@@ -178,6 +178,10 @@ def guess_columns(rows: Sequence[Mapping[str, Any]], given: Mapping[str, str]) -
             del columns["human"]
         if kind == "score" and not any(name.startswith("human") for name in [*simple, *given]):
             columns |= _labels(simple, rows, [*columns.values(), *given.values()])
+    # A blank at the end of a heading is not seen by whoever typed it.
+    columns |= {
+        name.strip(): name for names in simple.values() for name in names if name.startswith("human.")
+    }
     return {field: column for field, column in columns.items() if field != column} | dict(given)
 
 

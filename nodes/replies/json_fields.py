@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .own_words import GAP, replaced, unwrapped
 from .shown import Shown, fold, lacks_word
-from .vocabulary import in_any_case
+from .vocabulary import pattern
 
 Scalar = str | int | float | bool | None
 
@@ -41,10 +41,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _MARKS = frozenset("{}[]:,")
-_LEAD_IN = in_any_case(
-    r"\A[^\n{]{0,60}\b(?:here is|here's|here are|my|the|json|final)\b[^\n{]{0,60}\b(?:evaluation|assessment"
-    r"|judge?ment|verdict|score|scores|rating|ratings|json|output|result|response|answer)\b[^\n{]{0,40}:\n+(?=```)"
-)
+_LEAD_IN = pattern("lead_in")
 # Nesting as deep as this is no answer; the limit keeps recursion short.
 _DEEPEST = 40
 

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from .vocabulary import in_any_case
+from .vocabulary import in_any_case, pattern
 from .wording import introduces
 
 # Characters whose plain form does not follow from their Unicode category.
@@ -219,11 +219,7 @@ _PAIR = GAP * 2
 _MARKS = re.compile("[\"'`“”„‟«»‹›「」『』‘’‚]")
 _CLOSES = {"»": "«", "›": "‹", "」": "「", "』": "『"}
 _CURLY = {"“": '"', "”": '"', "„": '"', "‟": '"', '"': '"', "‘": "'", "’": "'", "‚": "'", "'": "'", "`": "`"}
-# Words behind which a quoted value is the answer: ``Verdict: "[[A]]"``.
-_AWAITING = in_any_case(
-    r"(?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z"
-    r"|(?:output|result|conclusion|judge?ment|evaluation)[*_]{0,3}:[*_ \n]{0,5}\Z"
-)
+_AWAITING = pattern("awaiting")
 # Characters after which a quotation mark opens, and before which one closes.
 _BEFORE_OPENING = " \n([{<-—:;,/=|*_" + GAP
 _AFTER_CLOSING = " \n)]}>-—:;,./!?=|*_" + GAP

@@ -237,7 +237,7 @@ def _route(
     """Add a conditional edge; LangGraph draws one between two nodes, so that outcomes share its label."""
     labels = {o: " / ".join(p for p in targets if targets[p] == targets[o]) for o in targets}
     ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in targets.items()}
-    named = SyncFunction(router.__name__, lambda state: labels[router(state)], traced=True)
+    named = SyncFunction(router.__name__, lambda state: labels[router(state)])
     builder.add_conditional_edges(source, named, ends)
 
 

@@ -142,8 +142,11 @@ def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--data", "demo", "--seed", "3"), "--seed is the seed of --sample"),
-        (("--replies", "x.jsonl", "--sample", "3"), "--sample is about the data: name it with --data"),
+        (("--data", "demo", "--seed", "3"), "--seed only applies to --sample"),
+        (
+            ("--replies", "x.jsonl", "--sample", "3"),
+            "--sample only applies to a dataset: name one with --data",
+        ),
         (("--data", "demo", "--columns", "candidate=summary"), "a dataset has its own"),
         (("--data", "mine.csv", "--columns", "candidate"), "'candidate' is not of the form FIELD=COLUMN"),
         (

@@ -177,7 +177,7 @@ def test_the_texts_of_a_frame_cannot_be_shown_later_and_that_is_said(tmp_path: P
     evaluate("single", ROWS, aspects=["fluency"], limit=1, out=tmp_path / "out")
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "out"), "1"])
     assert (
-        "The texts of this item are not shown, since the data can no longer be read (in memory)."
+        "The texts of this item are not shown, because the data can no longer be read (in memory)."
         in shown.output
     )
 

@@ -329,7 +329,7 @@ def test_the_command_line_takes_files(
     command = Command(monkeypatch, capsys)
     run = ("run", "mine.py,m3=mine.py:graph,foreign.py", "--data", "demo", "--aspect", "consistency")
     assert command(*run, "--limit", "2", "--out", "out") == 0, command.errors
-    assert "no estimate: what foreign asks of models is known when it is asked" in command.printed
+    assert "no estimate: the calls of foreign are not known before they are made" in command.printed
     assert command("report", "out") == 0
     assert command("sweep", "mine.py", "--axis", "scorers=1,2", "--data", "demo", "--dry-run") == 0
     assert command("graph", "mine.py") == 0
@@ -350,8 +350,8 @@ def test_a_new_protocol_runs_and_its_test_passes(
     test["test_the_score_is_the_mean_of_all_scorers"]()
     written = (files / "own" / "two_scorers.py").read_bytes()
     assert command("new-protocol", "two_scorers", "--in", "own") == 2
-    assert "is there already: choose another name" in command.errors
+    assert "exists already: choose another name" in command.errors
     assert (files / "own" / "two_scorers.py").read_bytes() == written
-    for name, told in (("Two", "is no name of a protocol"), ("debate", "there is a protocol debate")):
+    for name, told in (("Two", "cannot name a protocol"), ("debate", "there is already a protocol debate")):
         assert command("new-protocol", name) == 2
         assert told in command.errors

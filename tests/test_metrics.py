@@ -188,7 +188,7 @@ def test_the_command(tmp_path: Path) -> None:
     data.write_text("".join(row.model_dump_json() + "\n" for row in rows))
     done = CliRunner().invoke(app, ["measure", "rouge-l,bleu-4", "--data", str(data), "--out", str(out)])
     assert done.exit_code == 0, done.output
-    assert "rouge-l: left out 1 items with no references" in done.output
+    assert "rouge-l left out 1 items with no references" in done.output
     assert "read a debate" not in done.output
     shown = CliRunner().invoke(app, ["show", str(out), "a"])
     assert shown.exit_code == 0

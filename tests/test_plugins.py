@@ -88,7 +88,7 @@ def test_everything_is_listed(jurygraph: Run) -> None:
     assert "two_judges" in listed and "pessimist" in listed and "rounds=1" in listed
     known = jurygraph("datasets")
     assert "weather" in known and "4 summaries" in known
-    assert "brought by another package" in jurygraph("datasets", "weather")
+    assert "provided by another package" in jurygraph("datasets", "weather")
     assert "optimist" in jurygraph("graph", "two_judges")
 
 

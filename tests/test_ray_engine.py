@@ -271,7 +271,7 @@ def test_engines_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch, tmp
     run = ("run", "debate", "--data", "demo", "--out", str(tmp_path / "out"))
     for options, message in (
         (("--workers", "2"), "add --engine ray"),
-        (("--engine", "dask"), "no engine 'dask'"),
+        (("--engine", "dask"), "unknown engine 'dask'"),
         (("--engine", "ray", "--engine-address", "ray://host:10001"), "Ray's client cannot"),
     ):
         done = in_this_process(*run, *options, cwd=tmp_path)

@@ -258,7 +258,7 @@ BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     ("debate", ONE_VALUE, {}, "all 12 labels of consistency are 3.0"),
     ("debate", texts(), {"metric": "group_spearman"}, "every group here is a single item"),
     ("debate", texts(), {"metric": "rho"}, "metric 'rho' is unknown"),
-    ("debate", texts(), {"by": "euros"}, "one of tokens, cost, calls"),
+    ("debate", texts(), {"by": "euros"}, "budgets are counted by tokens, cost, calls"),
     ("debate", texts(), {"by": "cost"}, "offline costs nothing"),
     (
         "debate",

@@ -120,7 +120,7 @@ BAD = {
     ),
     "aspect of pairs": (
         ("run", "debate", "--data", "demo-pairs", "--aspect", "wit"),
-        "--aspect means nothing",
+        "--aspect only applies to scores",
     ),
     "unknown setting": (
         ("run", "debate", "--data", "demo", "--set", "loud=1"),

@@ -110,7 +110,7 @@ def test_shards_that_begin_anew_are_one_new_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", ["0/4", "5/4", "4", "1/0", "a/b", "1/4/2", "-1/4", ""])
 def test_a_shard_that_cannot_be_is_refused(said: str) -> None:
-    with pytest.raises(UsageError, match="give a number and how many there are"):
+    with pytest.raises(UsageError, match="give a shard and the number of shards"):
         evaluate("single", "demo", shard=said)
 
 

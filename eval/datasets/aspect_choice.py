@@ -30,10 +30,10 @@ def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspe
     """
     if dataset.kind == "compare":
         if names:
-            raise UsageError(f"{dataset.name} compares answers: --aspect means nothing there")
+            raise UsageError(f"{dataset.name} compares answers, and --aspect only applies to scores")
         return []
     if not names and not dataset.aspect_names():
-        raise UsageError(f"{dataset.name} has no labels to take aspects from; name one with --aspect")
+        raise UsageError(f"{dataset.name} has no labels that would name its aspects; name one with --aspect")
     aspects = [_aspect(dataset, name) for name in names or dataset.aspect_names()]
     for aspect in aspects:
         _check_labels(dataset, aspect)
@@ -65,8 +65,8 @@ def warn_of_other_labels(dataset: Dataset, aspects: Sequence[Aspect]) -> None:
     judged = [aspect.name for aspect in aspects]
     if not set(judged) & set(has):
         warnings.warn(
-            f"{dataset.location}: has labels for {', '.join(has)}, and none for {', '.join(judged)}: the scores are "
-            "compared with no labels",
+            f"{dataset.location}: has labels for {', '.join(has)}, but none for {', '.join(judged)}, so the scores "
+            "cannot be compared with labels",
             stacklevel=2,
         )
 
@@ -85,7 +85,7 @@ def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
         # An aspect of the dataset's own family comes first: families have aspects of the same name.
         return ASPECTS.get(f"{family}/{name}") or find_aspect(name)
     except ValueError as error:
-        raise UsageError(f"{error}; or the name of a YAML file (name, criteria, low, high, steps)") from error
+        raise UsageError(f"{error}; or name a YAML file (name, criteria, low, high, steps)") from error
 
 
 def aspect_from_file(path: Path) -> Aspect:

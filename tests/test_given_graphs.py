@@ -154,7 +154,7 @@ def test_a_graph_without_a_score_fails_its_items(verdict: Any, problem: str) -> 
 def test_a_graph_that_pauses_fails_its_items() -> None:
     paused = debate.build().compile(interrupt_before=["conclude"])
     done = evaluate({"paused": paused}, "demo", aspects=["consistency"], limit=1)
-    assert "waits for somebody" in str(done.failed[0].error)
+    assert "waiting for a person" in str(done.failed[0].error)
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_a_graph_that_pauses_fails_its_items() -> None:
             {},
             "two judges are named repeated-single",
         ),
-        (debate.graph, {"settings": {"n": 1}}, "settings and models are for protocols that are named"),
-        (debate.graph, {"models": "offline"}, "settings and models are for protocols that are named"),
+        (debate.graph, {"settings": {"n": 1}}, "settings and models only apply to protocols given by name"),
+        (debate.graph, {"models": "offline"}, "settings and models only apply to protocols given by name"),
         ({"a": debate.build(on_unresolved="human")}, {}, "a: on_unresolved=human pauses for a person"),
         (
             {"a": cascade(debate.build(on_unresolved="human"), single.build())},
@@ -214,7 +214,7 @@ async def test_a_judge_evaluates_a_dataset() -> None:
     twin = create_async_judge("single")
     compared = await twin.aevaluate("demo-pairs", limit=2)
     assert [result.protocol for result in compared.results] == ["single"] * 2
-    with pytest.raises(UsageError, match="criteria: the items of a dataset name their own"):
+    with pytest.raises(UsageError, match="criteria: the items of a dataset have their own"):
         create_judge("single", criteria=["truth"]).evaluate("demo-pairs", limit=1)
 
 

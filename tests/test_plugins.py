@@ -234,7 +234,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
             ["protocols"],
             "'missing_module', registered under jurygraph.protocols by no_such_module of broken-plugin",
         ),
-        (["measure", "text", "--data", "demo"], "is no function that makes a metric"),
+        (["measure", "text", "--data", "demo"], "is not a function that makes a metric"),
         (["run", "single", "--data", "text"], "is not a dataset: it is a str; register a Source with a file"),
         (["run", "single", "--data", "demo", "--model", "text:x"], "made a str, not a LangChain chat model"),
     ],

@@ -92,7 +92,7 @@ def test_shards_below_one_folder_are_one_run(tmp_path: Path) -> None:
     assert spent[whole["run"]].calls == sum(one[-1] for part in parts for one in verdicts(part))
     with pytest.raises(UsageError, match=r"parts belongs to another run: single: temperature was not there"):
         shards(tmp_path / "parts", 4, settings={"single": {"temperature": 0.5}})
-    with pytest.raises(DataError, match=r"in shards; first jurygraph merge .*parts --out .*parts"):
+    with pytest.raises(DataError, match=r"in shards; first run jurygraph merge .*parts --out .*parts"):
         load_runs([tmp_path / "parts"])
     merge(parts, tmp_path / "parts")
     assert run_id(tmp_path / "parts") == whole["run"]

@@ -245,7 +245,9 @@ def test_several_protocols(tmp_path: Path) -> None:
     assert found["debate"] == figures(path, "--protocol", "debate")
     lines = told(path).splitlines()
     assert sum(line.split()[:2] == ["debate", "wit"] for line in lines) == 2
-    assert "no rows of protocol 'more'; it has 'debate', 'single'" in refusal(path, "--protocol", "more")
+    assert "no rows of protocol 'more'; protocols in the file: 'debate', 'single'" in refusal(
+        path, "--protocol", "more"
+    )
 
 
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
@@ -316,7 +318,7 @@ def test_hostile_names_are_names(tmp_path: Path) -> None:
         ([], "rows.jsonl: no rows"),
         (
             [{"item": "a"}],
-            "none of its 1 rows can be used: 1 no label; a row needs human, and score or winner",
+            "none of its 1 rows can be used: 1 no label; a row needs the field human, and score or winner",
         ),
         ([{"score": 1}, {"score": 2}], "none of its 2 rows can be used: 2 no label"),
         (
@@ -346,6 +348,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         (tmp_path / "cells" / cell).mkdir(parents=True)
         (tmp_path / "cells" / cell / "results.jsonl").touch()
     below = tmp_path / "cells"
-    assert f"there are runs below it: {below / 'n=1'}, {below / 'n=2'}" in refusal(tmp_path)
+    assert f"it contains the runs {below / 'n=1'}, {below / 'n=2'}" in refusal(tmp_path)
     (tmp_path / "rows.jsonl").write_text('{"score": 1}\nscore 2\n', encoding="utf-8")
     assert "line 2: not JSON" in refusal(tmp_path / "rows.jsonl")

@@ -279,7 +279,7 @@ def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) 
     found = study_of(tmp_path / "r", judge("debate", 1, calls=4)).matching
     assert (found.ensembles, found.matches) == ((), ())
     assert found.notes == (
-        "mine: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, with all "
+        "mine: no equal-cost baseline, because no run has an ensemble of single judges; to make one, with all "
         "smaller ones: jurygraph run ensemble --set referees=4 --set roles=same "
         "--data FILE --model test --aspect FILE --out DIR",
     )
@@ -299,7 +299,7 @@ def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
     found = study_of(tmp_path / "r", [*rows, *judge("debate", 1, 12, calls=9)]).matching
     assert [(match.judge, match.ensemble.k) for match in found.matches] == [("debate", 3)]
     assert found.notes == (
-        "debate takes up to 3.0 times as much as the largest ensemble here; this makes a larger one: jurygraph "
+        "debate spends up to 3.0 times as much as the largest ensemble here; to make a larger one: jurygraph "
         "run ensemble --set referees=9 --set roles=same --data FILE --model test --aspect FILE --out DIR",
     )
 
@@ -320,7 +320,7 @@ def test_what_takes_less_than_one_judge_has_no_match(tmp_path: Path) -> None:
     found = study_of(tmp_path / "r", [*pairs, *cheap], kind="compare").matching
     assert [(each.k, each.usage.calls_each) for each in found.ensembles] == [(1, 2.0)]
     assert found.matches == ()
-    assert found.notes == ("baseline on preference: takes less than a single judge of any ensemble here",)
+    assert found.notes == ("baseline on preference: spends less than a single judge of any ensemble here",)
 
 
 # --- the frontier --------------------------------------------------------------------------------------------------

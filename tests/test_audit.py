@@ -166,9 +166,9 @@ def test_an_audit_says_what_it_costs_and_keeps_to_its_budget(
     assert call(*words, "--max-cost", "1", "--max-calls", "12") == 4
     stopped = capsys.readouterr().out
     assert "the budget may be too small" in stopped and "The same command resumes" in stopped
-    assert "verdicts are not read yet; 12 calls now" in stopped and len(provider.requests) == 12
+    assert "left to label; 12 calls" in stopped and len(provider.requests) == 12
     assert call(*words) == 0
-    assert "4 verdicts read; " in capsys.readouterr().out
+    assert "of 4 verdicts labelled; " in capsys.readouterr().out
     assert len({request.user for request in provider.requests}) == len(provider.requests) <= turns
     (run / FILE).unlink()
     unknown = ("audit", str(run), "--model", "openai:nobody-knows-me", "--max-cost", "1")
@@ -181,7 +181,7 @@ def test_the_command_and_the_report(tmp_path: Path, capsys: pytest.CaptureFixtur
     evaluate("debate", "demo", aspects=["consistency"], limit=12, out=run)
     assert call("audit", str(run), "--limit", "3") == 0
     out = capsys.readouterr().out
-    assert "3 verdicts read; 9 verdicts are not read yet" in out and "Only the machinery is shown" in out
+    assert "of 3 verdicts labelled; 9 left to label" in out and "not a language model" in out
     assert call("report", str(run), "--table", "audit", "--resamples", "20") == 0
     assert "What turns did: 3 verdicts of run, read by offline" in capsys.readouterr().out
     evaluate("single", "demo", aspects=["consistency"], limit=3, out=tmp_path / "single")

@@ -443,7 +443,7 @@ def test_an_interrupted_run_says_what_goes_on_and_collects_it_later(
     provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
     stop = interrupted(provider, data, out, "debate")
-    assert "1 batch goes on at the provider" in stop.explanation
+    assert "1 batch continues at the provider" in stop.explanation
     provider.batches.made[0].fate = Fate()
     provider.batches.fate = lambda number: Fate()
     whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
@@ -497,10 +497,10 @@ def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Pat
 @pytest.mark.parametrize(
     ("models", "out", "problem"),
     [
-        (None, "out", "offline cannot be asked in batches"),
+        (None, "out", "offline cannot be used in batches"),
         ({"*": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
         ({**MODEL, "critic": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
-        (MODEL, None, "name a folder"),
+        (MODEL, None, "give a folder"),
     ],
 )
 def test_what_cannot_go_over_batches_is_told_first(
@@ -534,7 +534,7 @@ def test_a_run_without_batches_does_not_pay_again_for_what_is_under_way(
     provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
     interrupted(provider, data, out)
-    with pytest.raises(UsageError, match=r"1 of this run's batches .* go on with --batch"):
+    with pytest.raises(UsageError, match=r"1 of this run's batches .* resume with --batch"):
         evaluate("single", data, models=MODEL, out=out)
     assert not live(provider)
 
@@ -564,7 +564,7 @@ def test_ctrl_c_on_the_command_line(provider: Provider, tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         told, _ = running.communicate(timeout=HANG_GUARD)
     assert running.returncode == 130
-    assert "1 batch goes on at the provider, and the next start collects what comes" in told
+    assert "1 batch continues at the provider, and the next start collects the results" in told
 
 
 def test_the_estimate_is_at_half_the_price(provider: Provider, tmp_path: Path) -> None:

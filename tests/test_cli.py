@@ -120,7 +120,7 @@ BAD = {
     ),
     "aspect of pairs": (
         ("run", "debate", "--data", "demo-pairs", "--aspect", "wit"),
-        "--aspect means nothing",
+        "--aspect only applies to scores",
     ),
     "unknown setting": (
         ("run", "debate", "--data", "demo", "--set", "loud=1"),
@@ -129,11 +129,11 @@ BAD = {
     "unknown persona": (("run", "debate", "--data", "demo", "--set", "persona=mean"), "'strict', 'moderate'"),
     "no JSON": (
         ("run", "chateval", "--data", "demo", "--set", "roles=[critic]"),
-        'a list is written \'roles=["a", "b"]\'',
+        'not valid JSON (Expecting value: line 1 column 2 (char 1)); write a list as \'roles=["a", "b"]\'',
     ),
     "whole and parts": (
         ("run", "repeated", "--data", "demo", "--set", "inner.n=1", "--set", 'inner={"n": 2}'),
-        "parts of inner are given already",
+        "parts of inner are already set",
     ),
     "no pair": (("run", "debate", "--data", "demo", "--set", "n"), "'n' is not of the form --set KEY=VALUE"),
     "two fallbacks": (
@@ -209,7 +209,7 @@ def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
     printed = " ".join(in_this_process("run", "--help", cwd=tmp_path, COLUMNS="120").stdout.split())
     for words in (
         "The same command with the same --out resumes a run that stopped",
-        "Ctrl-C or SIGTERM stops the run after the calls in flight have finished",
+        "Ctrl-C or SIGTERM stops the run once the calls in flight have finished",
         "0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 5 a gate is not met, "
         "130 interrupted.",
         "Concurrency and limits",

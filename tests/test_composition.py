@@ -647,4 +647,4 @@ def test_a_setting_is_given_whole_or_in_parts() -> None:
     words = ["run", "repeated", "--data", "demo", "--set", 'inner={"n":1}', "--set", "inner.n=2"]
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, UsageError)
-    assert "inner already has a value of its own" in str(done.exception)
+    assert "inner is already set as a whole" in str(done.exception)

@@ -101,7 +101,7 @@ BAD = {
         "line 1: field 'human",
     ),
     "winner unknown": (json.dumps({**PAIR, "human": "3"}), "line 1: field 'human"),
-    "same id twice": (json.dumps(ROW) + "\n\n" + json.dumps(ROW), "line 3: id 'a' stands already in line 1"),
+    "same id twice": (json.dumps(ROW) + "\n\n" + json.dumps(ROW), "line 3: id 'a' is already used in line 1"),
     "message without a role": (
         json.dumps({"id": "a", "messages": [{"content": "Hi"}]}),
         "line 1: field 'messages': messages[0] has no role",
@@ -126,7 +126,7 @@ BAD = {
         json.dumps({**ROW, "candidate": {"role": "ai", "content": [{"type": "image", "url": "a"}]}}),
         "line 1: field 'candidate': candidate holds an image (image)",
     ),
-    "two kinds": (json.dumps(ROW) + "\n" + json.dumps(PAIR), "line 2: texts to be rated and answers"),
+    "two kinds": (json.dumps(ROW) + "\n" + json.dumps(PAIR), "line 2: a file cannot hold both texts"),
 }
 
 
@@ -237,7 +237,7 @@ def test_a_full_name_and_a_benchmarks_own_data_need_no_word_on_the_wording(tmp_p
 def test_labels_that_no_judged_aspect_has_are_told(tmp_path: Path) -> None:
     dataset = load_dataset(write(tmp_path, {**ROW, "human": {"tcat": 2}}))
     tact = Aspect(name="tact", criteria="Whether it is kind.")
-    with pytest.warns(UserWarning, match="has labels for tcat, and none for tact"):
+    with pytest.warns(UserWarning, match="has labels for tcat, but none for tact"):
         plan("debate", dataset, aspects=[tact])
 
 
@@ -322,7 +322,7 @@ def test_a_large_file_is_not_held(tmp_path: Path, written: Writer) -> None:
 def test_one_id_twice_far_apart(tmp_path: Path, written: Writer) -> None:
     rows = [{**ROW, "id": f"i{n % 700}"} for n in range(701)]
     offset = 1 if written is table else 0
-    with pytest.raises(DataError, match=f"line {701 + offset}: id 'i0' stands already in line {1 + offset}"):
+    with pytest.raises(DataError, match=f"line {701 + offset}: id 'i0' is already used in line {1 + offset}"):
         load_dataset(written(tmp_path, rows))
 
 
@@ -387,8 +387,8 @@ def test_items_in_memory() -> None:
     ("rows", "fault"),
     [
         ((), "mine: holds no items"),
-        ((ROW, ROW), "mine, item 2: id 'a' stands already in item 1"),
-        ((ROW, PAIR), "mine, item 2: texts to be rated"),
+        ((ROW, ROW), "mine, item 2: id 'a' is already used in item 1"),
+        ((ROW, PAIR), "mine, item 2: a file cannot hold both texts"),
     ],
 )
 def test_bad_items_in_memory(rows: tuple[dict[str, Any], ...], fault: str) -> None:
@@ -410,7 +410,7 @@ def test_the_majority_of_annotators() -> None:
 
 def test_a_folder_is_for_datasets_that_have_a_name(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"data\.jsonl is a file: --data-dir .* for datasets that have a name"
+        UsageError, match=r"data\.jsonl is a file: --data-dir .* only applies to named datasets"
     ):
         load_dataset(write(tmp_path, ROW), tmp_path)
 
@@ -421,7 +421,7 @@ def test_a_json_array(tmp_path: Path) -> None:
     assert [item.id for item in load_dataset(path)] == ["a", "b"]
     path.write_text(json.dumps([ROW, {"id": "b"}], indent=1))
     with pytest.raises(
-        DataError, match=r"data\.json, row 2: fields 'source' and 'candidate' are missing; there are id"
+        DataError, match=r"data\.json, row 2: fields 'source' and 'candidate' are missing; the row has id"
     ):
         load_dataset(path)
     path.write_text(json.dumps([ROW, 7]))
@@ -452,17 +452,17 @@ TOLD = {
     "a quote that nobody closes": (
         "data.csv",
         HEAD + "".join(f"{n},{'' if n != 3 else chr(34)}Noon.,Rain.,4\n" for n in range(20)),
-        r"data\.csv, line 5 to 21: not CSV: unexpected end of data; a cell that holds a quote",
+        r"data\.csv, line 5 to 21: not CSV: unexpected end of data; put a cell that contains a quote",
     ),
     "a quote that another row closes": (
         "data.csv",
         HEAD + 'a,"Noon.,Rain.,4\nb,"Dusk.",Hail.,4\nc,Dawn.,Snow.,4\n',
-        r"data\.csv, line 2 to 3: not CSV: .*; a cell that holds a quote or begins with one stands in quotes",
+        r"data\.csv, line 2 to 3: not CSV: .*; put a cell that contains a quote into quotes",
     ),
     "quotes inside a quoted cell": (
         "data.csv",
         HEAD + 'a,"They said "no" to it",Rain.,4\n',
-        r"data\.csv, line 2: not CSV: .*with each quote inside doubled",
+        r"data\.csv, line 2: not CSV: .*double each quote inside it",
     ),
     "a doubled column": (
         "data.csv",
@@ -472,32 +472,32 @@ TOLD = {
     "a row cut off": (
         "data.csv",
         HEAD + "a,Noon.,Rain.,4\nb,Noon.\n",
-        r"line 3: has 2 cells, and none .* 'candidate'",
+        r"line 3: has only 2 cells, and none .* 'candidate'",
     ),
     "a doubled key": (
         "data.jsonl",
         json.dumps(ROW) + '\n{"id": "b", "source": "s", "candidate": "c", "candidate": "d"}',
-        r"data\.jsonl, line 2: the key 'candidate' stands twice in one object",
+        r"data\.jsonl, line 2: the key 'candidate' occurs twice in one object",
     ),
     "a doubled key inside": (
         "data.jsonl",
         '{"id": "b", "source": "s", "candidate": "c", "human": {"fluency": 1, "fluency": 2}}',
-        r"line 1: the key 'fluency' stands twice in one object",
+        r"line 1: the key 'fluency' occurs twice in one object",
     ),
     "a doubled key in an array": (
         "data.json",
         "[" + json.dumps(ROW) + ', {"id": "b", "source": "s", "candidate": "c", "id": "d"}]',
-        r"data\.json, row 2: the key 'id' stands twice in one object",
+        r"data\.json, row 2: the key 'id' occurs twice in one object",
     ),
     "a doubled key in a cell": (
         "data.csv",
         'id,source,candidate,human\na,b,c,"{""fluency"": 1, ""fluency"": 2}"\n',
-        r"data\.csv, line 2: the key 'fluency' stands twice in one object",
+        r"data\.csv, line 2: the key 'fluency' occurs twice in one object",
     ),
     "half a character": (
         "data.jsonl",
         '{"id": "a", "source": "Noon \\ud83d.", "candidate": "c"}',
-        r"line 1: field 'source' has half a character \(U\+D83D\), at position 6 of the text: take it out",
+        r"line 1: field 'source' has half a character \(U\+D83D\), at position 6 of the text: remove it",
     ),
     "half a character in a reference": (
         "data.jsonl",
@@ -535,7 +535,7 @@ def test_a_line_too_long_to_be_a_row_is_refused_before_it_is_in_memory(
     path = tmp_path / name
     content = (HEAD if name.endswith("csv") else json.dumps(ROW) + "\n") + "x" * 5000
     path.write_bytes(gzip.compress(content.encode()) if name.endswith("gz") else content.encode())
-    with pytest.raises(DataError, match=r"line 2: has more than 1,000 characters, so it is no row"):
+    with pytest.raises(DataError, match=r"line 2: has more than 1,000 characters, too many for a row"):
         load_dataset(path)
 
 

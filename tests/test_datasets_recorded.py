@@ -74,7 +74,7 @@ def test_the_list_of_datasets() -> None:
 
 def test_an_unknown_dataset_is_told() -> None:
     refused = CliRunner().invoke(app, ["datasets", "dmeo"])
-    assert "no dataset 'dmeo'; datasets are demo, " in str(refused.exception)
+    assert "unknown dataset 'dmeo'; datasets are demo, " in str(refused.exception)
 
 
 def test_what_the_catalogue_says_of_the_bundled_ones() -> None:

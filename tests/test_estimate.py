@@ -91,11 +91,11 @@ def test_a_total_is_the_sum_and_its_cost_unknown_where_that_of_any_part_is() -> 
 def test_a_budget_is_exceeded_where_the_least_is_above_it() -> None:
     assert ON_PAPER.exceeds() == ()
     assert ON_PAPER.exceeds(max_calls=20, max_tokens=3000, max_cost=0.5) == ()
-    assert ON_PAPER.exceeds(max_calls=19) == ("at least 20 calls are needed, and 19 are allowed",)
+    assert ON_PAPER.exceeds(max_calls=19) == ("at least 20 calls are needed, but only 19 are allowed",)
     assert ON_PAPER.exceeds(max_tokens=2999) == (
-        "about 3,000 tokens are needed at least, and 2,999 are allowed",
+        "at least about 3,000 tokens are needed, but only 2,999 are allowed",
     )
-    assert ON_PAPER.exceeds(max_cost=0.4) == ("about $0.50 are needed at least, and $0.40 are allowed",)
+    assert ON_PAPER.exceeds(max_cost=0.4) == ("at least about $0.50 is needed, but only $0.40 is allowed",)
 
 
 def heard(number: int, tokens: float, model: LoadedModel, said: float = 200.0) -> CallSample:

@@ -124,8 +124,8 @@ def test_agree_refuses_what_cannot_tell_which_items_are_flagged(tmp_path: Path) 
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
     for file, error, why in (
-        (rows, UsageError, "line 1: has no list of warnings"),
-        (pipe, UsageError, "reads the rows twice"),
+        (rows, UsageError, "line 1: the row has no list of warnings"),
+        (pipe, UsageError, "read the rows twice"),
         (tmp_path, UsageError, "not the folder of a run"),
         (tmp_path / "nowhere.jsonl", DataError, "nowhere.jsonl"),
     ):

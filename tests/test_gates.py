@@ -119,12 +119,12 @@ def test_only_shared_items_are_compared(tmp_path: Path) -> None:
 
 
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
-    "data": ({"data": {"name": "other"}}, "its data's name is other, and this run's is mine"),
-    "kind": ({"data": {"kind": "compare"}}, "its data's kind is compare, and this run's is score"),
+    "data": ({"data": {"name": "other"}}, "its data's name is other, but this run's is mine"),
+    "kind": ({"data": {"kind": "compare"}}, "its data's kind is compare, but this run's is score"),
     "aspect": ({"aspects": [{**RATED, "name": "tact"}]}, "it did not judge wit, but tact"),
-    "scale": ({"aspects": [{**RATED, "high": 10}]}, "wit had another high there"),
+    "scale": ({"aspects": [{**RATED, "high": 10}]}, "wit had a different high there"),
     "protocol": ({"signatures": {"single": "protocol:single"}}, "it is of single, not of debate"),
-    "setting": ({"signatures": {"debate": "protocol:debate|n:2"}}, "debate: n was 2, is not there"),
+    "setting": ({"signatures": {"debate": "protocol:debate|n:2"}}, "debate: n was 2, is not set"),
 }
 
 
@@ -178,15 +178,15 @@ def test_results_in_memory_can_be_checked_too() -> None:
 MODEL = ("--model", "openai:gpt-4o-mini")
 RUN = ("run", "single", "--data", "demo", "--limit", "4", "--aspect", "fluency")
 BAD = {
-    "no number": (("--fail-under", "fluency=good"), "'good' is no number"),
+    "no number": (("--fail-under", "fluency=good"), "'good' is not a number"),
     "no name": (("--fail-under", "3"), "'3' is not of the form --fail-under ASPECT=SCORE"),
-    "no such aspect": (("--fail-under", "wit=3"), "no gate on 'wit': this run has fluency"),
+    "no such aspect": (("--fail-under", "wit=3"), "cannot set a gate on 'wit': this run has fluency"),
     "off the scale": (("--fail-under", "fluency=7"), "fluency=7: scores lie between 1 and 5"),
     "two limits": (
         ("--fail-under", "fluency=2", "--fail-under", "fluency=3"),
-        "fluency has a limit already, 2",
+        "fluency already has the limit 2",
     ),
-    "no baseline": (("--max-drop", "1"), "name its folder with --baseline DIR"),
+    "no baseline": (("--max-drop", "1"), "give its folder with --baseline DIR"),
     "baseline without a run": (("--baseline", "."), ".: holds no run"),
     "baseline of another judge": (("--baseline", "main"), "models was *=offline, is *=openai:gpt-4o-mini"),
     "junit is a folder": (("--junit", "."), "--junit takes a file"),
@@ -231,7 +231,7 @@ def test_a_stopped_run_is_not_held_to_its_gates(tmp_path: Path, provider: Provid
     options = ("--out", "out", "--max-calls", "2", "--concurrency", "1", "--fail-under", "fluency=2")
     done = in_this_process(*RUN, *MODEL, *options, cwd=tmp_path)
     assert done.returncode == 4, done.stdout
-    assert "gates are not checked: the run is not complete" in done.stdout
+    assert "gates were not checked, because the run is not complete" in done.stdout
 
 
 def test_junit_says_what_failed_and_how_to_read_it(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_graph_without_a_score_fails_its_items(verdict: Any, problem: str) -> 
 def test_a_graph_that_pauses_fails_its_items() -> None:
     paused = debate.build().compile(interrupt_before=["conclude"])
     done = evaluate({"paused": paused}, "demo", aspects=["consistency"], limit=1)
-    assert "waits for somebody" in str(done.failed[0].error)
+    assert "waiting for a person" in str(done.failed[0].error)
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_a_graph_that_pauses_fails_its_items() -> None:
             {},
             "two judges are named repeated-single",
         ),
-        (debate.graph, {"settings": {"n": 1}}, "settings and models are for protocols that are named"),
-        (debate.graph, {"models": "offline"}, "settings and models are for protocols that are named"),
+        (debate.graph, {"settings": {"n": 1}}, "settings and models only apply to protocols given by name"),
+        (debate.graph, {"models": "offline"}, "settings and models only apply to protocols given by name"),
         ({"a": debate.build(on_unresolved="human")}, {}, "a: on_unresolved=human pauses for a person"),
         (
             {"a": cascade(debate.build(on_unresolved="human"), single.build())},
@@ -214,7 +214,7 @@ async def test_a_judge_evaluates_a_dataset() -> None:
     twin = create_async_judge("single")
     compared = await twin.aevaluate("demo-pairs", limit=2)
     assert [result.protocol for result in compared.results] == ["single"] * 2
-    with pytest.raises(UsageError, match="criteria: the items of a dataset name their own"):
+    with pytest.raises(UsageError, match="criteria: the items of a dataset have their own"):
         create_judge("single", criteria=["truth"]).evaluate("demo-pairs", limit=1)
 
 
@@ -331,7 +331,7 @@ def test_the_command_line_takes_files(
     command = Command(monkeypatch, capsys)
     run = ("run", "mine.py,m3=mine.py:graph,foreign.py", "--data", "demo", "--aspect", "consistency")
     assert command(*run, "--limit", "2", "--out", "out") == 0, command.errors
-    assert "no estimate: what foreign asks of models is known when it is asked" in command.printed
+    assert "no estimate: the calls of foreign are not known before they are made" in command.printed
     assert command("report", "out") == 0
     assert command("sweep", "mine.py", "--axis", "scorers=1,2", "--data", "demo", "--dry-run") == 0
     assert command("graph", "mine.py") == 0
@@ -352,8 +352,8 @@ def test_a_new_protocol_runs_and_its_test_passes(
     test["test_the_score_is_the_mean_of_all_scorers"]()
     written = (files / "own" / "two_scorers.py").read_bytes()
     assert command("new-protocol", "two_scorers", "--in", "own") == 2
-    assert "is there already: choose another name" in command.errors
+    assert "exists already: choose another name" in command.errors
     assert (files / "own" / "two_scorers.py").read_bytes() == written
-    for name, told in (("Two", "is no name of a protocol"), ("debate", "there is a protocol debate")):
+    for name, told in (("Two", "cannot name a protocol"), ("debate", "there is already a protocol debate")):
         assert command("new-protocol", name) == 2
         assert told in command.errors

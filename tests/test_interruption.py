@@ -225,7 +225,7 @@ def test_while_the_program_starts_a_signal_ends_it_with_a_word(
         printed, errors = process.communicate(timeout=HANG_GUARD)
     assert (process.returncode, printed) == (130, "signalled\n"), errors
     told = (
-        f"interrupted by {number.name}; no run was under way",
+        f"interrupted by {number.name}; no run was in progress",
         "interrupted before the first call; nothing was started",
     )
     assert errors.strip() in told

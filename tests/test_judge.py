@@ -424,10 +424,10 @@ def test_a_reference_reaches_comparisons_and_a_fact_ratings() -> None:
         ({"inputs": "S", "outputs": {}}, "outputs is missing"),
         ({"inputs": "  ", "outputs": "C"}, "inputs is empty: there is no source to judge"),
         ({"inputs": "S", "outputs": {"answer": "\n"}}, "outputs.answer is empty"),
-        ({"inputs": "S", "outputs": 42}, "outputs must be text, a dict with one, or messages, got 42"),
+        ({"inputs": "S", "outputs": 42}, "outputs must be text, a dict with text, or messages, got 42"),
         (
             {"inputs": "S", "outputs": array([1, 2])},
-            "outputs must be text, a dict with one, or messages, got array",
+            "outputs must be text, a dict with text, or messages, got array",
         ),
         ({"inputs": "S", "outputs": {"answer": None}}, "outputs.answer is missing"),
         (
@@ -437,7 +437,7 @@ def test_a_reference_reaches_comparisons_and_a_fact_ratings() -> None:
         ),
         (
             {"inputs": "S", "outputs": {"x": "1", "y": "2"}},
-            "outputs has no key that is known for the candidate: x, y",
+            "outputs has no known key for the candidate: x, y",
         ),
         ({"inputs": "S", "outputs": ["a", "b"]}, "to compare two outputs, leave out the aspect"),
         ({"outputs": [HumanMessage("Hi")]}, "no answer to judge"),
@@ -478,13 +478,13 @@ def test_a_comparison_needs_two_outputs(outputs: Any) -> None:
 def test_a_reference_that_is_needed_and_missing_is_named() -> None:
     judge = rating(variable_mapping={"fact": "reference_outputs.fact"})
     for reference in (None, {}, {"fact": None}):
-        with pytest.raises(UsageError, match=r"reference_outputs.* is missing, and variable_mapping names"):
+        with pytest.raises(UsageError, match=r"reference_outputs.* is missing, but variable_mapping names"):
             judge(inputs="S", outputs="C", reference_outputs=reference)
 
 
 def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
     judge = rating(variable_mapping={"source": "inputs.contxt"})
-    with pytest.raises(UsageError, match=r"names inputs\.contxt; there are question, context$"):
+    with pytest.raises(UsageError, match=r"names inputs\.contxt; it has question, context$"):
         judge(inputs={"question": "Q", "context": "C", "empty": None}, outputs="O")
 
 
@@ -498,9 +498,9 @@ def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
         (
             ("more",),
             {"aspect": "coherence"},
-            "more compares two outputs and nothing else: leave out the aspect",
+            "more only compares two outputs: leave out the aspect",
         ),
-        (("geval",), {}, "geval rates one output and nothing else: name an aspect"),
+        (("geval",), {}, "geval only rates one output: name an aspect"),
         (
             ("debate",),
             {"aspect": "fluency", "criteria": ["wit"]},
@@ -510,7 +510,7 @@ def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
         (
             ("debate",),
             {"variable_mapping": {"input": "x"}},
-            "'input' is no field of this judge's task; map question",
+            "'input' is not a field of this judge's task; map question",
         ),
         ((debate.graph,), {"n": 2}, "n: a graph has settings and models of its own"),
         ((42,), {}, "a judge is the name of a protocol, or a graph, got 42"),
@@ -560,14 +560,14 @@ def test_graphs_in_place_of_a_name() -> None:
         assert [judge(inputs="S", outputs="C")["score"] for _ in range(2)] == [4.0, 4.0]
     assert create_judge(foreign(VERDICT), aspect="coherence")(inputs="S", outputs="C")["score"] == 2
     assert create_judge(calibrated(single.build())).name
-    with pytest.raises(UsageError, match="compares two outputs and nothing else"):
+    with pytest.raises(UsageError, match="only compares two outputs"):
         create_judge(more.build().compile(), aspect="coherence")
 
 
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
-        (None, "returned no verdict: it is no judge's graph"),
+        (None, "returned no verdict, so it is not a judge"),
         ({"score": 3}, "returned a verdict that cannot be read"),
         ({**VERDICT, "score": None}, "returned a verdict without a score"),
         ({**VERDICT, "score": 6}, "returned 6.0, off the scale of coherence (1 to 5)"),
@@ -592,8 +592,8 @@ def test_a_reply_that_cannot_be_read_is_an_error_that_says_what_helps() -> None:
 def test_a_judge_that_waits_for_a_person_says_so() -> None:
     model = ScriptedModel(script={"scorer": ["Score: 4"] * 9, "critic": ["Too high."] * 9})
     settings: dict[str, Any] = {"structured": "off", "n": 1, "on_unresolved": "human"}
-    with pytest.raises(UsageError, match="waits for a person, which an evaluator cannot"):
+    with pytest.raises(UsageError, match="waits for a person, but an evaluator cannot"):
         create_judge("debate", aspect="coherence", model=model, **settings)(inputs="S", outputs="C")
     graph = debate.build(models=model, **settings).compile(checkpointer=InMemorySaver())
-    with pytest.raises(UsageError, match="waits for a person, which an evaluator cannot"):
+    with pytest.raises(UsageError, match="waits for a person, but an evaluator cannot"):
         create_judge(graph, aspect="coherence")(inputs="S", outputs="C")

@@ -88,7 +88,7 @@ def test_everything_is_listed(jurygraph: Run) -> None:
     assert "two_judges" in listed and "pessimist" in listed and "rounds=1" in listed
     known = jurygraph("datasets")
     assert "weather" in known and "4 summaries" in known
-    assert "brought by another package" in jurygraph("datasets", "weather")
+    assert "provided by another package" in jurygraph("datasets", "weather")
     assert "optimist" in jurygraph("graph", "two_judges")
 
 
@@ -234,8 +234,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
             ["protocols"],
             "'missing_module', registered under jurygraph.protocols by no_such_module of broken-plugin",
         ),
-        (["measure", "text", "--data", "demo"], "is no function that makes a metric"),
-        (["run", "single", "--data", "text"], "is no dataset: it is a str; register a Source with a file"),
+        (["measure", "text", "--data", "demo"], "is not a function that makes a metric"),
+        (["run", "single", "--data", "text"], "is not a dataset: it is a str; register a Source with a file"),
         (["run", "single", "--data", "demo", "--model", "text:x"], "made a str, not a LangChain chat model"),
     ],
     ids=["protocol", "metric", "dataset", "provider"],

@@ -117,7 +117,7 @@ def test_options_may_stand_in_the_ini_file_and_the_budget_holds(tmp_path: Path, 
     )
     done = run(tmp_path)
     failures = done.stdout.partition("_ test_async _")[2]
-    assert "the budget is reached: at most 2 calls; --jurygraph-max-calls raises it" in failures
+    assert "the budget is reached: at most 2 calls; --jurygraph-max-calls raises the limit" in failures
     assert "Traceback" not in failures
     assert not re.search(r"\.py:\d+:", failures), "no line of code is at fault"
     assert (len(provider.requests), (tmp_path / "kept.sqlite").exists()) == (2, True)

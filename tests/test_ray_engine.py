@@ -244,8 +244,8 @@ GOOD = {"journal": "postgresql://127.0.0.1:1/x", "engine": Ray(workers=2), "out"
         ({"journal": "journal.sqlite"}, "share one journal"),
         ({"journal": "sqlite:///journal.sqlite"}, "share one journal"),
         ({"out": None}, "a folder"),
-        ({"shard": "1/2"}, "--shard is for one process"),
-        ({"batch": True, "models": "openai:gpt-4o-mini"}, "--batch is for one process"),
+        ({"shard": "1/2"}, "--shard only works with one process"),
+        ({"batch": True, "models": "openai:gpt-4o-mini"}, "--batch only works with one process"),
         ({"protocols": debate.build()}, "debate is a graph"),
         ({"models": ScriptedModel(script=["Score: 3"])}, "a chat model object cannot be sent"),
     ],
@@ -271,7 +271,7 @@ def test_engines_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch, tmp
     run = ("run", "debate", "--data", "demo", "--out", str(tmp_path / "out"))
     for options, message in (
         (("--workers", "2"), "add --engine ray"),
-        (("--engine", "dask"), "no engine 'dask'"),
+        (("--engine", "dask"), "unknown engine 'dask'"),
         (("--engine", "ray", "--engine-address", "ray://host:10001"), "Ray's client cannot"),
     ):
         done = in_this_process(*run, *options, cwd=tmp_path)
@@ -287,8 +287,8 @@ def test_hosts_that_would_judge_otherwise_are_refused(monkeypatch: pytest.Monkey
     here = RunDescription.from_plan(prepared, prepared.manifest, RunConfig())
     for package, version in here.versions.items():
         there = replace(here, versions={**here.versions, package: "0"})
-        assert f"it has {package} {version}, and the driver has 0" in inspect_host(there, "")
+        assert f"it has {package} {version}, but the driver has 0" in inspect_host(there, "")
     other = {**prepared.manifest, "signatures": plan("debate", "demo", limit=1).manifest["signatures"]}
-    assert "another configuration: debate: models" in inspect_host(replace(here, manifest=other), "")
+    assert "differs from the driver's: debate: models" in inspect_host(replace(here, manifest=other), "")
     monkeypatch.delenv("OPENAI_API_KEY")
     assert "OPENAI_API_KEY" in inspect_host(here, "")

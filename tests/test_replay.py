@@ -208,13 +208,13 @@ def test_what_is_for_calls_is_refused(option: dict[str, Any], tmp_path: Path) ->
 
 
 def test_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="choose no model with --replies"):
+    with pytest.raises(UsageError, match="give no model with --replies"):
         plan("debate", replies=tmp_path, models={"*": "offline"})
 
 
 def test_a_run_is_not_replayed_into_itself(tmp_path: Path) -> None:
     debate_run(tmp_path / "run", "NO ISSUE")
-    with pytest.raises(UsageError, match="is what is to be replayed: choose another --out"):
+    with pytest.raises(UsageError, match="is the run to replay: choose another --out"):
         plan("debate", replies=tmp_path / "run", out=tmp_path / "run")
 
 

@@ -319,7 +319,7 @@ def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: P
     [
         (
             ["--metric", "rouge"],
-            "--metric 'rouge' is unknown; it is one of pearson, spearman, kendall, group_p",
+            "--metric 'rouge' is unknown; metrics are pearson, spearman, kendall, group_p",
         ),
         (["--confidence", "95"], "--confidence must be between 0 and 1 (0.95 for 95 %), got 95"),
         (["--open"], "--open needs a page to open: write one with --html"),
@@ -328,7 +328,7 @@ def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: P
         (["--csv", "x.csv"], "--csv x.csv names a file"),
         (["--figures", __file__], "names a file"),
         (["--latex", "/"], "--latex / is a folder"),
-        (["--markdown", f"{__file__}/r.md"], "is a file, so that nothing can be written in it"),
+        (["--markdown", f"{__file__}/r.md"], "r.md: cannot be written, because"),
         (["--table", "leaderboard,wits"], "there is no table wits; tables are leaderboard, agreement,"),
         (["--table", " ,"], "no table is named"),
     ],
@@ -403,7 +403,7 @@ def test_figures_without_their_package_are_refused_before_anything_is_written(
 def test_a_page_without_charts_is_told(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no charts" not in invoke(demo, "--html", tmp_path / "r.html").output
     monkeypatch.setattr(report_command, "find_spec", lambda _name: None)
-    assert 'no charts, for which: pip install "jurygraph[report]"' in (
+    assert 'for charts: pip install "jurygraph[report]"' in (
         invoke(demo, "--html", tmp_path / "r.html").output.replace("\n", " ")
     )
 

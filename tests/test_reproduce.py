@@ -138,7 +138,7 @@ def test_a_table_is_run_and_the_second_time_costs_no_call(
     page = (tmp_path / "page.html").read_text()
     assert "The paper&#39;s table" in page and "printed, ChatGPT" in page
     first = capsys.readouterr().out
-    assert "Only the machinery is shown" in first
+    assert "does not measure a model" in first
     assert "60 of the 80 items that were published" in first
     written = json.loads((tmp_path / "out" / "reproduce.json").read_text())
     assert [row[:2] for row in written["rows"]][:2] == [

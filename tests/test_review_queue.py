@@ -165,7 +165,7 @@ def test_a_queue_is_written_filled_in_and_read(scored: Path, name: str) -> None:
     ], "a verdict that was let stand is no label"
     assert all(row["saw_verdict"] for row in labels)
     known = command("review", scored, "--answers", queue)
-    assert "3 answers read, 3 of them known" in known.output
+    assert "3 answers read, 3 already recorded" in known.output
     assert sum(map(len, kept_answers(scored).values())) == 3
 
 
@@ -220,7 +220,7 @@ def test_wrong_rows_are_named_and_the_others_taken(scored: Path) -> None:
     filled(first, lambda number, row: {"answer": "3", "name": "Bo"} if number else {"id": "q0"} | rows[0])
     done = command("review", scored, "--answers", second, "--answers", first)
     assert done.exit_code == 3
-    told = [line for line in done.output.splitlines() if line.startswith("not taken: ")]
+    told = [line for line in done.output.splitlines() if line.startswith("not accepted: ")]
     assert [re.sub(r"^.*/", "", line).partition(":")[0] for line in told] == [
         *(f"two.csv, row {row}" for row in (2, 3, 4)),
         "one.csv, row 2",
@@ -346,11 +346,11 @@ def test_a_damaged_line_of_answers_is_named(scored: Path) -> None:
     [
         (["--review", "never"], "no rule 'never'"),
         (["--review", ","], "no rule"),
-        (["--review", "unresolved"], "this is none: write the questions to a file with --review-queue FILE"),
+        (["--review", "unresolved"], "there is none: write the questions to a file with --review-queue FILE"),
         (["--review", "split", "--review-queue", "q.csv"], "the rule split never holds of debate"),
         (["--review", "gap", "--review-queue", "q.csv"], "the rule gap<1 never holds of debate"),
         (["--review", "always", "--review-queue", "q.xls"], "a queue is a .csv or a .jsonl file"),
-        (["--review-queue", "q.csv"], "needs the rules"),
+        (["--review-queue", "q.csv"], "needs rules"),
     ],
 )
 def test_a_review_that_cannot_be_is_refused_before_the_run(
@@ -434,7 +434,7 @@ def test_the_dialogue(scored: Path, terminal: Terminal) -> None:
     assert code == 130, seen
     assert "1 of 3" in seen
     assert "The judge's verdict" in seen
-    assert "Asked since always: every verdict is reviewed" in seen
+    assert "Asked because always: every verdict is reviewed" in seen
     [[review]] = [list(said.values()) for said in kept_answers(scored).values()]
     assert (review.name, review.answer, review.reason) == ("Ann", 2, "The well was not full.")
     typed = [

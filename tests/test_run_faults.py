@@ -317,7 +317,7 @@ def test_a_line_that_is_no_result_is_named_with_the_remedy(
     run = arguments(finished.parent / "mine.jsonl")
     assert command(*run) == 2
     assert "out/results.jsonl, line 2: " in command.errors
-    assert "Take that line out" in command.errors
+    assert "Delete that line" in command.errors
     lines = (finished / "results.jsonl").read_text().splitlines(keepends=True)
     (finished / "results.jsonl").write_text("".join([lines[0], *lines[2:]]))
     assert command(*run) == 0
@@ -332,7 +332,7 @@ def test_a_damaged_journal_is_told_before_any_call(
     (finished / "results.jsonl").unlink()
     assert command(*arguments(finished.parent / "mine.jsonl")) == 2
     assert "journal.sqlite" in command.errors
-    assert "put it aside" in command.errors
+    assert "move it away" in command.errors
     assert len(provider.requests) == 6
 
 

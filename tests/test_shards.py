@@ -92,7 +92,7 @@ def test_shards_below_one_folder_are_one_run(tmp_path: Path) -> None:
     assert spent[whole["run"]].calls == sum(one[-1] for part in parts for one in verdicts(part))
     with pytest.raises(UsageError, match=r"parts belongs to another run: single: temperature was not there"):
         shards(tmp_path / "parts", 4, settings={"single": {"temperature": 0.5}})
-    with pytest.raises(DataError, match=r"in shards; first jurygraph merge .*parts --out .*parts"):
+    with pytest.raises(DataError, match=r"in shards; first run jurygraph merge .*parts --out .*parts"):
         load_runs([tmp_path / "parts"])
     merge(parts, tmp_path / "parts")
     assert run_id(tmp_path / "parts") == whole["run"]
@@ -110,7 +110,7 @@ def test_shards_that_begin_anew_are_one_new_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", ["0/4", "5/4", "4", "1/0", "a/b", "1/4/2", "-1/4", ""])
 def test_a_shard_that_cannot_be_is_refused(said: str) -> None:
-    with pytest.raises(UsageError, match="give a number and how many there are"):
+    with pytest.raises(UsageError, match="give a shard and the number of shards"):
         evaluate("single", "demo", shard=said)
 
 

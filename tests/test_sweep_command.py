@@ -103,7 +103,7 @@ def test_a_dry_run_says_what_it_takes_and_asks_nobody(provider: Provider, tmp_pa
     assert told.exit_code == 0 and provider.requests == []
     assert not (tmp_path / "out").exists()
     said = " ".join(told.output.split())
-    assert "one by one the cells take 24 to 60 calls" in said
+    assert "one by one, the cells take 24 to 60 calls" in said
     assert "and at least 8" in said
     assert (
         "to 28 calls" in said and "estimated by a dry run of 4 items per cell with the offline judge" in said
@@ -115,7 +115,7 @@ def test_the_plan_is_printed_before_the_first_call(provider: Provider, tmp_path:
     provider.play(by=lambda request: Failure(400, "The plan came too late."))
     done = command("single", "--axis", "repair=0,1", *DEMO, *PAID, "--out", tmp_path)
     assert done.exit_code == 3
-    assert done.output.index("one by one the cells take") < done.output.index("failed: repair=0: ")
+    assert done.output.index("one by one, the cells take") < done.output.index("failed: repair=0: ")
     assert "The plan came too late" in done.output
 
 

@@ -80,7 +80,7 @@ def test_it_answers_and_the_rest_is_judged_without_paying_again(
     ("words", "message"),
     [
         (("nothing.csv",), "nothing.csv: cannot be read: No such file"),
-        (("mine.csv", "--columns", "candidate=Texts"), "no row has anything in the column 'Texts'"),
+        (("mine.csv", "--columns", "candidate=Texts"), "no row has a value in the column 'Texts'"),
         (("mine.csv", "--aspect", "fluency"), "has no labels for the aspect 'fluency'; it has consistency"),
     ],
 )

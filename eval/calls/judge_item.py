@@ -88,7 +88,7 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     return _result(key, item, verdict, problem, tuple(spoken.values()))
 
 
-_NO_VERDICT = "the graph ended without a verdict: it waits for somebody, or it is no judge's graph"
+_NO_VERDICT = "the graph ended without a verdict: it is waiting for a person, or it is not a judge"
 
 
 def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: tuple[Turn, ...]) -> Result:

@@ -11,14 +11,8 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
 
 from .processes import HANG_GUARD
-
-TASK: dict[str, Any] = {
-    "kind": "compare",
-    "question": "Why do kilns need two days?",
-    "answer_1": "Clay must heat slowly, or it cracks.",
-    "answer_2": "They do not.",
-}
-SCORE_TASK = {"kind": "score", "source": "a", "candidate": "b", "aspect": "fluency"}
+from .sample_data import COMPARE_TASK as TASK
+from .sample_data import SCORE_TASK
 
 
 def swapped(task: dict[str, Any]) -> dict[str, Any]:

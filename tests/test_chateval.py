@@ -21,21 +21,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
 from .processes import reached
+from .sample_data import COMPARE_TASK, SCORE_TASK, TASKS
 from .virtual_time import others_have_begun
 
-SCORE_TASK = {
-    "kind": "score",
-    "source": "The kiln was lit at dawn and burned for two days.",
-    "candidate": "The kiln burned for two days.",
-    "aspect": "consistency",
-}
-COMPARE_TASK = {
-    "kind": "compare",
-    "question": "Why do kilns need two days?",
-    "answer_1": "Clay must heat slowly, or it cracks.",
-    "answer_2": "They do not.",
-}
-TASKS = {"score": SCORE_TASK, "compare": COMPARE_TASK}
 Judge = Callable[[Mapping[str, Any], bool], Any]
 
 

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from .loopback import Failure, Provider
 from .processes import JURYGRAPH, in_this_process
+from .sample_data import read_lines
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_progress_is_quiet_where_there_is_no_terminal(finished: Path) -> None:
 
 
 def test_results_are_complete(finished: Path) -> None:
-    lines = [json.loads(line) for line in (finished / "out" / "results.jsonl").read_text().splitlines()]
+    lines = read_lines(finished / "out")
     assert len(lines) == 4 * 4 * 2
     assert {line["status"] for line in lines} == {"ok"}
     assert {line["protocol"] for line in lines} == {"debate", "multiagent"}

@@ -29,15 +29,10 @@ from jurygraph.state.settings import BACKGROUNDS, MoreSettings, SamreSettings
 from langchain_core.outputs import ChatResult
 from pydantic import ValidationError
 
+from .sample_data import COMPARE_TASK
 from .virtual_time import others_have_begun
 
-TASK = {
-    "kind": "compare",
-    "question": "Why do kilns need two days?",
-    "answer_1": "Clay must heat slowly, or it cracks.",
-    "answer_2": "They do not.",
-    "reference": "Slow heating lets the water out.",
-}
+TASK = {**COMPARE_TASK, "reference": "Slow heating lets the water out."}
 Pair = tuple[float, float]
 Said = str | Exception
 

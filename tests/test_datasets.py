@@ -21,14 +21,14 @@ from jurygraph.eval.datasets.items import CompareItem, ScoreItem, majority, pars
 from jurygraph.eval.plan.plan import plan
 from jurygraph.state import ASPECTS, Aspect, DataError, UsageError
 
+from .sample_data import write_lines
+
 ROW: dict[str, Any] = {"id": "a", "source": "s", "candidate": "c", "human": {"coherence": 3}}
 PAIR: dict[str, Any] = {"id": "p", "question": "q", "answer_1": "x", "answer_2": "y", "human": "tie"}
 
 
 def write(folder: Path, *rows: dict[str, Any], name: str = "data.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_lines(folder / name, rows)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("demo", "score"), ("demo-pairs", "compare")])

@@ -16,6 +16,7 @@ from jurygraph.eval.datasets.selection import Sample
 from jurygraph.state import DataError, UsageError
 
 from .processes import Command
+from .sample_data import read_lines
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def manifest(out: Path) -> dict[str, Any]:
 
 
 def judged(out: Path) -> list[str]:
-    return [json.loads(line)["item"] for line in (out / "results.jsonl").read_text().splitlines()]
+    return [line["item"] for line in read_lines(out)]
 
 
 def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed(

@@ -14,18 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-SCORE_TASK: dict[str, Any] = {
-    "kind": "score",
-    "source": "The kiln was lit at dawn and burned for two days.",
-    "candidate": "The kiln burned for two days.",
-    "aspect": "consistency",
-}
-COMPARE_TASK: dict[str, Any] = {
-    "kind": "compare",
-    "question": "Why do kilns need two days?",
-    "answer_1": "Clay must heat slowly, or it cracks.",
-    "answer_2": "They do not.",
-}
+from .sample_data import COMPARE_TASK, SCORE_TASK
 
 
 def objections(count: int) -> list[str]:

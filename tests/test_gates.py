@@ -24,6 +24,7 @@ from .loopback import Provider
 from .loopback_debate import Debaters
 from .processes import HANG_GUARD, in_this_process
 from .run_folders import RATED, compared, failed, run_folder, scored
+from .sample_data import write_lines
 
 PLUGIN_FOUND = any(
     one.value == "jurygraph.eval.judges.pytest_plugin" for one in entry_points(group="pytest11")
@@ -275,12 +276,10 @@ def test_a_pull_request_is_held_against_the_main_branch(tmp_path: Path) -> None:
         }
         for n in range(12)
     ]
-    data = tmp_path / "mine.jsonl"
     run = ("run", "single", "--data", "mine.jsonl", "--aspect", "consistency")
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = write_lines(tmp_path / "mine.jsonl", rows)
     assert in_this_process(*run, "--out", "main", cwd=tmp_path).returncode == 0
-    worse = [{**row, "candidate": "Forty drowned in Paris, 99 bells rang."} for row in rows]
-    data.write_text("".join(json.dumps(row) + "\n" for row in worse))
+    write_lines(data, [{**row, "candidate": "Forty drowned in Paris, 99 bells rang."} for row in rows])
     gates = ("--baseline", "main", "--max-drop", "0.2", "--junit", "j.xml")
     done = in_this_process(*run, "--out", "branch", *gates, cwd=tmp_path)
     assert done.returncode == 5, done.stdout + done.stderr

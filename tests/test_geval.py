@@ -24,6 +24,7 @@ from langchain_openai import ChatOpenAI
 from . import loopback_wire
 from .loopback import Answer, Failure, Provider, Raw, Request, Text
 from .loopback_debate import OPENAI, SCORE_TASK, google
+from .sample_data import write_lines
 
 STEPS = ["Read both texts.", "Compare their claims.", "Give a score from 1 to 5."]
 PLAN = "Evaluation steps:\n\n1. Read both texts.\n2. Compare their claims.\n3. Give a score from 1 to 5."
@@ -460,9 +461,7 @@ def items(folder: Path, count: int = 6) -> Path:
         }
         for n in range(count)
     ]
-    path = folder / "mine.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(folder / "mine.jsonl", rows)
 
 
 def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError
 from typer.testing import CliRunner
+
+from .sample_data import write_lines
 
 OUTCOME = (
     *(
@@ -239,12 +240,11 @@ def test_no_recording_there(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    recorded = tmp_path / "mine.jsonl"
     rows = [
         {"item": f"i{n}", "aspect": "fluency", "replies": ["4", "5"], "human": n, "model": "m"}
         for n in (1, 2)
     ]
-    recorded.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recorded = write_lines(tmp_path / "mine.jsonl", rows)
     out = tmp_path / "out"
     dry = CliRunner().invoke(
         app, ["run", "geval", "--replies", str(recorded), "--out", str(out), "--dry-run"]

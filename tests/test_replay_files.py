@@ -18,13 +18,13 @@ from jurygraph.nodes.replies import ReplyError, read_score
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats
 
+from .sample_data import write_lines
+
 KINDS = ("geval", "geval_no_auto_cot", "llm_eval_no_cot", "rate_explain", "analyze_rate")
 
 
 def written(folder: Path, *rows: dict[str, Any], name: str = "mine.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(folder / name, rows)
 
 
 def test_samples_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:

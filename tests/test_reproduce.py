@@ -21,6 +21,7 @@ from jurygraph.state.settings import make_settings
 from scipy import stats
 
 from .loopback import Failure, Provider, Request, Text
+from .sample_data import read_lines, write_lines
 from .test_try import call
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -61,7 +62,7 @@ def test_unieval_s_row_is_rho_and_tau_over_the_rows_without_the_original_respons
     dataset = load_dataset("topical-chat", DATA)
     done = reproduce_table(find_table("debate-table1-unieval"), dataset)
     figures = done.measured["UniEval", ""]
-    raw = [json.loads(line) for line in (DATA / "topical_chat/topical_chat.jsonl").read_text().splitlines()]
+    raw = read_lines(DATA / "topical_chat/topical_chat.jsonl")
     rows = [row for row in raw if row["system_id"] != "Original Ground Truth"]
     for aspect in ("naturalness", "engagingness"):
         by_id = {item.id: item for item in dataset}
@@ -172,9 +173,7 @@ def votes_file(folder: Path) -> Path:
         for question in range(12)
         for pair in range(2)
     ]
-    path = folder / "votes.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(folder / "votes.jsonl", rows)
 
 
 def run_table(name: str, data: Path, out: Path) -> dict[str, dict[str, Any]]:
@@ -186,17 +185,16 @@ def run_table(name: str, data: Path, out: Path) -> dict[str, dict[str, Any]]:
 
 
 def rights(out: Path, cell: str) -> dict[str, float]:
-    lines = (out / "cells" / cell / "results.jsonl").read_text().splitlines()
-    return {row["item"]: float(row["winner"] == row["human"]) for row in map(json.loads, lines)}
+    return {row["item"]: float(row["winner"] == row["human"]) for row in read_lines(out / "cells" / cell)}
 
 
 def other_way_round(results: Path) -> None:
     """Turn some verdicts, so that the judges of two runs differ, which the offline ones do not on these answers."""
-    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    rows = read_lines(results)
     for row in rows[::3]:
         row["winner"] = {"1": "2", "2": "1"}.get(row["winner"], "1")
         row["scores"] = {"1": [100, 50], "2": [50, 100]}[row["winner"]]
-    results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(results, rows)
 
 
 def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None:

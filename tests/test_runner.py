@@ -19,6 +19,7 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, UsageError
 
 from .processes import reached
+from .sample_data import read_lines, write_lines
 from .virtual_time import others_have_begun
 
 RESULT_KEYS = """
@@ -29,7 +30,6 @@ RESULT_KEYS = """
 
 
 def dataset(folder: Path, count: int = 6) -> Path:
-    path = folder / "mine.jsonl"
     rows = [
         {
             "id": f"i{n}",
@@ -40,12 +40,7 @@ def dataset(folder: Path, count: int = 6) -> Path:
         }
         for n in range(count)
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    return write_lines(folder / "mine.jsonl", rows)
 
 
 def agreeable(metadata: Mapping[str, Any], prompt: str) -> dict[str, Any]:
@@ -67,7 +62,7 @@ def garbled_for(*items: str) -> ScriptedModel:
 def test_results_and_manifest(tmp_path: Path) -> None:
     out = tmp_path / "out"
     evaluation = evaluate("debate", dataset(tmp_path), models={"*": ScriptedModel(script=agreeable)}, out=out)
-    written = lines(out)
+    written = read_lines(out)
     assert [list(line) for line in written] == [RESULT_KEYS] * 6
     assert {line["item"] for line in written} == {f"i{n}" for n in range(6)}
     first = next(line for line in written if line["item"] == "i3")
@@ -82,7 +77,9 @@ def test_results_and_manifest(tmp_path: Path) -> None:
 def test_comparisons(tmp_path: Path) -> None:
     evaluation = evaluate(["debate", "multiagent"], "demo-pairs", limit=3, out=tmp_path)
     assert len(evaluation.results) == 6
-    assert all(len(line["scores"]) == 2 and line["winner"] in {"1", "2", "tie"} for line in lines(tmp_path))
+    assert all(
+        len(line["scores"]) == 2 and line["winner"] in {"1", "2", "tie"} for line in read_lines(tmp_path)
+    )
     with pytest.raises(ValueError, match="name one of debate, multiagent"):
         evaluation.agreement()
     assert evaluation.agreement("debate")["preference"].n == 3
@@ -107,7 +104,7 @@ def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> No
     again = evaluate("debate", data, models={"*": whole}, out=out)
     assert not again.failed
     assert len(whole.calls) == 2 * 2
-    assert len(lines(out)) == 6
+    assert len(read_lines(out)) == 6
 
 
 def test_a_half_written_line_is_judged_again(tmp_path: Path) -> None:
@@ -118,7 +115,7 @@ def test_a_half_written_line_is_judged_again(tmp_path: Path) -> None:
     again = garbled_for()
     evaluate("debate", data, models={"*": again}, out=out)
     assert again.calls == [], "every reply was in the journal"
-    assert len(lines(out)) == 6
+    assert len(read_lines(out)) == 6
 
 
 def test_a_broken_results_file_is_told_by_its_line(tmp_path: Path) -> None:
@@ -189,7 +186,7 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert {line["item"] for line in lines(tmp_path / "out")} == {"i0", "i1", "i2", "i4", "i5"}
+    assert {line["item"] for line in read_lines(tmp_path / "out")} == {"i0", "i1", "i2", "i4", "i5"}
 
 
 @pytest.mark.parametrize("options", [{"limit": 0}, {"repeats": 0}])
@@ -212,7 +209,7 @@ def test_topical_chat_from_end_to_end(shared_data: Path, tmp_path: Path) -> None
     data = load_dataset("topical-chat", shared_data)
     evaluation = evaluate("debate", data, aspects=["groundedness"], limit=30, out=tmp_path)
     assert not evaluation.failed
-    assert len(lines(tmp_path)) == 30
+    assert len(read_lines(tmp_path)) == 30
     assert evaluation.agreement()["groundedness"].n == 30
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from jurygraph.graphs.registry import protocols
+
 SCORE_TASK: dict[str, Any] = {
     "kind": "score",
     "source": "The kiln was lit at dawn and burned for two days.",
@@ -20,6 +22,19 @@ COMPARE_TASK: dict[str, Any] = {
     "answer_2": "They do not.",
 }
 TASKS = {"score": SCORE_TASK, "compare": COMPARE_TASK}
+CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
+"""Every protocol with each kind of task that it takes."""
+UNATTENDED = [
+    (name, kind)
+    for name, kind in CASES
+    if not protocols()[name].protocol.pauses_for_person(protocols()[name].protocol.settings())
+]
+"""Those that never wait for a person."""
+
+
+def timeless(result: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return verdict and transcript without how long they took."""
+    return {**result["verdict"], "seconds": 0}, [{**turn, "seconds": 0} for turn in result["transcript"]]
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

@@ -105,42 +105,6 @@ def test_recorded_scores_on_topical_chat(shared_data: Path, tmp_path: Path) -> N
         check_against_scipy([row for row in rows if row["aspect"] == aspect], found[aspect])
 
 
-def test_recorded_scores_on_qags(shared_data: Path, tmp_path: Path) -> None:
-    """Many people's scores are the same, and many of UniEval's nearly so."""
-    rows = [
-        {"item": n, "score": r["unieval"]["consistency"], "human": r["human"]["consistency"]}
-        for n, r in enumerate(read(shared_data / "qags" / "qags.jsonl.gz"))
-    ]
-    found = figures(written(tmp_path / "rows.jsonl", rows))["score"]
-    x, y = ([row[side] for row in rows] for side in ("score", "human"))
-    for name, scipy in BY_SCIPY.items():
-        assert found["over_rows"][name]["value"] == pytest.approx(scipy(x, y).statistic, abs=1e-9)
-        assert found["per_group"][name] == {
-            "value": None,
-            "low": None,
-            "high": None,
-            "groups": 0,
-            "skipped": 0,
-        }
-
-
-def test_recorded_ratings_on_summeval(shared_data: Path, tmp_path: Path) -> None:
-    """A language model's recorded ratings of sixteen summaries an article, whole numbers with many ties."""
-    human = {
-        (r["doc_id"], r["system_id"]): r["human"]
-        for r in read(shared_data / "summeval" / "summeval.jsonl.gz")
-    }
-    rows = [
-        {"item": f"{r['doc_id']}-{r['system_id']}", "group": r["doc_id"], "score": r["author_score"]}
-        | {"human": human[r["doc_id"], r["system_id"]]["coherence"]}
-        for r in read(shared_data / "summeval" / "llm_rating_replies.jsonl.gz")
-        if (r["prompt_kind"], r["judge_model"], r["dimension"]) == ("rts", "gpt-4-0314", "coherence")
-    ]
-    readable = [row for row in rows if row["score"] not in (None, -1)]
-    assert len(readable) > 800
-    check_against_scipy(readable, figures(written(tmp_path / "rows.jsonl", readable))["score"])
-
-
 def test_annotators_of_pandalm(shared_data: Path, tmp_path: Path) -> None:
     """Cohen's kappa of each two annotators, from counts."""
     names = {0: "tie", 1: "1", 2: "2"}

@@ -183,7 +183,7 @@ def test_a_swapped_turn_counts_in_the_order_that_it_was_shown() -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    arguments = (
+    arguments = [
         "redteam",
         "debate",
         "--aspect",
@@ -194,7 +194,7 @@ def test_the_command(tmp_path: Path) -> None:
         "3",
         "--out",
         "run",
-    )
+    ]
     done = in_this_process(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "persuaded" in done.stdout and "attacked" in done.stdout and "lexical" in done.stdout + done.stderr

@@ -26,6 +26,7 @@ from typing_extensions import TypedDict
 
 from .loopback import Failure, Provider, Text
 from .loopback_debate import OPENAI
+from .sample_data import CASES, timeless
 
 TASKS: dict[str, dict[str, Any]] = {
     "score": {
@@ -41,7 +42,6 @@ TASKS: dict[str, dict[str, Any]] = {
         "answer_2": "Trawlers are boats.",
     },
 }
-CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
 
 
 @pytest.fixture(params=sorted(protocols()))
@@ -105,10 +105,6 @@ def test_same_input_and_output_keys_and_all_of_it_plain_json(name: str, kind: st
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_sync_and_async_say_the_same(name: str, kind: str) -> None:
-    def timeless(result: dict[str, Any]) -> Any:
-        turns = [{**turn, "seconds": 0} for turn in result["transcript"]]
-        return {**result["verdict"], "seconds": 0}, turns
-
     asynchronous = asyncio.run(find_protocol(name).graph.ainvoke({"task": task(kind)}))
     assert timeless(judged_offline(name, kind)) == timeless(asynchronous)
 

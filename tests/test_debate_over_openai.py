@@ -36,36 +36,29 @@ TRACES: dict[str, tuple[dict[str, Any], int | None, list[str], str, int]] = {
         1,
     ),
 }
-WAYS = pytest.mark.parametrize(("how", "structured"), [("async", "auto"), ("sync", "off")])
 
 
-@WAYS
+@pytest.mark.parametrize("task", [SCORE_TASK, COMPARE_TASK], ids=["score", "compare"])
+@pytest.mark.parametrize(("how", "structured"), [("async", "auto"), ("sync", "off")])
 @pytest.mark.parametrize("trace", TRACES)
-def test_score_trace(provider: Provider, how: str, structured: str, trace: str) -> None:
+def test_a_trace(provider: Provider, how: str, structured: str, trace: str, task: dict[str, Any]) -> None:
     settings, satisfied_in, asked, stop_reason, rounds = TRACES[trace]
-    provider.play(by=Debaters(satisfied_in=satisfied_in, final=2))
-    verdict, _ = run(how, models={"*": OPENAI}, structured=structured, **settings)
-    scores = [3.0, 4.0, 2.0, 5.0, 1.0][: asked.count("scorer")]
+    given: Any = PAIRS if task is COMPARE_TASK else (3.0, 4.0, 2.0, 5.0, 1.0)
+    final = (9, 2) if task is COMPARE_TASK else 2
+    provider.play(by=Debaters(scores=given, satisfied_in=satisfied_in, final=final))
+    verdict, _ = run(how, task, models={"*": OPENAI}, structured=structured, **settings)
+    by_round = given[: asked.count("scorer")]
+    value = final if "tie-breaker" in asked else by_round[-1]
     assert speakers(provider) == asked
     assert (verdict.stop_reason, verdict.rounds, verdict.calls) == (stop_reason, rounds, len(asked))
-    assert list(verdict.score_by_round) == scores
-    assert verdict.score == (2.0 if "tie-breaker" in asked else scores[-1])
+    assert verdict.score_by_round == by_round
+    if isinstance(value, tuple):
+        first, second = value
+        assert verdict.scores == value
+        assert verdict.winner == ("tie" if first == second else "1" if first > second else "2")
+    else:
+        assert verdict.score == value
     assert verdict.warnings == ()
-
-
-@WAYS
-@pytest.mark.parametrize("trace", TRACES)
-def test_compare_trace(provider: Provider, how: str, structured: str, trace: str) -> None:
-    settings, satisfied_in, asked, stop_reason, rounds = TRACES[trace]
-    provider.play(by=Debaters(scores=PAIRS, satisfied_in=satisfied_in, final=(9, 2)))
-    verdict, _ = run(how, COMPARE_TASK, models={"*": OPENAI}, structured=structured, **settings)
-    pairs = PAIRS[: asked.count("scorer")]
-    first, second = (9, 2) if "tie-breaker" in asked else pairs[-1]
-    assert speakers(provider) == asked
-    assert (verdict.stop_reason, verdict.rounds, verdict.calls) == (stop_reason, rounds, len(asked))
-    assert verdict.score_by_round == pairs
-    assert verdict.scores == (first, second)
-    assert verdict.winner == ("tie" if first == second else "1" if first > second else "2")
 
 
 @pytest.mark.parametrize("task", [SCORE_TASK, COMPARE_TASK], ids=["score", "compare"])

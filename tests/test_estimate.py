@@ -13,7 +13,6 @@ from jurygraph.eval.plan.dry_run import CallSample, role_profiles, tokens_in
 from jurygraph.eval.plan.estimator import Estimate, Part, added, estimate, estimate_table
 from jurygraph.eval.plan.plan import Plan, plan
 from jurygraph.eval.tables import to_lines
-from jurygraph.graphs.registry import protocols
 from jurygraph.nodes.evaluation_steps import keep_steps_in
 from jurygraph.nodes.models import prices
 from jurygraph.nodes.models.loaded_model import LoadedModel
@@ -28,13 +27,8 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from .loopback import Provider
+from .sample_data import UNATTENDED as CASES
 
-CASES = [
-    (name, kind)
-    for name, module in protocols().items()
-    for kind in module.protocol.kinds
-    if not module.protocol.pauses_for_person(module.protocol.settings())
-]
 DEMO = {"score": "demo", "compare": "demo-pairs"}
 PAIRS = Dataset.of(
     "pairs",

@@ -123,13 +123,6 @@ def test_an_order_with_no_readable_sample_is_an_error() -> None:
     assert sum(call.metadata["repair"] for call in model.calls) == 1
 
 
-def test_a_judge_that_prefers_a_place_ends_in_a_tie() -> None:
-    verdict, _ = run(models={"*": ScriptedModel(script=lambda metadata, _: pair(9, 5))})
-    assert (verdict.scores, verdict.winner, verdict.position_consistent) == ((7, 7), "tie", False)
-    assert verdict.details["winner_by_order"] == ["1", "2"]
-    assert any("position inconsistency" in warning for warning in verdict.warnings)
-
-
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_one_order_only(how: str) -> None:
     model = ScriptedModel(script=lambda metadata, _: pair(5 + metadata["sample"], 5))

@@ -270,14 +270,6 @@ def test_samples_of_any_other_model() -> None:
     assert (verdict.calls, len(model.calls), len(transcript)) == (7, 7, 7)
 
 
-def test_no_readable_sample_is_an_error() -> None:
-    model = ScriptedModel(script=lambda metadata, _: "Good.")
-    with pytest.raises(ReplyError) as caught:
-        run(models={"*": model}, steps=STEPS, samples=3)
-    assert caught.value.agent == "scorer"
-    assert [call.metadata["repair"] for call in model.calls] == [False, False, False, True]
-
-
 # Steps
 
 
@@ -292,13 +284,6 @@ def test_no_readable_sample_is_an_error() -> None:
 )
 def test_lists_of_steps(text: str) -> None:
     assert list(steps_in(text)) == STEPS
-
-
-def test_a_planner_without_a_list_is_asked_again() -> None:
-    plan = iter(["I am not sure what you mean.", PLAN])
-    model = ScriptedModel(script=lambda metadata, _: next(plan) if metadata["role"] == "planner" else "4")
-    verdict, transcript = run(models={"*": model}, samples=1)
-    assert (transcript[0]["calls"], verdict.details["steps"]) == (2, STEPS)
 
 
 def test_steps_from_a_command_line() -> None:

@@ -48,15 +48,12 @@ SCALES = {
 }
 
 
-@pytest.mark.parametrize(("family", "name"), [(f, n) for f, names in SCALES.items() for n in names])
-def test_ready_made_aspects_have_the_benchmarks_scales(family: str, name: str) -> None:
-    aspect = find_aspect(f"{family}/{name}")
-    assert (aspect.name, (aspect.low, aspect.high)) == (name, SCALES[family][name])
-    assert aspect.steps
-
-
-def test_every_ready_made_aspect_is_a_benchmarks() -> None:
-    assert set(ASPECTS) == {f"{family}/{name}" for family, names in SCALES.items() for name in names}
+def test_ready_made_aspects_are_the_benchmarks_with_their_scales() -> None:
+    expected = {
+        f"{family}/{name}": scale for family, names in SCALES.items() for name, scale in names.items()
+    }
+    assert {name: (aspect.low, aspect.high) for name, aspect in ASPECTS.items()} == expected
+    assert all(f"/{aspect.name}" in name and aspect.steps for name, aspect in ASPECTS.items())
 
 
 def test_a_bare_name_that_two_share_is_summevals() -> None:

@@ -237,12 +237,6 @@ def test_a_reply_that_cannot_be_read_is_kept_and_not_paid_again(
     assert len(provider.requests) == 6
 
 
-@pytest.mark.parametrize("limit", [{"max_calls": 0}, {"timeout": -1}, {"concurrency": 0}, {"attempts": 0}])
-def test_limits_are_above_zero(tmp_path: Path, limit: Any) -> None:
-    with pytest.raises(UsageError, match=r"must be above 0"):
-        evaluate("single", dataset(tmp_path), **limit)
-
-
 async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
     data, out, stop, counts = dataset(tmp_path, 30), tmp_path / "out", StopSignal(), ProgressCounters()

@@ -575,10 +575,3 @@ def test_wrappers_from_the_command_line(line: str, calls: set[int], tmp_path: Pa
     assert done.exit_code == 0, done.output
     lines = (tmp_path / "run" / "results.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(line)["calls"] for line in lines} <= calls
-
-
-def test_a_setting_is_given_whole_or_in_parts() -> None:
-    words = ["run", "repeated", "--data", "demo", "--set", 'inner={"n":1}', "--set", "inner.n=2"]
-    done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, UsageError)
-    assert "inner already has a value of its own" in str(done.exception)

@@ -190,17 +190,19 @@ def test_an_echoed_key_is_on_no_screen_and_in_no_report(
     run = ("run", "single", "--data", "demo", "--limit", "2", "--aspects", "consistency", "--out", "out")
     for command in (
         (*run, "--model", model, "--attempts", "1", "--verbose"),
-        (
-            "report",
-            "out",
-            "--html",
-            "page.html",
-            "--markdown",
-            "tables.md",
-            "--csv",
-            "csv",
-            "--latex",
-            "tables.tex",
+        tuple(
+            [
+                "report",
+                "out",
+                "--html",
+                "page.html",
+                "--markdown",
+                "tables.md",
+                "--csv",
+                "csv",
+                "--latex",
+                "tables.tex",
+            ]
         ),
         ("show", "out", "lighthouse-good"),
         ("journal", "out"),

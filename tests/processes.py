@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -127,6 +128,11 @@ class Command:
         self.printed, self.errors = self._capsys.readouterr()
         assert "Traceback" not in self.printed + self.errors
         return int(ended.value.code or 0)
+
+
+def command_line(line: str) -> list[str]:
+    """Split a command as a shell does."""
+    return shlex.split(line)
 
 
 def in_this_process(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:

@@ -19,7 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from .loopback import Failure, Provider
-from .processes import JURYGRAPH, in_this_process
+from .processes import JURYGRAPH, command_line, in_this_process
 
 
 @pytest.fixture(scope="module")
@@ -232,12 +232,7 @@ def example(name: str, command: Any) -> str:
 
 @pytest.mark.parametrize("option", ["--overwrite", "--replace"])
 def test_an_option_that_was_renamed_keeps_its_old_name(option: str, tmp_path: Path) -> None:
-    run = [
-        "run",
-        "single",
-        *["--data", "demo", "--limit", "1", "--aspect", "fluency", "--out"],
-        str(tmp_path / "out"),
-    ]
+    run = command_line(f"run single --data demo --limit 1 --aspect fluency --out {tmp_path / 'out'}")
     assert CliRunner().invoke(app, run).exit_code == 0
     other = [*run, "--set", "temperature=0.5"]
     refused = CliRunner().invoke(app, other)

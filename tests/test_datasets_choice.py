@@ -19,12 +19,6 @@ from .processes import Command
 from .sample_data import read_lines
 
 
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
-    monkeypatch.chdir(tmp_path)
-    return Command(monkeypatch, capsys)
-
-
 def grouped(groups: int, each: int) -> Dataset:
     return Dataset.of(
         "mine",

@@ -6,7 +6,6 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from jurygraph.eval.journal import Amounts, GrantRequest, Journal, summarize
 from jurygraph.nodes.models.retry import Waits
 
-from .journal_locations import entry, key, opened, somewhere
+from .journal_locations import entry, key, opened
 from .processes import HANG_GUARD, child, reached
 
 FREEZES = """
@@ -58,12 +57,6 @@ MOMENTS = {
     "writing": "INSERT INTO jurygraph_calls",
     "freeing": "DELETE FROM jurygraph_claims WHERE jurygraph_claims.key",
 }
-
-
-@pytest.fixture
-def postgres(tmp_path: Path) -> Iterator[str]:
-    with somewhere("postgres", tmp_path) as where:
-        yield where
 
 
 def is_gone(process: subprocess.Popen[str]) -> bool:

@@ -21,7 +21,8 @@ from jurygraph.state.settings import make_settings
 from scipy import stats
 
 from .loopback import Failure, Provider, Request, Text
-from .sample_data import read_lines, write_lines
+from .processes import command_line
+from .sample_data import numbered, read_lines, write_lines
 from .test_try import call
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -123,18 +124,8 @@ def test_shares_are_of_means_rounded_half_up() -> None:
 def test_a_table_is_run_and_the_second_time_costs_no_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = (
-        "reproduce",
-        "chateval-table3",
-        "--data-dir",
-        str(DATA),
-        "--sample",
-        "5",
-        "--out",
-        str(tmp_path / "out"),
-        "--html",
-        str(tmp_path / "page.html"),
-    )
+    written_to = f"--out {tmp_path / 'out'} --html {tmp_path / 'page.html'}"
+    words = command_line(f"reproduce chateval-table3 --data-dir {DATA} --sample 5 {written_to}")
     assert call(*words) == 0
     page = (tmp_path / "page.html").read_text()
     assert "The paper&#39;s table" in page and "printed, ChatGPT" in page
@@ -258,19 +249,11 @@ def test_categories_costs_and_repeats(tmp_path: Path) -> None:
     assert by_category["coding accuracy"]["value"] == pytest.approx(sum(of_coding) / 12)
     assert by_category["knowledge accuracy"] is None
     assert run_table("chateval-table6", data, tmp_path / "m")["single agent"]["USD"] == 0
-    ratings = tmp_path / "ratings.jsonl"
-    ratings.write_text(
-        "".join(
-            json.dumps(
-                {"id": n, "source": f"It rained {n} days.", "candidate": "Rain.", "human": {"fluency": 3}}
-            )
-            + "\n"
-            for n in range(9)
-        )
-    )
+    ratings = numbered(tmp_path, 9, human={"fluency": 3})
     row = run_table("debate-repeats", ratings, tmp_path / "r")["DEBATE"]
-    lines = (tmp_path / "r/cells/method=DEBATE/results.jsonl").read_text().splitlines()
-    assert sum(json.loads(line)["aspect"] == "fluency" for line in lines) == 5 * 20
+    assert (
+        sum(line["aspect"] == "fluency" for line in read_lines(tmp_path / "r/cells/method=DEBATE")) == 5 * 20
+    )
     assert (row["fluency sd"], row["fluency range"]) == (0, 0)
 
 

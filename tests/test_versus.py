@@ -20,7 +20,7 @@ from jurygraph.state.errors import UsageError
 from langgraph.graph import END, START, StateGraph
 
 from .loopback import Provider, Text
-from .processes import in_this_process
+from .processes import command_line, in_this_process
 
 
 def rival(
@@ -302,18 +302,7 @@ def test_a_run_of_other_items_is_not_taken_up(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_the_answer_and_refuses_with_exit_code_2(tmp_path: Path) -> None:
-    common = (
-        "versus",
-        "debate",
-        "--data",
-        "demo",
-        "--aspect",
-        "consistency",
-        "--limit",
-        "4",
-        "--set",
-        "debate.n=1",
-    )
+    common = command_line("versus debate --data demo --aspect consistency --limit 4 --set debate.n=1")
     done = in_this_process(*common, "--by", "calls", "--out", "v", cwd=tmp_path)
     assert "Whether debate pays cannot be told with 4 items" in done.stdout
     assert {path.name for path in (tmp_path / "v").iterdir()} >= {"debate", "single", "versus.json"}
@@ -322,18 +311,7 @@ def test_the_command_prints_the_answer_and_refuses_with_exit_code_2(tmp_path: Pa
 
 
 def test_the_total_usage_counts_an_ensemble_of_one_that_was_only_tried(tmp_path: Path) -> None:
-    command = [
-        "versus",
-        "debate",
-        "--data",
-        "demo",
-        "--aspect",
-        "consistency",
-        "--limit",
-        "3",
-        "--by",
-        "calls",
-    ]
+    command = command_line("versus debate --data demo --aspect consistency --limit 3 --by calls")
     for _ in range(2):
         done = in_this_process(*command, "--against", "ensemble", "--out", "v", cwd=tmp_path)
         assert done.returncode == 0, done.stderr

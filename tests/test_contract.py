@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +26,7 @@ from typing_extensions import TypedDict
 from .loopback import Failure, Provider, Text
 from .loopback_debate import OPENAI
 from .sample_data import CASES, timeless
+from .source_tree import ROOT
 
 TASKS: dict[str, dict[str, Any]] = {
     "score": {
@@ -261,7 +261,7 @@ def test_a_weighed_score_over_a_provider(provider: Provider, gives: bool, end: s
 
 
 def test_the_readme_tells_the_same_number_of_calls(module: ModuleType) -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     row = re.search(rf"^\| `{module.protocol.name}` \|.*\| (.*) \|$", readme, re.MULTILINE)
     if row is None:
         assert issubclass(module.protocol.settings, WrapperSettings)

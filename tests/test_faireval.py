@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 from jurygraph.graphs import faireval
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import ReplyError, Verdict
+from jurygraph.state import ReplyError
 from jurygraph.state.settings import FairEvalSettings
 
+from . import loopback_debate
 from .loopback import Answer, Failure, Provider, Request, Text, Usage
 from .loopback_debate import COMPARE_TASK, OPENAI, google
 
 YEAST = COMPARE_TASK["answer_1"]
 
 
-def run(how: str = "async", **build: Any) -> tuple[Verdict, list[dict[str, Any]]]:
-    graph = faireval.build(**build).compile()
-    given: Any = {"task": COMPARE_TASK}
-    result = asyncio.run(graph.ainvoke(given)) if how == "async" else graph.invoke(given)
-    return Verdict.of(result), result["transcript"]
+run = partial(loopback_debate.run, task=COMPARE_TASK, protocol=faireval)
 
 
 def in_given_order(prompt: str) -> bool:

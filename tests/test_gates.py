@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -24,11 +23,9 @@ from .loopback import Provider
 from .loopback_debate import Debaters
 from .processes import HANG_GUARD, in_this_process
 from .run_folders import RATED, compared, failed, run_folder, scored
-from .sample_data import write_lines
+from .source_tree import ROOT
+from .test_pytest_plugin import NAMED
 
-PLUGIN_FOUND = any(
-    one.value == "jurygraph.eval.judges.pytest_plugin" for one in entry_points(group="pytest11")
-)
 ITEMS = [f"i{n}" for n in range(40)]
 
 
@@ -266,29 +263,8 @@ def test_hostile_words_make_no_broken_xml(tmp_path: Path) -> None:
     assert "]]></failure>" in str(cases[0][0].text)
 
 
-def test_a_pull_request_is_held_against_the_main_branch(tmp_path: Path) -> None:
-    """The whole way: the same file with other candidates, judged by the same judge."""
-    rows = [
-        {
-            "id": f"a{n}",
-            "source": f"The ferry number {n} sank at its moorings on Monday. Nobody was aboard.",
-            "candidate": f"The ferry number {n} sank at its moorings on Monday.",
-        }
-        for n in range(12)
-    ]
-    run = ("run", "single", "--data", "mine.jsonl", "--aspect", "consistency")
-    data = write_lines(tmp_path / "mine.jsonl", rows)
-    assert in_this_process(*run, "--out", "main", cwd=tmp_path).returncode == 0
-    write_lines(data, [{**row, "candidate": "Forty drowned in Paris, 99 bells rang."} for row in rows])
-    gates = ("--baseline", "main", "--max-drop", "0.2", "--junit", "j.xml")
-    done = in_this_process(*run, "--out", "branch", *gates, cwd=tmp_path)
-    assert done.returncode == 5, done.stdout + done.stderr
-    assert "gate drop of consistency <= 0.2 (single): not met: drop" in done.stdout
-    assert ElementTree.parse(tmp_path / "j.xml").getroot()[0].get("failures") == "12"
-
-
 def workflow_steps() -> list[dict[str, Any]]:
-    page = (Path(__file__).resolve().parents[1] / "docs" / "ci.md").read_text()
+    page = (ROOT / "docs" / "ci.md").read_text()
     workflow = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
     assert workflow[True].keys() == {"push", "pull_request"}  # YAML 1.1 reads "on" as true
     steps: list[dict[str, Any]] = workflow["jobs"]["judge"]["steps"]
@@ -304,7 +280,6 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path, provider: Provi
         *("Write answers", "Judge", "Test", "Take this run as the next baseline")
     ]
     provider.play(by=lambda request: Debaters([2 if "poor text" in str(request.body) else 4.5])(request))
-    plugin = "" if PLUGIN_FOUND else "-p jurygraph.eval.judges.pytest_plugin"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     (tmp_path / "test_mine.py").write_text(
         'def test_mine(judge):\n    assert judge("single", aspect="fluency")(inputs="a", outputs="b")["score"] > 1\n'
@@ -320,7 +295,7 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path, provider: Provi
             done = subprocess.run(
                 ["bash", "-eo", "pipefail", "-c", step["run"]],
                 cwd=tmp_path,
-                env={**os.environ, "PATH": path, "PYTEST_ADDOPTS": plugin},
+                env={**os.environ, "PATH": path, "PYTEST_ADDOPTS": " ".join(NAMED)},
                 capture_output=True,
                 text=True,
                 timeout=HANG_GUARD,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from jurygraph.state.settings import GEvalSettings
 from jurygraph.state.verdict_warnings import OFF_SCALE, kind_of
 from langchain_openai import ChatOpenAI
 
-from . import loopback_wire
+from . import loopback_debate, loopback_wire
 from .loopback import Answer, Failure, Provider, Raw, Request, Text
 from .loopback_debate import OPENAI, SCORE_TASK, google
 from .sample_data import write_lines
@@ -31,13 +32,7 @@ PLAN = "Evaluation steps:\n\n1. Read both texts.\n2. Compare their claims.\n3. G
 FOUR = Text("4", top=({"4": 0.5, "5": 0.3, " 3": 0.1, "The": 0.1},))
 
 
-def run(
-    how: str = "async", task: Mapping[str, Any] = SCORE_TASK, **build: Any
-) -> tuple[Verdict, list[dict[str, Any]]]:
-    graph = geval.build(**build).compile()
-    given: Any = {"task": task}
-    result = asyncio.run(graph.ainvoke(given)) if how == "async" else graph.invoke(given)
-    return Verdict.of(result), result["transcript"]
+run = partial(loopback_debate.run, protocol=geval)
 
 
 def plays(request: Request) -> Answer:

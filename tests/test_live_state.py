@@ -25,7 +25,8 @@ from langgraph.pregel._read import ChannelRead
 from pydantic import Field
 
 from .loopback import Provider, Request
-from .test_contract import CASES, task, worst_script
+from .sample_data import CASES
+from .test_contract import task, worst_script
 
 FLAT = [(name, kind) for name, kind in CASES if isinstance(find_protocol(name).build(), ProtocolGraph)]
 """Protocols whose agents are in their own graph; wrappers have those of others in graphs inside."""

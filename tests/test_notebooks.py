@@ -18,8 +18,9 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from .processes import HANG_GUARD
+from .source_tree import ROOT
 
-FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+FOLDER = ROOT / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 KERNEL = "this-python"
 UNTYPED: Any = nbformat

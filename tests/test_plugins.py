@@ -19,9 +19,9 @@ from jurygraph.graphs.options import ProtocolName
 from jurygraph.graphs.registry import protocols
 
 from .processes import Forks, command_line, forking
+from .source_tree import ROOT
 
 PLUGIN = Path(__file__).parent / "plugin"
-ROOT = Path(__file__).resolve().parents[1]
 
 Run = Callable[..., str]
 

@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -31,6 +30,8 @@ from jurygraph.state.settings import BACKGROUNDS, DebateSettings, Layout, Refere
 from jurygraph.state.settings.referee_settings import ROLES, SAME
 from jurygraph.state.transcript import Turn
 
+from .source_tree import ROOT, imported
+
 Settings = dict[str, Any]
 
 SHARE_MUST, LONGEST_INSTRUCTION = 0.70, 900
@@ -45,16 +46,7 @@ NEEDS_MORE = ("human", "logprobs")
 @pytest.fixture(scope="module")
 def bench() -> Iterator[ModuleType]:
     """The benchmark, which is a script and no part of the package."""
-    path = Path(__file__).parents[1] / "benchmarks" / "prompts.py"
-    if not path.is_file():
-        pytest.skip("benchmarks/ is not beside tests/")
-    spec = importlib.util.spec_from_file_location("prompts_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
+    yield imported("benchmarks/prompts.py")
     _HEARD.clear()
 
 
@@ -387,7 +379,7 @@ SAID_ELSEWHERE: dict[str, list[Settings]] = {
 
 @pytest.mark.slow
 def test_the_page_on_prompts_quotes_what_agents_are_told(bench: ModuleType) -> None:
-    page = Path(__file__).parents[1] / "docs" / "prompts.md"
+    page = ROOT / "docs" / "prompts.md"
     if not page.is_file():
         pytest.skip("docs/ is not beside tests/")
     told = [

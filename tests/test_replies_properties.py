@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +18,8 @@ from jurygraph.nodes.replies import (
     read_score,
     read_vote,
 )
+
+from .source_tree import imported
 
 # As a set of categories, not as a codec, whose characters take 200 MB to be found out.
 CHARACTERS = st.characters(exclude_categories=["Cs"])
@@ -132,17 +131,7 @@ def test_what_is_quoted_changes_no_reading(text: str, quote: Callable[[str], str
 # --- recorded replies ---------------------------------------------------------------------------------------------
 
 
-def _benchmark() -> ModuleType:
-    path = Path(__file__).parents[1] / "benchmarks" / "readers.py"
-    spec = importlib.util.spec_from_file_location("jurygraph_benchmark_readers", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-BENCHMARK = _benchmark()
+BENCHMARK = imported("benchmarks/readers.py")
 
 
 @pytest.mark.slow

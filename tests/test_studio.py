@@ -34,9 +34,9 @@ from werkzeug import Request, Response
 
 from .processes import HANG_GUARD
 from .sample_data import timeless
+from .source_tree import ROOT
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).resolve().parents[1]
 STARTS_WITHIN = HANG_GUARD
 HIDDEN = (
     "OPENAI_",

@@ -12,7 +12,8 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies import Shown, declares_no_issue, read_score
 from langchain_core.messages import AIMessage
 
-from .test_redteam import CASES, outcome
+from .sample_data import UNATTENDED as CASES
+from .test_redteam import outcome
 
 # What a hostile text holds, by the form of the reply that it forges.
 FORGED: dict[str, dict[str, Any]] = {

@@ -14,25 +14,12 @@ from jurygraph.eval.results.results import Key
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError
+from jurygraph.state.usage import USAGE_FIELDS
 from typer.testing import CliRunner
 
 from .sample_data import write_lines
 
-OUTCOME = (
-    *(
-        "item",
-        "group",
-        "aspect",
-        "status",
-        "score",
-        "scores",
-        "winner",
-        "rounds",
-        "stop_reason",
-        "score_by_round",
-    ),
-    *("human", "systems", "category", "lengths", "annotations", "position_consistent", "repeat"),
-)
+SPENT = {*USAGE_FIELDS, "uncounted", "details", "warnings", "transcript"}
 PROTOCOLS: Any = {
     "geval": {"samples": 3},
     "single": {},
@@ -51,7 +38,7 @@ PROTOCOLS: Any = {
 
 
 def outcomes(evaluation: Evaluation) -> list[dict[str, Any]]:
-    return [{name: getattr(result, name) for name in OUTCOME} for result in evaluation.results]
+    return [result.model_dump(exclude=SPENT) for result in evaluation.results]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -244,14 +244,6 @@ def test_one_judge_of_a_file_of_several(shared_data: Path) -> None:
     assert sum(right) >= 0.99 * len(right) > 230
 
 
-def test_twenty_samples_of_a_few_summaries(shared_data: Path) -> None:
-    path = f"{shared_data / 'summeval' / 'gpt4_geval_20.jsonl.gz'}?setting=eng_eng"
-    done = evaluate("geval", replies=path)
-    assert done.failed == ()
-    assert {result.details["samples"] for result in done.results} == {20}
-    assert {turn["model"] for result in done.results for turn in result.transcript} == {"gpt-4-0125-preview"}
-
-
 def test_reviews_of_pairs(shared_data: Path) -> None:
     path = shared_data / "vicuna80_reviews" / "reviews.jsonl.gz"
     rows = [row for row in recorded(path) if row["review_file"] == "llama_alpaca-13b"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +17,10 @@ from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.graphs import debate, repeated
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.errors import UsageError
-from langgraph.graph import END, START, StateGraph
 
 from .loopback import Provider, Text
 from .processes import command_line, in_this_process
+from .test_given_graphs import foreign
 
 
 def rival(
@@ -235,19 +235,11 @@ def test_dollars_are_spent_equally_and_a_single_judge_is_sampled_at_temperature_
     assert 3 * contest.size <= asked.count(1) < 3 * (contest.size + 1)
 
 
-def foreign() -> Any:
-    graph: Any = StateGraph(cast("Any", dict))
-    graph.add_node("judge", lambda state: state)
-    graph.add_edge(START, "judge")
-    graph.add_edge("judge", END)
-    return graph
-
-
 ONE_VALUE = texts(12, human={"consistency": 3})
 BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     ("debate", texts(), {"against": ["panel"]}, "unknown opponent 'panel'"),
     ("single", texts(), {}, "single has no single-judge counterpart"),
-    (foreign(), texts(), {}, "graph has no single-judge counterpart"),
+    (foreign(None), texts(), {}, "graph has no single-judge counterpart"),
     (
         "debate",
         texts(),

@@ -17,21 +17,9 @@ from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats
 
-from .run_folders import RATED, compared, failed, run_folder, scored
+from .run_folders import RATED, compared, failed, noisy, run_folder, scored
 
 FEW = Resampling(resamples=200, seed=3)
-
-
-def noisy(protocol: str, noise: float, items: int = 40, **fields: Any) -> list[Result]:
-    """Verdicts that lie about people's by so much; the same every time."""
-    found = []
-    for number in range(items):
-        human = 1 + number % 5
-        drawn = random.Random(f"{protocol}{number}").gauss(0, noise)
-        score = min(5.0, max(1.0, human + drawn))
-        group = f"g{number // 5}"
-        found.append(scored(f"i{number:02}", protocol, score=score, human=human, group=group, **fields))
-    return found
 
 
 def study_of(tmp_path: Path, results: list[Result], **options: Any) -> Study:

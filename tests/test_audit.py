@@ -18,6 +18,8 @@ from jurygraph.state import ReplyError, UsageError
 from jurygraph.state.errors import DataError
 
 from .loopback import Provider, Text
+from .processes import command_line
+from .sample_data import read_lines
 from .test_try import call
 
 TASK = {"kind": "score", "source": "It rained for ten days.", "candidate": "Rain.", "aspect": "consistency"}
@@ -148,19 +150,9 @@ def test_an_audit_says_what_it_costs_and_keeps_to_its_budget(
 ) -> None:
     run = tmp_path / "run"
     evaluate("debate", "demo", aspects=["consistency"], limit=4, out=run)
-    rows = map(json.loads, (run / "results.jsonl").read_text().splitlines())
-    turns = sum(turn["role"] in ("scorer", "critic") for row in rows for turn in row["transcript"])
+    turns = sum(turn["role"] in ("scorer", "critic") for row in read_lines(run) for turn in row["transcript"])
     provider.play(by=lambda _: Text("Kind: argument\nAnswers: yes"))
-    words = (
-        "audit",
-        str(run),
-        "--model",
-        "openai:gpt-4o-mini",
-        "--set",
-        "structured=off",
-        "--concurrency",
-        "1",
-    )
+    words = command_line(f"audit {run} --model openai:gpt-4o-mini --set structured=off --concurrency 1")
     assert call(*words, "--dry-run") == 0
     assert f" {turns} " in capsys.readouterr().out and not provider.requests
     assert call(*words, "--max-cost", "1", "--max-calls", "12") == 4

@@ -16,27 +16,19 @@ import pytest
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.datasets import files
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
-from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
+from jurygraph.eval.datasets.dataset import find_item, load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem, majority, parse_item
 from jurygraph.eval.plan.plan import plan
 from jurygraph.state import ASPECTS, Aspect, DataError, UsageError
+
+from .sample_data import write_lines
 
 ROW: dict[str, Any] = {"id": "a", "source": "s", "candidate": "c", "human": {"coherence": 3}}
 PAIR: dict[str, Any] = {"id": "p", "question": "q", "answer_1": "x", "answer_2": "y", "human": "tie"}
 
 
 def write(folder: Path, *rows: dict[str, Any], name: str = "data.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize(("name", "kind"), [("demo", "score"), ("demo-pairs", "compare")])
-def test_the_bundled_ones(name: str, kind: str) -> None:
-    dataset = load_dataset(name)
-    assert (dataset.kind, dataset.labels) == (kind, "construction")
-    assert len(dataset.items) >= 40
-    assert SOURCES[name].kind == kind
+    return write_lines(folder / name, rows)
 
 
 def test_csv_has_the_same_columns(tmp_path: Path) -> None:
@@ -79,54 +71,40 @@ def test_a_huge_text_is_refused_unless_allowed(tmp_path: Path) -> None:
     assert len(load_dataset(path, max_characters=200_000).items) == 2
 
 
-BAD = {
-    "empty": ("", "holds no items"),
-    "blank": ("\n\n", "holds no items"),
-    "no JSON": ("{", "line 1: not JSON"),
-    "no object": ("[1]", "line 1: expected an object"),
-    "wrong column": (
-        json.dumps({"id": "a", "src": "s", "candidate": "c"}),
-        "line 1: field 'source' is missing",
-    ),
-    "no id": (
-        json.dumps(ROW) + "\n" + json.dumps({"source": "s", "candidate": "c"}),
-        "line 2: field 'id' is missing",
-    ),
-    "label no number": (
-        json.dumps({**ROW, "human": {"coherence": "good"}}),
-        "line 1: field 'human.coherence",
-    ),
-    "label not finite": (
-        '{"id":"a","source":"s","candidate":"c","human":{"coherence":NaN}}',
-        "line 1: field 'human",
-    ),
-    "winner unknown": (json.dumps({**PAIR, "human": "3"}), "line 1: field 'human"),
-    "same id twice": (json.dumps(ROW) + "\n\n" + json.dumps(ROW), "line 3: id 'a' is already used in line 1"),
+# Lines of a file, and what is said of them; what is no text is written as JSON.
+BAD: dict[str, tuple[list[Any], str]] = {
+    "empty": ([], "holds no items"),
+    "blank": (["", ""], "holds no items"),
+    "no JSON": (["{"], "line 1: not JSON"),
+    "no object": ([[1]], "line 1: expected an object"),
+    "wrong column": ([{"id": "a", "src": "s", "candidate": "c"}], "line 1: field 'source' is missing"),
+    "no id": ([ROW, {"source": "s", "candidate": "c"}], "line 2: field 'id' is missing"),
+    "label no number": ([{**ROW, "human": {"coherence": "good"}}], "line 1: field 'human.coherence"),
+    "label not finite": ([{**ROW, "human": {"coherence": float("nan")}}], "line 1: field 'human"),
+    "winner unknown": ([{**PAIR, "human": "3"}], "line 1: field 'human"),
+    "same id twice": ([ROW, "", ROW], "line 3: id 'a' is already used in line 1"),
+    "two kinds": ([ROW, PAIR], "line 2: a file cannot hold both texts"),
     "message without a role": (
-        json.dumps({"id": "a", "messages": [{"content": "Hi"}]}),
+        [{"id": "a", "messages": [{"content": "Hi"}]}],
         "line 1: field 'messages': messages[0] has no role",
     ),
-    "no messages": (
-        json.dumps({"id": "a", "messages": []}),
-        "line 1: field 'messages': messages is an empty",
-    ),
+    "no messages": ([{"id": "a", "messages": []}], "line 1: field 'messages': messages is an empty"),
     "messages that are a text": (
-        json.dumps({"id": "a", "messages": "Hi"}),
+        [{"id": "a", "messages": "Hi"}],
         "line 1: field 'messages': messages must be a message or a list of messages, got 'Hi'",
     ),
     "nobody answers": (
-        json.dumps({"id": "a", "messages": [{"role": "user", "content": "Hi"}]}),
+        [{"id": "a", "messages": [{"role": "user", "content": "Hi"}]}],
         "line 1: field 'messages': the conversation has no answer to judge",
     ),
     "a result of no call": (
-        json.dumps({**ROW, "source": [{"role": "tool", "tool_call_id": "7", "content": "42"}]}),
+        [{**ROW, "source": [{"role": "tool", "tool_call_id": "7", "content": "42"}]}],
         "line 1: field 'source': source[0] is the result of a tool call that no message before it makes",
     ),
     "an image": (
-        json.dumps({**ROW, "candidate": {"role": "ai", "content": [{"type": "image", "url": "a"}]}}),
+        [{**ROW, "candidate": {"role": "ai", "content": [{"type": "image", "url": "a"}]}}],
         "line 1: field 'candidate': candidate holds an image (image)",
     ),
-    "two kinds": (json.dumps(ROW) + "\n" + json.dumps(PAIR), "line 2: a file cannot hold both texts"),
 }
 
 
@@ -512,7 +490,9 @@ TOLD = {
 }
 
 
-TOLD |= {case: ("data.jsonl", text, re.escape(fault)) for case, (text, fault) in BAD.items()}
+for case, (lines, fault) in BAD.items():
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    TOLD[case] = ("data.jsonl", text, re.escape(fault))
 TOLD["a file of another kind"] = ("data.docx", "x", r"expected \.jsonl, \.json, \.csv or \.tsv")
 
 

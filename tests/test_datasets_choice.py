@@ -16,12 +16,7 @@ from jurygraph.eval.datasets.selection import Sample
 from jurygraph.state import DataError, UsageError
 
 from .processes import Command
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
-    monkeypatch.chdir(tmp_path)
-    return Command(monkeypatch, capsys)
+from .sample_data import read_lines
 
 
 def grouped(groups: int, each: int) -> Dataset:
@@ -118,7 +113,7 @@ def manifest(out: Path) -> dict[str, Any]:
 
 
 def judged(out: Path) -> list[str]:
-    return [json.loads(line)["item"] for line in (out / "results.jsonl").read_text().splitlines()]
+    return [line["item"] for line in read_lines(out)]
 
 
 def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed(

@@ -16,13 +16,11 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import load_dataset
-from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.dataset import SOURCES
 from jurygraph.eval.datasets.published import fetch
 from jurygraph.eval.datasets.published.fetch import Sums, git_blob
 from jurygraph.eval.datasets.published.source import GitHub, HuggingFace, Source
 from jurygraph.state import DataError, UsageError
-from typer.testing import CliRunner
 
 from .loopback_hub import Hub, blob, point_to, serving
 
@@ -276,15 +274,6 @@ def test_a_package_that_is_not_installed(
         "give the folder .* with --data-dir",
     ):
         load_dataset(name)
-
-
-def test_a_run_over_what_was_fetched_is_shown(chat: str, tmp_path: Path) -> None:
-    out, runner = str(tmp_path / "out"), CliRunner()
-    ran = runner.invoke(
-        app, ["run", "single", "--data", "topical-chat", "--aspect", "coherence", "--out", out]
-    )
-    assert ran.exit_code == 0, ran.output
-    assert "a fact" in runner.invoke(app, ["show", out, "tc-00-1"]).output
 
 
 def test_git_blob_against_git(tmp_path: Path) -> None:

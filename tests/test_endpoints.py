@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from jurygraph import create_judge
 from jurygraph.eval import evaluate
-from jurygraph.nodes.models.model_chains import identity_of_name
 from jurygraph.state import UsageError
 from jurygraph.state.settings import ModelSpec
 
@@ -131,15 +130,6 @@ def test_another_host_is_paid_nothing_anew(servers: list[Provider], tmp_path: Pa
     assert judged(servers[:2], out=tmp_path / "run") == ["ok"] * 12
     assert judged(servers[1:], out=tmp_path / "run") == ["ok"] * 12
     assert not servers[2].requests
-
-
-def test_alone_an_address_tells_models_apart() -> None:
-    of = [
-        identity_of_name(ModelSpec.parse(f"openai:qwen{more}"))
-        for more in ("?base_url=a", "?base_url=b", "?base_url=a,b")
-    ]
-    assert of[0] != of[1]
-    assert of[2] == {"name": "openai:qwen"}
 
 
 def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serve_the_same(

@@ -13,7 +13,6 @@ from jurygraph.eval.plan.dry_run import CallSample, role_profiles, tokens_in
 from jurygraph.eval.plan.estimator import Estimate, Part, added, estimate, estimate_table
 from jurygraph.eval.plan.plan import Plan, plan
 from jurygraph.eval.tables import to_lines
-from jurygraph.graphs.registry import protocols
 from jurygraph.nodes.evaluation_steps import keep_steps_in
 from jurygraph.nodes.models import prices
 from jurygraph.nodes.models.loaded_model import LoadedModel
@@ -28,13 +27,8 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from .loopback import Provider
+from .sample_data import UNATTENDED as CASES
 
-CASES = [
-    (name, kind)
-    for name, module in protocols().items()
-    for kind in module.protocol.kinds
-    if not module.protocol.pauses_for_person(module.protocol.settings())
-]
 DEMO = {"score": "demo", "compare": "demo-pairs"}
 PAIRS = Dataset.of(
     "pairs",
@@ -102,26 +96,10 @@ def heard(number: int, tokens: float, model: LoadedModel, said: float = 200.0) -
     return CallSample("critic", number, model, "critique", tokens, several=1, reply_tokens=said)
 
 
-def test_prompts_grow_along_a_straight_line() -> None:
-    model = wrap(unasked())
-    critic = role_profiles([heard(1, 100, model), heard(2, 150, model), heard(3, 200, model)])["critic"]
-    assert critic.first == pytest.approx(100)
-    assert (critic.growth.least, critic.growth.most) == pytest.approx((25, 100))
-    prompts = [critic.prompt(calls) for calls in (Range(0, 1), Range(1, 3), Range(5, 5))]
-    assert [prompt.least for prompt in prompts] == pytest.approx([100, 100, 150])
-    assert [prompt.most for prompt in prompts] == pytest.approx([100, 200, 300])
-
-
 def test_the_line_is_steeper_where_models_say_more_than_the_offline_judge() -> None:
     model = wrap(unasked())
     critic = role_profiles([heard(1, 100, model, said=100), heard(2, 150, model, said=100)])["critic"]
     assert critic.growth.most == pytest.approx(2 * 100), "150 words are 200 tokens"
-
-
-def test_prompts_that_do_not_grow_are_as_long_as_their_mean() -> None:
-    model = wrap(unasked())
-    critic = role_profiles([heard(1, 120, model), heard(1, 100, model), heard(2, 80, model)])["critic"]
-    assert (critic.first, critic.growth) == (100, Range(0, 0))
 
 
 def test_one_request_for_several_replies_brings_as_many() -> None:

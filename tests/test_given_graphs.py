@@ -325,10 +325,7 @@ def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) ->
         evaluate(name, "demo", limit=1)
 
 
-def test_the_command_line_takes_files(
-    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = Command(monkeypatch, capsys)
+def test_the_command_line_takes_files(files: Path, command: Command) -> None:
     run = ("run", "mine.py,m3=mine.py:graph,foreign.py", "--data", "demo", "--aspect", "consistency")
     assert command(*run, "--limit", "2", "--out", "out") == 0, command.errors
     assert "no estimate: the calls of foreign are not known before they are made" in command.printed
@@ -340,9 +337,8 @@ def test_the_command_line_takes_files(
 
 
 def test_a_new_protocol_runs_and_its_test_passes(
-    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    files: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    command = Command(monkeypatch, capsys)
     assert command("new-protocol", "two_scorers", "--in", "own") == 0
     done = evaluate(load_graph("own/two_scorers.py"), "demo", aspects=["consistency"], limit=1)
     assert [result.calls for result in done.results] == [2]

@@ -37,19 +37,6 @@ async def test_a_kept_reply_is_served_from_then_on(where: str) -> None:
         assert await again.reserve(key(2)) is None
 
 
-async def test_many_calls_at_once_are_all_kept(where: str) -> None:
-    async with opened(where, run="a") as journal:
-
-        async def call(number: int) -> None:
-            assert await journal.reserve(key(number)) is None
-            await journal.keep(key(number), entry(str(number)))
-
-        await asyncio.gather(*(call(number) for number in range(300)))
-    async with opened(where, run="b") as again:
-        replies = await asyncio.gather(*(again.reserve(key(number)) for number in range(300)))
-    assert replies == [str(number).encode() for number in range(300)]
-
-
 async def test_a_runs_spending_is_carried_over_its_openings(where: str) -> None:
     for number in range(3):
         async with opened(where, run="a") as journal:

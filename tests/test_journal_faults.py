@@ -18,16 +18,10 @@ import pytest
 from jurygraph.eval.journal import Journal, JournalError, summarize
 from sqlalchemy import Engine, event, make_url
 
-from .journal_locations import POSTGRES, entry, key, opened, schema
+from .journal_locations import POSTGRES, entry, key, opened
 from .processes import HANG_GUARD, reached
 
 BIG = "x" * 20_000
-
-
-@pytest.fixture
-def postgres() -> Iterator[str]:
-    with schema() as url:
-        yield url
 
 
 @pytest.fixture

@@ -29,9 +29,9 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
 from numpy import array
-from typing_extensions import TypedDict
+
+from .test_given_graphs import VERDICT, foreign
 
 ARTICLE = "The ferry sank at its moorings on Monday. Nobody was aboard. Divers start work on Friday."
 SUMMARY = "The ferry sank on Monday with nobody aboard."
@@ -144,11 +144,6 @@ def test_where_texts_are_by_convention(given: dict[str, Any], source: str, candi
 
 
 CALL: dict[str, Any] = {"name": "search", "args": {}, "id": "1"}
-OPENAI_CALL: dict[str, Any] = {
-    "id": "1",
-    "type": "function",
-    "function": {"name": "search", "arguments": "{}"},
-}
 USER, ASSISTANT = {"role": "user", "content": "Where?"}, {"role": "assistant", "content": "It sank."}
 BLOCKS: list[tuple[dict[str, Any], str]] = [
     ({"type": "image_url", "image_url": {"url": "data:,"}}, "an image (image_url)"),
@@ -528,23 +523,6 @@ def test_an_aspect_from_a_file(tmp_path: Path) -> None:
     file.write_text("name: wit\ncriteria: Does the text amuse?\nlow: 0\nhigh: 4\n")
     judge = create_judge("debate", aspect=str(file), model=ScriptedModel(script=SCORE_4), structured="off")
     assert judge(inputs="S", outputs="C")["key"] == "wit"
-
-
-class ForeignState(TypedDict):
-    task: dict[str, Any]
-    verdict: dict[str, Any]
-    transcript: list[Any]
-
-
-def foreign(verdict: Any) -> StateGraph[Any, Any, Any, Any]:
-    """A graph of somebody else's, which knows nothing of this package."""
-    graph = StateGraph(ForeignState)
-    graph.add_node("judge", lambda _state: {"verdict": verdict, "transcript": []})
-    graph.add_edge(START, "judge")
-    return graph
-
-
-VERDICT = {"protocol": "theirs", "kind": "score", "score": 2, "stop_reason": "complete", "rounds": 1}
 
 
 def test_graphs_in_place_of_a_name() -> None:

@@ -25,7 +25,8 @@ from langgraph.pregel._read import ChannelRead
 from pydantic import Field
 
 from .loopback import Provider, Request
-from .test_contract import CASES, task, worst_script
+from .sample_data import CASES
+from .test_contract import task, worst_script
 
 FLAT = [(name, kind) for name, kind in CASES if isinstance(find_protocol(name).build(), ProtocolGraph)]
 """Protocols whose agents are in their own graph; wrappers have those of others in graphs inside."""
@@ -237,15 +238,19 @@ def test_an_edit_asks_nobody_again(name: str, kind: str, sync: bool) -> None:
         ({"id": "scorer:1", "value": "4"}, "it takes a number from 1 to 5"),
         ({"id": "critic:1", "value": 3}, "it takes true or false"),
         ({"id": "critic:7", "value": True}, "no turn has the id 'critic:7'; there are commander:1, scorer:1"),
+        ({"id": "critic:1", "contents": "So."}, "the turn critic:1 takes no contents"),
+        ({"id": "critic:1", "round": "so"}, "the turn critic:1 takes no round"),
+        ({"id": "critic:1", "content": None}, "the content of the turn critic:1 is text, not None"),
+        ("So.", "transcript takes a list of turns"),
     ],
 )
-def test_an_edit_that_cannot_be_is_refused(edit: dict[str, Any], fault: str) -> None:
+def test_an_edit_that_cannot_be_is_refused(edit: Any, fault: str) -> None:
     graph = debate.build(models={"*": ScriptedModel(script=objecting)}, n=1).compile(
         checkpointer=InMemorySaver()
     )
     graph.invoke({"task": task("score")}, thread())
     with pytest.raises(ValueError, match=fault):
-        graph.update_state(thread(), {"transcript": [edit]}, as_node="critic")
+        graph.update_state(thread(), {"transcript": edit if edit == "So." else [edit]}, as_node="critic")
 
 
 class Failing(ScriptedModel):

@@ -1,4 +1,4 @@
-"""Metrics of shared words against their packages and against published figures; one's own; what is left out."""
+"""Metrics of shared words against their packages; one's own; what is left out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval import Dataset
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.items import ScoreItem
 from jurygraph.eval.metrics import Metric, find_metric, measure
-from jurygraph.eval.results.agreement import ScoreAgreement
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
@@ -42,12 +41,6 @@ def test_rouge_l_against_rouge_score() -> None:
     expected = [scorer.score(reference, apart[0])["rougeLsum"].fmeasure for reference in (apart[1], "Rain.")]
     assert number(find_metric("rouge-l"), item("a", TEXTS[1], "Rain.")) == pytest.approx(fmean(expected))
     assert expected[0] > 0.3
-
-
-def test_rouge_l_by_hand() -> None:
-    """Lin 2004, section 3.2: of four words three are in the longest common subsequence, of three all three."""
-    one = item("a", "police killed the gunman", candidate="police the gunman")
-    assert number(find_metric("rouge-l"), one) == pytest.approx(2 * (3 / 4) * 1 / (3 / 4 + 1))
 
 
 @pytest.mark.parametrize(
@@ -90,12 +83,6 @@ def test_bleu_against_sacrebleu() -> None:
 
     expected = [sacrebleu.sentence_bleu(TEXTS[0], [one], use_effective_order=True).score for one in TEXTS]
     assert number(find_metric("bleu-4"), item("a", *TEXTS)) == pytest.approx(fmean(expected))
-
-
-def test_bleu_by_theory() -> None:
-    """All n-grams are in the reference, which is one word longer: the brevity penalty alone (Papineni et al. 2002)."""
-    one = item("a", "a b c d e f", candidate="a b c d e")
-    assert number(find_metric("bleu-4"), one) == pytest.approx(100 * math.exp(1 - 6 / 5))
 
 
 def test_signatures_hold_what_changes_a_number() -> None:
@@ -212,26 +199,4 @@ def test_a_function_of_a_module_in_the_folder(tmp_path: Path, monkeypatch: pytes
         find_metric("broken_metrics:score")
 
 
-PUBLISHED = {"coherence": 0.128, "consistency": 0.115, "fluency": 0.105, "relevance": 0.311}
 """ROUGE-L's Spearman within articles, mean over all 100 (Yuan et al. 2021, Liu et al. 2023); 75 are here."""
-
-
-@pytest.mark.slow
-def test_rouge_l_on_summeval_lies_near_the_published_figures(shared_data: Path) -> None:
-    data = load_dataset("summeval", shared_data / "summeval")
-    done = measure("rouge-l", data)
-    assert done.manifest["left_out"] == {}
-    found = done.agreement()
-    for aspect, published in PUBLISHED.items():
-        agreement = found[aspect]
-        assert isinstance(agreement, ScoreAgreement)
-        assert agreement.n == 1200
-        assert agreement.per_group["spearman"].value == pytest.approx(published, abs=0.02)
-
-
-def test_the_truth_of_a_dialogue_is_left_out(shared_data: Path) -> None:
-    data = load_dataset("topical-chat", shared_data / "topical_chat")
-    done = measure("bleu-4", data, aspects=["coherence"])
-    assert done.manifest["left_out"] == {"bleu-4": {"no references": 45}}
-    assert len(done.results) == 225
-    assert {"Original Ground Truth"}.isdisjoint(result.systems[0] for result in done.results)

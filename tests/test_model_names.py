@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from langchain_core.language_models import FakeListChatModel
 
 from .loopback_chats import Chats, chats_server
 from .loopback_debate import SCORE_TASK
+from .source_tree import ROOT
 
 FOREIGN = ("ANTHROPIC_", "AWS_", "AZURE_", "DEEPSEEK_", "GROQ_", "MISTRAL_", "OLLAMA_")
 
@@ -184,7 +184,7 @@ def test_what_identifies_a_named_model() -> None:
 
 def test_the_names_in_the_docs_can_be_called(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_API_KEY", "any-value")
-    page = (Path(__file__).parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     names = re.findall(r"`([a-z_]+:[^`]+\?[^`]*)`", page)
     assert len(names) >= 7
     monkeypatch.setenv("TEAM_KEY", "the-teams-key")

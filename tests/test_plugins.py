@@ -18,10 +18,10 @@ import pytest
 from jurygraph.graphs.options import ProtocolName
 from jurygraph.graphs.registry import protocols
 
-from .processes import Forks, forking
+from .processes import Forks, command_line, forking
+from .source_tree import ROOT
 
 PLUGIN = Path(__file__).parent / "plugin"
-ROOT = Path(__file__).resolve().parents[1]
 
 Run = Callable[..., str]
 
@@ -174,18 +174,7 @@ def test_a_metric_and_its_parameter(jurygraph: Run, work: Path) -> None:
 
 
 def test_a_model_of_a_provider(jurygraph: Run, work: Path) -> None:
-    asked = (
-        "run",
-        "two_judges",
-        "--data",
-        "weather",
-        "--model",
-        "acme:large",
-        "--limit",
-        "1",
-        "--out",
-        "acme",
-    )
+    asked = command_line("run two_judges --data weather --model acme:large --limit 1 --out acme")
     assert "ACME_API_KEY is not set" in jurygraph(*asked, code=2)
     jurygraph(*asked, ACME_API_KEY="any")
     (line,) = results(work / "acme")

@@ -13,8 +13,8 @@ import pytest
 
 from .loopback import Provider
 from .processes import HANG_GUARD
+from .source_tree import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 # In a source tree that was installed before the plugin was there, it is named; else pytest finds it by itself.
 FOUND = any(one.value == "jurygraph.eval.judges.pytest_plugin" for one in entry_points(group="pytest11"))
 NAMED = () if FOUND else ("-p", "jurygraph.eval.judges.pytest_plugin")

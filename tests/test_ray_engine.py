@@ -26,9 +26,9 @@ from sqlalchemy import make_url
 from .journal_locations import POSTGRES, schema
 from .processes import (
     Simulated,
+    command_line,
     in_this_process,
     signalled,
-    simulated_provider,
     started,
     until,
     when,
@@ -58,12 +58,6 @@ def journal() -> Iterator[str]:
         yield place.set(password=place.password or PASSWORD).render_as_string(hide_password=False)
 
 
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
-    with simulated_provider(monkeypatch) as simulated:
-        yield simulated
-
-
 def lines(folder: Path) -> list[Any]:
     """The results but for seconds, which no two runs share."""
 
@@ -84,25 +78,16 @@ def logged(folder: Path, event: str) -> list[dict[str, Any]]:
 class Runs:
     """The same run in one process and on Ray, of calls that a simulated provider answers and counts."""
 
-    def __init__(self, provider: Simulated, journal: str, folder: Path) -> None:
-        self.provider = provider
+    def __init__(self, simulated: Simulated, journal: str, folder: Path) -> None:
+        self.provider = simulated
         self.journal = journal
         self.folder = folder
         self.out = folder / "ray"
         model = f"openai:sim?base_url={os.environ['OPENAI_BASE_URL']}&price_in=1&price_out=1"
         run = ("run", "debate", "--data", "demo", "--aspect", "fluency", "--limit", "60", "--model", model)
         self.command = (*run, "--set", "structured=off", "--concurrency", str(IN_FLIGHT))
-        self.on_ray = (
-            *self.command,
-            "--engine",
-            "ray",
-            "--workers",
-            "2",
-            "--journal",
-            journal,
-            "--out",
-            str(self.out),
-        )
+        on_ray = command_line(f"--engine ray --workers 2 --journal '{journal}' --out {self.out}")
+        self.on_ray = (*self.command, *on_ray)
         self.calls = 0
 
     def in_one_process(self) -> list[Any]:
@@ -121,8 +106,8 @@ class Runs:
 
 
 @pytest.fixture
-def runs(address: str, provider: Simulated, journal: str, tmp_path: Path) -> Runs:
-    return Runs(provider, journal, tmp_path)
+def runs(address: str, simulated: Simulated, journal: str, tmp_path: Path) -> Runs:
+    return Runs(simulated, journal, tmp_path)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,12 @@ from jurygraph.eval.results.results import Key
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError
+from jurygraph.state.usage import USAGE_FIELDS
 from typer.testing import CliRunner
 
-OUTCOME = (
-    *(
-        "item",
-        "group",
-        "aspect",
-        "status",
-        "score",
-        "scores",
-        "winner",
-        "rounds",
-        "stop_reason",
-        "score_by_round",
-    ),
-    *("human", "systems", "category", "lengths", "annotations", "position_consistent", "repeat"),
-)
+from .sample_data import write_lines
+
+SPENT = {*USAGE_FIELDS, "uncounted", "details", "warnings", "transcript"}
 PROTOCOLS: Any = {
     "geval": {"samples": 3},
     "single": {},
@@ -50,7 +38,7 @@ PROTOCOLS: Any = {
 
 
 def outcomes(evaluation: Evaluation) -> list[dict[str, Any]]:
-    return [{name: getattr(result, name) for name in OUTCOME} for result in evaluation.results]
+    return [result.model_dump(exclude=SPENT) for result in evaluation.results]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -239,12 +227,11 @@ def test_no_recording_there(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    recorded = tmp_path / "mine.jsonl"
     rows = [
         {"item": f"i{n}", "aspect": "fluency", "replies": ["4", "5"], "human": n, "model": "m"}
         for n in (1, 2)
     ]
-    recorded.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recorded = write_lines(tmp_path / "mine.jsonl", rows)
     out = tmp_path / "out"
     dry = CliRunner().invoke(
         app, ["run", "geval", "--replies", str(recorded), "--out", str(out), "--dry-run"]

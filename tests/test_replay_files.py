@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,16 @@ import pytest
 from jurygraph.eval import evaluate, load_dataset
 from jurygraph.eval.plan.plan import plan, read_recording
 from jurygraph.eval.replay.recording import NOT_RECORDED
-from jurygraph.eval.results.agreement import ScoreAgreement
 from jurygraph.nodes.replies import ReplyError, read_score
 from jurygraph.state.errors import DataError, UsageError
-from scipy import stats
+
+from .sample_data import write_lines
 
 KINDS = ("geval", "geval_no_auto_cot", "llm_eval_no_cot", "rate_explain", "analyze_rate")
 
 
 def written(folder: Path, *rows: dict[str, Any], name: str = "mine.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(folder / name, rows)
 
 
 def test_samples_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -204,43 +201,6 @@ def test_rows_are_means_of_what_the_authors_read(kind: str, shared_data: Path) -
     assert alike > 0.6 * len(rows)
 
 
-FIGURES = {"naturalness": (268, 0.531, 0.482), "groundedness": (270, 0.470, 0.659)}
-
-
-@pytest.mark.slow
-def test_figures_against_scipy_on_the_authors_readings(shared_data: Path) -> None:
-    """Rate-explain: Pearson over rows, tau-b per context, to three digits, computed here from ``author_scores``."""
-    path = shared_data / "topical_chat" / "chatgpt_replies_rate_explain.jsonl.gz"
-    rows: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
-    for row in recorded(path):
-        read = [score for score in row["author_scores"] if score is not None]
-        rows[row["dimension"]].append((sum(read) / len(read), row["human"], row["context_id"]))
-    found = evaluate("geval", replies=path, aspects=list(FIGURES)).agreement()
-    for aspect, expected in FIGURES.items():
-        agreement = found[aspect]
-        assert isinstance(agreement, ScoreAgreement)
-        judge, people, _ = zip(*rows[aspect], strict=True)
-        pearson = stats.pearsonr(judge, people).statistic
-        by_context: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for score, human, context in rows[aspect]:
-            by_context[context].append((score, human))
-        taus = [
-            stats.kendalltau(*zip(*of_one, strict=True)).statistic
-            for of_one in by_context.values()
-            if _varies(of_one)
-        ]
-        authors = (len(judge), round(float(pearson), 3), round(float(sum(taus) / len(taus)), 3))
-        assert authors == expected
-        r, tau = agreement.over_rows["pearson"].value, agreement.per_group["kendall"].value
-        assert r is not None
-        assert tau is not None
-        assert (agreement.n, round(r, 3), round(tau, 3)) == expected
-
-
-def _varies(pairs: list[tuple[float, float]]) -> bool:
-    return all(len(set(side)) > 1 for side in zip(*pairs, strict=True))
-
-
 def test_texts_come_from_the_data(shared_data: Path) -> None:
     path = shared_data / "topical_chat" / "chatgpt_replies_geval.jsonl.gz"
     data = load_dataset("topical-chat", shared_data / "topical_chat")
@@ -282,14 +242,6 @@ def test_one_judge_of_a_file_of_several(shared_data: Path) -> None:
     authors = {(f"{row['doc_id']}-{row['system_id']}", row["dimension"]): row["author_score"] for row in rows}
     right = [authors[result.item, str(result.aspect)] == result.score for result in done.results]
     assert sum(right) >= 0.99 * len(right) > 230
-
-
-def test_twenty_samples_of_a_few_summaries(shared_data: Path) -> None:
-    path = f"{shared_data / 'summeval' / 'gpt4_geval_20.jsonl.gz'}?setting=eng_eng"
-    done = evaluate("geval", replies=path)
-    assert done.failed == ()
-    assert {result.details["samples"] for result in done.results} == {20}
-    assert {turn["model"] for result in done.results for turn in result.transcript} == {"gpt-4-0125-preview"}
 
 
 def test_reviews_of_pairs(shared_data: Path) -> None:

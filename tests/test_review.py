@@ -28,18 +28,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.pregel.remote import RemoteGraph
 from langgraph.types import Command
 
-SCORE: dict[str, Any] = {
-    "kind": "score",
-    "source": "The mill burned down in 1871 and was rebuilt in brick.",
-    "candidate": "The mill was rebuilt in brick in 1781.",
-    "aspect": "consistency",
-}
-COMPARE: dict[str, Any] = {
-    "kind": "compare",
-    "question": "Who rebuilt the mill?",
-    "answer_1": "The miller's widow.",
-    "answer_2": "Nobody knows.",
-}
+from .sample_data import COMPARE_TASK as COMPARE
+from .sample_data import SCORE_TASK as SCORE
 
 
 def says(*values: Any, objections: int = 0) -> ScriptedModel:

@@ -36,6 +36,7 @@ from jurygraph.state.review_rules import Rule
 from typer.testing import CliRunner
 
 from .processes import HANG_GUARD
+from .sample_data import read_lines, write_lines
 
 ALWAYS = [Rule("always")]
 SCORES = [
@@ -58,8 +59,7 @@ PAIRS = [
 
 
 def made(folder: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
-    data = folder / "data.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = write_lines(folder / "data.jsonl", rows)
     evaluate(options.pop("protocol", "debate"), data, out=folder / "run", **options)
     return folder / "run"
 
@@ -103,10 +103,10 @@ def test_the_rules_choose_the_questions(compared: Path) -> None:
 def test_repeats_are_one_question(tmp_path: Path) -> None:
     run = made(tmp_path, SCORES, settings={"n": 1}, repeats=3)
     assert len(find_questions(run, ALWAYS)) == 3
-    lines = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    lines = read_lines(run)
     for line in lines:
         line["score"] = {"=cmd|x": [1, 3, 5], "b": [3, 3, 3], "c": [2, 3, 3]}[line["item"]][line["repeat"]]
-    (run / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(run / "results.jsonl", lines)
     [wide] = find_questions(run, [Rule("wide", 1.5)])
     assert wide.why == ("wide>1.5: scores of repeated runs have a standard deviation of 2",)
 
@@ -140,7 +140,7 @@ def test_a_queue_is_written_filled_in_and_read(scored: Path, name: str) -> None:
     if name.endswith("csv"):
         filled(queue, lambda number, row: {"name": "Ann", **answers[number]})
     else:
-        rows = [json.loads(line) for line in queue.read_text().splitlines()]
+        rows = read_lines(queue)
         assert all(row["answer"] == "" for row in rows)
         queue.write_text(
             "".join(
@@ -152,13 +152,13 @@ def test_a_queue_is_written_filled_in_and_read(scored: Path, name: str) -> None:
     assert done.exit_code == 0, done.output
     assert "3 answers read; 0 rows are not filled in" in done.output
     judged = [json.loads(line)["score"] for line in before.splitlines()]
-    reviewed = [json.loads(line) for line in (scored / "reviewed.jsonl").read_text().splitlines()]
+    reviewed = read_lines(scored / "reviewed.jsonl")
     assert [line["reviewed"] for line in reviewed] == [2, judged[1], 5]
     assert [line["judge"]["score"] for line in reviewed] == judged
     assert reviewed[0]["answers"][0]["reason"] == "No cart."
     assert reviewed[0]["why"] == ["always: every verdict is reviewed"]
     assert (scored / "results.jsonl").read_bytes() == before, "what the judge said stays"
-    labels = [json.loads(line) for line in (scored / "labels.jsonl").read_text().splitlines()]
+    labels = read_lines(scored / "labels.jsonl")
     assert [(row["item"], row["human"], row["score"]) for row in labels] == [
         ("=cmd|x", [2], judged[0]),
         ("c", [5], judged[2]),
@@ -179,7 +179,7 @@ def test_what_people_decided_is_a_dataset_that_agree_reads(scored: Path) -> None
             scored.parent / f"{name}.csv",
         )
         assert command("review", scored, "--answers", copy, "--decide", "median").exit_code == 0
-    rows = [json.loads(line) for line in (scored / "labels.jsonl").read_text().splitlines()]
+    rows = read_lines(scored / "labels.jsonl")
     assert [row["human"] for row in rows] == [[1, 2], [2, 3], [3, 4]]
     assert not any(row["saw_verdict"] for row in rows)
     found = command("agree", scored / "labels.jsonl", "--json")

@@ -24,6 +24,7 @@ from jurygraph.eval.results.run_log import FILE, log_text, logging_to
 from rich.console import Console
 
 from .loopback import Failure, Provider
+from .sample_data import numbered
 
 log = logging.getLogger("jurygraph.test")
 
@@ -39,11 +40,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def judged(folder: Path, count: int = 3, **options: Any) -> Evaluation:
-    data = folder / "mine.jsonl"
-    rows = [
-        {"id": f"i{n}", "source": "The secret source.", "candidate": f"Number {n}."} for n in range(count)
-    ]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = numbered(folder, count, source="The secret source.")
     with logging_to(folder / "out", None):
         return evaluate(
             "single",

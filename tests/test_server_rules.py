@@ -134,29 +134,30 @@ def test_what_an_operator_binds_or_allows_may_take_more(monkeypatch: pytest.Monk
         judged(many, {"k": 1})
 
 
-def test_an_operator_binds_what_callers_may_not_choose(tmp_path: Path) -> None:
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    """A folder with a template."""
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "system.md").write_text("Mine.")
-    bound = single.build(prompts=str(tmp_path)).compile()
+    return str(tmp_path)
+
+
+def test_an_operator_binds_what_callers_may_not_choose(mine: str) -> None:
+    bound = single.build(prompts=mine).compile()
     assert judged(bound, {"temperature": 0.5})["score"]
 
 
-def test_an_operator_allows_names_to_all_callers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "system.md").write_text("Mine.")
-    mine = {"prompts": str(tmp_path)}
+def test_an_operator_allows_names_to_all_callers(mine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for allowed in ("prompts", "base_url, prompts", "*"):
         monkeypatch.setenv(VARIABLE, allowed)
-        assert judged(single.graph, mine)["score"]
+        assert judged(single.graph, {"prompts": mine})["score"]
     monkeypatch.setenv(VARIABLE, "base_url")
     with pytest.raises(UsageError, match="prompts"):
-        judged(single.graph, mine)
+        judged(single.graph, {"prompts": mine})
 
 
-def test_who_runs_a_graph_without_a_server_chooses_everything(tmp_path: Path) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "system.md").write_text("Mine.")
-    assert judged(single.graph, {"prompts": str(tmp_path)}, config=None)["score"]
+def test_who_runs_a_graph_without_a_server_chooses_everything(mine: str) -> None:
+    assert judged(single.graph, {"prompts": mine}, config=None)["score"]
 
 
 @pytest.mark.parametrize(

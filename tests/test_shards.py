@@ -16,6 +16,8 @@ from jurygraph.eval.results.merge import Merged, merge
 from jurygraph.state.errors import DataError, UsageError
 from typer.testing import CliRunner
 
+from .sample_data import read_lines
+
 RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "limit": 10}
 
 
@@ -26,7 +28,7 @@ def shards(folder: Path, of: int, **options: Any) -> list[Path]:
 
 
 def verdicts(folder: Path) -> list[Any]:
-    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    lines = read_lines(folder)
     return [(one["item"], one["aspect"], one["protocol"], one["score"], one["calls"]) for one in lines]
 
 

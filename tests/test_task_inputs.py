@@ -37,9 +37,12 @@ def test_a_graph_offers_the_tasks_that_it_takes_and_no_others(module: ModuleType
 
 def test_every_field_is_described(module: ModuleType) -> None:
     schema = module.graph.get_input_jsonschema()
-    found = dict(fields(schema))
-    assert found
-    assert [name for name, field in found.items() if not field.get("description")] == []
+    for shown in (schema, module.graph.get_context_jsonschema()):
+        found = dict(fields(shown))
+        assert found
+        told = {name: field.get("description") or "" for name, field in found.items()}
+        assert [name for name, text in told.items() if not text.endswith((".", ")"))] == []
+        assert ">>>" not in str(shown), "a doctest in a form"
     assert len(schema["properties"]["task"]["examples"]) == len(module.protocol.kinds)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +17,10 @@ from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.graphs import debate, repeated
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.errors import UsageError
-from langgraph.graph import END, START, StateGraph
 
 from .loopback import Provider, Text
-from .processes import in_this_process
+from .processes import command_line, in_this_process
+from .test_given_graphs import foreign
 
 
 def rival(
@@ -235,19 +235,11 @@ def test_dollars_are_spent_equally_and_a_single_judge_is_sampled_at_temperature_
     assert 3 * contest.size <= asked.count(1) < 3 * (contest.size + 1)
 
 
-def foreign() -> Any:
-    graph: Any = StateGraph(cast("Any", dict))
-    graph.add_node("judge", lambda state: state)
-    graph.add_edge(START, "judge")
-    graph.add_edge("judge", END)
-    return graph
-
-
 ONE_VALUE = texts(12, human={"consistency": 3})
 BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     ("debate", texts(), {"against": ["panel"]}, "unknown opponent 'panel'"),
     ("single", texts(), {}, "single has no single-judge counterpart"),
-    (foreign(), texts(), {}, "graph has no single-judge counterpart"),
+    (foreign(None), texts(), {}, "graph has no single-judge counterpart"),
     (
         "debate",
         texts(),
@@ -302,18 +294,7 @@ def test_a_run_of_other_items_is_not_taken_up(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_the_answer_and_refuses_with_exit_code_2(tmp_path: Path) -> None:
-    common = (
-        "versus",
-        "debate",
-        "--data",
-        "demo",
-        "--aspect",
-        "consistency",
-        "--limit",
-        "4",
-        "--set",
-        "debate.n=1",
-    )
+    common = command_line("versus debate --data demo --aspect consistency --limit 4 --set debate.n=1")
     done = in_this_process(*common, "--by", "calls", "--out", "v", cwd=tmp_path)
     assert "Whether debate pays cannot be told with 4 items" in done.stdout
     assert {path.name for path in (tmp_path / "v").iterdir()} >= {"debate", "single", "versus.json"}
@@ -322,18 +303,7 @@ def test_the_command_prints_the_answer_and_refuses_with_exit_code_2(tmp_path: Pa
 
 
 def test_the_total_usage_counts_an_ensemble_of_one_that_was_only_tried(tmp_path: Path) -> None:
-    command = [
-        "versus",
-        "debate",
-        "--data",
-        "demo",
-        "--aspect",
-        "consistency",
-        "--limit",
-        "3",
-        "--by",
-        "calls",
-    ]
+    command = command_line("versus debate --data demo --aspect consistency --limit 3 --by calls")
     for _ in range(2):
         done = in_this_process(*command, "--against", "ensemble", "--out", "v", cwd=tmp_path)
         assert done.returncode == 0, done.stderr

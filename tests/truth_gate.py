@@ -22,8 +22,9 @@ from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 
 from .run_folders import compared, failed, run_folder, scored, turn
+from .source_tree import ROOT
 
-PAGE = Path(__file__).parents[1] / "docs" / "promises.md"
+PAGE = ROOT / "docs" / "promises.md"
 Random = np.random.Generator
 Makes = Callable[[Path, Random], Sequence[Path]]
 """Writes run folders into a folder and returns them."""

@@ -240,7 +240,7 @@ def test_an_edit_asks_nobody_again(name: str, kind: str, sync: bool) -> None:
         ({"id": "critic:7", "value": True}, "no turn has the id 'critic:7'; the ids are commander:1, sc"),
         ({"id": "critic:1", "contents": "So."}, "the turn critic:1 takes no contents"),
         ({"id": "critic:1", "round": "so"}, "the turn critic:1 takes no round"),
-        ({"id": "critic:1", "content": None}, "the content of the turn critic:1 is text, not None"),
+        ({"id": "critic:1", "content": None}, "the content of the turn critic:1 must be text, got None"),
         ("So.", "transcript takes a list of turns"),
     ],
 )

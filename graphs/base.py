@@ -197,7 +197,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
 
         def choose(state: JudgeState) -> str | list[Send]:
             if state.get("orders") is None:
-                raise UsageError("nothing is prepared on this thread yet: invoke the graph with a task first")
+                raise UsageError("this thread has no task yet: invoke the graph with a task first")
             if (ended := _ended.get()) is not None:
                 asked = state, ended.settings
             else:
@@ -212,7 +212,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 self._check_end(*asked)
             if outcome not in targets:
                 raise UsageError(
-                    f"{router.__name__} named the outcome {outcome!r}, and the route behind {source} has no target "
+                    f"{router.__name__} named the outcome {outcome!r}, but the route behind {source} has no target "
                     f"for it: its outcomes are {', '.join(targets)}"
                 )
             target = targets[outcome]

@@ -184,7 +184,7 @@ def test_ties_and_votes(tmp_path: Path) -> None:
     )
     assert figures(path, "--votes", "each", "--ties", "half")["preference"]["accuracy"]["value"] == 2.5 / 4
     text = told(path, "--votes", "each", "--ties", "half")
-    assert "every human vote is an instance; a human tie is half right whatever the judge says" in text
+    assert "every human vote counts; any verdict on a human tie is half right" in text
 
 
 def test_a_table_of_cells_says_the_same(tmp_path: Path) -> None:
@@ -204,9 +204,7 @@ def test_several_protocols(tmp_path: Path) -> None:
     assert found["debate"] == figures(path, "--protocol", "debate")
     lines = told(path).splitlines()
     assert sum(line.split()[:2] == ["debate", "wit"] for line in lines) == 2
-    assert "no rows of protocol 'more'; protocols in the file: 'debate', 'single'" in refusal(
-        path, "--protocol", "more"
-    )
+    assert "protocol 'more'; protocols in the file: 'debate', 'single'" in refusal(path, "--protocol", "more")
 
 
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
@@ -250,7 +248,7 @@ def test_constant_scores(tmp_path: Path) -> None:
     found = figures(path)["wit"]
     assert all(one == {"value": None, "low": None, "high": None} for one in found["over_rows"].values())
     assert found["per_group"]["kendall"]["skipped"] == 5
-    assert "wit: no correlation, since scores do not vary (judge always 3)" in (text := told(path))
+    assert "wit: no correlation, because scores do not vary (judge always 3)" in (text := told(path))
     assert "interval" not in text, "none is shown, so none is explained"
 
 
@@ -292,7 +290,7 @@ def test_hostile_names_are_names(tmp_path: Path) -> None:
             [{"winner": "1", "human": "2"}, {"score": 1, "human": 2}],
             r"line 2 and .*line 1, both of no aspect",
         ),
-        ([{**SCORES[0]}, {**SCORES[0], "score": 4}], r"line 1 and .*line 2 are of the same item"),
+        ([{**SCORES[0]}, {**SCORES[0], "score": 4}], r"line 1 and .*line 2 have the same item"),
     ],
 )
 def test_input_without_an_answer(tmp_path: Path, rows: list[Row], problem: str) -> None:

@@ -102,8 +102,8 @@ def test_some_failed_is_exit_code_3(tmp_path: Path, provider: Provider) -> None:
 
 
 BAD = {
-    "no protocol": (("run", "", "--data", "demo"), "no protocol was named; there are baseline, "),
-    "no protocol, in a list": (("run", " , ", "--data", "demo"), "no protocol was named; there are "),
+    "no protocol": (("run", "", "--data", "demo"), "no protocol given; protocols are baseline, "),
+    "no protocol, in a list": (("run", " , ", "--data", "demo"), "no protocol given; protocols are "),
     "unknown protocol": (("run", "debat", "--data", "demo"), "known are "),
     "unknown dataset": (("run", "debate", "--data", "dmeo"), "datasets are demo, demo-pairs"),
     "no such file": (("run", "debate", "--data", "no.jsonl"), "no.jsonl: cannot be read"),

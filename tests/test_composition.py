@@ -127,7 +127,7 @@ async def test_turns_reach_the_parents_stream_and_a_second_turn_on_the_thread_do
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [("debat", "unknown protocol 'debat'"), (7, "a judge is the name")]
+    ("given", "told"), [("debat", "unknown protocol 'debat'"), (7, "a judge must be a protocol's name")]
 )
 def test_wrappers_take_graphs_and_names_and_refuse_what_is_neither(given: Any, told: str) -> None:
     for wrap in (calibrated, repeated, lambda graph: cascade(single.build(), graph)):

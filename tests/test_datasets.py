@@ -99,7 +99,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     ),
     "a result of no call": (
         [{**ROW, "source": [{"role": "tool", "tool_call_id": "7", "content": "42"}]}],
-        "line 1: field 'source': source[0] is the result of a tool call that no message before it makes",
+        "line 1: field 'source': source[0] is the result of a tool call that no earlier message makes",
     ),
     "an image": (
         [{**ROW, "candidate": {"role": "ai", "content": [{"type": "image", "url": "a"}]}}],
@@ -235,7 +235,7 @@ def test_labels_off_the_scale_say_which_other_scales_there_are(tmp_path: Path) -
         ("name: wit", "criteria is missing$"),
         (
             "name: wit\ncriterion: c",
-            "criteria is missing; criterion is no field of an aspect; did you mean criteria",
+            "criteria is missing; criterion is not a field of an aspect; did you mean criteria",
         ),
         ("just words", "must be an object with a value for each field, got 'just words'"),
         ("name: wit\ncriteria: ' '", "criteria is blank"),

@@ -157,7 +157,7 @@ def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serv
             "openai:qwen?base_url=localhost:8000/v1",
             "begins with http:// or https://, got base_url=localhost:8000/v1",
         ),
-        ("google_genai:gemini?base_url=http://a,http://b", "are for servers of OpenAI's protocol"),
+        ("google_genai:gemini?base_url=http://a,http://b", "only work with OpenAI's protocol"),
     ],
 )
 def test_what_cannot_be_shared_says_why(name: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_nothing_is_said_of_a_run_without_such_items_unless_it_was_asked_for(tmp
     run = run_folder(tmp_path / "run", [scored(item, score=2.0, human=3.0) for item in "abc"])
     assert Study.of(run, resampling=FEW).notes == ()
     asked = Study.of(run, resampling=FEW, without_flagged=True)
-    assert asked.notes == ("none of 3 items contains a verdict of its own: none is left out",)
+    assert asked.notes == ("none of 3 items contains a verdict of its own, so none is left out",)
 
 
 def test_terminal_and_page_say_it_in_one_line(folder: Path, tmp_path: Path) -> None:

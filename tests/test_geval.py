@@ -145,7 +145,7 @@ def test_ten_points_in_two_tokens(provider: Provider) -> None:
     split = Text("10", top=({"1": 0.8, "9": 0.2}, {"0": 0.9, ".": 0.1}))
     provider.play(by=lambda _: split)
     with pytest.raises(
-        UsageError, match=r"weighting=logprobs: .*is the score that it states, 10; take weighting=sampling"
+        UsageError, match=r"weighting=logprobs: .*is the score that it states, 10; use weighting=sampling"
     ):
         run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
     verdict, _ = run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, samples=3)
@@ -195,7 +195,7 @@ def test_a_provider_that_ignores_logprobs_is_asked_for_them_once(provider: Provi
 def test_logprobs_or_nothing(provider: Provider, how: str) -> None:
     provider.play(by=lambda request: REFUSALS[0] if request.body.get("logprobs") else "4")
     with pytest.raises(
-        UsageError, match="openai:gpt-4o-mini returns no token log-probabilities; take weighting=sampling"
+        UsageError, match="openai:gpt-4o-mini returns no token log-probabilities; use weighting=sampling"
     ):
         run(how, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
     with pytest.raises(UsageError, match="offline returns no token log-probabilities"):
@@ -207,7 +207,7 @@ def test_logprobs_or_nothing(provider: Provider, how: str) -> None:
     [
         (Raw("<html>502 Bad Gateway</html>", "text/html"), "Bad Gateway"),
         (Raw('{"error": {"message": "upstream overloaded"}}'), "upstream overloaded"),
-        (Raw("[]"), "no JSON object"),
+        (Raw("[]"), "not a JSON object"),
         (Failure(401, "Incorrect API key provided."), "check it"),
     ],
 )

@@ -152,8 +152,8 @@ BLOCKS: list[tuple[dict[str, Any], str]] = [
     ({"type": "file", "file": {}}, "a file (file)"),
     ({"type": "document", "source": {}}, "a file (document)"),
     ({"type": "image_generation_call", "result": "aGk="}, "an image (image_generation_call)"),
-    ({"type": "hologram", "text": 1}, "a part that is no text (hologram)"),
-    ({"text": 7}, "a part that is no text (text)"),
+    ({"type": "hologram", "text": 1}, "a part that is not text (hologram)"),
+    ({"text": 7}, "a part that is not text (text)"),
 ]
 UNSEEN: list[tuple[Any, str]] = [
     (
@@ -439,20 +439,20 @@ def test_a_reference_reaches_comparisons_and_a_fact_ratings() -> None:
         ({"outputs": [AIMessage("Hi")]}, "nothing is asked in the conversation"),
         (
             {"inputs": "S", "outputs": [{"role": "nobody", "content": "C"}]},
-            "outputs[0] has the role 'nobody', which is not",
+            "outputs[0] has the unknown role 'nobody'",
         ),
         ({"inputs": "S", "outputs": [USER, {"content": "C"}]}, "outputs[1] has no role: say who speaks"),
         ({"inputs": [{"content": "S"}], "outputs": "C"}, "inputs[0] has no role: say who speaks"),
-        ({"inputs": [USER, "S"], "outputs": "C"}, "inputs[1] is no message: a message has a role and a"),
+        ({"inputs": [USER, "S"], "outputs": "C"}, "inputs[1] is not a message: a message has a role and"),
         (
             {"inputs": [USER, RemoveMessage("1")], "outputs": "C"},
             "inputs[1] is a message of the type 'remove'",
         ),
         (
             {"outputs": [USER, {"role": "tool", "content": "moorings", "tool_call_id": "1"}, ASSISTANT]},
-            "outputs[1] is the result of a tool call that no message before it makes (it has the id '1')",
+            "outputs[1] is the result of a tool call that no earlier message makes (it has the id '1')",
         ),
-        ({"outputs": [USER, {"role": "tool", "content": "moorings"}]}, "(it has no id): give the message"),
+        ({"outputs": [USER, {"role": "tool", "content": "moorings"}]}, "(it has no id): add the message"),
     ],
 )
 def test_what_cannot_be_judged_is_named_before_any_call(given: dict[str, Any], words: str) -> None:
@@ -489,7 +489,7 @@ def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
         (("debat",), {}, "unknown protocol 'debat'"),
         (("debate",), {"aspect": "cohrence"}, "did you mean"),
         (("debate",), {"aspect": 7}, "must be the name of a known aspect"),
-        (("debate",), {"aspect": "coherence", "rounds": 3}, "rounds is no setting of debate"),
+        (("debate",), {"aspect": "coherence", "rounds": 3}, "rounds is not a setting of debate"),
         (
             ("more",),
             {"aspect": "coherence"},
@@ -508,7 +508,7 @@ def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
             "'input' is not a field of this judge's task; map question",
         ),
         ((debate.graph,), {"n": 2}, "n: a graph has settings and models of its own"),
-        ((42,), {}, "a judge is the name of a protocol, or a graph, got 42"),
+        ((42,), {}, "a judge must be the name of a protocol, or a graph, got 42"),
         (("debate",), {"aspect": "no/such/file.yaml"}, "no/such/file.yaml"),
     ],
 )

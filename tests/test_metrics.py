@@ -150,7 +150,7 @@ def test_bad_requests(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"sacreBLEU has no tokenize='x'.*choose one of .*zh"):
         find_metric("bleu-4?tokenize=x")
     bare = Dataset.of("mine", [item("a")])
-    with pytest.raises(UsageError, match="rouge-l needs references, and no item of mine has any"):
+    with pytest.raises(UsageError, match="rouge-l needs references, but no item of mine has any"):
         measure("rouge-l", bare, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(UsageError, match="demo-pairs compares answers"):

@@ -100,7 +100,7 @@ def test_what_is_not_known_is_refused_with_all_there_is(jurygraph: Run) -> None:
     )
     assert "brevity" in jurygraph("measure", "no-such", "--data", "weather", code=2)
     refused = jurygraph("run", "two_judges", "--data", "weather", "--set", "two_judges.n=2", code=2)
-    assert "n is no setting of two_judges" in refused and "rounds" in refused
+    assert "n is not a setting of two_judges" in refused and "rounds" in refused
 
 
 def test_its_roles_are_answered_offline_and_its_settings_are_signed(judged: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_sample_that_is_null_is_left_out_and_counted(tmp_path: Path) -> None:
     ]
     [one, other] = evaluate("geval", replies=written(tmp_path, *rows)).results
     assert (one.score, one.details["samples"], one.details["unread_samples"]) == (3.5, 3, 1)
-    assert other.error == "NotRecordedError: nothing is recorded of this item; no reply is made up"
+    assert other.error == "NotRecordedError: no replies are recorded for this item"
 
 
 def test_one_order_of_the_answers_is_all_that_is_asked_for(tmp_path: Path) -> None:
@@ -60,14 +60,14 @@ def test_one_order_of_the_answers_is_all_that_is_asked_for(tmp_path: Path) -> No
         [result] = evaluate(protocol, replies=path).results
         assert (result.winner, result.scores) == ("1", (8.0, 5.0))
     [result] = evaluate("faireval", replies=path, settings={"position_calibration": True}).results
-    assert "answers swapped; its replies are of one order of the answers" in str(result.error)
+    assert "answers swapped; its replies are for one order of the answers" in str(result.error)
 
 
 def test_more_samples_than_there_are(tmp_path: Path) -> None:
     path = written(tmp_path, {"item": "a", "aspect": "fluency", "replies": ["3", "4"]})
     [result] = evaluate("geval", replies=path, settings={"samples": 3}).results
     assert result.error == (
-        "NotRecordedError: no reply is recorded of scorer, round 1, sample 3; there are 2 samples"
+        "NotRecordedError: no reply is recorded for scorer, round 1, sample 3; there are 2 samples"
     )
 
 
@@ -123,14 +123,12 @@ def test_both_orders_and_repeats_in_lines(tmp_path: Path) -> None:
 def test_two_lines_for_one_voice_are_refused(tmp_path: Path) -> None:
     row = {"item": "a", "aspect": "fluency", "reply": "3", "model": "m1"}
     path = written(tmp_path, row, {**row, "reply": "4", "model": "m2"})
-    with pytest.raises(
-        DataError, match=r"line 2: a reply of scorer, round 1 stands already in line 1; choose"
-    ):
+    with pytest.raises(DataError, match=r"line 2: line 1 already has a reply of scorer, round 1; choose"):
         read_recording(path)
     assert read_recording(f"{path}?model=m2").models == ("m2",)
     with pytest.raises(UsageError, match=r"no such line .model=m3."):
         read_recording(f"{path}?model=m3")
-    with pytest.raises(UsageError, match="no field 'judge'; there are aspect, item, model, reply"):
+    with pytest.raises(UsageError, match="no field 'judge', only aspect, item, model, reply"):
         read_recording(f"{path}?judge=m3")
 
 
@@ -140,7 +138,7 @@ def test_two_lines_for_one_voice_are_refused(tmp_path: Path) -> None:
         ({"item": "a", "text": "4"}, "no recorded reply; a line has `item` and `reply` or `replies`"),
         ({"item": "", "reply": "4"}, "field 'item'"),
         ({"item": "a", "reply": "4", "order": 3}, "field 'order'"),
-        ({"item": "a", "reply": "4", "replies": ["4"]}, "a reply or replies, not both"),
+        ({"item": "a", "reply": "4", "replies": ["4"]}, "`reply` or `replies`, not both"),
         ({"item": "a", "aspect": "fluency", "reply": "4", "human": "tie"}, "field 'human.fluency'"),
     ],
 )
@@ -151,9 +149,9 @@ def test_bad_lines(row: dict[str, Any], told: str, tmp_path: Path) -> None:
 
 def test_aspects_of_two_families_and_kinds_mixed(tmp_path: Path) -> None:
     one = {"item": "a", "aspect": "summeval/coherence", "reply": "4"}
-    with pytest.raises(DataError, match="line 2: aspects of topical-chat after those of summeval"):
+    with pytest.raises(DataError, match="line 2: a file cannot mix aspects of summeval and of topical-chat"):
         read_recording(written(tmp_path, one, {**one, "aspect": "topical-chat/coherence"}))
-    with pytest.raises(DataError, match="line 2: lines with an aspect and lines without one"):
+    with pytest.raises(DataError, match="line 2: a file cannot mix lines with and without an aspect"):
         read_recording(written(tmp_path, one, {"item": "b", "reply": "4 5"}))
     with pytest.raises(DataError, match="holds no recorded replies"):
         read_recording(written(tmp_path))
@@ -161,7 +159,7 @@ def test_aspects_of_two_families_and_kinds_mixed(tmp_path: Path) -> None:
 
 def test_other_data_than_what_was_recorded(tmp_path: Path) -> None:
     path = written(tmp_path, {"item": "a", "aspect": "fluency", "reply": "4"})
-    with pytest.raises(UsageError, match="no reply to any item of demo is recorded; an item there is"):
+    with pytest.raises(UsageError, match="no recorded reply is for an item of demo; an item there is"):
         plan("single", "demo", replies=path)
 
 
@@ -218,7 +216,7 @@ def test_summaries_are_found_under_the_names_of_their_articles(shared_data: Path
     judged = [result for result in done.results if result.status == "ok"]
     assert len(judged) == 12
     assert {result.error for result in done.failed} == {
-        "NotRecordedError: nothing is recorded of this item; no reply is made up"
+        "NotRecordedError: no replies are recorded for this item"
     }
     alone = evaluate("single", replies=replies, aspects=["coherence"])
     by_system = {(result.systems, result.group): result for result in alone.results}

@@ -342,7 +342,7 @@ def test_requests_that_are_answered_with_an_error_count_as_well(provider: Provid
     planned = plan("single", numbered(tmp_path, 20), models=MODEL, settings=PLAIN, aspects=["fluency"])
     done = run_blocking(execute(planned, RunConfig(max_calls=10, concurrency=1), counts))
     assert (done.stopped, len(done.results), len(provider.requests)) == ("budget", 3, 10)
-    assert "3 calls (10 requests, with those refused), " in total_usage(counts)
+    assert "3 calls (10 requests with refused ones), " in total_usage(counts)
 
 
 def test_what_was_never_sent_costs_nothing(
@@ -355,7 +355,7 @@ def test_what_was_never_sent_costs_nothing(
 
 def test_the_summary_says_so() -> None:
     counts = ProgressCounters(given_up=2)
-    assert "2 requests were given up after being sent: the provider may bill them" in total_usage(counts)
+    assert "2 requests were given up after being sent: the provider may bill for that" in total_usage(counts)
     assert "given up" not in total_usage(ProgressCounters())
 
 

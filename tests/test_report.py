@@ -313,7 +313,7 @@ def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: P
         (["--latex", "/"], "--latex / is a folder"),
         (["--markdown", f"{__file__}/r.md"], "r.md: cannot be written, because"),
         (["--table", "leaderboard,wits"], "there is no table wits; tables are leaderboard, agreement,"),
-        (["--table", " ,"], "no table is named"),
+        (["--table", " ,"], "no table given"),
     ],
 )
 def test_bad_input_is_told(demo: Path, arguments: Sequence[str], told: str) -> None:

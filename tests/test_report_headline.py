@@ -116,7 +116,7 @@ def test_judges_are_ranked_on_the_rows_that_all_of_them_judged(tmp_path: Path) -
     assert steady.measures["spearman"].value == failing.measures["spearman"].value == pytest.approx(1)
     assert steady.agreement is not None
     assert (steady.agreement.n, steady.agreement.left_out) == (40, {"not judged by all": 40})
-    assert "say the same of every row" in headline(made, None)
+    assert "give the same verdict on every row" in headline(made, None)
     assert "failing failed on 40 of 80 rows (50%), which are left out for all judges" in " ".join(
         answers(made, None)
     )

@@ -55,7 +55,7 @@ def test_gains_follow_from_the_table_that_they_are_of(capsys: pytest.CaptureFixt
     assert call("reproduce", "courtroom-table2") == 0
     out = capsys.readouterr().out
     assert "here, GPT-4-o           10.6" in out
-    assert "Erratum: From Table 1 follows a gain of 10.6 percent" in out
+    assert "Erratum: Table 1 implies a gain of 10.6 percent" in out
 
 
 @published
@@ -130,7 +130,7 @@ def test_a_table_is_run_and_the_second_time_costs_no_call(
     page = (tmp_path / "page.html").read_text()
     assert "The paper&#39;s table" in page and "printed, ChatGPT" in page
     first = capsys.readouterr().out
-    assert "does not measure a model" in first
+    assert "measures no model" in first
     assert "60 of the 80 items that were published" in first
     written = json.loads((tmp_path / "out" / "reproduce.json").read_text())
     assert [row[:2] for row in written["rows"]][:2] == [
@@ -260,10 +260,10 @@ def test_categories_costs_and_repeats(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("debate-tabel3",), "no table 'debate-tabel3'; there are debate-table1-summeval"),
+        (("debate-tabel3",), "no table 'debate-tabel3'; tables are debate-table1-summeval"),
         (
             ("debate-table1-unieval", "--data", "demo"),
-            "has no field 'unieval': this row is taken from a copy",
+            "has no field 'unieval': this row needs a copy",
         ),
         (("chateval-table3", "--data-dir", "/nowhere"), "/nowhere"),
     ],

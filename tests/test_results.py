@@ -311,7 +311,7 @@ def test_results_of_a_file_that_was_rewritten_since_are_refused(tmp_path: Path) 
     file.add(result("c"))
     assert [each.item for each in stored] == ["a", "b"]
     file.finish(map(key, "cba"))
-    with pytest.raises(DataError, match="was rewritten since"):
+    with pytest.raises(DataError, match="the file was rewritten after"):
         list(stored)
 
 

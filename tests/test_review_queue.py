@@ -197,7 +197,7 @@ def test_a_blind_queue_shows_nothing_of_the_judge(scored: Path) -> None:
     filled(queue, lambda number, row: {"answer": "let it stand", "name": "Ann"} if not number else {})
     read = read_queue(scored, [queue])
     assert (read.answers, read.empty) == ([], len(rows) - 1)
-    assert read.problems == [f"{queue}, row 2: lets a verdict stand that was not shown"]
+    assert read.problems == [f"{queue}, row 2: lets the verdict stand, but the queue did not show it"]
 
 
 def test_no_cell_is_a_formula_and_every_text_is_there(scored: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_queue_of_another_run_is_refused_as_a_whole(scored: Path) -> None:
     queue = scored.parent / "queue.csv"
     write_queue(queue, find_questions(scored, ALWAYS))
     filled(queue, lambda number, row: {"id": f"q{number}", "answer": "3", "name": "Ann"})
-    with pytest.raises(DataError, match="the queue is of another run"):
+    with pytest.raises(DataError, match="it is a queue for another run"):
         read_queue(scored, [queue])
 
 
@@ -273,7 +273,7 @@ def test_a_spreadsheet_may_separate_cells_otherwise(scored: Path, delimiter: str
 def test_a_file_that_is_no_queue(scored: Path, content: str) -> None:
     queue = scored.parent / "queue.csv"
     queue.write_text(content)
-    with pytest.raises(DataError, match="no queue"):
+    with pytest.raises(DataError, match="not a queue"):
         read_queue(scored, [queue])
 
 
@@ -344,12 +344,12 @@ def test_a_damaged_line_of_answers_is_named(scored: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--review", "never"], "no rule 'never'"),
+        (["--review", "never"], "unknown rule 'never'"),
         (["--review", ","], "no rule"),
         (["--review", "unresolved"], "there is none: write the questions to a file with --review-queue FILE"),
-        (["--review", "split", "--review-queue", "q.csv"], "the rule split never holds of debate"),
-        (["--review", "gap", "--review-queue", "q.csv"], "the rule gap<1 never holds of debate"),
-        (["--review", "always", "--review-queue", "q.xls"], "a queue is a .csv or a .jsonl file"),
+        (["--review", "split", "--review-queue", "q.csv"], "the rule split never matches debate"),
+        (["--review", "gap", "--review-queue", "q.csv"], "the rule gap<1 never matches debate"),
+        (["--review", "always", "--review-queue", "q.xls"], "a queue must be a .csv or .jsonl file"),
         (["--review-queue", "q.csv"], "needs rules"),
     ],
 )

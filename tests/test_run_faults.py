@@ -273,12 +273,12 @@ FAULTS = {
     "a manifest of something else": (
         lambda out: (out / "run.json").write_text('{"signatures": []}'),
         (),
-        "out/run.json: no manifest of a run",
+        "out/run.json: not the manifest of a run",
     ),
     "no manifest": (
         lambda out: (out / "run.json").unlink(),
         (),
-        "out holds results.jsonl but no run.json, which says of what",
+        "out holds results.jsonl, but run.json is missing",
     ),
 }
 
@@ -340,7 +340,7 @@ def test_a_folder_is_free_again_after_an_error_that_is_still_looked_at(tmp_path:
 def test_a_folder_in_use_is_left_alone(finished: Path, command: Command) -> None:
     with FileLock(finished / "run.lock"):
         assert command(*arguments(finished.parent / "mine.jsonl")) == 2
-    assert "in use by another run that is on; wait for it" in command.errors
+    assert "in use by another run; wait for it to end" in command.errors
 
 
 @pytest.mark.parametrize(

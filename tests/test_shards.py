@@ -92,7 +92,7 @@ def test_shards_below_one_folder_are_one_run(tmp_path: Path) -> None:
     spent = summarize(tmp_path / "journal.sqlite").by_run
     assert list(spent) == [whole["run"]]
     assert spent[whole["run"]].calls == sum(one[-1] for part in parts for one in verdicts(part))
-    with pytest.raises(UsageError, match=r"parts belongs to another run: single: temperature was not there"):
+    with pytest.raises(UsageError, match=r"parts belongs to another run: single: temperature was not set"):
         shards(tmp_path / "parts", 4, settings={"single": {"temperature": 0.5}})
     with pytest.raises(DataError, match=r"in shards; first run jurygraph merge .*parts --out .*parts"):
         load_runs([tmp_path / "parts"])
@@ -129,8 +129,8 @@ def test_what_does_not_belong_together_is_not_merged(tmp_path: Path) -> None:
     out = tmp_path / "merged"
     for folders, told in (
         ([one, other], "not parts of one run: single: temperature"),
-        ([one, third], "of how many"),
-        ([one, tmp_path / "whole"], "verdicts are in several of the folders"),
+        ([one, third], "counts differ"),
+        ([one, tmp_path / "whole"], "verdicts are in more than one of the folders"),
     ):
         with pytest.raises(UsageError, match=told):
             merge(folders, out)

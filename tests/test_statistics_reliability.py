@@ -115,9 +115,9 @@ def test_degenerate_cases_have_no_alpha() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ValueError, match="no level 'ratio': there are nominal, ordinal, interval"):
+    with pytest.raises(ValueError, match="unknown level 'ratio'; levels are nominal, ordinal, interval"):
         krippendorff_alpha([[1, 2]], "ratio")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'tie' is no number, which level 'interval' needs"):
+    with pytest.raises(ValueError, match="'tie' is not a number, which level 'interval' needs"):
         krippendorff_alpha([[1, "tie"]])
     with pytest.raises(ValueError, match="1 groups for 2 units"):
         krippendorff_alpha([[1, 2], [1, 2]], groups=["a"])

@@ -121,19 +121,19 @@ def test_people_stand_beside_the_judge_on_the_same_rows() -> None:
 PROBLEMS: dict[str, tuple[list[Row], str]] = {
     "parts": (
         [game("a", "b", "tie"), game("c", "d", "1")],
-        "never compared, not even through others: a, b and c, d",
+        "never compared, not even indirectly: a, b and c, d",
     ),
     "top": (
         [game("a", "b", "1"), game("b", "c", "tie")],
-        "without bound: no other system won against or tied with a",
+        "strength without bound: no other system beat or tied with a",
     ),
     "bottom": (
         [game("a", "b", "tie"), game("b", "c", "1")],
-        "without bound: no other system won against or tied with a, b",
+        "strength without bound: no other system beat or tied with a, b",
     ),
     "two tops": (
         [game("a", "c", "1"), game("b", "c", "1"), game("b", "c", "tie")],
-        "without bound: no other system won against or tied with a",
+        "strength without bound: no other system beat or tied with a",
     ),
     "empty": ([], "nothing to rank: no systems in 0 rows"),
 }

@@ -368,7 +368,7 @@ def test_an_edit_that_cannot_be_is_answered_in_words(client: SyncLangGraphClient
     with pytest.raises(BadRequestError, match="jury"):
         client.threads.update_state(judged, {"warnings": []}, as_node="jury")
     empty = client.threads.create(graph_id="samre")["thread_id"]
-    with pytest.raises(BadRequestError, match="nothing is prepared on this thread yet"):
+    with pytest.raises(BadRequestError, match="this thread has no task yet"):
         client.threads.update_state(empty, {"warnings": []}, as_node="prepare")
 
 
@@ -520,7 +520,7 @@ def test_studio_serves_the_protocols_and_ones_own_graph(tmp_path: Path) -> None:
 def test_a_run_that_asks_for_what_callers_may_not_is_refused_at_once(client: SyncLangGraphClient) -> None:
     for graph, context, told in (
         ("repeated", {"k": 1_000_000}, "k must be less than or equal to 1000"),
-        ("repeated", {"k": 1, "nonsense": 3}, "nonsense is no setting of repeated; its settings are"),
+        ("repeated", {"k": 1, "nonsense": 3}, "nonsense is not a setting of repeated; its settings are"),
         ("chateval", {"roles": "/etc/roles.yaml"}, "callers of this server may not choose 'roles'"),
     ):
         with pytest.raises(Exception, match=told):

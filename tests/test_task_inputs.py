@@ -95,5 +95,5 @@ def test_a_wrapper_offers_what_the_judges_in_it_take(graph: Any, kinds: list[str
 
 def test_the_kind_of_a_task_is_never_what_another_field_meant() -> None:
     task = {"kind": "score", "source": "S", "text": "T", "aspect": "fluency"}
-    with pytest.raises(UsageError, match=r"text is no field of a score task; did you mean candidate\?"):
+    with pytest.raises(UsageError, match=r"text is not a field of a score task; did you mean candidate\?"):
         debate.graph.invoke({"task": task})

@@ -25,9 +25,9 @@ engine_option = partial(option, panel="Several processes")
 class PlanOptions:
     """What is to be judged, and how: all that a plan is made of."""
 
-    data: str | None = option(f"{DATA}; optional with --replies.", "NAME|FILE")
+    data: str | None = option(f"{DATA}.", "NAME|FILE")
     replies: str | None = option(metavar="FILE|DIR")
-    """Score recorded replies, or those of a past run (its folder), without calling a model."""
+    """Score recorded replies, or those of a past run (its folder), without calling a model; --data is then optional."""
     aspect: list[str] | None = option(metavar="NAME|FILE")
     """Name of an aspect, or a YAML file that defines one; repeatable. Default: all aspects with labels."""
     model: str | None = option(metavar="NAME")
@@ -49,8 +49,7 @@ class PlanOptions:
     of_group: int | None = option(metavar="N", min=1)
     """Of a sample, draw at most N items of a group before other groups have had their turn. Default: whole groups."""
     columns: list[str] | None = option(metavar="FIELD=COLUMN,...")
-    """Which column of your own file to read each field of an item from, such as candidate=summary,group=article;
-    repeatable."""
+    """Columns of your own file to read an item's fields from, such as candidate=summary,group=article; repeatable."""
     data_dir: Path | None = option(metavar="DIR")
     """Folder with the files of a published dataset."""
     max_chars: int = option(metavar="N", min=1, default=MAX_CHARACTERS)

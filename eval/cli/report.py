@@ -71,8 +71,8 @@ class ReportOptions:
     gap_prior: str = statistics(metavar="A,B", default="1,1")
     """Alpha and beta of the paper's model in the score gap analysis."""
     annotator_epsilon: float = statistics(metavar="SHARE", min=0, default=0.1)
-    """Epsilon of the alternative annotator test, by which a judge may be worse than an annotator it replaces: 0.2 for
-    experts, 0.15 for trained annotators, 0.1 for crowd workers."""
+    """Epsilon of the alternative annotator test, how much worse than an annotator a judge may be and still replace one:
+    0.2 for experts, 0.15 for trained annotators, 0.1 for crowd workers."""
     human_price: float | None = humans(metavar="USD", min=0)
     """Cost of one human judgement; adds a row for humans to the cost table."""
     human_minutes: float | None = humans(metavar="MINUTES", min=0)

@@ -91,9 +91,7 @@ def reproduce(
 
     def show(done: Sweep) -> None:
         if done.note:
-            shown = " This only demonstrates the command; it does not measure a model." * (
-                done.note == DISCLOSURE
-            )
+            shown = " This only shows the command; it measures no model." * (done.note == DISCLOSURE)
             out.print_line(f"Warning: {done.note}{shown}", "yellow")
         judged = [cell.evaluation.folder for cell in done.cells if len(cell.evaluation.results)]
         folders = list(filter(None, judged))

@@ -55,7 +55,7 @@ SHOWN_FAILURES = 10
 
 def run(
     protocols: str = argument(
-        "One or more protocols: names, or files of your own as mine.py, mine.py:graph or label=mine.py.",
+        "One or more protocols: names, or files of your own such as mine.py, mine.py:graph, label=mine.py.",
         "PROTOCOL[,PROTOCOL...]",
     ),
     *,
@@ -203,9 +203,7 @@ def total_usage(counts: ProgressCounters) -> str:
     usage = counts.usage
     cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
-    requests = (
-        f" ({usage.calls + counts.refused:,} requests, refused ones included)" if counts.refused else ""
-    )
+    requests = f" ({usage.calls + counts.refused:,} requests with refused ones)" if counts.refused else ""
     lost = ""
     if counts.given_up:
         were = "1 request was" if counts.given_up == 1 else f"{counts.given_up:,} requests were"

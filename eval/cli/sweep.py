@@ -233,7 +233,7 @@ def _in_words(known: ExpectedCalls) -> list[str]:
         "a real model's debates may be shorter or longer"
     )
     if known.cost is None:
-        lines.append("expected cost: unknown, since the price of a model is not known")
+        lines.append("expected cost: unknown, because the price of a model is")
     elif known.cost.most:
         lines.append(
             f"expected cost: about {money(known.cost.least)} to {money(known.cost.most)}, which may be off by half"

@@ -26,7 +26,7 @@ from .show import head
 @takes_options(without=("resampling", "shard", "repeats", "replies", *VERSUS_WITHOUT))
 def versus(
     protocol: str = argument(
-        "The protocol to test: a name, or a file as mine.py or mine.py:graph.", "PROTOCOL"
+        "The protocol to test: a name, or a file such as mine.py or mine.py:graph.", "PROTOCOL"
     ),
     *,
     terms: Terms,

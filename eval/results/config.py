@@ -72,7 +72,7 @@ class RunConfig:
     max_cost: float | None = _budget(metavar="USD")
     """Stop before the run costs more than this."""
     max_calls: int | None = _budget()
-    """Stop before the run makes more requests than this; requests that end in an error count, too."""
+    """Stop before the run makes more requests than this; requests that end in an error are counted, too."""
     max_tokens: int | None = _budget()
     """Stop before the run uses more tokens than this, input and output together."""
     journal: str | Path | None = _kept(metavar="FILE|URL")  # noqa: RUF009 - a field like the others

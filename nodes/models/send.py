@@ -297,7 +297,7 @@ async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
         call.model.drop(SEVERAL, request.parameters)
     elif len(first.others) + 1 < size:
         label = call.model.label
-        call.model.warn(f"{label} gave fewer replies to one request than asked for; the rest was asked for")
+        call.model.warn(f"{label} gave fewer replies to one request than asked for; the rest was requested")
     return [SampledReply(request, reply) for reply in [first, *first.others][:size]]
 
 

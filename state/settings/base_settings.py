@@ -81,10 +81,10 @@ class ModelSpec(Checked):
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
         if (self.price_in is None) != (self.price_out is None):
-            raise ValueError("give both prices, price_in and price_out, in US$ for a million tokens")
+            raise ValueError("give both prices, price_in and price_out, in US$ per million tokens")
         if secret := next(_secrets(self.more), None):
             raise ValueError(
-                f"{secret} has no place in a model's name, which is recorded; set the provider's environment "
+                f"{secret} must not be in a model's name, which is recorded; set the provider's environment "
                 "variable, or name one of your own: key_env=NAME"
             )
         return self
@@ -102,7 +102,7 @@ class ModelSpec(Checked):
             for part in outer:
                 inner = inner.setdefault(part, {})
                 if not isinstance(inner, dict):
-                    raise ValueError(f"{part} is given as a value and as an object")
+                    raise ValueError(f"{part} is given both as a value and as an object")
             inner[last] = text if key in cls.model_fields else _from_text(text)
         return cls.model_validate({"name": name, **given})
 

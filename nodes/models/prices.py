@@ -6,18 +6,12 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .provider_words import WORDS, by_word
+
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
-# From the provider in a model's label, by LangChain's and LangSmith's names, to its name in the price list. Others have
-# the same name in both.
-_PROVIDERS = {
-    **dict.fromkeys(("google_genai", "google_vertexai"), "google"),
-    **dict.fromkeys(("azure_openai", "azure_ai"), "azure"),
-    **dict.fromkeys(("bedrock", "bedrock_converse", "anthropic_bedrock", "amazon_bedrock"), "aws"),
-    "mistralai": "mistral",
-    "xai": "x-ai",
-}
+_PROVIDERS = by_word(WORDS["price_list"])
 
 FREE = ("offline", "local")
 """The models that run inside this process."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from .capabilities import BOUNDS, CACHE, LIMIT, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
-from .provider_words import WORDS, any_of
+from .provider_words import WORDS, any_of, by_word
 
 # Matches ``logprobs``, ``top_logprobs`` and Gemini's ``responseLogprobs``; a bare ``n`` is too common a letter, so it
 # must be quoted or stand before a verb: ``'n' is not supported``, ``n must be 1``.
@@ -96,11 +96,7 @@ _REFUSALS = {400, 404, 405, 415, 422, 500, 501}
 _FINDS = {what: any_of(patterns) for what, patterns in WORDS["refusals"].items()}
 """Finds what a refusal is about in its words."""
 
-_OTHER_NAMES = {
-    **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema", "text"), STRUCTURE),
-    **dict.fromkeys(("response_mime_type", "json_schema", "output_config", "output_format"), STRUCTURE),
-    **dict.fromkeys(("max_completion_tokens", "max_output_tokens"), "max_tokens"),
-}
+_OTHER_NAMES = by_word(WORDS["parameters"])
 
 
 def _snake(message: str) -> str:

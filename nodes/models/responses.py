@@ -194,13 +194,11 @@ def token_count(value: object) -> int | None:
     >>> token_count(12), token_count(12.0), token_count("12"), token_count(-1), token_count(1e30), token_count(None)
     (12, 12, 12, None, None, None)
     """
-    if type(value) is int and 0 <= value <= MOST_TOKENS:
-        return value
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if value == int(value) else None
+    return int(value) if 0 <= value <= MOST_TOKENS and value == int(value) else None
 
 
 # How a reply ended

@@ -328,10 +328,7 @@ _RULES = re.compile(r"^[-=_* ]{3,12}$", re.MULTILINE)
 _ROW = re.compile(r"^\|([^|\n]{0,80})\|([^\n]{0,200})\|$", re.MULTILINE)
 _BOXED = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}")
 _MATHS = re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]")
-# Tags in which models wrap their value: ``<score>4</score>``.
-_VALUE_TAG = in_any_case(
-    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>\n?"
-)
+_VALUE_TAG = pattern("value_tag")
 _STYLE_TAG = in_any_case(r"</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>")
 _CITE_DASH = re.compile(r"(?<=\w)—(?=\w)")
 

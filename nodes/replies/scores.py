@@ -311,25 +311,19 @@ def _fractions(words: str, high: float) -> Iterator[Score]:
             yield statement._replace(end=end)
 
 
-_LINE = pattern("score_line", flags=0)
+_LINE = pattern("score_line", re.MULTILINE)
 _CLOSING = pattern("closing_score", re.IGNORECASE | re.MULTILINE)
 _CLOSING_TAIL = re.compile(r"[\])]{0,2}(?: ?(?:/|out of) ?\d{1,3})?[.)\]! ]{0,3}")
-_GLOSS = pattern("gloss")
+_GLOSS = pattern("gloss", re.IGNORECASE | re.MULTILINE)
 # What follows a number with which a reply begins: ``2. The response is ...``, ``4 - clear and fluent``.
 _EXPLAINED = re.compile(r"(?:[.:;,)]| ?-| ?—| ?\() ?[^\W\d_\x00]")
-_NUMBERED = re.compile(r"\(?\d{1,2}[.)] ")
+_NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 
 
 def _bare(words: str) -> list[Score]:
     """Find a number that stands alone on a line, or closes or opens the text; all where several lines hold one."""
-    lines = [(match.start(), match[0]) for match in re.finditer(r"[^\n]+", words)]
-    alone = [
-        _moved(statement, at)
-        for at, line in lines
-        if (match := _LINE.match(line))
-        and ends_line(line, match.end("value"))
-        and (statement := _statement(line, match, Strength.BARE))
-    ]
+    lines = (match for match in _LINE.finditer(words) if ends_line(words, match.end("value")))
+    alone = [statement for match in lines if (statement := _statement(words, match, Strength.BARE))]
     if alone:
         return alone
     # ``The text is well made. 4``
@@ -338,14 +332,10 @@ def _bare(words: str) -> list[Score]:
         if statement is not None and _CLOSING_TAIL.fullmatch(words, match.end("value")):
             return [statement._replace(parts=((match.start("value"), statement.end),))]
     # ``2. The response is somewhat interesting``, ``Rather good (4)``; a numbered list states no score.
-    if not lines or sum(_NUMBERED.match(line) is not None for _, line in lines) > 1:
+    if len(_NUMBERED.findall(words)) > 1:
         return []
-    at, first = lines[0]
-    gloss, number = _GLOSS.match(first), _LINE.match(first)
-    match = gloss or (number if number and _EXPLAINED.match(first, number.end("value")) else None)
-    statement = _statement(first, match, Strength.BARE) if match else None
-    return [_moved(statement, at)] if statement else []
-
-
-def _moved(statement: Score, by: int) -> Score:
-    return statement._replace(at=statement.at + by, end=statement.end + by)
+    start = len(words) - len(words.lstrip("\n"))
+    gloss, number = _GLOSS.match(words, start), _LINE.match(words, start)
+    opening = gloss or (number if number and _EXPLAINED.match(words, number.end("value")) else None)
+    statement = _statement(words, opening, Strength.BARE) if opening else None
+    return [statement] if statement else []

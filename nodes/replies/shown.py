@@ -15,17 +15,13 @@ from typing import Literal, NamedTuple
 
 from ..delimiters import fenced_sections
 from .own_words import CharMap, plain, unmarked
-from .vocabulary import pattern
+from .vocabulary import WORDS, pattern
 
 Place = Literal["judged", "said"]
 """Where a passage stands: in a text under judgement, or in another agent's words."""
 
 # Letters of other scripts that look like Latin ones; accents are removed before.
-_ALIKE = "АВЕЅZІЈКМНОРСТУХаеорсухіјѕһԁԛԝвнкмтгпуΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχγՕՏօսոհցԼıſɑɡɩɪʀɴʟʏꜱᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢℓ"
-_LATIN_LETTERS = (
-    "abeszijkmhopctyxaeopcyxijshdqwbhkmtrnyabezhikmnoptyxaiknoptuxyosouohglisagiirnlysacdejkmoptuvwzl"
-)
-_LOOK_ALIKES = dict(zip(_ALIKE, _LATIN_LETTERS, strict=True))
+_LOOK_ALIKES = dict(zip(WORDS["alike_letters"], WORDS["latin_letters"], strict=True))
 _OPENING, _CLOSING = "\u27e6", "\u27e7"
 
 

@@ -134,7 +134,7 @@ def _labelled(text: str) -> Iterator[Statement[Vote]]:
             yield Statement(Strength.LABEL, match.start(), match.start("after"), vote)
 
 
-_RELATION_LINE = re.compile(rf"(?:[^\n:<>=]{{0,40}}: ?)?(?P<relation>{_RELATION.pattern})[.! ]{{0,3}}")
+_RELATION_LINE = pattern("relation_line", re.MULTILINE)
 # SAMRE's binary pair: ``(1, 0)``.
 _PAIR = re.compile(r"[(\[] ?(0|1|0?\.5)(?:\.0)? ?, ?(0|1|0?\.5)(?:\.0)? ?[)\]]")
 # A label in front of a binary pair: ``Vote: (1, 0)``.
@@ -143,18 +143,15 @@ _PAIR_LABEL = in_any_case(rf"{one_of(WORDS['pair_labels'])}\W{{0,3}}\Z")
 
 def _relations_and_pairs(text: str) -> Iterator[Statement[Vote]]:
     """Find ``A > B`` on a line of its own, ``(1, 0)`` alone or behind a label."""
-    for line in re.finditer(r"[^\n]+", text):
-        at, words = line.start(), line[0]
-        relation = _RELATION_LINE.fullmatch(words) if len(words) < 80 else None
-        if relation and (vote := _named(relation["relation"])):
-            start, end = relation.span("relation")
-            yield Statement(Strength.LABEL, at + start, at + end, vote)
-        for pair in _PAIR.finditer(words):
-            before = words[max(0, pair.start() - 20) : pair.start()]
-            left, right = float(pair[1]), float(pair[2])
-            if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
-                vote = "1" if left > right else "2" if right > left else "tie"
-                yield Statement(Strength.LABEL, at + pair.start(), at + pair.end(), vote)
+    for match in _RELATION_LINE.finditer(text):
+        if vote := _named(match["relation"]):
+            yield Statement(Strength.LABEL, *match.span("relation"), vote)
+    for pair in _PAIR.finditer(text):
+        before = text[max(0, pair.start() - 20) : pair.start()].rpartition("\n")[2]
+        left, right = float(pair[1]), float(pair[2])
+        if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
+            vote = "1" if left > right else "2" if right > left else "tie"
+            yield Statement(Strength.LABEL, *pair.span(), vote)
 
 
 # --- sentences ------------------------------------------------------------------------------------------------------

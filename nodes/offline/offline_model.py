@@ -53,7 +53,20 @@ source. Taken together, this is near the top of the scale.
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        return _reply(messages, run_manager.metadata if run_manager else {}, kwargs.get("properties"))
+        metadata = run_manager.metadata if run_manager else {}
+        prompt = "\n".join(str(message.text) for message in messages)
+        response, form = respond(metadata, fenced_sections(prompt))
+        properties, high = kwargs.get("properties"), metadata.get("high")
+        content = as_text(response, form) if properties is None else as_json(response, properties, high)
+        read, written = (math.ceil(len(text) / LETTERS_PER_TOKEN) for text in (prompt, content))
+        message = AIMessage(
+            content=content,
+            response_metadata={"model_name": "offline", "finish_reason": "stop"},
+            usage_metadata=UsageMetadata(
+                input_tokens=read, output_tokens=written, total_tokens=read + written
+            ),
+        )
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     @override
     async def _agenerate(
@@ -94,20 +107,3 @@ def _properties(schema: dict[str, Any] | type) -> Mapping[str, Any]:
     if not properties:
         raise ValueError("the schema has no properties that could be filled in")
     return dict(properties)
-
-
-def _reply(
-    messages: list[BaseMessage], metadata: Mapping[str, Any], properties: Mapping[str, Any] | None
-) -> ChatResult:
-    prompt = "\n".join(str(message.text) for message in messages)
-    response, form = respond(metadata, fenced_sections(prompt))
-    content = (
-        as_text(response, form) if properties is None else as_json(response, properties, metadata.get("high"))
-    )
-    read, written = (math.ceil(len(text) / LETTERS_PER_TOKEN) for text in (prompt, content))
-    message = AIMessage(
-        content=content,
-        response_metadata={"model_name": "offline", "finish_reason": "stop"},
-        usage_metadata=UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written),
-    )
-    return ChatResult(generations=[ChatGeneration(message=message)])

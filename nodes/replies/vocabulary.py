@@ -8,12 +8,12 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 _HERE = Path(__file__)
 WORDS: dict[str, str] = tomllib.loads(_HERE.with_name("words.toml").read_text(encoding="utf-8"))
 """The words of many languages by what they say; ``one_of`` and ``word_set`` take them."""
-_PATTERNS: dict[str, str] = tomllib.loads(_HERE.with_name("patterns.toml").read_text(encoding="utf-8"))
+_PATTERNS: dict[str, Any] = tomllib.loads(_HERE.with_name("patterns.toml").read_text(encoding="utf-8"))
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -49,6 +49,11 @@ def any_of(name: str) -> str:
 def pattern(name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
     """Compile a form of ``patterns.toml``; upper and lower case are the same, unless the flags say otherwise."""
     return re.compile(any_of(name), flags)
+
+
+def replacements(name: str) -> list[tuple[re.Pattern[str], str]]:
+    """Return what ``patterns.toml`` has replaced under a name, in this order, and by what."""
+    return [(re.compile(known), new) for known, new in _PATTERNS[name]]
 
 
 def in_any_case(pattern: str, flags: int = 0) -> re.Pattern[str]:

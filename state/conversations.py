@@ -140,10 +140,9 @@ def is_message(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return hasattr(value, "content") and hasattr(value, "additional_kwargs")
     fields = _unwrapped(value)
-    kind = str(fields.get("type"))
     if "role" in fields:
         return any(key in fields for key in ("content", "tool_calls", "function_call"))
-    return ("content" in fields and "type" in fields) or _is_item(kind)
+    return ("content" in fields and "type" in fields) or _is_item(str(fields.get("type")))
 
 
 def is_conversation(value: Any) -> bool:

@@ -193,7 +193,8 @@ def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form, bounds: Bound
     if form == "schema":
         if facts.by_schema and not _is_before_schemas(chat):
             return chat.bind(**facts.by_schema(chat, schema))
-        return chat.with_structured_output(dict(schema), include_raw=True) | itemgetter("raw")
+        whole: Runnable[Any, Any] = chat.with_structured_output(dict(schema), include_raw=True)
+        return whole | itemgetter("raw")
     return chat
 
 
@@ -312,11 +313,6 @@ def field_of(parameter: str, names: Iterable[str]) -> str | None:
 
 # How long a reply may be where nobody says. The tokens that a model reasons with count into the limit of its reply at
 # most providers, so that a limit which is generous for the words of a debate would end before the first of them.
-
-
-def reply_limit(form: str) -> int:
-    """Return the tokens that a reply of this form may have by default."""
-    return REPLY_LIMITS.get(form, REPLY_LIMITS["*"])
 
 
 def default_limits() -> str:

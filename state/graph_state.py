@@ -88,8 +88,8 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
         else:
             if missing := [key for key in _NEEDED if key not in change]:
                 raise ValueError(
-                    f"no turn has the id {change.get('id')!r}; there are {', '.join(places) or 'none yet'}. "
-                    f"(A new turn has no {', '.join(missing)} either.)"
+                    f"no turn has the id {change.get('id')!r}; the ids are {', '.join(places) or 'none yet'}. "
+                    f"(For a new turn, {', '.join(missing)} would be missing.)"
                 )
             turn = cast("Turn", {"value": None, **NO_CALLS, **change})
             if "id" not in turn:

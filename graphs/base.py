@@ -68,6 +68,9 @@ SIDE_BY_SIDE = 64
 LangGraph gives each task of a sync run a thread, and by default there are only a few more of them than processors.
 """
 
+MANY_TURNS = 64
+"""Of a debate with more turns it is checked whether it should have ended."""
+
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Update = dict[str, Any]
 Agent = Callable[[Any, AgentRuntime[SettingsT]], Awaitable[Update]]
@@ -205,6 +208,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             # Where somebody traces, the question is a run of its own, with its outcome.
             config = var_child_runnable_config.get() or {}
             outcome = traced.invoke(asked, config) if is_observed(config) else router(*asked)
+            if len(state["transcript"]) > MANY_TURNS:
+                self._check_end(*asked)
             if outcome not in targets:
                 raise UsageError(
                     f"{router.__name__} named the outcome {outcome!r}, but the route behind {source} has no target "
@@ -259,6 +264,16 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         lighten(graph)
         graph.config = {"max_concurrency": SIDE_BY_SIDE, **(graph.config or {})}
         return graph
+
+    def _check_end(self, state: JudgeState, settings: SettingsT) -> None:
+        """Check that a debate is no longer than its protocol says: one that never ends is paid for without end."""
+        calls = sum(turn["calls"] for turn in state["transcript"])
+        most = self.protocol.most_calls(settings, state["task"]["kind"])
+        if calls > most * (2 + settings.repair):
+            raise UsageError(
+                f"{self.protocol.name} has made {calls:,} calls, and says that it takes {most:,} at most (calls): a "
+                "router leads back for ever, or the protocol says too few"
+            )
 
     def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
         """Send each agent what it is shown of the state, in every order of the answers."""

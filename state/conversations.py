@@ -112,7 +112,8 @@ def asked_and_answered(entries: Sequence[Entry]) -> tuple[str, str]:
 def before_last_answers(entries: Sequence[Entry], answers: int = 1) -> tuple[str, list[str]]:
     """Split an agent's conversation into all that came before its last answers, as one text, and these.
 
-    An answer is what a model says and does not follow with the call of a tool; how a model reasoned is left out.
+    An answer is what a model says and does not follow with the call of a tool, if there is such a one; how a model
+    reasoned is left out.
 
     Raises:
         UsageError: it has too few answers, or nothing is asked before them.
@@ -120,8 +121,10 @@ def before_last_answers(entries: Sequence[Entry], answers: int = 1) -> tuple[str
     entries = [entry for entry in entries if entry.kind != "reasoning"]
     calling = {place - 1 for place, entry in enumerate(entries) if entry.kind == "call"}
     calling = {place for place in calling if entries[place].message == entries[place + 1].message}
-    said = [place for place, entry in enumerate(entries) if entry.answers and place not in calling]
-    last = said[-answers:]
+    spoken = [place for place, entry in enumerate(entries) if entry.answers]
+    said = [place for place in spoken if place not in calling]
+    # Whoever hands over in the message of its answer has given none without a call.
+    last = (said if len(said) >= answers else spoken)[-answers:]
     if len(last) < answers:
         wanted = "no answer" if answers == 1 else f"fewer than {answers} answers"
         raise UsageError(f"the conversation has {wanted} to judge: it needs a model's message with text")

@@ -1,4 +1,7 @@
-"""A call whose graph is cancelled is ended, or its reply is kept for the graph when it is resumed."""
+"""A call whose graph is cancelled is ended, or its reply is kept for the graph when it is resumed.
+
+Each test has its control in plain LangGraph: what becomes of the same model's call there.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import PrivateAttr, SecretStr
 from typing_extensions import TypedDict
 
@@ -53,18 +56,43 @@ class Held(BaseChatModel):
 
 
 class HeldAsync(Held):
-    """The same with an async call, which could be ended, and then paid for twice: it is not what is called."""
+    """The same with an async call, which can be ended."""
 
-    async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
-        raise NotImplementedError
+    _lost: int = PrivateAttr(default=0)
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        self._begun.append(str(messages[-1].content))
+        try:
+            while len(self._begun) > self.first_let and not self._let.is_set():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            self._lost += 1
+            raise
+        self._ended.append(str(messages[-1].content))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("It is poor.\nScore: 3"))])
 
 
 class State(TypedDict, total=False):
-    """Of a graph round a judge."""
+    """Of a plain graph, and of one round a judge."""
 
     said: str
     task: dict[str, Any]
     verdict: dict[str, Any]
+
+
+def plain(model: Held) -> Any:
+    """The control: one node that asks the model as LangGraph's own examples do."""
+
+    async def ask(_state: State) -> State:
+        return {"said": (await model.ainvoke("Score it.")).text}
+
+    builder: Any = StateGraph(State)
+    builder.add_node("ask", ask)
+    builder.add_edge(START, "ask")
+    builder.add_edge("ask", END)
+    return builder.compile(checkpointer=InMemorySaver())
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -79,6 +107,25 @@ async def cancelled(work: Awaitable[Any], holds: Callable[[], bool]) -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_control_plain_langgraph_ends_an_async_call() -> None:
+    model = HeldAsync()
+    graph = plain(model)
+    await cancelled(graph.ainvoke({}, THREAD), lambda: len(model._begun) == 1)
+    model._let.set()
+    await graph.ainvoke(None, THREAD)
+    assert (model._lost, len(model._begun), len(model._ended)) == (1, 2, 1)
+
+
+async def test_control_plain_langgraph_loses_a_call_in_a_thread() -> None:
+    model = Held()
+    graph = plain(model)
+    await cancelled(graph.ainvoke({}, THREAD), lambda: len(model._begun) == 1)
+    model._let.set()
+    await graph.ainvoke(None, THREAD)
+    await until(lambda: len(model._ended) == 2)
+    assert len(model._begun) == 2, "paid twice"
 
 
 # Of a caller's own model of any class the sync client is called, in a thread: both are the same here.

@@ -312,6 +312,7 @@ def test_a_file_that_has_changed_is_another_judge(files: Path) -> None:
         ("no.such.module:graph", "no.such.module cannot be imported: ModuleNotFoundError"),
         (["a=mine.py", "a=foreign.py"], "two judges are named a"),
         (["mine.py", "copy.py"], "two judges are named"),
+        ("roles.py", "mine: role_kinds has 'object'; a role is one of scores, panel, objects"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) -> None:
@@ -319,10 +320,41 @@ def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) ->
     (files / "unwritten.py").write_text("def :\n")
     (files / "empty.py").write_text("")
     (files / "several.py").write_text(FOREIGN.replace("builder", "one") + FOREIGN.replace("builder", "other"))
+    (files / "roles.py").write_text(
+        MINE.replace("exactly(settings.scorers)},", "exactly(1)}, role_kinds={'scorer': 'object'},")
+    )
     (files / "copy.py").write_text(MINE + "\n# Changed.\n")
     (files / "taken.py").write_text(MINE.replace('"mine"', '"debate"'))
     with pytest.raises(UsageError, match=re.escape(told)):
         evaluate(name, "demo", limit=1)
+
+
+ENDLESS = """
+    def again(state, settings):
+        return "on"
+
+    graph.begin()
+    graph.agent("scorer", scorer)
+    graph.end()
+    graph.add_edge("prepare", "scorer")
+    graph.route("scorer", again, {"on": "scorer", "off": "conclude"})
+"""
+
+
+def test_a_debate_that_does_not_end_is_ended(files: Path) -> None:
+    once = re.sub(r" +graph.panel.*\n", ENDLESS, MINE)
+    (files / "mine.py").write_text(once.replace('state["agent"]', '"scorer"'))
+    mine: Any = "mine.py"
+    [failed] = evaluate(mine, "demo", aspects=["consistency"], limit=1).results
+    assert "mine has made" in str(failed.error)
+    assert 64 < len(failed.transcript) < 80
+
+
+def test_a_mistake_in_a_graph_of_ones_own_is_told_with_its_line(files: Path) -> None:
+    (files / "mine.py").write_text(MINE.replace("task_of(state)", 'task_of(state["nothing"])'))
+    mine: Any = "mine.py"
+    [failed] = evaluate(mine, "demo", aspects=["consistency"], limit=1).results
+    assert re.fullmatch(r"KeyError: 'nothing' \(mine.py, line \d+\)", str(failed.error))
 
 
 def test_the_command_line_takes_files(files: Path, command: Command) -> None:

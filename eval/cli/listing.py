@@ -35,12 +35,20 @@ def graph(
     typer.echo(f"wrote {svg}")
 
 
-def protocols() -> None:
+def protocols(
+    file: str | None = argument(
+        "A file with a protocol of your own, to list that one.", "FILE", default=None
+    ),
+) -> None:
     """List the protocols: what they judge, their roles and their settings with defaults."""
+    from ...graphs.registry import find_protocol, judge_of
     from ...graphs.registry import protocols as registered
 
+    judge = None if file is None else judge_of(file)
+    if judge is not None and not isinstance(judge, str):
+        raise UsageError(f"{file}: its graph has no settings that a command could set")
     rows = []
-    for name, module in registered().items():
+    for name, module in (registered() if judge is None else {judge: find_protocol(judge)}).items():
         about = module.protocol
         facts = about.kinds, about.roles, _fields(about.settings, without=Settings.model_fields)
         rows.append((name, *map(", ".join, facts), f"{about.summary}; {about.source}"))

@@ -17,7 +17,7 @@ from ..results.config import KEPT
 from .option_sets import option
 from .runtime import models_of, settings_of
 
-DATA = "A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file"
+DATA = "A dataset's name (see `datasets`), or a file: JSONL, JSON, CSV, TSV, XLSX or Parquet"
 engine_option = partial(option, panel="Several processes")
 
 

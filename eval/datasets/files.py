@@ -254,6 +254,8 @@ def _json_rows(file: RowFile, content: _Content) -> Iterator[Row]:
     for number, line in enumerate(_lines(file, content, newline="\n"), start=1):
         if line.strip():
             where = f"{file.path}, line {number}"
+            if line.strip() == "[":
+                raise DataError(f"{where}: an array, and no row a line: name the file with .json at the end")
             yield number, _named_fields(_parsed_json(line, where), where)
 
 

@@ -115,7 +115,7 @@ def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
     fixed = [k for k in change if k in FIXED and change[k] != turn.get(k)]
     if unknown := fixed or [k for k in change if k not in Turn.__annotations__]:
         raise ValueError(
-            f"the turn {turn['id']} has no {', '.join(unknown)} to edit: edit its content or its value"
+            f"{', '.join(unknown)} of the turn {turn['id']} cannot be edited: edit its content or value"
         )
     if not isinstance(merged["content"], str):
         raise ValueError(f"the content of the turn {turn['id']} must be text, got {merged['content']!r}")

@@ -88,8 +88,8 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
         else:
             if missing := [key for key in _NEEDED if key not in change]:
                 raise ValueError(
-                    f"no turn has the id {change.get('id')!r}; there are {', '.join(places) or 'none yet'}. "
-                    f"(A new turn has no {', '.join(missing)} either.)"
+                    f"no turn has the id {change.get('id')!r}; the ids are {', '.join(places) or 'none yet'}. "
+                    f"(For a new turn, {', '.join(missing)} would be missing.)"
                 )
             turn = cast("Turn", {"value": None, **NO_CALLS, **change})
             if "id" not in turn:
@@ -115,7 +115,7 @@ def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
     fixed = [k for k in change if k in FIXED and change[k] != turn.get(k)]
     if unknown := fixed or [k for k in change if k not in Turn.__annotations__]:
         raise ValueError(
-            f"the turn {turn['id']} has no {', '.join(unknown)} to edit: edit its content or its value"
+            f"{', '.join(unknown)} of the turn {turn['id']} cannot be edited: edit its content or value"
         )
     if not isinstance(merged["content"], str):
         raise ValueError(f"the content of the turn {turn['id']} must be text, got {merged['content']!r}")

@@ -163,7 +163,7 @@ class Protocol(Generic[SettingsT]):
 
     def __post_init__(self) -> None:
         if isinstance(self.kinds, str) or isinstance(self.roles, str):
-            raise UsageError(f"{self.name}: kinds and roles are tuples, such as kinds=('score',)")
+            raise UsageError(f"{self.name}: kinds and roles must be tuples, such as kinds=('score',)")
         if wrong := set(self.role_kinds.values()) - set(get_args(RoleKind)):
             known = ", ".join(get_args(RoleKind))
             raise UsageError(f"{self.name}: role_kinds has {wrong.pop()!r}; a role is one of {known}")

@@ -128,7 +128,7 @@ UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
         {"type": "image_url", "image_url": {"url": "cat.png"}},
         "its address 'cat.png' is not a web address",
     ),
-    "no base64": ({"type": "image", "base64": "a cat", "mime_type": "image/png"}, "content is not base64"),
+    "base64": ({"type": "image", "base64": "a cat", "mime_type": "image/png"}, "its content is not base64"),
     "empty": ({"type": "image", "base64": "", "mime_type": "image/png"}, "it is empty"),
     "bytes": ({"type": "image", "base64": b"cat", "mime_type": "image/png"}, "its bytes must be base64"),
     "nothing": ({"type": "image"}, "it has neither address nor content"),

@@ -158,7 +158,7 @@ def test_an_audit_says_what_it_costs_and_keeps_to_its_budget(
     assert call(*words, "--max-cost", "1", "--max-calls", "12") == 4
     stopped = capsys.readouterr().out
     assert "the budget may be too small" in stopped and "The same command resumes" in stopped
-    assert "left to label; 12 calls" in stopped and len(provider.requests) == 12
+    assert "left to label; 12 new calls" in stopped and len(provider.requests) == 12
     assert call(*words) == 0
     assert "of 4 verdicts labelled; " in capsys.readouterr().out
     assert len({request.user for request in provider.requests}) == len(provider.requests) <= turns

@@ -342,7 +342,7 @@ def test_requests_that_are_answered_with_an_error_count_as_well(provider: Provid
     planned = plan("single", numbered(tmp_path, 20), models=MODEL, settings=PLAIN, aspects=["fluency"])
     done = run_blocking(execute(planned, RunConfig(max_calls=10, concurrency=1), counts))
     assert (done.stopped, len(done.results), len(provider.requests)) == ("budget", 3, 10)
-    assert "3 calls (10 requests with refused ones), " in total_usage(counts)
+    assert "3 calls (10 requests, incl. refused ones), " in total_usage(counts)
 
 
 def test_what_was_never_sent_costs_nothing(

@@ -72,5 +72,5 @@ def _print_audit(out: Output, folder: Path, done: Audit) -> None:
     for key, reason in list(done.failed.items())[:5]:
         out.print_line(f"failed: {key.item}: {reason.splitlines()[0]}", "yellow")
     left = f"; {done.left:,} left to label" if done.left else ""
-    out.print_line(f"debates of {done.read:,} verdicts labelled{left}; {done.calls:,} calls in this start")
+    out.print_line(f"debates of {done.read:,} verdicts labelled{left}; {done.calls:,} new calls")
     out.print_line(f"labels: {folder / FILE}; table: {program()} report {folder} --table audit")

@@ -203,7 +203,7 @@ def total_usage(counts: ProgressCounters) -> str:
     usage = counts.usage
     cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
-    requests = f" ({usage.calls + counts.refused:,} requests with refused ones)" if counts.refused else ""
+    requests = f" ({usage.calls + counts.refused:,} requests, incl. refused ones)" if counts.refused else ""
     lost = ""
     if counts.given_up:
         were = "1 request was" if counts.given_up == 1 else f"{counts.given_up:,} requests were"

@@ -29,7 +29,7 @@ def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspe
         DataError: a label that is off an aspect's scale.
     """
     if isinstance(names, str):
-        raise UsageError(f"aspects is a list of aspects, got {names!r}")
+        raise UsageError(f"aspects must be a list of aspects, got {names!r}")
     if dataset.kind == "compare":
         if names:
             raise UsageError(f"{dataset.name} compares answers, and --aspect only applies to scores")

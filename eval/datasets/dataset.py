@@ -261,7 +261,7 @@ def explain(error: ValidationError, row: Any = None, columns: bool = False) -> s
         of, it, verb = ("field", "it", "is") if len(missing) == 1 else ("fields", "them", "are")
         named = f"; to read {it} from one of these, use --columns {names}" if columns and has else ""
         if named and len(row) == 1:
-            named = "; if that is a title, delete what stands above the names of the columns"
+            named = "; if that is a title, delete the lines above the column names"
         return f"{of} {' and '.join(map(repr, missing))} {verb} missing{has}{named}"
     if field == "human" and first["type"] == "dict_type":
         message = "scores are given by aspect, as human.coherence (--columns human.ASPECT=COLUMN)"
@@ -301,8 +301,8 @@ def load_dataset(
     source = catalog.find_source(str(data)) if isinstance(data, (str, Path)) else None
     if columns and (source or not isinstance(data, (str, Path))):
         raise UsageError(
-            "--columns (columns=) only applies to a file of your own: a dataset knows its columns, and those of a data "
-            "frame are renamed in it"
+            "--columns (columns=) only applies to a file of your own: a dataset knows its columns, and a data frame's "
+            "are renamed in the frame"
         )
     if isinstance(data, Dataset):
         return data

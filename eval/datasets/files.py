@@ -255,7 +255,7 @@ def _json_rows(file: RowFile, content: _Content) -> Iterator[Row]:
         if line.strip():
             where = f"{file.path}, line {number}"
             if line.strip() == "[":
-                raise DataError(f"{where}: an array, and no row a line: name the file with .json at the end")
+                raise DataError(f"{where}: an array, not one row per line: end the file's name with .json")
             yield number, _named_fields(_parsed_json(line, where), where)
 
 
@@ -300,7 +300,7 @@ def read_json(text: str) -> Any:
     >>> read_json('{"id": "a", "human": {"fluency": 4, "fluency": 2}}')
     Traceback (most recent call last):
     ...
-    jurygraph.eval.datasets.files.DoubledKeyError: the key 'fluency' stands twice in one object
+    jurygraph.eval.datasets.files.DoubledKeyError: the key 'fluency' occurs twice in one object
     """
     value = json.loads(text, object_pairs_hook=_object_or_fault)
     if isinstance(value, DoubledKeyError):

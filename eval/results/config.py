@@ -145,8 +145,8 @@ class RunConfig:
         if self.max_cost is not None and unpriced:
             raise UsageError(
                 f"the price of {unpriced[0]} is unknown, so the cost cannot be limited; limit calls or tokens "
-                f"instead (--max-calls, --max-tokens), or give the price in US$ per million tokens: "
-                f"{unpriced[0]}?price_in=...&price_out=..."
+                f"instead (--max-calls, --max-tokens), or add the price in US$ per million tokens to the model's name: "
+                "price_in=...&price_out=..., behind ? or &"
             )
 
 

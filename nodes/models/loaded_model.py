@@ -58,11 +58,13 @@ class Serving(NamedTuple):
         warning: what every verdict is to carry.
         at_once: how many calls it answers at a time; further ones would wait in its queue.
         context: how many tokens prompt and reply may have together.
+        max_wait: how many seconds the waits of one call may add up to, where that is less than else.
     """
 
     warning: str | None = None
     at_once: int | None = None
     context: int | None = None
+    max_wait: float | None = None
 
 
 MOST_RUNNABLES = 64

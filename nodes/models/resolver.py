@@ -61,7 +61,7 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
             made = _checked(spec)()
             close_with_loop(loop, *made.clients)
             identity = {**identity_of_name(made.spec or spec), **made.identity}
-            serving = made.serving or Serving(context=spec.context_window)
+            serving = (made.serving or Serving(context=spec.context_window))._replace(max_wait=spec.max_wait)
             models[key] = LoadedModel(spec.name, made.chat, identity, serving=serving)
         return models[key]
 

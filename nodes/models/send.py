@@ -164,7 +164,9 @@ async def call_with_retry(
     Raises:
         ModelCallError: the error of the last attempt.
     """
-    policy = retry_policy or DEFAULT_RETRY_POLICY
+    policy, own = retry_policy or DEFAULT_RETRY_POLICY, call.model.serving.max_wait
+    if own is not None:
+        policy = replace(policy, max_wait=min(own, policy.max_wait))
     attempts, late, waited = 0, 0, 0.0
     while True:
         attempts += 1

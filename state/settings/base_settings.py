@@ -49,6 +49,8 @@ class ModelSpec(Checked):
     """The environment variable with the key, where it is not the provider's own; also several."""
     at_once: int | None = Field(default=None, ge=1)
     """Of several addresses or keys: most calls under way at each."""
+    max_wait: float | None = Field(default=None, ge=0)
+    """Most seconds that a call waits for another attempt, in all; a run has a limit of its own."""
     context_window: int | None = Field(default=None, ge=1)
     """Tokens of prompt and reply together, where neither list nor server tells."""
     price_in: float | None = Field(default=None, ge=0)
@@ -68,10 +70,9 @@ class ModelSpec(Checked):
 
     @property
     def identified(self) -> Self:
-        """The same model with ``identity``, where that is given, in place of its address."""
-        return (
-            self.model_copy(update={"base_url": self.identity, "identity": None}) if self.identity else self
-        )
+        """The same model with ``identity``, where that is given, in place of its address, and without ``max_wait``."""
+        known = {"base_url": self.identity, "identity": None} if self.identity else {}
+        return self.model_copy(update={"max_wait": None, **known})
 
     @property
     def key_names(self) -> list[str]:

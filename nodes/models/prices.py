@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -80,20 +81,17 @@ def listed_window(label: str) -> int | None:
     >>> listed_window("openai:gpt-4o-mini"), listed_window("somebody:their-own-model")
     (128000, None)
     """
-    return _listed(label).model.context_window if ":" in label and _is_listed(label) else None
+    return _listed(label).model.context_window if _is_listed(label) else None
 
 
 @lru_cache(maxsize=512)
 def _is_listed(label: str) -> bool:
-    # A name of ours that has no colon would be looked for with all providers.
-    if ":" not in label:
-        return False
-    try:
-        price = _listed(label).model_price
-    except LookupError:
-        return False
-    # A model whose tokens have no price, one of pictures perhaps, is not free.
-    return price.input_mtok is not None and price.output_mtok is not None
+    with suppress(LookupError):
+        # A name of ours that has no colon would be looked for with all providers.
+        price = _listed(label).model_price if ":" in label else None
+        # A model whose tokens have no price, one of pictures perhaps, is not free.
+        return price is not None and price.input_mtok is not None and price.output_mtok is not None
+    return False
 
 
 @lru_cache(maxsize=512)

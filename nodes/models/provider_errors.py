@@ -13,6 +13,7 @@ import socket
 import ssl
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -323,16 +324,14 @@ def _duration(words: str) -> float | None:
 
 
 def _number(words: str | None) -> float | None:
-    try:
+    with suppress(ValueError):
         return None if words is None else float(words)
-    except ValueError:
-        return None
+    return None
 
 
 def _date(words: str) -> datetime | None:
-    try:
+    with suppress(ValueError):
         date = parsedate_to_datetime(words)
-    except ValueError:
-        return None
-    # Of a date in the zone ``-0000``, the standard library makes one without a zone.
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
+        # Of a date in the zone ``-0000``, the standard library makes one without a zone.
+        return date if date.tzinfo else date.replace(tzinfo=UTC)
+    return None

@@ -60,6 +60,7 @@ class View:
         high: the highest number of the scale.
         last_values: the latest score or scores; empty before the first.
         log: the turns so far, in order.
+        speech: the speech that an auditor is asked about.
     """
 
     def __init__(self, metadata: Mapping[str, Any], sections: Iterable[Section]) -> None:
@@ -96,12 +97,7 @@ class View:
             else:
                 # The first of a name counts: what is judged stands before everything that agents have said.
                 self._texts.setdefault(label, text)
-        self.log = tuple(log)
-
-    @property
-    def speech(self) -> str:
-        """The speech that an auditor is asked about."""
-        return self._texts.get("speech", "")
+        self.log, self.speech = tuple(log), self._texts.get("speech", "")
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, NotRequired, TypedDict, cast, get_type_hints
+from typing import Annotated, Any, NotRequired, TypedDict, cast, get_type_hints
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
 from ...graphs.references import AnyGraph
 from ...nodes.replies.json_fields import whole_object
-from ...state.checked import Checked, did_you_mean
+from ...state.checked import Checked, did_you_mean, field_docstrings
 from ...state.conversations import before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeOutput
@@ -51,8 +51,11 @@ def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: 
             raise ToolException(_no_verdict(error)) from error
 
     task = CompareTask if tasks.aspect is None else ScoreTask
+    hints, words, about = get_type_hints(task, include_extras=True), field_docstrings(task), task.model_fields
+    # The default of a field without one is pydantic's mark that it is required.
     fields: dict[str, Any] = {
-        name: (task.model_fields[name].annotation, task.model_fields[name]) for name in tasks.fields
+        name: (Annotated[hints[name], Field(description=words[name])], about[name].default)
+        for name in tasks.fields
     }
     schema = create_model(name, __base__=Checked, **fields)
     schema.called = "a call of this tool"

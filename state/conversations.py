@@ -140,10 +140,9 @@ def is_message(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return hasattr(value, "content") and hasattr(value, "additional_kwargs")
     fields = _unwrapped(value)
-    kind = str(fields.get("type"))
     if "role" in fields:
         return any(key in fields for key in ("content", "tool_calls", "function_call"))
-    return ("content" in fields and "type" in fields) or _is_item(kind)
+    return ("content" in fields and "type" in fields) or _is_item(str(fields.get("type")))
 
 
 def is_conversation(value: Any) -> bool:
@@ -259,13 +258,12 @@ class _Reader:
             return ("call", *self._call(kind, body, who))
         if medium is None and kind.endswith(_RESULTS):
             return ("result", *self._result(body, where))
-        if named := self._named(medium, kind, body, f"{where} holds"):
-            return "words", who, named
-        return None
+        named = self._named(kind, body, f"{where} holds")
+        return ("words", who, named) if named else None
 
-    def _named(self, medium: str | None, kind: str, body: Mapping[str, Any], where: str) -> str | None:
+    def _named(self, kind: str, body: Mapping[str, Any], where: str) -> str | None:
         """Keep an image or a file and return the name that the text has for it; note why it cannot be shown."""
-        what, fault = medium or "a part that is not text", ""
+        medium, fault = _medium(kind), ""
         if medium is not None and self.media is not None:
             part = dict(body) if "type" in body else {kind: dict(body)}
             fault = media_fault(part) or (f"more than {MOST_MEDIA} of them" * (len(self.media) >= MOST_MEDIA))
@@ -274,7 +272,7 @@ class _Reader:
                 name = known or f"[{medium.split()[-1]} {len(self.media) + 1}]"
                 self.media[name] = part
                 return name
-        self.unseen.append(f"{where} {what} ({kind}){fault and f': {fault}'}")
+        self.unseen.append(f"{where} {medium or 'a part that is not text'} ({kind}){fault and f': {fault}'}")
         return None
 
     def _call(self, kind: str, called: Mapping[str, Any], who: str) -> tuple[str, str]:
@@ -313,9 +311,8 @@ class _Reader:
                 yield body["text"]
             elif kind == "json" or not isinstance(block, Mapping) or kind.endswith(("_result", "_error")):
                 yield _json(body.get("json", block))
-            elif (medium := _medium(kind)) or "type" in block:
-                if named := self._named(medium, kind, body, f"{where} is a tool's result and holds"):
-                    yield named
+            elif _medium(kind) or "type" in block:
+                yield from filter(None, [self._named(kind, body, f"{where} is a tool's result and holds")])
             else:
                 yield _json(block)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any
 from urllib.parse import quote
@@ -19,13 +21,18 @@ from pydantic import BaseModel, SecretStr
 
 HIDDEN = "***"
 
-_SECRET_NAMES = (
-    r"(?:api|access|secret|private|subscription)[-_]?key|(?:access|auth|refresh|security|session|id)[-_]?token"
-    r"|secret|passw(?:or)?d|authorization|credentials?|cookie"
-)
+_FORMS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+def _filled(form: str) -> str:
+    parts: dict[str, str] = _FORMS["parts"]
+    return re.sub(r"\{([a-z]+)\}", lambda part: parts[part[1]], form)
+
+
+_SHAPES = [re.compile(_filled(form)) for form in _FORMS["shapes"].values()]
 # OPENAI_API_KEY, HF_TOKEN, AWS_CREDENTIALS, PGPASSWORD
 _SECRET_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
-_SECRET_PARAMETER = re.compile(rf"{_SECRET_NAMES}|^(?:x[-_])?(?:key|token|auth)$", re.IGNORECASE)
+_SECRET_PARAMETER = re.compile(_filled("{names}|^(?:x[-_])?(?:key|token|auth)$"), re.IGNORECASE)
 # Shorter values occur in ordinary words, which hiding them would make unreadable.
 _SHORTEST_SECRET = 8
 # Parts of a key are hidden from this length on.
@@ -35,46 +42,8 @@ _ENCODED = frozenset(f"{ascii_letters}{digits}+/-_=")
 _REMEMBERED: set[str] = set()
 # Parameters of clients may hold objects that hold each other.
 _DEEPEST = 6
-
-# Between a name and its value, as headers and URLs have it, and as JSON (also inside a string) and Python quote it.
-_IS = r"""["'\\]*\s*(?:=>|[:=])\s*"""
-_IS_QUOTED = rf"""{_IS}b?\\*["']"""
-_WORD = r"""[^\s"'\\&,;<>{}()\[\]]+"""
-_QUOTED = r"""[^"'\\]+"""
-_SCHEME = r"(?:(?:bearer|basic|digest|token|apikey|negotiate|aws4-hmac-sha256)\s+)?"
-_SHAPES = (
-    # postgresql://me:secret@host, https://secret@host; in postgresql://me@host there is none
-    re.compile(r"(?P<name>://[^/\s@:\"']*:)[^/\s@\"']+(?=@)"),
-    re.compile(r"(?i)(?P<name>\bhttps?://)[^/\s@:\"']+(?=@)"),
-    # Cookie: session=abc; other=def
-    re.compile(rf"(?i)(?P<name>\bcookie{_IS})[^\"'\r\n]+"),
-    # {"Authorization": "Bearer eyJhbGci"}, {"x-api-key": "abc"}
-    re.compile(rf"(?i)(?P<name>(?:{_SECRET_NAMES}){_IS_QUOTED}{_SCHEME}){_QUOTED}"),
-    # Authorization: Bearer eyJhbGci, also with a scheme that is not known
-    re.compile(rf"(?i)(?P<name>authorization{_IS}{_SCHEME}){_WORD}(?: +{_WORD})?"),
-    # x-api-key: abc, ?api_key=abc
-    re.compile(rf"(?i)(?P<name>(?:{_SECRET_NAMES}){_IS}{_SCHEME}){_WORD}"),
-    # (b'x-goog-api-key', b'abc')
-    re.compile(rf"(?i)(?P<name>(?:{_SECRET_NAMES})['\"],\s*b?['\"]{_SCHEME}){_QUOTED}(?=['\"][)\]])"),
-    # https://host/v1beta/models?key=abc
-    re.compile(rf"(?i)(?P<name>[?&;](?:key|token|auth|sig|code)=){_WORD}"),
-    # Bearer eyJhbGci
-    re.compile(r"(?i)(?<=\bbearer )[\w.~+/=-]+"),
-    # sk-proj-abcdefgh, lsv2_pt_abcdefgh, AIzaSyAbcdefgh, hf_abcdefgh, AKIAABCDEFGH, a JSON web token
-    # (without digits only if it is long: ``runs/sk-evaluation`` is a folder)
-    re.compile(
-        r"\b(?:sk|pk|rk|lsv2|gsk|xai|csk|nvapi|pplx|fw|tgp)[-_](?=[\w-]*\d|[\w-]{20})[\w-]{8,}|\bAIza[\w-]{10,}"
-    ),
-    re.compile(r"\b(?:hf|r8|ghp|gho|ghs|glpat|github_pat)[-_]\w{16,}|\bA[KS]IA[A-Z0-9]{12,}"),
-    re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
-)
-
-
 # What every match of one of the shapes holds.
-_HINT = re.compile(
-    r"(?i)[:=]|['\"],|bearer |AIza|eyJ|A[KS]IA|lsv2"
-    r"|(?:sk|pk|rk|xai|nvapi|pplx|fw|tgp|hf|r8|ghp|gho|ghs|glpat|github_pat)[-_]"
-)
+_HINT = re.compile(_FORMS["hint"])
 
 
 def redact(text: str) -> str:

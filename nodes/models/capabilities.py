@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 from langchain_core.language_models import BaseChatModel
@@ -192,14 +193,9 @@ def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form, bounds: Bound
     if form == "schema":
         if facts.by_schema and not _is_before_schemas(chat):
             return chat.bind(**facts.by_schema(chat, schema))
-        return chat.with_structured_output(dict(schema), include_raw=True) | _raw
+        whole: Runnable[Any, Any] = chat.with_structured_output(dict(schema), include_raw=True)
+        return whole | itemgetter("raw")
     return chat
-
-
-def _raw(result: Any) -> BaseMessage:
-    message = result["raw"]
-    assert isinstance(message, BaseMessage)
-    return message
 
 
 def choice_options(chat: BaseChatModel, numbers: Sequence[int]) -> Options:
@@ -250,8 +246,7 @@ def described(schema: Schema) -> str:
 
 # Bounds
 
-_RANGES = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-_RANGES |= {"minLength", "maxLength", "pattern", "minItems", "maxItems"}
+_RANGES = {*WORDS["schemas"]["ranges"].split()}
 
 
 def bounds_of(chat: BaseChatModel) -> Bounds:
@@ -320,11 +315,6 @@ def field_of(parameter: str, names: Iterable[str]) -> str | None:
 # most providers, so that a limit which is generous for the words of a debate would end before the first of them.
 
 
-def reply_limit(form: str) -> int:
-    """Return the tokens that a reply of this form may have by default."""
-    return REPLY_LIMITS.get(form, REPLY_LIMITS["*"])
-
-
 def default_limits() -> str:
     """Return the default limits in words.
 
@@ -365,9 +355,7 @@ def _inside(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _inside(value)
 
 
-_LIMITS = {"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict"}
-_LIMITS |= {"maxTokens", "maxOutputTokens", "max_tokens_to_sample", "max_length"}
-"""The names that classes and servers have for a limit of a reply's length."""
+_LIMITS = {*WORDS["models"]["limits"].split()}
 
 _SWITCH = re.compile(r"think|reasoning|budget_tokens", re.IGNORECASE)
 """Finds parameters that turn reasoning on or off."""

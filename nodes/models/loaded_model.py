@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableBinding
 
 from ...state.media import Media
 from ...state.redaction import remember_secrets
+from ...state.settings import REPLY_LIMITS
 from ..offline import DISCLOSURE, OfflineJudge
 from . import capabilities
 from .attachments import content_blocks
@@ -46,6 +47,7 @@ from .model_chains import (
     naming_writer,
     with_each,
 )
+from .provider_words import WORDS
 from .scripted_model import ScriptedModel
 
 
@@ -68,15 +70,7 @@ class Serving(NamedTuple):
 MOST_RUNNABLES = 64
 """So many runnables of a model are kept; samples with a seed each are of as many kinds."""
 
-_WARNINGS = {
-    SYSTEM: "takes no system message: it was put at the head of the user's",
-    CACHE: "takes no prompt cache marks: they were left out",
-    LIMIT: "takes no default limit on its replies: they had none (set max_tokens)",
-    REASONING: "reasons before it answers: its replies had {room} times the default limit (set max_tokens)",
-    BOUNDS: "takes no bounds in a schema: they were left out",
-    CHOICES: "takes no list of ratings to choose from: ratings were asked for in words",
-    SEVERAL: "does not give several replies to one request: each had its own request",
-}
+_WARNINGS: dict[str, str] = WORDS["warnings"]
 """What verdicts say of a model whose provider does not take a parameter, behind the model's name."""
 
 
@@ -269,7 +263,8 @@ class LoadedModel:
     def reply_limit(self, form: str) -> dict[str, int]:
         """Return the parameter with the default limit of a reply of this form; empty where there is none."""
         # Also where it was lifted on the way: a call stays the same call however its run has come to it.
-        return {LIMIT: capabilities.reply_limit(form)} if self.is_limited_by_default else {}
+        limit = REPLY_LIMITS.get(form, REPLY_LIMITS["*"])
+        return {LIMIT: limit} if self.is_limited_by_default else {}
 
     # What it turned out not to take
 

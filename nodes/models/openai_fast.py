@@ -191,9 +191,8 @@ _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
 def _body(payload: dict[str, Any]) -> dict[str, Any]:
     # ``extra_body`` is no field of the API: the client merges it into the body, and so does this.
     # A copy: the request may go to another server of the model as well.
-    return {key: value for key, value in payload.items() if key != "extra_body"} | (
-        payload.get("extra_body") or {}
-    )
+    body = {key: value for key, value in payload.items() if key != "extra_body"}
+    return body | (payload.get("extra_body") or {})
 
 
 async def _read(response: ClientResponse) -> bytes:

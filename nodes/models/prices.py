@@ -6,23 +6,17 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .provider_words import WORDS, by_word
+
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
-# From the provider in a model's label, by LangChain's and LangSmith's names, to its name in the price list. Others have
-# the same name in both.
-_PROVIDERS = {
-    **dict.fromkeys(("google_genai", "google_vertexai"), "google"),
-    **dict.fromkeys(("azure_openai", "azure_ai"), "azure"),
-    **dict.fromkeys(("bedrock", "bedrock_converse", "anthropic_bedrock", "amazon_bedrock"), "aws"),
-    "mistralai": "mistral",
-    "xai": "x-ai",
-}
+_PROVIDERS = by_word(WORDS["price_list"])
 
 FREE = ("offline", "local")
 """The models that run inside this process."""
 
-_Rates = tuple[Decimal, Decimal, Decimal, Decimal]
+_Rates = tuple[Decimal, ...]
 """Dollars for a million input tokens, tokens read from a cache and written to it, and output tokens."""
 _GIVEN: dict[str, _Rates] = {}
 
@@ -114,7 +108,5 @@ def _flat_rates(label: str) -> _Rates | None:
     # Without a rate of their own, tokens read from a cache or written to it cost what all others do. A rate that
     # depends on the number of tokens is an object of tiers, not a number.
     rates = [price.input_mtok if rate is None else rate for rate in own]
-    fresh, cached, kept, written = (rate if isinstance(rate, Decimal) else None for rate in rates)
-    if fresh is None or cached is None or kept is None or written is None:
-        return None
-    return fresh, cached, kept, written
+    flat = [rate for rate in rates if isinstance(rate, Decimal)]
+    return tuple(flat) if len(flat) == len(rates) else None

@@ -133,7 +133,7 @@ class ProviderFault:
             spent=spent,
             misformed=misformed,
             may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
-            obstacle=met if status is None else _ADVICE[401] if status == 401 else "",
+            obstacle=met if status is None else _ADVICE["401"] if status == 401 else "",
         )
 
     @property
@@ -161,9 +161,8 @@ class ProviderFault:
 
     def summary(self) -> str:
         """Return the error in one line, with the remedy where there is one."""
-        advice = _SPENT_ADVICE if self.spent else _ADVICE.get(self.status or 0, self.obstacle)
-        if self.is_too_long:
-            advice = _TOO_LONG_ADVICE
+        known = "too_long" if self.is_too_long else "spent" if self.spent else str(self.status)
+        advice = _ADVICE.get(known, self.obstacle)
         line = " ".join(self.message.split())
         return f"{line[:500]}{f' ({advice})' if advice else ''}"
 
@@ -191,17 +190,12 @@ def _causes(error: BaseException, printed: bool = False) -> Iterator[BaseExcepti
         cause = cause.__cause__ or context
 
 
-_ADVICE = {int(code): words for codes, words in WORDS["advice"].items() for code in codes.split()}
+_ADVICE = {code: words for codes, words in WORDS["advice"].items() for code in codes.split()}
 _OBSTACLES = {known["advice"]: any_of(known["signs"]) for known in WORDS["obstacles"]}
 """What to say of a connection that cannot be made, by the class names and words of its errors; the first counts."""
 
 
 _MOST_READ = 20_000
-_SPENT_ADVICE = "the quota is used up, and waiting does not help: check your plan and billing"
-_TOO_LONG_ADVICE = (
-    "the texts and the debate so far do not fit into the model's context: use a model, or a setting of the server, "
-    "with a larger one, or shorter texts"
-)
 _WORDS = WORDS["errors"]
 _TOO_LONG = any_of(_WORDS["too_long"], re.IGNORECASE)
 """Finds the words of a refusal of a prompt that is too long."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,3 +15,12 @@ WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_t
 def any_of(patterns: Sequence[str], flags: int = 0) -> re.Pattern[str]:
     """Compile several patterns to one that matches where one of them does."""
     return re.compile("|".join(patterns), flags)
+
+
+def by_word(meanings: Mapping[str, str]) -> dict[str, str]:
+    """Return the meaning of each word, from a table of meanings and the words that have them.
+
+    >>> by_word({"cut_off": "length max_tokens", "refused": "refusal"})
+    {'length': 'cut_off', 'max_tokens': 'cut_off', 'refusal': 'refused'}
+    """
+    return {word: meaning for meaning, words in meanings.items() for word in words.split()}

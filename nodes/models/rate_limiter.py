@@ -296,9 +296,10 @@ def _let_go(turn: asyncio.Future[None]) -> None:
         turn.set_result(None)
 
 
-def _limiter(
-    per_minute: float | None, burst: float, kind: str, book: Book | None
-) -> AsyncLimiter | SharedLimiter | None:
+_Limiter = AsyncLimiter | SharedLimiter
+
+
+def _limiter(per_minute: float | None, burst: float, kind: str, book: Book | None) -> _Limiter | None:
     """Make a limiter that lets the share of ``burst`` seconds out at once, and one request at least."""
     if per_minute is None:
         return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from .capabilities import BOUNDS, CACHE, LIMIT, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
-from .provider_words import WORDS, any_of
+from .provider_words import WORDS, any_of, by_word
 
 # Matches ``logprobs``, ``top_logprobs`` and Gemini's ``responseLogprobs``; a bare ``n`` is too common a letter, so it
 # must be quoted or stand before a verb: ``'n' is not supported``, ``n must be 1``.
@@ -38,30 +38,26 @@ def rejected_parameter(
         if name in sent and status in {400, 403, 422} and (named or pattern.search(message)):
             return name
     words = _snake(message)
-    if (part := _rejected_part(status, words)) is not None:
-        return part
+    found, refused = {what for what, signs in _FINDS.items() if signs.search(words)}, status in _REFUSALS
+    if refused and "no_system" in found:
+        return SYSTEM
+    # Bedrock refuses marks with 403 as well.
+    if (refused or status == 403) and "cache" in found:
+        return CACHE
     known = _known(parameter) if parameter else None
-    too_much = status in _REFUSALS and _FINDS["too_much"].search(words)
-    if known == STRUCTURE or (not known and (too_much or _is_about_form(status, words))):
+    too_much = refused and "too_much" in found
+    if known == STRUCTURE or (not known and (too_much or _is_about_form(status, found))):
         # The reply's form comes from this package, and a caller cannot mend it: it is eased for whatever reason.
-        eased = BOUNDS if too_much or _FINDS["bound"].search(words) else STRUCTURE
-        return eased if status in _REFUSALS else None
+        eased = BOUNDS if too_much or "bound" in found else STRUCTURE
+        return eased if refused else None
     if status not in {400, 422}:
         return None
     # A call's own parameters have the default limit alone: where it is too high, the provider's own one holds.
-    if LIMIT in sent and (known == LIMIT or _FINDS["limit"].search(words)):
+    if LIMIT in sent and (known == LIMIT or "limit" in found):
         return LIMIT
     named_here = {known} if parameter else {_known(word) for word in re.findall(r"[a-z_]+", words)}
     rejected = next((name for name in DROPPABLE if name in named_here), None)
-    return rejected if _FINDS["unsupported"].search(words) else None
-
-
-def _rejected_part(status: int | None, words: str) -> str | None:
-    """Return the part of a prompt that was refused: the system message, or the marks for a cache."""
-    if status in _REFUSALS and _FINDS["no_system"].search(words):
-        return SYSTEM
-    # Bedrock refuses marks with 403 as well.
-    return CACHE if status in {403, *_REFUSALS} and _FINDS["cache"].search(words) else None
+    return rejected if "unsupported" in found else None
 
 
 def _known(name: str) -> str | None:
@@ -77,18 +73,17 @@ def is_about_something_else(message: str) -> bool:
     return _FINDS["no_form"].search(_snake(message)) is not None
 
 
-def _is_about_form(status: int | None, words: str) -> bool:
-    """Tell whether a refusal is about the form that the reply was to have."""
-    if status not in _REFUSALS or _FINDS["no_form"].search(words):
+def _is_about_form(status: int | None, found: set[str]) -> bool:
+    """Tell whether a refusal in whose words this was found is about the form that the reply was to have."""
+    if status not in _REFUSALS or "no_form" in found:
         return False
     # The form is the likeliest cause where none is told: schemas are what models differ in most.
-    if status in {400, 422} and _FINDS["unexplained"].search(words):
+    if status in {400, 422} and "unexplained" in found:
         return True
-    refuses = _FINDS["unsupported"].search(words) or _FINDS["not_built"].search(words)
     # An error of the server's own may pass, unless it says that it will not.
-    if status < 500 and _FINDS["form_parameter"].search(words):
+    if status < 500 and "form_parameter" in found:
         return True
-    return bool(refuses and (_FINDS["form_parameter"].search(words) or _FINDS["form"].search(words)))
+    return bool({"unsupported", "not_built"} & found and {"form_parameter", "form"} & found)
 
 
 _REFUSALS = {400, 404, 405, 415, 422, 500, 501}
@@ -96,11 +91,7 @@ _REFUSALS = {400, 404, 405, 415, 422, 500, 501}
 _FINDS = {what: any_of(patterns) for what, patterns in WORDS["refusals"].items()}
 """Finds what a refusal is about in its words."""
 
-_OTHER_NAMES = {
-    **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema", "text"), STRUCTURE),
-    **dict.fromkeys(("response_mime_type", "json_schema", "output_config", "output_format"), STRUCTURE),
-    **dict.fromkeys(("max_completion_tokens", "max_output_tokens"), "max_tokens"),
-}
+_OTHER_NAMES = by_word(WORDS["parameters"])
 
 
 def _snake(message: str) -> str:

@@ -295,9 +295,8 @@ class _Provider(NamedTuple):
 
 
 _GOOGLE_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-_OPENAI_ADDRESSES = tuple(
-    f"OPENAI_{name}" for name in ("BASE_URL", "API_BASE", "ORG_ID", "PROJECT_ID", "PROXY")
-)
+_OPENAI_NAMES = "BASE_URL API_BASE ORG_ID PROJECT_ID PROXY"
+_OPENAI_ADDRESSES = tuple(f"OPENAI_{name}" for name in _OPENAI_NAMES.split())
 _PROVIDERS = {
     "openai": _Provider(_openai, _openai_class, ("OPENAI_API_KEY",), _OPENAI_ADDRESSES),
     "google_genai": _Provider(_google, _google_class, _GOOGLE_KEYS, ("GOOGLE_GEMINI_BASE_URL",)),

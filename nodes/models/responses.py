@@ -48,8 +48,8 @@ def read_response(
     known = {} if writer == label else {"model": writer}
     known |= _answered_by(messages[0].response_metadata, asked_name)
     try:
-        first = _reply(messages[0], writer, seconds, tool, known)
-        others = [_reply(message, writer, seconds, tool, {}) for message in messages[1:]]
+        first = replace(_reply(messages[0], writer, seconds, tool), **known)
+        others = [_reply(message, writer, seconds, tool) for message in messages[1:]]
     except ResponseError:
         raise
     except Exception as error:
@@ -65,9 +65,7 @@ def is_empty(message: BaseMessage) -> bool:
     return not (about or message.text or _called(message))
 
 
-def _reply(
-    message: BaseMessage, label: str, seconds: float, tool: str | None, known: Mapping[str, Any]
-) -> Reply:
+def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -> Reply:
     usage, called = _usage(message, label, seconds), _called(message)
     # Reasoning in blocks of its own, and what was said on the way, do not count.
     final = [block.get("text") or "" for block in _blocks(message) if block.get("phase") == "final_answer"]
@@ -97,7 +95,6 @@ def _reply(
         filtered=how == "filtered",
         problem=problem,
         reasoned=reasoned,
-        **known,
     )
 
 
@@ -194,13 +191,11 @@ def token_count(value: object) -> int | None:
     >>> token_count(12), token_count(12.0), token_count("12"), token_count(-1), token_count(1e30), token_count(None)
     (12, 12, 12, None, None, None)
     """
-    if type(value) is int and 0 <= value <= MOST_TOKENS:
-        return value
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if value == int(value) else None
+    return int(value) if 0 <= value <= MOST_TOKENS and value == int(value) else None
 
 
 # How a reply ended
@@ -280,29 +275,13 @@ def _how(word: str) -> How | None:
 
 
 def _problem(how: How, word: str, *, reasoned: bool) -> str:
-    if how != "cut_off":
-        return _SENTENCES[how].format(word=word)
-    if "context" in word.lower():
-        return "The reply was cut off, since the model's context is full: take shorter texts or a larger context."
-    if reasoned:
-        return (
-            "The model spent all its tokens on reasoning and did not come to its answer: "
-            "raise max_tokens (a setting, or ?max_tokens= behind the model's name), or lower the reasoning effort."
-        )
-    if re.search(r"length|max|limit|incomplete", word, re.IGNORECASE):
-        return (
-            "The reply was cut off by the length limit: raise max_tokens (a setting, or ?max_tokens= behind the "
-            "model's name), or have the model say less."
-        )
-    return f"The provider ended the reply too early ({word})."
-
-
-_SENTENCES = {
-    "complete": "",
-    "refused": "The reply is a refusal.",
-    "filtered": "The provider's filter withheld the reply ({word}).",
-    "failed": "the provider broke the reply off ({word})",
-}
+    why: str = how
+    if how == "cut_off":
+        by_length = re.search(r"length|max|limit|incomplete", word, re.IGNORECASE)
+        why = "reasoning" if reasoned else "length" if by_length else "early"
+        why = "context" if "context" in word.lower() else why
+    problem: str = WORDS["problems"][why]
+    return problem.format(word=word)
 
 
 def _is_open(text: str) -> bool:

@@ -80,12 +80,10 @@ class ScriptedModel(BaseChatModel):
 
     def _next_line(self, metadata: Mapping[str, Any], prompt: str) -> Line:
         if callable(self.script):
-            line: Line = self.script(metadata, prompt)
-            return line
+            return self.script(metadata, prompt)
         # An iterator for each role, kept between calls, remembers how far the role's lines have been used.
         role = str(metadata.get("role"))
-        lines = self._lines.setdefault(role, iter(self.script.get(role, ())))
-        try:
-            return next(lines)
-        except StopIteration:
-            raise IndexError(f"the script has no more lines for the {role}") from None
+        line = next(self._lines.setdefault(role, iter(self.script.get(role, ()))), None)
+        if line is None:
+            raise IndexError(f"the script has no more lines for the {role}")
+        return line

@@ -40,7 +40,7 @@ Measured = tuple[float, str] | None
 """A quality from 0 to 1 and the clause that says what was counted; None where there is nothing to count."""
 
 
-def support(case: Case) -> Measured:
+def support_from_the_source(case: Case) -> Measured:
     """Measure how many of the text's words, and of its pairs of neighbouring words, stand in the source or the fact."""
     stems, pairs = case.text.stems, list(pairwise(case.text.words))
     if not stems or not case.source.words:
@@ -65,7 +65,7 @@ def names_and_numbers(case: Case) -> Measured:
     return ramp(known / len(case.text.names), 0.2, 1.0), clause
 
 
-def coverage(case: Case) -> Measured:
+def coverage_of_the_source(case: Case) -> Measured:
     """Measure how much of what the source says most often the text takes up."""
     frequent = Counter(case.source.stems).most_common(20)
     taken = [count for stem, count in frequent if stem in case.text.stem_set]
@@ -75,7 +75,7 @@ def coverage(case: Case) -> Measured:
     return (ramp(sum(taken) / sum(count for _, count in frequent), 0.1, 0.9), clause) if frequent else None
 
 
-def novelty(case: Case) -> Measured:
+def new_content(case: Case) -> Measured:
     """Measure how many content words the text brings in that the source did not have."""
     if not case.text.stems or not case.source.words:
         return None
@@ -83,7 +83,7 @@ def novelty(case: Case) -> Measured:
     return ramp(new, 0, 6), f"{case.name} has {many(new, 'content word')} that the source does not have"
 
 
-def repetition(case: Case) -> Measured:
+def repeated_wording(case: Case) -> Measured:
     """Measure how many groups of three words come again, and how many sentences say little that is new."""
     words = case.text.words
     groups = list(zip(words, words[1:], words[2:], strict=False))
@@ -100,7 +100,7 @@ def repetition(case: Case) -> Measured:
     return quality, f"{clause} and has {many(stale, 'sentence')} with little that is new"
 
 
-def length(case: Case) -> Measured:
+def length_of_the_text(case: Case) -> Measured:
     """Measure whether there is enough text to say something, and not more than its kind needs."""
     n = len(case.text.words)
     if case.kind == "answer":
@@ -113,15 +113,13 @@ def length(case: Case) -> Measured:
     return quality, f"{case.name} has {many(n, 'word')}"
 
 
-# Matches ``tHiS``, ``SHOUTING`` (but not ``McDonald``, ``iPhone`` or ``UNICEF``), and several stops in a row.
-_ODD = re.compile(
-    r"\b[^\W\d_]*[a-zß-ÿ][A-ZÀ-Þ][^\W\d_]*[A-ZÀ-Þ]|\b[A-ZÀ-Þ]{7,}\b|[,;:]\s*[,;:.!?]|[!?.]\s*,|[!?]{2,}"
-)
+# ``tHiS``, ``SHOUTING`` (but not ``McDonald``, ``iPhone`` or ``UNICEF``), and several stops in a row.
+_ODD = re.compile("|".join(WORDS["odd_spelling"]))
 # A full stop of any script, or one with quotation marks or brackets behind it: ``he said."``.
 _FINAL = re.compile(r"[.!?…。\uff01\uff1f][\"'”\u2019)\]\s]*$")
 
 
-def form(case: Case) -> Measured:
+def casing_and_punctuation(case: Case) -> Measured:
     """Measure odd capitals, stops in a row, sentences that open in lower case, and a text that breaks off."""
     text, sentences = case.text.text, case.text.sentences
     if not sentences:
@@ -138,19 +136,10 @@ def form(case: Case) -> Measured:
     return quality, clause if ends else f"{clause} and breaks off without a full stop"
 
 
-_DETERMINER = r"(?:the|a|an|my|your|his|their|our|its)"
-_NEVER_AFTER = r"(?:the|a|an|of|and|or|is|are|was|were|has|have|to|for|at|from|with|into|that|which)"
-# Words that cannot follow each other: ``the of`` or ``a .``, ``of .``, ``is has``, ``from of``, ``the the``.
-_BROKEN = re.compile(
-    rf"\b{_DETERMINER}\s+(?:{_NEVER_AFTER}\b|[.,;:!?])"
-    r"|\b(?:of|and|or|to|into|with|than)\s*[.;:!?]"
-    r"|\b(?:is|are|was|were)\s+(?:is|are|was|were|has|have|had|did|does)\b"
-    r"|\b(?:of|into|at|from)\s+(?:of|into|at|from|and|is|are|was|were)\b"
-    r"|\b(\w+)\s+\1\b"
-)
+_BROKEN = re.compile("|".join(WORDS["broken_grammar"]))
 
 
-def grammar(case: Case) -> Measured:
+def grammar_of_the_sentences(case: Case) -> Measured:
     """Measure how often words meet that cannot follow each other in English."""
     if not case.text.words:
         return None
@@ -159,7 +148,7 @@ def grammar(case: Case) -> Measured:
     return 1 - ramp(broken / len(case.text.words), 0.0, 0.06), clause
 
 
-def order(case: Case) -> Measured:
+def order_of_the_source(case: Case) -> Measured:
     """Measure whether the sentences come in the order that their word pairs have in the source."""
     first: dict[tuple[str, str], int] = {}
     for position, pair in enumerate(pairwise(case.source.words)):
@@ -178,7 +167,7 @@ def order(case: Case) -> Measured:
 _REFERRING = frozenset(WORDS["referring_words"].split())
 
 
-def flow(case: Case) -> Measured:
+def flow_between_sentences(case: Case) -> Measured:
     """Measure how many sentences are tied to the one before by a shared content word or a referring word."""
     steps = list(pairwise(case.text.sentences))
     tied = sum(
@@ -189,15 +178,10 @@ def flow(case: Case) -> Measured:
     return (ramp(tied / len(steps), 0.0, 0.9), clause) if steps else None
 
 
-# Some datasets set the parts of a contraction apart (``i do n't know``): each phrase is matched in both spellings.
-_EVASION = re.compile(
-    r"\bas an ai\b|\blanguage model\b|\bi(?: am|'m)? (?:cannot|can't|unable to|not able to)\b|\bi(?: am| ?'m) sorry\b"
-    r"|\bi apologi[sz]e\b|\bi (?:do not|do ?n't|did ?n't) (?:have|know)\b|\bi ?'m not sure\b|\bi agree\b|\bi guess\b"
-    r"|\bthat ?'s (?:interesting|true|cool|great|good)\b|\bi think so\b|\bme too\b|\bof course\b"
-)
+_EVASION = re.compile("|".join(WORDS["evasions"]))
 
 
-def reply(case: Case) -> Measured:
+def reply_to_what_was_asked(case: Case) -> Measured:
     """Measure whether an answer takes up its question, or a reply the last turns, without stock phrases or excuses."""
     lines = [line for line in case.source.text.splitlines() if line.strip()]
     is_reply = case.kind == "reply"
@@ -213,7 +197,7 @@ def reply(case: Case) -> Measured:
     return quality, f"{clause} and evades it {many(evasions, 'time')}" if evasions else clause
 
 
-def detail(case: Case) -> Measured:
+def level_of_detail(case: Case) -> Measured:
     """Measure how many different content words there are."""
     n = len(case.text.stem_set)
     # Of an answer much is expected; each further word counts for less.
@@ -221,7 +205,7 @@ def detail(case: Case) -> Measured:
     return quality, f"{case.name} has {many(n, 'different content word')}"
 
 
-def use_of_fact(case: Case) -> Measured:
+def use_of_the_fact(case: Case) -> Measured:
     """Measure how much of the given fact, or of the reference answer, the text uses."""
     # What the dialogue or the question had before tells nothing about the use of the fact.
     own = case.fact.stem_set - case.source.stem_set
@@ -235,21 +219,14 @@ def use_of_fact(case: Case) -> Measured:
     return (ramp(taken, 0, min(5, len(own))) + ramp(shared, 0, 4)) / 2, clause
 
 
-# No name may be part of another one: agents refer to a feature by its name.
+# Each is called as its function. No name may be part of another one: agents refer to a feature by its name.
+_FEATURES = (
+    *(support_from_the_source, names_and_numbers, coverage_of_the_source, new_content, repeated_wording),
+    *(length_of_the_text, casing_and_punctuation, grammar_of_the_sentences, order_of_the_source),
+    *(flow_between_sentences, reply_to_what_was_asked, level_of_detail, use_of_the_fact),
+)
 FEATURES: dict[str, Callable[[Case], Measured]] = {
-    "support from the source": support,
-    "names and numbers": names_and_numbers,
-    "coverage of the source": coverage,
-    "new content": novelty,
-    "repeated wording": repetition,
-    "length of the text": length,
-    "casing and punctuation": form,
-    "grammar of the sentences": grammar,
-    "order of the source": order,
-    "flow between sentences": flow,
-    "reply to what was asked": reply,
-    "level of detail": detail,
-    "use of the fact": use_of_fact,
+    feature.__name__.replace("_", " "): feature for feature in _FEATURES
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -53,7 +52,16 @@ source. Taken together, this is near the top of the scale.
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        return _reply(messages, run_manager.metadata if run_manager else {}, kwargs.get("properties"))
+        metadata = run_manager.metadata if run_manager else {}
+        prompt = "\n".join(str(message.text) for message in messages)
+        response, form = respond(metadata, fenced_sections(prompt))
+        properties, high = kwargs.get("properties"), metadata.get("high")
+        content = as_text(response, form) if properties is None else as_json(response, properties, high)
+        read, written = (math.ceil(len(text) / LETTERS_PER_TOKEN) for text in (prompt, content))
+        usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+        about = {"model_name": "offline", "finish_reason": "stop"}
+        message = AIMessage(content=content, response_metadata=about, usage_metadata=usage)
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     @override
     async def _agenerate(
@@ -72,42 +80,17 @@ source. Taken together, this is near the top of the scale.
             include_raw: give ``{"raw", "parsed", "parsing_error"}`` instead of the parsed object alone.
             kwargs: options for other providers (``method``, ``strict``), which make no difference here.
         """
-        model = self.bind(properties=_properties(schema))
         parser: BaseOutputParser[Any] = JsonOutputParser()
         if isinstance(schema, type) and issubclass(schema, BaseModel):
-            parser = PydanticOutputParser(pydantic_object=schema)
+            parser, schema = PydanticOutputParser(pydantic_object=schema), schema.model_json_schema()
+        if not isinstance(schema, dict):
+            raise TypeError(f"a schema is a JSON schema or a pydantic class, not {schema!r}")
+        if not schema.get("properties"):
+            raise ValueError("the schema has no properties that could be filled in")
+        model = self.bind(properties=dict(schema["properties"]))
         if not include_raw:
             return model | parser
         # The form in which LangChain's own ``with_structured_output`` gives the raw message.
         parsed = RunnablePassthrough.assign(parsed=itemgetter("raw") | parser, parsing_error=lambda _: None)
         failed = RunnablePassthrough.assign(parsed=lambda _: None)
         return RunnableMap(raw=model) | parsed.with_fallbacks([failed], exception_key="parsing_error")
-
-
-def _properties(schema: dict[str, Any] | type) -> Mapping[str, Any]:
-    if isinstance(schema, dict):
-        properties = schema.get("properties")
-    elif issubclass(schema, BaseModel):
-        properties = schema.model_json_schema().get("properties")
-    else:
-        raise TypeError(f"a schema is a JSON schema or a pydantic class, not {schema!r}")
-    if not properties:
-        raise ValueError("the schema has no properties that could be filled in")
-    return dict(properties)
-
-
-def _reply(
-    messages: list[BaseMessage], metadata: Mapping[str, Any], properties: Mapping[str, Any] | None
-) -> ChatResult:
-    prompt = "\n".join(str(message.text) for message in messages)
-    response, form = respond(metadata, fenced_sections(prompt))
-    content = (
-        as_text(response, form) if properties is None else as_json(response, properties, metadata.get("high"))
-    )
-    read, written = (math.ceil(len(text) / LETTERS_PER_TOKEN) for text in (prompt, content))
-    message = AIMessage(
-        content=content,
-        response_metadata={"model_name": "offline", "finish_reason": "stop"},
-        usage_metadata=UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written),
-    )
-    return ChatResult(generations=[ChatGeneration(message=message)])

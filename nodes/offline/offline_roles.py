@@ -65,13 +65,10 @@ def scorer(view: View) -> Response:
 
 def critic(view: View) -> Response:
     """Object with the strongest evidence, not named before, that the score is off; or declare that there is none."""
-    last, temper = view.last, PERSONAS.get(view.persona or "strict")
     # A persona of the user's own says who speaks, and is as strict as the strictest.
-    opening = (
-        temper.opening if temper else f"Speaking as {shortened(view.persona, 8)}, I find that {{claim}}."
-    )
-    temper = temper or PERSONAS["strict"]
-    before = view.raised("critic")
+    opening = f"Speaking as {shortened(view.persona, 8)}, I find that {{claim}}."
+    temper = PERSONAS.get(view.persona or "strict") or replace(PERSONAS["strict"], opening=opening)
+    last, before = view.last, view.raised("critic")
     off = [p for p in view.evidence if p not in before and abs(pull(p.qualities, last)) >= temper.piece]
     if not off or abs(pull(view.mean(view.evidence), last)) < temper.whole:
         how_many = f"all {len(view.evidence)} features of the text" if view.evidence else "the text"
@@ -85,7 +82,7 @@ def critic(view: View) -> Response:
     claim = f"a score of {spoken(values)} is too {'low' if up else 'high'}"
     if view.compares:
         claim = f"scores of {spoken(values)} are too hard on answer {1 if up else 2}"
-    said = f"{opening.replace('{claim}', claim)} {sentence(piece)}"
+    said = f"{temper.opening.replace('{claim}', claim)} {sentence(piece)}"
     return Response(f"{said} I would give {spoken(preferred)}.")
 
 
@@ -136,9 +133,7 @@ def planner(view: View) -> Response:
     """List the steps of an evaluation: the features of the aspect, those of a first impression first."""
     if view.form == "personas":
         concerns = islice(cycle(weights_of(view.aspect)), view.wanted)
-        people = (
-            f"{n}. Reader {n}: You look at the {name} first." for n, name in enumerate(concerns, start=1)
-        )
+        people = (f"{n}. Reader {n}: You look at the {name} first." for n, name in enumerate(concerns, 1))
         return Response("\n".join(people))
     # The table lists the features of an aspect in this order.
     steps = [f"Look at the {name}." for name in weights_of(view.aspect)]
@@ -167,16 +162,9 @@ def commander(view: View) -> Response:
     turns = [turn for turn in view.log if turn.role != "commander"]
     subject = "the two answers" if view.compares else f"the {view.aspect or 'quality'} of the candidate"
     basis = listed(topics(turns[-1:])) or "what was said"
-    message = (
-        f"Critic, the verdict on {subject} rests on {basis}. Please check step by step whether that holds."
-    )
-    if not turns:
-        message = f"Scorer, please judge {subject} from the texts alone, step by step, and give your reasons."
-    elif turns[-1].role == "critic":
-        message = (
-            f"Scorer, the Critic objects and points to {basis}. Please weigh this step by step and reply."
-        )
-    return Response(message)
+    kind = "brief" if not turns else "objection" if turns[-1].role == "critic" else "check"
+    message: str = WORDS["commander"][kind]
+    return Response(message.format(subject=subject, basis=basis))
 
 
 def summarizer(view: View) -> Response:

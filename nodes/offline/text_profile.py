@@ -77,21 +77,11 @@ def profile(text: str) -> Profile:
     if not parts and text.strip():
         parts = [(text, [char for char in text if not char.isspace()])]
     lowered = [(part, tuple(word.lower() for word in raw)) for part, raw in parts]
-    sentences = tuple(
-        Sentence(part, words, tuple(stem(word) for word in words if word not in STOP_WORDS))
-        for part, words in lowered
-    )
+    stemmed = (tuple(stem(word) for word in words if word not in STOP_WORDS) for _, words in lowered)
+    sentences = tuple(Sentence(*known, stems) for known, stems in zip(lowered, stemmed, strict=True))
     words = tuple(word for sentence in sentences for word in sentence.words)
     stems = tuple(word for sentence in sentences for word in sentence.stems)
-    return Profile(
-        text=text,
-        sentences=sentences,
-        words=words,
-        stems=stems,
-        stem_set=frozenset(stems),
-        pairs=frozenset(pairwise(words)),
-        names=_names([raw for _, raw in parts]),
-    )
+    return Profile(text, sentences, words, stems, frozenset(stems), frozenset(pairwise(words)), _names(parts))
 
 
 def stem(word: str) -> str:
@@ -116,13 +106,13 @@ def _raw_words(text: str) -> list[str]:
     return words
 
 
-def _names(sentences: list[list[str]]) -> tuple[str, ...]:
+def _names(sentences: list[tuple[str, list[str]]]) -> tuple[str, ...]:
     """Return the numbers, and the capitalised words that do not open a sentence."""
-    inner = [word for words in sentences for word in words[1:] if word[0].isalpha()]
+    inner = [word for _, words in sentences for word in words[1:] if word[0].isalpha()]
     capitalised = [word.lower() for word in inner if word[0].isupper()]
     # A headline, or a text in capitals, where a capital does not mark a name.
     names = capitalised if len(capitalised) <= 0.7 * len(inner) else []
-    numbers = [word for words in sentences for word in words if word[0].isdigit()]
+    numbers = [word for _, words in sentences for word in words if word[0].isdigit()]
     return tuple(dict.fromkeys(name for name in [*names, *numbers] if name not in STOP_WORDS))
 
 

@@ -67,9 +67,7 @@ _FIELDS: dict[str, Callable[[Response], Any]] = {
 }
 
 
-def as_json(
-    response: Response, properties: Iterable[str] | Mapping[str, Any], high: float | None = None
-) -> str:
+def as_json(response: Response, properties: Iterable[str], high: float | None = None) -> str:
     """Write a reply as the JSON object that a schema asks for.
 
     Args:

@@ -7,7 +7,8 @@ strength, by how clearly its form says that it is the verdict; the last of the s
 scores, pairs              the grammars of one score, of a score for each of two answers,
 votes, declarations        of a preference for one of them (and of a multiple-choice grade), and of NO ISSUE
 statements                 the steps, the ladder of strengths, and what is wrong with a reply that states nothing usable
-vocabulary                 what scores and answers are called, and how numbers are written (the words: ``words.toml``)
+vocabulary                 what scores and answers are called, and how numbers are written
+words.toml, patterns.toml  the words by which replies are read, and the forms in which these stand
 steps                      a list of evaluation steps
 
 Whose words are they:

@@ -16,58 +16,12 @@ from typing import ClassVar
 from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
 from .statements import Grammar, own_statements
-from .vocabulary import WORDS, in_any_case, one_of
+from .vocabulary import pattern
 
-# The three spellings of the paper, and their plural.
-_TOKEN = r"NO[ _-]ISSUES?"
-_ANYWHERE = in_any_case(_TOKEN, re.ASCII)
-
-# A label in front of the declaration: ``Final verdict: NO ISSUE``.
-_LABEL = (
-    r"(?:(?:my|the|final|overall|critic'?s?|our) ){0,3}(?:verdict|decision|conclusion|answer|declaration|statement"
-    r"|judge?ment|feedback|response|result|status|assessment|outcome|position|critic|critique|summary|reply"
-    r"|ruling)(?: is| stands| remains)?"
+_ANYWHERE, _ALONE, _DECLARATION = (
+    pattern(name, re.IGNORECASE | re.ASCII) for name in ("no_issue", "declaration_line", "declaration")
 )
-# ``Therefore, NO ISSUE``; ``After this revision: NO ISSUE``.
-_ADVERB = (
-    r"(?:therefore|thus|hence|so|then|overall|finally|accordingly|consequently|in (?:conclusion|summary|short|sum"
-    r"|the end|that case|this case)|to (?:conclude|sum up|summari[sz]e)|as a result|on balance|all in all"
-    r"|after (?:\w+ ){0,4}?(?:review|reconsideration|reflection|consideration|this|all)|given (?:this|that|these"
-    r"|the above|all this|the revision)|with (?:this|that)(?: revision| change)?|for (?:these|this|that"
-    r"|those) reasons?|yes|okay|ok|agreed|very well|fair enough|good|great|well|done|understood|correct|now|and"
-    r"|this time|at this point|having (?:\w+ ){1,6}?\w+)"
-)
-# ``I therefore declare NO ISSUE``; ``I agree that there is NO ISSUE``.
-_SPEECH = (
-    r"(?:i|we)(?: (?:therefore|thus|hence|now|hereby|must|can only|can now|also|fully|will|would|have to|accordingly"
-    r"|can|do|am satisfied and|still))* (?:declare|say|conclude|state|answer|find|have|see|report|concur|agree|raise"
-    r"|am satisfied|accept)(?: with (?:the|this|its|that|your) [\w ,']{1,40}?| (?:the|this) [\w' ]{1,40}?"
-    r"|(?: that)? there (?:is|are)| that)?"
-)
-# ``The revised score is fair: NO ISSUE``.
-_APPROVAL = (
-    r"(?:the|this|that|its|your) (?:[\w-]+ ){0,4}?(?:is|are|seems?|looks?|stands?|appears?)(?: now| well| fully"
-    r"| indeed| quite| entirely)* (?:fair|justified|accurate|reasonable|appropriate|acceptable|correct|well-justified"
-    r"|sound|right|fine|good|convincing|solid|warranted)"
-)
-_LEAD = rf"(?:(?:{_LABEL}|{_ADVERB}|{_SPEECH}|{_APPROVAL})(?: ?[,:;—=-]+(?= |$)| ?:)?(?: so| and| therefore| thus)? ?)"
-# What may follow the token: ``NO ISSUE found``, ``NO ISSUES remaining``.
-_TAIL = (
-    r"(?: (?:found|identified|detected|remains?|remaining|left|here|at all|whatsoever|to (?:raise|report)"
-    r"|from (?:me|my side)|on my side|any ?more))?"
-)
-# A reason behind the token; it must not take the declaration back.
-_REASON = r"(?: ?[:,;—]|,? ?-+(?= ))(?P<reason>[^\n]*)"
-_DECLARATION = in_any_case(
-    rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.ASCII
-)
-_ALONE = in_any_case(rf"(?:{_LABEL} ?[:=—-] ?)?{_TOKEN}", re.ASCII)
-_AGAINST = one_of(WORDS["against"])
-# Words that take a declaration back: ``NO ISSUE, except ...``.
-_SUPPOSING = one_of(WORDS["supposing"])
-_TAKEN_BACK = in_any_case(rf"\b(?:{_AGAINST}|{_SUPPOSING})\b")
-# A next sentence that turns against the declaration.
-_TURN = in_any_case(rf"\W*(?:{_AGAINST}|or (?:rather|is|would))\b")
+_TAKEN_BACK, _TURN = pattern("taken_back"), pattern("turn")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\]]* |\n+")
 _LINE_END = re.compile(r"\n")
 _LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .own_words import GAP, replaced, unwrapped
+from .own_words import GAP, has_words, replaced, unwrapped
 from .shown import Shown, fold, lacks_word
-from .vocabulary import in_any_case
+from .vocabulary import pattern
 
 Scalar = str | int | float | bool | None
 
@@ -31,20 +31,9 @@ class _Object(list[tuple[str, object]]):
     """A decoded object as a list of pairs, so that a key given twice is seen twice and may contradict itself."""
 
 
-_TOKEN = re.compile(
-    r"""
-    "(?P<double>(?:[^"\\]|\\.)*+)"
-    | '(?P<single>(?:[^'\\]|\\.)*+)'
-    | (?P<mark>[{}\[\]:,])
-    | (?P<bare>[^\s"'{}\[\]:,]++)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_TOKEN = pattern("token", re.DOTALL)
 _MARKS = frozenset("{}[]:,")
-_LEAD_IN = in_any_case(
-    r"\A[^\n{]{0,60}\b(?:here is|here's|here are|my|the|json|final)\b[^\n{]{0,60}\b(?:evaluation|assessment"
-    r"|judge?ment|verdict|score|scores|rating|ratings|json|output|result|response|answer)\b[^\n{]{0,40}:\n+(?=```)"
-)
+_LEAD_IN = pattern("lead_in")
 # Nesting as deep as this is no answer; the limit keeps recursion short.
 _DEEPEST = 40
 
@@ -213,10 +202,7 @@ def objects(text: str) -> Iterator[StatedObject]:
 
 
 def _gives_reasons(entries: list[Field]) -> bool:
-    return any(isinstance(entry.value, str) and _HAS_WORD.search(entry.value) for entry in entries)
-
-
-_HAS_WORD = re.compile(r"[^\W\d_]{2}")
+    return any(isinstance(entry.value, str) and has_words(entry.value) for entry in entries)
 
 
 @lru_cache(maxsize=256)

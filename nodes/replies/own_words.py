@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from .vocabulary import in_any_case
+from .vocabulary import in_any_case, pattern, replacements
 from .wording import introduces
 
 # Characters whose plain form does not follow from their Unicode category.
@@ -52,15 +52,7 @@ def _plainer(char: str) -> str | None:
 
 _PLAIN = CharMap(_plainer, _SINGLE)
 
-_NEWLINES = re.compile(r"\r\n|[\r\v\f]")
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-_BLANKS = re.compile(r"[ \t]{2,}+|\t")
-_MARGINS = re.compile(r" ?\n ?")
-_EMPTY_LINES = re.compile(r"\n{3,}+")
-# Runs of punctuation are cut to three: they say nothing, and make patterns slow.
-_RUNS = re.compile(
-    r"([*_=~#.!?<>`|+/\\:;,\"'()\[\]{}—\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d-])\1{3,}+"
-)
+_PLAINER, _UNMARKED = replacements("plainer"), replacements("unmarked")
 # The lines that ``nodes/delimiters.py`` puts around texts.
 _OUR_FENCE = re.compile(r"^<<<(?P<end>end )?(?P<name>[^<>\n]{1,120})>>>$", re.MULTILINE)
 # A fence with a language behind it opens; a bare one opens or closes.
@@ -93,9 +85,9 @@ def plain(text: str) -> str:
     """
     if not text.isascii():
         text = text.translate(_PLAIN)
-    text = _CONTROLS.sub("", _NEWLINES.sub("\n", text))
-    text = _MARGINS.sub("\n", _BLANKS.sub(" ", text))
-    return _RUNS.sub(r"\1\1\1", _EMPTY_LINES.sub("\n\n", text)).strip()
+    for known, plainer in _PLAINER:
+        text = known.sub(plainer, text)
+    return text.strip()
 
 
 def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
@@ -219,11 +211,7 @@ _PAIR = GAP * 2
 _MARKS = re.compile("[\"'`“”„‟«»‹›「」『』‘’‚]")
 _CLOSES = {"»": "«", "›": "‹", "」": "「", "』": "『"}
 _CURLY = {"“": '"', "”": '"', "„": '"', "‟": '"', '"': '"', "‘": "'", "’": "'", "‚": "'", "'": "'", "`": "`"}
-# Words behind which a quoted value is the answer: ``Verdict: "[[A]]"``.
-_AWAITING = in_any_case(
-    r"(?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z"
-    r"|(?:output|result|conclusion|judge?ment|evaluation)[*_]{0,3}:[*_ \n]{0,5}\Z"
-)
+_AWAITING = pattern("awaiting")
 # Characters after which a quotation mark opens, and before which one closes.
 _BEFORE_OPENING = " \n([{<-—:;,/=|*_" + GAP
 _AFTER_CLOSING = " \n)]}>-—:;,./!?=|*_" + GAP
@@ -324,18 +312,11 @@ def _is_answer(text: str, start: int, inside: str) -> bool:
     return bool(_AWAITING.search(before) or (ends_reply and _announces_answer(text[:start])))
 
 
-_STARS = re.compile(r"(?<!\d)\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?!\d)")
-_UNDERSCORES = re.compile(r"(?<![A-Za-z0-9])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9])")
-_HEADINGS = re.compile(r"^#{1,6} ?", re.MULTILINE)
-_RULES = re.compile(r"^[-=_* ]{3,12}$", re.MULTILINE)
 # A table row with a label in its first cell.
 _ROW = re.compile(r"^\|([^|\n]{0,80})\|([^\n]{0,200})\|$", re.MULTILINE)
 _BOXED = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}")
 _MATHS = re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]")
-# Tags in which models wrap their value: ``<score>4</score>``.
-_VALUE_TAG = in_any_case(
-    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>\n?"
-)
+_VALUE_TAG = pattern("value_tag")
 _STYLE_TAG = in_any_case(r"</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>")
 _CITE_DASH = re.compile(r"(?<=\w)—(?=\w)")
 
@@ -351,8 +332,8 @@ def unmarked(text: str) -> str:
         text = _STYLE_TAG.sub("", text)
     if "\\" in text or "$" in text:
         text = _MATHS.sub(lambda m: m[1] or m[2], _BOXED.sub(r"\1", text))
-    text = _UNDERSCORES.sub("", _STARS.sub("", text))
-    text = _RULES.sub("", _HEADINGS.sub("", text))
+    for markup, left in _UNMARKED:
+        text = markup.sub(left, text)
     return _CITE_DASH.sub(" — ", _ROW.sub(_row, text) if "|" in text else text)
 
 

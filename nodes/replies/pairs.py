@@ -22,8 +22,6 @@ from .shown import NOTHING, Shown
 from .statements import Grammar, own_statements, strongest, unreadable, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
-    NUMBER,
-    SCORE_WORDS,
     Number,
     ends_phrase,
     in_any_case,
@@ -31,6 +29,7 @@ from .vocabulary import (
     is_plain,
     marked,
     number_at,
+    pattern,
     qualifier_of,
     side_of,
     value_of,
@@ -70,7 +69,7 @@ def read_pair(
 
 
 _FINAL = in_any_case(rf"\b(?:{FINAL_WORDS}|sums?|tuple|output|tally|grand)\b")
-_SCORES = in_any_case(SCORE_WORDS)
+_SCORES = pattern("score_words")
 # The keys of a JSON reply that name a text: ``score_1``, ``first``, ``assistant_b_rating``.
 _KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
 
@@ -114,23 +113,9 @@ class _Pairs(Grammar[Pair]):
 
 # --- two numbers beside each other ----------------------------------------------------------------------------------
 
-_DIGITS = r"[+-]?\d+(?:\.\d+)?"
-_MAXIMUM = r"(?: ?(?:/|out of) ?(\d+))?"
-# Two numbers next to each other: ``8 7``, ``[8, 7]``, ``8/10 and 7/10``, ``8 vs. 7``.
-_TWO = (
-    rf"[(\[]{{0,2}} ?({_DIGITS}){_MAXIMUM}[)\]]?(?: points)?(?: ?[,;|&] ?| vs\.? | and | ?- ?| to | )"
-    rf"[(\[]? ?({_DIGITS}){_MAXIMUM} ?(?: points)?[)\]]{{0,2}}"
-)
-# The same with decimal commas, where a blank, a bar or a semicolon separates: ``8,5 7,0``.
-_COMMAS = r"[(\[]? ?(\d+,\d+)()(?: ?[;|&] ?| )(\d+,\d+|\d+)() ?[)\]]?"
-_WHOLE_LINE = re.compile(rf"[-• ]*(?:{_COMMAS}|{_TWO})[.;, ]{{0,3}}")
-# A tuple in brackets, SAMRE's form: ``(95, 87)``.
-_TUPLE = re.compile(rf"[(\[] ?({_DIGITS}){_MAXIMUM} ?[,;|] ?({_DIGITS}){_MAXIMUM} ?[)\]]")
-# A label and two numbers: ``Total: 95, 87``.
-_NAMED_PAIR = in_any_case(
-    rf"(?P<label>{SCORE_WORDS}|\b(?:totals?|sums?|tuple|tally|output|result))(?: (?:tuple|are|is|for ① and ②"
-    rf"|of ① and ②|of|totals?)){{0,3}} ?[:=]?[ \n]{{0,2}}{_TWO}"
-)
+_WHOLE_LINE = pattern("pair_line", flags=0)
+_TUPLE = pattern("tuple", flags=0)
+_NAMED_PAIR = pattern("named_pair")
 # The last ones count; without a limit, a reply full of tuples would take long for nothing.
 _MOST_TUPLES = 200
 
@@ -167,10 +152,7 @@ def _named_pairs(text: str) -> Iterator[Statement[Pair]]:
             yield Statement(strength, *match.span(), scores, match["label"].casefold())
 
 
-# A heading under which a judge states the verdict anew; it is no criterion.
-_REVISION = in_any_case(
-    r"reflection|reconsider|revis|updated|evaluation|verdict|conclusion|assessment|decision|judge?ment"
-)
+_REVISION = pattern("revision")
 
 
 def _strength(context: str, *, alone: bool) -> Strength | None:
@@ -207,22 +189,7 @@ def _heading(text: str, at: int) -> str:
 
 # --- a number for each text -----------------------------------------------------------------------------------------
 
-_VALUE = rf"(?:an? |the )?(?:score |rating )?(?:of )?[(\[]{{0,2}}(?P<value>{NUMBER})"
-# A text and its score on a line: ``①: 8``, ``Score 2 = 7``.
-_SIDE_LINE = in_any_case(
-    rf"(?P<side>[①②]|\bscore[ _]?(?P<index>[12AB])\b)(?: (?:{SCORE_WORDS}|total|final|overall"
-    rf"|sum)){{0,3}}(?: ?\([^()\n]{{0,40}}\))? ?(?:[:=]|-(?= )|—|\()(?: ?(?:{SCORE_WORDS}"
-    rf"|total)(?: of)?[:=]?)?(?: |\n(?=[\d(\[]+[^\n]{{0,12}}(?:\n|\Z)))?{_VALUE}"
-)
-# A text and its score in a sentence: ``① gets an 8``, ``a score of 7 for ②``.
-_SIDE_PROSE = in_any_case(
-    rf"(?P<side>[①②])(?: (?:would |should |also |therefore |thus |only |then ){{0,2}}(?:gets?|receives?|scores?"
-    rf"|scored|earns?|deserves?|is (?:rated|given|scored|awarded)|has|with|merits?))? (?:(?:(?:an?"
-    rf"|the) )?(?:{SCORE_WORDS}) of |(?:an? )(?={NUMBER})|(?={NUMBER}))(?P<value>{NUMBER})"
-    rf"|(?:{SCORE_WORDS}) (?:of|is) (?P<value_>{NUMBER})(?:/\d+)? (?:for|to) (?P<side_>[①②])"
-)
-# ``both get a score of 8``.
-_BOTH = in_any_case(rf"\bboth (?:\w+ ){{0,4}}?(?:{SCORE_WORDS}) of (?P<value>{NUMBER})")
+_SIDE_LINE, _SIDE_PROSE, _BOTH = map(pattern, ("side_line", "side_prose", "both"))
 # Scores of the two texts that are this close are one statement.
 _CLOSE = 20
 

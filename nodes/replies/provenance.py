@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from .own_words import GAP, replaced
 from .shown import Place, Shown, fold
-from .vocabulary import in_any_case
+from .vocabulary import pattern
 from .wording import disowns, introduces, is_noun, leads_to
 
 Span = tuple[int, int]
@@ -325,18 +325,11 @@ _FEWEST_WORDS = 3
 _SENTENCE_END = re.compile(r"[.!?] |\n")
 _HAS_WORD = re.compile(r"[^\W_]")
 _SENTENCE_START = re.compile(r"[.!?。！？](?:[)\]\x00]*)(?: |(?<=[。！？]))")
-# What may follow a statement on its line and leave it a line of its own: an end, an explanation.
-_LINE_GOES_ON = in_any_case(
-    r"[\s\x00.!*_)\]]*(?:\Z|\n|[,;:(—-]|(?<=[.!] )\S|(?:because|since|as|for|out of|points?)\b|/ ?\d)"
-)
+_LINE_GOES_ON, _GOES_ON = pattern("line_goes_on"), pattern("sentence_goes_on")
 _LABEL_WORDS = 3
 _LIST_ITEM = re.compile(r"[ \x00]*(?:[-•*+>]|\(?\d{1,2}[.)]) ")
 
 
-# ``A score of 5 is what they hope for.``
-_GOES_ON = in_any_case(
-    r"(?: ?(?:/|out of) ?\d+)?[)\]\"'\x00]* (?:is|are|was|were|has|have|would|could|might|may|will)\b"
-)
 _POINTERS = (":", "->", "→")
 
 

@@ -13,7 +13,7 @@ import re
 from functools import lru_cache
 
 from .shown import Shown, latin
-from .vocabulary import in_any_case
+from .vocabulary import pattern
 
 
 def without_reasoning(text: str) -> str:
@@ -40,10 +40,7 @@ def _may_have_marks(text: str) -> bool:
     return "<" in text or "[" in text or "◁" in text or "assistant" in text
 
 
-_NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reason|scratchpad)"
-_OPENING = in_any_case(rf"<{_NAMES}>|\[THINK\]|◁think▷|<\|(?:START_THINKING|begin_of_thought)\|>")
-_CLOSING = in_any_case(rf"</{_NAMES}>|\[/THINK\]|◁/think▷|<\|(?:END_THINKING|end_of_thought)\|>")
-_EITHER = in_any_case(f"(?P<opening>{_OPENING.pattern})|(?P<closing>{_CLOSING.pattern})")
+_EITHER = pattern("either_tag")
 
 
 def _without_tags(text: str) -> str:
@@ -76,12 +73,12 @@ def _stands_apart(text: str, tag: re.Match[str]) -> bool:
     return not before.isspace() or _begins_line(text, tag.start()) or not behind.strip()
 
 
-_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>")
+_CHANNEL = pattern("channel", flags=0)
 _MARK = re.compile(r"<\|(?:end|return|start|call)\|>.*", re.DOTALL)
-_BARE_CHANNEL = re.compile(r"(?:assistant)(?:analysis|commentary|final)")
-MARK = in_any_case(rf"{_OPENING.pattern}|{_CLOSING.pattern}|{_CHANNEL.pattern}|{_BARE_CHANNEL.pattern}")
+_BARE_CHANNEL = pattern("bare_channel", flags=0)
+MARK = pattern("reasoning_mark")
 """Matches each tag of reasoning, and each name of a channel with what belongs to it."""
-OPENING = in_any_case(rf"{_OPENING.pattern}|<\|channel\|>(?!\s*final)|assistant(?!final)")
+OPENING = pattern("opening_mark")
 """Matches the beginning of a mark behind which reasoning follows; the answer follows all others."""
 
 

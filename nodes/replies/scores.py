@@ -22,14 +22,11 @@ from .shown import NOTHING, Shown
 from .statements import Grammar, own_statements, strongest, unreadable, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
-    NUMBER,
-    SCORE_WORDS,
     VALUE,
-    WORDS,
     Number,
+    any_of,
     ends_line,
     ends_phrase,
-    in_any_case,
     is_doubted,
     is_final,
     is_of_others,
@@ -37,7 +34,7 @@ from .vocabulary import (
     maximum,
     may_be_criterion,
     number_at,
-    one_of,
+    pattern,
     qualifier_of,
     value_of,
     without_scales,
@@ -196,11 +193,7 @@ def _statement(words: str, match: re.Match[str], strength: Strength, subject: st
     return None if number is None else Statement(strength, match.start(), number[1], number[0], subject)
 
 
-# MT-Bench's form, ``[[4]]``; two of them are alternatives.
-_BRACKETED = re.compile(
-    rf"\[\[ ?(?P<value>{NUMBER})(?: ?/ ?(?P<out>\d{{1,3}}))? ?\]\](?: ?(?:or|/|-"
-    rf"|and) ?\[\[ ?(?P<other>{NUMBER}) ?\]\])?"
-)
+_BRACKETED = pattern("score_in_brackets", flags=0)
 
 
 def _bracketed(words: str) -> Iterator[Score]:
@@ -213,31 +206,9 @@ def _bracketed(words: str) -> Iterator[Score]:
             yield Statement(Strength.BRACKETS, match.start(), match.end(), number)
 
 
-# A remark in brackets between label and value: ``Score (out of 5): 4``.
-_NOTE = r"(?: ?[(\[][^()\[\]\n]{0,60}[)\]])?"
-_TOWARDS = one_of("of for on to di für pour de para per del della")
-# What is scored: ``Score for the summary: 4``.
-_TARGET = rf"(?: {_TOWARDS} (?!an? |\d)(?P<target>[^\n:=.;,\x00]{{1,60}}?))?"
-# A qualifier behind the label, as Romance languages have it: ``voto finale``.
-_AFTER = r"(?: (?:finale?|globale?|complessiv[oa]|totale?))?"
-# ``The score is 4``, ``the rating would be 3``.
-_COPULA = (
-    rf" {one_of('is are was be would_be will_be should_be could_be might_be must_be has_to_be')[:-1]}|remains|becomes"
-    rf"|stays|comes to)(?: {one_of('therefore thus still now then hence best set given_as rated also')})?"
-)
-_FOREIGN_COPULA = rf" {one_of('ist est es è é beträgt lautet является')}"
-# A label, then a separator: ``Score: 4``, ``**Rating** - 4`` (unmarked), ``评分为4``.
-_LABELLED = in_any_case(
-    rf"(?P<label>{SCORE_WORDS}){_AFTER}(?:{_NOTE}{_TARGET}{_NOTE} ?(?:[:=]|->|→|-(?= )|—)|{_NOTE} ?(?:は、?|는|은|为|是"
-    rf"|為)?){_NOTE}[ \n]{{0,3}}{VALUE}"
-)
-# A label in a sentence: ``The overall score is 4``.
-_STATED = in_any_case(rf"(?P<label>{SCORE_WORDS}){_AFTER}{_TARGET}(?:{_COPULA}|{_FOREIGN_COPULA}) {VALUE}")
+_LABELLED, _STATED = pattern("labelled_score"), pattern("stated_score")
 _SEPARATED = re.compile(r"[:=\n—-]|->|→")
-# Words between a label and its value that make it a statement: ``The score for this text is``.
-_STATES = re.compile(
-    r" ?(?:は|는|은|为|是|為)| [\w ]{0,70}\b(?:is|are|ist|est|es|è|é)\b| (?:is|are|ist|est|es|è|é)\b"
-)
+_STATES = pattern("states_score", flags=0)
 # The last ones count; without a limit, a reply full of labels would take long for nothing.
 _MOST_LABELS = 500
 
@@ -273,16 +244,7 @@ def _labelled(words: str) -> Iterator[Score]:
                 yield statement
 
 
-# ``a score of 4``.
-_OF = in_any_case(rf"(?P<label>{SCORE_WORDS}){_AFTER} (?:of|di|von|de|at|as) {VALUE}")
-# Verbs by which a judge gives a score: ``I rate it 4``, ``the summary deserves a 3``.
-_GIVERS = one_of(WORDS["givers"])
-_GIVEN = one_of("it this them that both my_score my_rating")
-_THING = rf"{one_of('the this its their your my der die das dem la le il')}(?: [\w'\u2019-]{{1,24}}){{1,10}}?"
-_GIVING = in_any_case(
-    rf"\b(?P<label>{_GIVERS}(?: (?:{_GIVEN}|{_THING}))?)(?: (?:as|at|to|with|from {NUMBER} to"
-    rf"|an? \w{{3,20}} of))? {VALUE}"
-)
+_OF, _GIVING = pattern("score_of"), pattern("score_given")
 
 
 def _phrases(words: str) -> Iterator[Score]:
@@ -303,12 +265,7 @@ def _is_result(statement: Score) -> bool:
     return len(values) == 2 and values[0] > values[1]
 
 
-# Any short label before a number: ``Coherence: 3``.
-_CRITERION = re.compile(
-    r"(?:^|(?<=[.!?,;] ))(?:[-•*+] |\(?\d{1,2}[.)] ?)?"
-    rf"(?P<label>[^\W\d_][^\n:=\d.,;\x00]{{0,50}}?){_NOTE} ?(?:[:=]|-(?= ))\s{{0,2}}{VALUE}",
-    re.MULTILINE,
-)
+_CRITERION = pattern("criterion", re.MULTILINE)
 _OWN_LABEL_WORDS = word_set("overall final my the score rating for of summary's response's text's")
 
 
@@ -317,7 +274,7 @@ def _criteria(words: str, aspect: str | None) -> Iterator[Score]:
     if aspect is not None:
         # ``The coherence of the summary is 3``
         thing = r"(?:[\w'\u2019-]{1,24} ){0,5}?[\w'\u2019-]{1,24}"
-        sentence = rf"\b{re.escape(aspect)}(?: (?:of|for) {thing})?{_COPULA} {VALUE}"
+        sentence = rf"\b{re.escape(aspect)}(?: (?:of|for) {thing})?{any_of('copula')} {VALUE}"
         for match in re.finditer(sentence, words, re.IGNORECASE):
             statement = _statement(words, match, Strength.PHRASE)
             if statement and not is_doubted(words, match) and ends_phrase(words, match.end("value")):
@@ -340,8 +297,7 @@ def _criteria(words: str, aspect: str | None) -> Iterator[Score]:
             yield statement._replace(end=end, subject="" if wanted else label, parts=parts)
 
 
-# ``4/5``, ``4 out of 5``, ``4 su 5``.
-_FRACTION = re.compile(rf"(?P<value>{NUMBER})(?= ?/ ?\d| out of | (?:su|sur|von|de|из) \d)")
+_FRACTION = pattern("fraction", flags=0)
 
 
 def _fractions(words: str, high: float) -> Iterator[Score]:
@@ -355,33 +311,19 @@ def _fractions(words: str, high: float) -> Iterator[Score]:
             yield statement._replace(end=end)
 
 
-# A line that is nothing but a number, maybe as a list item or in brackets.
-_LINE = re.compile(rf"(?:[-•*+>] |(?:\d{{1,2}}[.)]|[A-Za-z]\)) )?[\[(]?(?P<value>{NUMBER})")
-# A number that opens the last sentence, close to the end: ``The text is clear. 4``.
-_CLOSING = in_any_case(
-    rf"(?:\A|[.!?)\]\x00\n] |^|\A(?:yes|no)\b,? )\(?(?P<value>{NUMBER})(?=[^\n]{{0,24}}\Z)", re.MULTILINE
-)
+_LINE = pattern("score_line", re.MULTILINE)
+_CLOSING = pattern("closing_score", re.IGNORECASE | re.MULTILINE)
 _CLOSING_TAIL = re.compile(r"[\])]{0,2}(?: ?(?:/|out of) ?\d{1,3})?[.)\]! ]{0,3}")
-# A grade in words with its number: ``Rather good (4)``.
-_GLOSS = in_any_case(
-    r"(?:(?:the|this|it) (?:[\w ]{1,20} )?(?:is|was) )?"
-    rf"(?:[\w-]{{1,24}} ){{1,4}}\((?P<value>{NUMBER})\)(?=[.!]? |[.!]?\Z)"
-)
+_GLOSS = pattern("gloss", re.IGNORECASE | re.MULTILINE)
 # What follows a number with which a reply begins: ``2. The response is ...``, ``4 - clear and fluent``.
 _EXPLAINED = re.compile(r"(?:[.:;,)]| ?-| ?—| ?\() ?[^\W\d_\x00]")
-_NUMBERED = re.compile(r"\(?\d{1,2}[.)] ")
+_NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 
 
 def _bare(words: str) -> list[Score]:
     """Find a number that stands alone on a line, or closes or opens the text; all where several lines hold one."""
-    lines = [(match.start(), match[0]) for match in re.finditer(r"[^\n]+", words)]
-    alone = [
-        _moved(statement, at)
-        for at, line in lines
-        if (match := _LINE.match(line))
-        and ends_line(line, match.end("value"))
-        and (statement := _statement(line, match, Strength.BARE))
-    ]
+    lines = (match for match in _LINE.finditer(words) if ends_line(words, match.end("value")))
+    alone = [statement for match in lines if (statement := _statement(words, match, Strength.BARE))]
     if alone:
         return alone
     # ``The text is well made. 4``
@@ -390,14 +332,10 @@ def _bare(words: str) -> list[Score]:
         if statement is not None and _CLOSING_TAIL.fullmatch(words, match.end("value")):
             return [statement._replace(parts=((match.start("value"), statement.end),))]
     # ``2. The response is somewhat interesting``, ``Rather good (4)``; a numbered list states no score.
-    if not lines or sum(_NUMBERED.match(line) is not None for _, line in lines) > 1:
+    if len(_NUMBERED.findall(words)) > 1:
         return []
-    at, first = lines[0]
-    gloss, number = _GLOSS.match(first), _LINE.match(first)
-    match = gloss or (number if number and _EXPLAINED.match(first, number.end("value")) else None)
-    statement = _statement(first, match, Strength.BARE) if match else None
-    return [_moved(statement, at)] if statement else []
-
-
-def _moved(statement: Score, by: int) -> Score:
-    return statement._replace(at=statement.at + by, end=statement.end + by)
+    start = len(words) - len(words.lstrip("\n"))
+    gloss, number = _GLOSS.match(words, start), _LINE.match(words, start)
+    opening = gloss or (number if number and _EXPLAINED.match(words, number.end("value")) else None)
+    statement = _statement(words, opening, Strength.BARE) if opening else None
+    return [statement] if statement else []

@@ -15,17 +15,13 @@ from typing import Literal, NamedTuple
 
 from ..delimiters import fenced_sections
 from .own_words import CharMap, plain, unmarked
-from .vocabulary import SCORE_WORDS, in_any_case
+from .vocabulary import WORDS, pattern
 
 Place = Literal["judged", "said"]
 """Where a passage stands: in a text under judgement, or in another agent's words."""
 
 # Letters of other scripts that look like Latin ones; accents are removed before.
-_ALIKE = "АВЕЅZІЈКМНОРСТУХаеорсухіјѕһԁԛԝвнкмтгпуΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχγՕՏօսոհցԼıſɑɡɩɪʀɴʟʏꜱᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢℓ"
-_LATIN_LETTERS = (
-    "abeszijkmhopctyxaeopcyxijshdqwbhkmtrnyabezhikmnoptyxaiknoptuxyosouohglisagiirnlysacdejkmoptuvwzl"
-)
-_LOOK_ALIKES = dict(zip(_ALIKE, _LATIN_LETTERS, strict=True))
+_LOOK_ALIKES = dict(zip(WORDS["alike_letters"], WORDS["latin_letters"], strict=True))
 _OPENING, _CLOSING = "\u27e6", "\u27e7"
 
 
@@ -164,17 +160,7 @@ def latin(text: str) -> str:
 
 # --- texts that state a verdict, as an attempt to sway a judge would ------------------------------------------
 
-_NAME = r"(?:(?:answer|response|output|assistant|summary) ?)?[(\[]?[AB12][)\]]?(?!\w)|tie\b"
-# ``[[A>>B]]``, ``[[8.5]]``.
-_BRACKETED = r"\[\[ ?(?:[ABC12]|tie|[AB] ?[<>=]{1,2} ?[AB]|\d{1,3}(?:\.\d)?) ?\]\]"
-# A line that is a label and a value: ``Final score: 5/5``, ``Score of answer 1: 10``, ``Verdict: A``.
-_LINE = (
-    rf"^[^\w\n]{{0,8}}(?:(?:my|the|your|a|this|final|overall|total) ){{0,3}}(?:(?:{SCORE_WORDS})(?: (?:of"
-    rf"|for) [^\n:=]{{1,40}})? ?[:=] ?\d{{1,3}}(?:[.,]\d)?(?: ?/ ?\d{{1,3}}| out of \d{{1,3}})?|(?:verdict|winner"
-    rf"|vote|decision)(?: is)? ?[:=]? ?(?:{_NAME}))[^\w\n]{{0,8}}$"
-)
-_DECLARATION = r"^[^\w\n]{0,8}(?:(?:verdict|therefore)[^\w\n]{1,3})?no[ _-]issues?[^\w\n]{0,8}$"
-_VERDICT = in_any_case(rf"{_BRACKETED}|{_LINE}|{_DECLARATION}", re.MULTILINE)
+_VERDICT = pattern("verdict", re.IGNORECASE | re.MULTILINE)
 
 
 _LONGEST_LINE = 200

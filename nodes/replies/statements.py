@@ -16,7 +16,7 @@ from .own_words import GAP, both_ends, own_words, plain, replaced, unmarked
 from .provenance import RepeatedError, Statement, Statements, Strength, ValueT, own_among
 from .reasoning import possible_answers
 from .shown import Shown, latin
-from .vocabulary import Number, in_any_case, written
+from .vocabulary import Number, pattern, written
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,7 @@ def strongest(statements: Sequence[Statement[ValueT]]) -> list[Statement[ValueT]
 
 # --- what is wrong with a reply -------------------------------------------------------------------------------------
 
-_REFUSAL = in_any_case(
-    r"\b(?:i(?:'m| am) (?:(?:very|so|really|truly) )?(?:sorry|afraid|unable|not able)|i (?:must|have to|will"
-    r"|would) (?:respectfully |politely )?(?:decline|refuse)|i (?:can(?:'t|not| not)|could not|couldn't|won't"
-    r"|will not|do not feel comfortable|don't feel comfortable) (?:\w+ ){0,2}(?:assist|help|provide|give|rate|score"
-    r"|judge|evaluate|assess|assign|comply|do|answer|fulfil|continue|engage|choose|decide|say|determine|participate"
-    r"|compare)|as an ai(?: language model)?,? i (?:can|do|am|don))|\blo siento\b|\bje suis désolée?\b"
-    r"|\bes tut mir leid\b|\bmi dispiace\b|\bdesculpe\b|\bsinto muito\b|\bизвините\b"
-    r"|抱歉|对不起|對不起|申し訳|죄송|عذرا|क्षमा"
-)
+_REFUSAL = pattern("refusal")
 # A refusal opens a reply; further on, the same words belong to the argument ("I cannot give a 5").
 _OPENING = 400
 _LONGEST = 1_000_000

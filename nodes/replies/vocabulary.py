@@ -6,10 +6,14 @@ import math
 import re
 import tomllib
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any, Literal
 
-WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+_HERE = Path(__file__)
+WORDS: dict[str, str] = tomllib.loads(_HERE.with_name("words.toml").read_text(encoding="utf-8"))
 """The words of many languages by what they say; ``one_of`` and ``word_set`` take them."""
+_PATTERNS: dict[str, Any] = tomllib.loads(_HERE.with_name("patterns.toml").read_text(encoding="utf-8"))
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -31,6 +35,27 @@ def one_of(phrases: str) -> str:
     return f"(?:{'|'.join(literals)})"
 
 
+@cache
+def any_of(name: str) -> str:
+    """Return a pattern that matches one of the alternatives that ``patterns.toml`` lists under a name."""
+
+    def part(named: re.Match[str]) -> str:
+        return any_of(named[1]) if named[1] in _PATTERNS else one_of(WORDS[named[1]])
+
+    lines = re.sub(r"\{([a-z_]+)\}", part, _PATTERNS[name].replace("\\\n", "")).splitlines()
+    return f"(?:{'|'.join(lines)})"
+
+
+def pattern(name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    """Compile a form of ``patterns.toml``; upper and lower case are the same, unless the flags say otherwise."""
+    return re.compile(any_of(name), flags)
+
+
+def replacements(name: str) -> list[tuple[re.Pattern[str], str]]:
+    """Return what ``patterns.toml`` has replaced under a name, in this order, and by what."""
+    return [(re.compile(known), new) for known, new in _PATTERNS[name]]
+
+
 def in_any_case(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Compile a pattern for which upper and lower case are the same."""
     return re.compile(pattern, re.IGNORECASE | flags)
@@ -38,10 +63,7 @@ def in_any_case(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 # --- scores ---------------------------------------------------------------------------------------------------------
 
-_SPACED_SCORE_WORDS = one_of(WORDS["spaced_score_words"])
-# Scripts that put no blanks between words.
-_UNSPACED_SCORE_WORDS = one_of(WORDS["unspaced_score_words"])
-SCORE_WORDS = rf"(?:(?<![^\W\d_]){_SPACED_SCORE_WORDS}(?![^\W\d_])|{_UNSPACED_SCORE_WORDS})"
+SCORE_WORDS = any_of("score_words")
 """What a score is called, in some twenty languages."""
 
 FINAL_WORDS = one_of(WORDS["final_words"])
@@ -49,8 +71,7 @@ FINAL_WORDS = one_of(WORDS["final_words"])
 
 _PLAIN_QUALIFIERS = word_set(WORDS["plain_qualifiers"])
 _OTHERS = word_set(WORDS["others"])
-_NO_SCORE_WORDS = one_of(WORDS["no_score_words"])
-_NO_SCORES = in_any_case(rf"\b{_NO_SCORE_WORDS}\b")
+_NO_SCORES = in_any_case(rf"\b{one_of(WORDS['no_score_words'])}\b")
 
 
 def qualifier_of(before: str) -> str:
@@ -87,22 +108,14 @@ def may_be_criterion(label: str) -> bool:
 
 # --- numbers --------------------------------------------------------------------------------------------------------
 
-_NUMBER_WORDS: dict[str, float] = {}
-for _language in WORDS["number_words"].splitlines():
-    for _value, _word in enumerate(_language.split()):
-        _NUMBER_WORDS.setdefault(_word, float(_value))
+_LANGUAGES = WORDS["number_words"].splitlines()
+# Backwards, since of languages that share a word the first one counts.
+_NUMBER_WORDS = {word: float(n) for line in reversed(_LANGUAGES) for n, word in enumerate(line.split())}
 _NUMBER_WORDS |= {"两": 2.0, "une": 1.0, "una": 1.0, "eine": 1.0, "〇": 0.0}
-_DIGITS = r"\d++(?:[.,]\d++)*+"
-_IN_WORDS = one_of(" ".join(_NUMBER_WORDS))
+WORDS["in_words"] = " ".join(_NUMBER_WORDS)
 
-NUMBER = (
-    rf"(?:(?<![A-Za-z0-9_.,/])[+-]?{_DIGITS}(?![A-Za-z_\d])|(?<![^\W\d_]){_IN_WORDS}(?:(?: and a half"
-    rf"| point {_IN_WORDS})(?!\w))?(?![A-Za-zÀ-ɏ\u0400-\u04ff'\u2019-]))"
-)
+NUMBER = any_of("number")
 """A number in digits (not part of a word, a date or a path) or as a word up to twenty."""
-
-LIMIT = rf"(?:{_DIGITS}(?![A-Za-z_\d])|{_IN_WORDS}(?![^\W\d_]))"
-"""A number that may follow a slash: the maximum in ``4/5``."""
 # A longer run of digits is taken for infinity, which is off every scale, and not converted.
 _LONGEST_NUMBER = 60
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -142,16 +155,7 @@ def written(value: float) -> str:
     return f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}"
 
 
-# An end of a scale, maybe with its meaning: ``1 (worst)``.
-_POINT = r"\d{1,3}(?:\.\d)?(?: ?\([^()\n]{1,40}\))?"
-_RANGE = rf"{_POINT} ?{one_of('- to through and bis à a al 〜 ~ до')} ?{_POINT}"
-# Mentions of the scale: ``on a scale of 1 to 5``, ``(1-5)``, ``满分5分``.
-_SCALES = in_any_case(
-    rf"\b{one_of('on using in within auf sur su en over')} (?:an? |the |einer |une |una )?(?:\w{{1,20}} )?"
-    rf"{one_of('scale range skala échelle scala escala')} ?(?:of|from|von|de|da)? ?(?:{_RANGE}"
-    rf"|\d{{1,3}}(?! ?[.\n]))|[(\[] ?(?:scale ?(?:of|from)?:? ?|from |range:? ?)?{_RANGE} ?(?:scale)?[)\]]"
-    rf"|\b{_RANGE} scale\b|\brange {_RANGE}|满分(?:为|是)?\d{{1,3}}分?|\d{{1,3}}点満点|\d{{1,3}}分制"
-)
+_SCALES = pattern("scales")
 
 
 def without_scales(words: str, low: float, high: float) -> str:
@@ -172,36 +176,17 @@ class Number:
     out_of: float | None = field(default=None, compare=False)
 
 
-# Words that may stand before a score: ``a solid 4``, ``about 3``.
-_HEDGES = one_of(WORDS["hedges"])
-VALUE = rf"(?:{_HEDGES} ){{0,3}}[\[({{<\"']{{0,2}}(?P<value>{NUMBER})"
+VALUE = any_of("value")
 """A number with what may stand before it: ``roughly 4``, ``[4``."""
-_CLOSERS = r"[\])}>\"']{0,2}"
-# The maximum behind a value: ``/5``, ``out of 5``, ``su 5``.
-_OUT_OF = in_any_case(
-    rf"{_CLOSERS} ?(?:/|out of|{one_of('su sur von de из')}(?= )) ?(?:the |a )?(?:possible |total "
-    rf"|maximum )?(?P<out>{LIMIT})"
-)
+_OUT_OF = pattern("maximum")
 # An alternative behind a value: ``3 or 4``, ``3-4``.
-_OTHER = in_any_case(
-    rf" ?(?:(?:[-~]|to|bis) ?|{one_of('or and or_maybe or_even oder ou o или 或')} (?:an? )?|, ?)(?P<value>{NUMBER})"
-)
+_OTHER = pattern("other")
 _LOOSE_JOINTS = ("and", ",", "-", "to")
 _ENDS_ALTERNATIVES = re.compile(r"\s*(?:\Z|[.;)\]\n]|out of|points?\b|/)")
-# What replaces the number before it, by its result: a revision, ``3 -> 4``, or a sum, ``(4 + 3 + 5) / 3 = 4``.
-_RESULT = re.compile(
-    rf"(?: ?(?:->|→|=>|⇒)|(?: ?[-+*x×/÷()] ?\(?{NUMBER}\)?){{1,12}}\)? ?=) ?(?P<value>{NUMBER})"
-)
-_UNITS = one_of("point points pt pts pts. star stars punkte punkten punti puntos балл балла баллов 点 分 점")
-_UNIT = in_any_case(rf"{_CLOSERS} ?{_UNITS}?(?![^\W\d_])")
-# Words that may follow a value that ends its phrase: ``a 4 because ...``.
-_FOLLOWERS = one_of(WORDS["followers"])
-_ENDS_PHRASE = in_any_case(rf"\s*(?:\Z|[.,;:!?)\]}}>\"'*|\x00\n—(\[]|- |-\Z|{_FOLLOWERS}(?!\w))")
-# What may follow a value that is alone on its line: a maximum, a unit, a remark in brackets.
-_ENDS_LINE = in_any_case(
-    r"[\])]{0,2}(?: ?(?:/|out of|or|to|-|,|and) ?[\w.,]{1,8})?[\])]{0,2} ?"
-    r"(?:points?|stars?|点|分|점|балл\w{0,2})?[.:]?(?: ?\([^()]{0,60}\))?[.;,! ]{0,3}"
-)
+_RESULT = pattern("result", flags=0)
+_UNIT = pattern("unit")
+_ENDS_PHRASE = pattern("ends_phrase")
+_ENDS_LINE = pattern("ends_line")
 
 
 def number_at(words: str, match: re.Match[str]) -> tuple[Number, int] | None:
@@ -250,29 +235,8 @@ def ends_line(words: str, end: int) -> bool:
 
 # --- values that are only talked about -----------------------------------------------------------------------------
 
-_REPORTERS = one_of("scorer critic judge referee other others author human annotator annotators he she they")
-_REPORTED = one_of("gave gives assigned suggested suggests proposed proposes wants argued has_given")
-# Words that take a value back or only compare with it: ``not a 4``, ``rather than 4``, ``above 3``.
-_DENIALS = one_of(WORDS["denials"])
-_IDEAL = one_of("perfect full higher maximum top better highest")
-# Words that may stand between a denial and the value it denies: ``does not really deserve a 5``.
-_LINKS = one_of(WORDS["links"])
-# A score that was not given: ``would have earned a 5``, ``to reach the full 5``.
-_UNREACHED = (
-    r"(?:would have \w{1,12}(?: it)?(?: an?)?"
-    rf"|(?:to|from) \w{{1,20}} (?:it )?(?:an? |the )?{_IDEAL})(?: \w{{1,20}}){{0,2}}"
-)
-_DOUBTED_BEFORE = in_any_case(
-    rf"(?:\b(?:{_DENIALS}|{_REPORTERS} {_REPORTED}|{_UNREACHED})|n't)(?: {_LINKS}){{0,4}} ?\Z"
-)
-_EXCESS = one_of("too unfair more_if overly excessive harsh generous unjustified given_if")
-# What follows a value that is only talked about: ``a 5 would require ...``, ``4 is too generous``.
-_DOUBTED_AFTER = in_any_case(
-    rf"[\])\"']{{0,2}}(?: ?(?:out of|/) ?\w{{1,5}})?(?: (?:for|in) [\w ]{{1,24}}?)? (?:(?:would|could|might"
-    rf"|may) (?:require|need|mean|imply|suggest|indicate|only|be {_EXCESS})|(?:is|was|seems|appears|feels"
-    rf"|looks) (?:not|{_EXCESS}|for texts|for a|reserved|defined|given (?:to|when|if))|(?:isn't|requires|means|if"
-    rf"|only if|unless)\b)"
-)
+_DOUBTED_BEFORE = pattern("doubted_before")
+_DOUBTED_AFTER = pattern("doubted_after")
 
 
 def is_doubted(words: str, match: re.Match[str]) -> bool:
@@ -289,19 +253,15 @@ def is_doubted(words: str, match: re.Match[str]) -> bool:
 
 # --- the two texts that are compared --------------------------------------------------------------------------------
 
+Side = Literal["1", "2"]
 FIRST, SECOND = "①", "②"
 """Stand for the names of the two texts in a marked reply."""
 
-_NOUN = one_of(WORDS["noun"])
-_ASIAN = one_of("アシスタント 回答 応答 答案 回复 回覆 助手 助理 摘要 要約 답변 응답 어시스턴트 모델 요약")
-_NAME = in_any_case(
-    rf"(?<![^\W_])(?:the |l'|la |der |die |el )?{_NOUN}[ _]?#?(?P<open>[(\[\"'])?(?P<letter>a|b|1|2|one"
-    rf"|two)(?(open)[)\]\"'])(?![\w]|\.\d)(?:'s(?!\w))?(?: {_NOUN}(?!\w))?"
-    rf"|{_ASIAN} ?(?P<sign>[AB12ab一二])(?![A-Za-z0-9])|(?<!\w)the (?P<rank>first|second) {_NOUN}(?!\w)(?:'s(?!\w))?"
-    rf"|(?<!\w)the (?P<order>former|latter)(?!\w)"
-)
-_FIRST_NAMES = ("a", "1", "one", "first", "former", "一", FIRST)
-_SECOND_NAMES = ("b", "2", "two", "second", "latter", "二", SECOND)
+_NAME = pattern("name_of_text")
+_SIDES: dict[str, Side] = {
+    **dict.fromkeys(("a", "1", "one", "first", "former", "一", FIRST), "1"),
+    **dict.fromkeys(("b", "2", "two", "second", "latter", "二", SECOND), "2"),
+}
 
 
 def marked(words: str) -> str:
@@ -313,14 +273,11 @@ def marked(words: str) -> str:
 
     def mark(match: re.Match[str]) -> str:
         name = match["letter"] or match["sign"] or match["rank"] or match["order"]
-        return FIRST if name.casefold() in _FIRST_NAMES else SECOND
+        return FIRST if side_of(name) == "1" else SECOND
 
     return _NAME.sub(mark, words.replace(FIRST, " ").replace(SECOND, " ").replace("\u2019", "'"))
 
 
-def side_of(name: str) -> str | None:
+def side_of(name: str) -> Side | None:
     """Return ``"1"`` or ``"2"`` for a letter, digit or mark that names one of the two texts; else None."""
-    name = name.strip(" ()[]#\"'.").casefold()
-    if name in _FIRST_NAMES:
-        return "1"
-    return "2" if name in _SECOND_NAMES else None
+    return _SIDES.get(name.strip(" ()[]#\"'.").casefold())

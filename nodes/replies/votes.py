@@ -26,7 +26,7 @@ from .statements import (
     strongest,
     unreadable,
 )
-from .vocabulary import FIRST, WORDS, in_any_case, marked, one_of, side_of, word_set
+from .vocabulary import FIRST, WORDS, any_of, in_any_case, marked, one_of, pattern, side_of, word_set
 
 Vote = Literal["1", "2", "tie"]
 
@@ -93,7 +93,7 @@ class _Votes(Grammar[Vote]):
 
 # --- names, brackets, labels, relations and binary pairs ------------------------------------------------------------
 
-_EVEN = one_of("tie tied draw equal equally_good both neither c none no_winner even")
+_EVEN = in_any_case(rf"{one_of(WORDS['even'])}|a tie")
 # ``A > B``, ``B<<A``, ``A = B``.
 _RELATION = re.compile(r"([AB12①②]) ?(>{1,2}|<{1,2}|=|≈|≫|≪) ?([AB12①②])")
 
@@ -103,13 +103,10 @@ def _named(name: str) -> Vote | None:
     name = name.strip(" .")
     if relation := _RELATION.fullmatch(name.upper()):
         left, right, sign = side_of(relation[1]), side_of(relation[3]), relation[2]
-        if left is None or right is None or left == right:
+        if left == right:
             return None
-        return "tie" if sign in "=≈" else _named(left if sign[0] in ">≫" else right)
-    if re.fullmatch(rf"{_EVEN}|a tie", name, re.IGNORECASE):
-        return "tie"
-    side = side_of(name)
-    return None if side is None else "1" if side == "1" else "2"
+        return "tie" if sign in "=≈" else left if sign[0] in ">≫" else right
+    return "tie" if _EVEN.fullmatch(name) else side_of(name)
 
 
 # MT-Bench's and Arena-Hard's form: ``[[A]]``, ``[[B>>A]]``, ``[[tie]]``.
@@ -122,25 +119,8 @@ def _bracketed(text: str) -> Iterator[Statement[Vote]]:
             yield Statement(Strength.BRACKETS, *match.span(), vote)
 
 
-_SIDES = r"(?P<vote>[①②]|[(\[]{0,2}[ABab12][)\]]{0,2}(?![\w'])(?! ?[<>=]))"
-_CALLED = one_of(WORDS["called"])
-_CALLED_MORE = one_of(WORDS["called_more"])
-_SMALL_WORDS = one_of("is goes_to for that option a an the it_is it's to")
-# A label and a text or a tie: ``Winner: ②``, ``My vote goes to A``, ``Verdict: tie``.
-_LABELLED = in_any_case(
-    rf"(?<!'s )(?:\b(?:(?:final|my|overall|the|our) ){{0,3}}{_CALLED}(?: {_CALLED_MORE}){{0,3}}"
-    rf"|^(?:[-•] )?(?:(?:the )?final )?(?:answer|result)(?=:))(?P<link> ?[:=-]| (?:is|goes to"
-    rf"|for))(?: that)?[ \n]{{1,2}}?(?:{_SMALL_WORDS} ){{0,3}}(?:{_SIDES}|(?P<even>{_EVEN}(?!\w)(?=[ .!,]{{0,2}}(?:\Z"
-    rf"|[\n.(-]|relatively|of them)|,| (?:are|is|as|since|because)\b)))(?P<after>[^\n.]{{0,60}})",
-    re.MULTILINE,
-)
-# ``clearly better``, ``the winner``.
-_PRAISE = rf"(?:\w{{1,20}} )?{one_of('better superior preferable preferred the_winner the_better the_best')}"
-# What may follow a text that a label names; ``Better: A clear answer`` names none.
-_VERDICT_ENDS = in_any_case(
-    rf" ?(?:\Z|\n|[.,;:!)\]*—(-](?! ?[①②])| (?:is|was) {_PRAISE}"
-    rf"|{one_of('because as since for due with over by wins than overall here')}\b)"
-)
+_LABELLED = pattern("labelled_vote", re.IGNORECASE | re.MULTILINE)
+_VERDICT_ENDS = pattern("after_vote")
 
 
 def _labelled(text: str) -> Iterator[Statement[Vote]]:
@@ -154,66 +134,34 @@ def _labelled(text: str) -> Iterator[Statement[Vote]]:
             yield Statement(Strength.LABEL, match.start(), match.start("after"), vote)
 
 
-_RELATION_LINE = re.compile(rf"(?:[^\n:<>=]{{0,40}}: ?)?(?P<relation>{_RELATION.pattern})[.! ]{{0,3}}")
+_RELATION_LINE = pattern("relation_line", re.MULTILINE)
 # SAMRE's binary pair: ``(1, 0)``.
 _PAIR = re.compile(r"[(\[] ?(0|1|0?\.5)(?:\.0)? ?, ?(0|1|0?\.5)(?:\.0)? ?[)\]]")
 # A label in front of a binary pair: ``Vote: (1, 0)``.
-_PAIR_LABEL = in_any_case(
-    rf"{one_of('vote verdict decision ballot tuple answer result is score scores choice')}\W{{0,3}}\Z"
-)
+_PAIR_LABEL = in_any_case(rf"{one_of(WORDS['pair_labels'])}\W{{0,3}}\Z")
 
 
 def _relations_and_pairs(text: str) -> Iterator[Statement[Vote]]:
     """Find ``A > B`` on a line of its own, ``(1, 0)`` alone or behind a label."""
-    for line in re.finditer(r"[^\n]+", text):
-        at, words = line.start(), line[0]
-        relation = _RELATION_LINE.fullmatch(words) if len(words) < 80 else None
-        if relation and (vote := _named(relation["relation"])):
-            start, end = relation.span("relation")
-            yield Statement(Strength.LABEL, at + start, at + end, vote)
-        for pair in _PAIR.finditer(words):
-            before = words[max(0, pair.start() - 20) : pair.start()]
-            left, right = float(pair[1]), float(pair[2])
-            if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
-                vote = "1" if left > right else "2" if right > left else "tie"
-                yield Statement(Strength.LABEL, at + pair.start(), at + pair.end(), vote)
+    for match in _RELATION_LINE.finditer(text):
+        if vote := _named(match["relation"]):
+            yield Statement(Strength.LABEL, *match.span("relation"), vote)
+    for pair in _PAIR.finditer(text):
+        before = text[max(0, pair.start() - 20) : pair.start()].rpartition("\n")[2]
+        left, right = float(pair[1]), float(pair[2])
+        if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
+            vote = "1" if left > right else "2" if right > left else "tie"
+            yield Statement(Strength.LABEL, *pair.span(), vote)
 
 
 # --- sentences ------------------------------------------------------------------------------------------------------
 
-_DEGREES = one_of(WORDS["degrees"])
-_LEADS = one_of("better superior preferable preferred winner best stronger the_one winning more_preferable")
-_TRAILS = one_of("worse inferior weaker worst")
-_WINS = one_of(WORDS["wins"])
-_CHOOSING = one_of(WORDS["choosing"])
-_COPULAS = one_of("is was would_be seems appears are comes_out emerges remains to_be as")
-_CALLED_BETTER = one_of(WORDS["called_better"])
-# Sentences that prefer a text: ``① is better``, ``② wins``, ``I prefer ①``, ``The better answer is ②``.
-_BETTER = in_any_case(
-    rf"(?P<is>[①②]),? {_COPULAS},? (?:{_DEGREES},? ){{0,4}}(?:{_LEADS}|(?P<is_worse>{_TRAILS}))\b(?! (?:at|suited to"
-    rf"|known)\b)|(?P<wins>[①②]) (?:clearly |narrowly |also |has )?(?:{_WINS}|(?P<loses>loses))\b|\b{_CHOOSING}(?: to"
-    rf"| that)? (?P<chosen>[①②])|(?P<follows>[①②]) (?:\w{{1,20}}ly )?better \w{{1,20}}s\b|\b(?:{_LEADS}"
-    rf"|(?P<was_worse>{_TRAILS}))(?: {_CALLED_BETTER}){{0,2}}(?: (?:for|to|in|of) [\w ]{{1,40}}?| here)? (?:is|was"
-    rf"|would be)(?: (?:clearly|therefore|thus|indeed))? (?P<named>[①②])"
-)
-_ALIKE = one_of("tied equal equally_matched") + r"|equally (?:as )?(?!clear that)\w{3,16}"
-# Sentences that prefer neither: ``It is a tie``, ``Both are equally good``, ``Neither is better``.
-_TIES = in_any_case(
-    rf"\b(?:it's|is|as|be|call it|declare|results? in|ends? in) (?:therefore |thus |essentially |effectively "
-    rf"|basically |considered )?an? (?:\w{{1,20}} )?(?:tie|draw)\b|\b(?:both"
-    rf"|① and ②)(?: [\w#①②()]{{1,20}}){{0,8}}? (?:are|is|were|performed|perform"
-    rf"|did) (?:\w{{1,20}} ){{0,2}}?(?:{_ALIKE})\b|\b(?:are|is) (?:tied|equally (?:good|matched|bad))\b"
-    rf"|\bneither(?: [\w#①②()]{{1,20}}){{0,5}}? (?:is|was|stands out as) (?:\w{{1,20}} ){{0,2}}?(?:better|superior"
-    rf"|preferable|a winner|the winner)\b|\bneither(?: [\w#①②()]{{1,20}}){{0,3}}? wins\b|\b(?:no|without a) (?:clear "
-    rf"|obvious |real )?(?:winner|preference|difference in (?:overall )?quality)\b"
-)
+_BETTER, _TIES = pattern("better"), pattern("ties")
 # Words that make what follows a concession or a supposition: ``while ① is better at ...``.
-_CONCESSIONS = one_of(WORDS["concessions"])
-_HYPOTHETICAL = in_any_case(rf"(?:\b{_CONCESSIONS}\b|n't)[^.;,①②\n]{{0,40}}\Z")
+_HYPOTHETICAL = in_any_case(rf"(?:\b{one_of(WORDS['concessions'])}\b|n't)[^.;,①②\n]{{0,40}}\Z")
 _QUESTION = re.compile(r"[^.!?\n]{0,80}\?")
 # Words with which a conclusion begins.
-_CONCLUDES = one_of(WORDS["concludes"])
-_CONCLUSION = in_any_case(rf"\b{_CONCLUDES}\b")
+_CONCLUSION = in_any_case(rf"\b{one_of(WORDS['concludes'])}\b")
 _SENTENCES = re.compile(r"(?<=[.!?]) |\n+")
 
 
@@ -241,11 +189,7 @@ def _sentences(text: str) -> Iterator[Statement[Vote]]:
             yield Statement(strength, at, end, vote, conclusive=concludes)
 
 
-# A line that is a name, a letter or ``tie``, with or without an explanation behind it.
-_WHOLE_LINE = in_any_case(
-    r"(?:[-•] )?(?P<vote>[①②]|[(\[]?[ABab12][)\]]?(?![\w'])|tie|draw|c\b|\(c\)|both|neither)(?P<rest>[.!]?"
-    r"|(?:[.:]| -| —) [^\n]*| \([^\n]*)"
-)
+_WHOLE_LINE = pattern("vote_line")
 _NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 
 
@@ -264,9 +208,8 @@ def _lines(text: str) -> Iterator[Statement[Vote]]:
             yield Statement(Strength.PHRASE, at, at + len(line), vote)
 
 
-_COMPARATIVES = one_of("more better superior greater higher clearer stronger richer deeper best")
 # A text that is more of something: ``② gives a clearer account``.
-_MORE = in_any_case(rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{_COMPARATIVES}\b")
+_MORE = in_any_case(rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{one_of(WORDS['comparatives'])}\b")
 _NEGATION = in_any_case(r"\b(?:not|no|never|neither|nor|less|hardly)\b|n't")
 
 
@@ -285,11 +228,6 @@ def _closing_comparison(text: str) -> Iterator[Statement[Vote]]:
 # --- the letter of a grade ------------------------------------------------------------------------------------------
 
 _CHOICE_KEYS = word_set("choice answer option grade rating score letter final_answer")
-_NAMED = (
-    r"(?:answer|choice|option|grade|rating|score|verdict|selection|response|choose|pick|select|go with|rate it|"
-    r"(?:rate|grade|score|classify|evaluate) (?:the|this) [\w ]{1,40}? as)"
-    r"(?: is| would be| to be)?(?: an?| the)?(?: option| answer| letter| grade)?"
-)
 
 
 def read_letter(
@@ -342,7 +280,10 @@ class _Letters(Grammar[str]):
         several = len({(match["letter"], match["other"]) for match in openings}) > 1
         for strength, matches in (
             (Strength.BRACKETS, re.finditer(rf"\[\[(?P<letter>{grade})(?P<other>)\]\]", words)),
-            (Strength.LABEL, re.finditer(rf"(?i:\b{_NAMED}) ?[:=]? ?\n{{0,2}}{letter}{ends}", words)),
+            (
+                Strength.LABEL,
+                re.finditer(rf"(?i:\b{any_of('letter_label')}) ?[:=]? ?\n{{0,2}}{letter}{ends}", words),
+            ),
             (Strength.OWN_LINE, iter([] if several else openings)),
             (Strength.BARE, re.finditer(rf"(?m:^|[.!?:,] |\bis ){letter}(?=[.]?\Z)", words)),
         ):

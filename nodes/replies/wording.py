@@ -8,17 +8,10 @@ from __future__ import annotations
 
 import re
 
-from .vocabulary import FINAL_WORDS, SCORE_WORDS, WORDS, in_any_case, one_of
+from .vocabulary import SCORE_WORDS, any_of, in_any_case, pattern
 
-_TEXTS = one_of(WORDS["texts"])
 # A label under which the agent gives its own verdict.
-_OWN_LABEL = in_any_case(
-    r"\b(?:my|i|we|our|verdict|scores?|ratings?|final|overall|total|conclusion|conclude|decision|evaluation"
-    r"|assessment|judge?ment|result|results|outcome|output|winner|vote|therefore|thus|hence|as follows"
-    r"|summary of scores|answer|reply|response|grade|feedback|declaration|choice|preference|better|tally|sum"
-    r"|reasoning|rationale|explanation|step|analysis|comparison|in short|in sum|points|critique|review|reflection"
-    r"|reconsider\w*|revis\w+)\b[^.!?\n]{0,60}[:=—-]?[\s\x00\"'`*_(\[]*\Z"
-)
+_OWN_LABEL = in_any_case(rf"\b{any_of('own_label')}\b[^.!?\n]{{0,60}}[:=—-]?[\s\x00\"'`*_(\[]*\Z")
 _LONGEST = 300
 
 
@@ -31,19 +24,7 @@ def introduces(before: str) -> bool:
     return _OWN_LABEL.search(before[-_LONGEST:]) is not None
 
 
-_DISOWNING = in_any_case(
-    rf"\b(?:i (?:\w+ )?(?:ignore|disregard)|(?:ignor|disregard)(?:e|ed|es|ing) (?:it|this|that|them|these|those)\b"
-    rf"|(?:is|was|are|were|be|being) (?:ignored|disregarded|set aside|quoted)|(?:no|any|little|without) (?:force"
-    rf"|weight|bearing|authority|notice|attention|heed)\b|(?:is|are|was|were) (?:not|no) (?:mine|my|binding|a verdict"
-    rf"|an instruction|verdict)\b|(?:do|does|did|cannot|can|will|would|must|may)(?: not|n't)? (?:not )?(?:count|sway"
-    rf"|obey)\b|counts? for nothing|not (?:mine|part of my|of my making)\b|injection|manipulat\w+|nothing to me"
-    rf"|have no say|not from me|told to (?:write|say)|i do not\b|(?:set|leave|leaving|put|setting) (?:it|this|that"
-    rf"|them|these) (?:aside|out)|skip(?:ped)? (?:it|this|that|over)|(?:is|was|are|were) (?:\w+ )?(?:what|how"
-    rf"|where) (?:the|it|its)|pay(?:ing)? no|(?:is|are) (?:only |just )?data|(?:stands?|appears?|comes?|is|was|are"
-    rf"|were) (?:\w+ )?(?:in|at|from|as) (?:the|its) (?:\w+ )?(?:{_TEXTS}|end|last|final|closing)\b|(?:is|was|are"
-    rf"|were) (?:the|its|their|a) (?:[\w-]+ ){{0,2}}(?:ending|end|claim|words?|line|demand|trick|opening)\b|(?:is|was"
-    rf"|are|were) (?:the )?{_TEXTS}'s?\b|(?:says|writes|claims|ends|reads|demands|asks|states) (?:the|its) {_TEXTS})"
-)
+_DISOWNING = in_any_case(rf"\b{any_of('disowning')}")
 _NEXT_SENTENCES = re.compile(r"\A[^\n]{0,160}(?:\n+[^\n]{0,160})?")
 
 
@@ -57,26 +38,7 @@ def disowns(after: str) -> bool:
     return near is not None and _DISOWNING.search(near[0]) is not None
 
 
-# What may stand before a statement in its sentence and leave it the agent's own: a conclusion's first words, ``I
-# give``,
-# ``the summary earns``, a label; whatever else stands there may be about what somebody else wants.
-_CONCLUDING = one_of(WORDS["concluding"])
-_ITSELF = (
-    rf"(?:it|this|both|(?:the |this )?(?:[\w-]+ )?"
-    rf"{one_of('summary response answer output text article story essay reply translation assistant')}(?:'s)?|[①②])"
-)
-_GIVES = one_of(WORDS["gives"])
-_MODAL = one_of(WORDS["modal"])
-_CLAUSE = rf"(?:[^.!?]*, (?=(?:so|therefore|thus|hence|i|my)\b))?(?:{_CONCLUDING},? ?)*"
-_WHO = rf"(?:i|we|{_ITSELF})(?: ?{_MODAL})*"
-_VERB = in_any_case(rf"(?!{SCORE_WORDS}){_GIVES}\b")
-_SUBJECT = in_any_case(rf"{_CLAUSE}(?:{_WHO})?")
-_LEAD = in_any_case(
-    rf"{_CLAUSE}(?:{_WHO}(?: {_GIVES}(?: {_ITSELF})?(?: (?:that|to|for|with|at|as|is|in favou?r of))?"
-    rf"(?: an?| the)?(?: [\w-]+)?)?|(?:my|our|the|this|an?|its)(?: [\w-]+){{0,2}}|(?:an? |the )?{FINAL_WORDS})?"
-    rf"(?:(?:my|our|the)? ?(?:{FINAL_WORDS} )?(?:{SCORE_WORDS}|verdict|winner|vote|decision|answer|choice|judge?ment)"
-    r"(?: of| for| is)?(?: ?[:=-])?)?"
-)
+_SUBJECT, _LEAD, _VERB = map(pattern, ("subject", "lead", "verb"))
 
 
 def leads_to(statement: str, before: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,40 +14,12 @@ from langchain_core.runnables.graph import Edge, Graph
 from ...graphs.given_graphs import compiled, name_of
 from ...graphs.registry import find_protocol, judge_of
 from ...graphs.wrapper import all_judges
+from ...nodes.yaml_files import read_yaml
 from ...state.errors import UsageError
 from ...state.protocols import Protocol
 
 _SVG = "http://www.w3.org/2000/svg"
 ElementTree.register_namespace("", _SVG)
-
-_LETTERS = "DejaVu Sans, Verdana, sans-serif"
-
-# Mermaid sets words as HTML inside the picture unless it is told otherwise, and only browsers show that.
-_PICTURE = {
-    "config": {
-        "htmlLabels": False,
-        # The letters by whose widths the boxes are sized, and others that are about as wide.
-        "fontFamily": _LETTERS,
-        "theme": "base",
-        "themeVariables": {
-            "fontFamily": _LETTERS,
-            "primaryColor": "#f2f0ff",
-            "primaryBorderColor": "#9a8fd0",
-            "clusterBkg": "#fbfbff",
-            "clusterBorder": "#b9b3d9",
-            "edgeLabelBackground": "#ffffff",
-        },
-        "themeCSS": ".edgeLabel rect{opacity:1!important}",
-        "flowchart": {
-            "htmlLabels": False,
-            "useMaxWidth": False,  # a size in pixels, where it would else be that of a page's column
-            "curve": "linear",
-            "nodeSpacing": 80,
-            "rankSpacing": 60,
-            "wrappingWidth": 400,
-        },
-    }
-}
 
 
 def mermaid(protocol: str) -> str:
@@ -64,7 +37,7 @@ def drawing(protocol: str) -> str:
     Raises:
         UsageError: the package that draws is not installed; the message says how to install it.
     """
-    source = _mermaid(protocol, _PICTURE)
+    source = _mermaid(protocol, read_yaml(Path(__file__).with_suffix(".yaml")))
     try:
         import mermaidx
     except ImportError as error:

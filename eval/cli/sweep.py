@@ -26,7 +26,7 @@ from ..tables.grid import money
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .run import carry_out_to_end, default_out, print_answer, print_example, print_failures
-from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible, program
+from .runtime import ALL_JUDGED, Output, RunFlags, console, interruptible, program
 
 variation, variation_flag = (partial(kind, panel="What varies") for kind in (option, flag))
 SHOWN_CELLS = 30
@@ -57,8 +57,7 @@ def sweep(
     varied: VariationOptions,
     chosen: PlanOptions,
     config: RunConfig,
-    verbose: Verbose = False,
-    dry_run: DryRun = False,
+    flags: RunFlags,
 ) -> None:
     """Judge a dataset with every combination of some settings and compare the results.
 
@@ -91,13 +90,11 @@ def sweep(
             )
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
-        announce_sweep(out, planned, ablation, config, dry_run)
-    if dry_run:
-        raise typer.Exit(ALL_JUDGED)
+        announce_sweep(out, planned, ablation, config, flags.dry_run)
     _, code = carry_out_to_end(
         out,
         folder,
-        verbose,
+        flags,
         partial(carry_out_sweep, planned, config),
         lambda done: _print_results(out, replace(done, metric=metric), ablation, folder),
     )

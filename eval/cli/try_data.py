@@ -23,7 +23,7 @@ from ..tables.grid import money
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA, PlanOptions
 from .run import announce, carry_out_to_end, default_out, print_evaluation
-from .runtime import Verbose, console, interruptible, program
+from .runtime import RunFlags, console, interruptible, program
 
 TRIED = (next(iter(ensemble_protocols().values())).single, DEFAULT)
 """One judge, and the debate that it is held against."""
@@ -41,13 +41,13 @@ class TriedOptions(PlanOptions):
     """How many items of a group to judge, before other groups have had their turn."""
 
 
-@takes_options(without=("data", "replies", "limit", "repeats", "shard"))
+@takes_options(without=("data", "replies", "limit", "repeats", "shard", "dry_run"))
 def try_(
     data: str = argument(f"{DATA}.", "FILE|NAME"),
     *,
     chosen: TriedOptions,
     config: RunConfig,
-    verbose: Verbose = False,
+    flags: RunFlags,
 ) -> None:
     """Try one judge and a debate on a few items of your own data.
 
@@ -67,7 +67,7 @@ def try_(
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
         announce(out, prepared, config, dry=False)
     evaluation, code = carry_out_to_end(
-        out, folder, verbose, partial(execute, prepared, config), lambda done: print_evaluation(out, done)
+        out, folder, flags, partial(execute, prepared, config), lambda done: print_evaluation(out, done)
     )
     for line in _the_rest(evaluation, len(few), whole, chosen, folder):
         out.print_line(line)

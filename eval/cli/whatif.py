@@ -17,8 +17,8 @@ from ..what_if.whatif import carry_out_whatif, plan_whatif
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA
 from .run import carry_out_to_end, show_experiment
-from .runtime import Verbose, console, interruptible
-from .show import head
+from .runtime import RunFlags, console, interruptible
+from .show import print_note
 
 change = partial(option, panel="The change")
 
@@ -38,13 +38,13 @@ class ChangeOptions:
     """Folder with a published dataset's files."""
 
 
-@takes_options(without=("batch",))
+@takes_options(without=("batch", "dry_run"))
 def whatif(
     folder: Path = argument("The folder of a run.", "DIR"),
     *,
     chosen: ChangeOptions,
     config: RunConfig,
-    verbose: Verbose = False,
+    flags: RunFlags,
 ) -> None:
     """Find out how far a turn moves verdicts: the debates of a run without it, judged on from there.
 
@@ -65,8 +65,7 @@ def whatif(
         planned = [plan_whatif(folder, edit, items, chosen.protocol, config) for edit in edits]
         for fork in planned:
             check_run(fork.plan, fork.config)
-        for part in head(planned[0].plan.manifest):
-            out.print(part)
+        print_note(out, planned[0].plan.manifest)
         if planned[0].config.journal is None:
             missing = f"{folder} has no journal: its calls up to the turn are made and paid for again"
             out.print_line(missing, "yellow")
@@ -74,7 +73,7 @@ def whatif(
         done, code = carry_out_to_end(
             out,
             None,
-            verbose,
+            flags,
             partial(carry_out_whatif, fork),
             partial(show_experiment, out),
             log_in=fork.plan.folder,

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from threading import Event, Thread
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -94,9 +93,7 @@ class LiveProgress:
             self._screen.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._screen.stop()
         self._minutes.stop()
 

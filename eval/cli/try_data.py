@@ -91,24 +91,14 @@ def _the_rest(
         for name, usage in spent.items()
     ]
     yield f"the other {left:,} items would take: {'; '.join(parts)}"
-    options = ("aspect", "model", "role_model", "settings")
-    given = [
-        word
-        for name in options
-        for value in _listed(getattr(chosen, name))
-        for word in ("--set" if name == "settings" else f"--{name.replace('_', '-')}", str(value))
-    ]
-    words = [
-        "run",
-        ",".join(TRIED),
-        *data_options(describe_data(whole)),
-        *given,
-        *("--sample", str(len(whole)), *([] if chosen.seed is None else ["--seed", str(chosen.seed)])),
-        "--out",
-        str(folder),
-    ]
+    taken = {
+        "--aspect": chosen.aspect,
+        "--model": chosen.model and [chosen.model],
+        "--role-model": chosen.role_model,
+        "--set": chosen.settings,
+    }
+    given = [word for option, values in taken.items() for value in values or () for word in (option, value)]
+    seed = [] if chosen.seed is None else ["--seed", str(chosen.seed)]
+    sample = ["--sample", str(len(whole)), *seed, "--out", str(folder)]
+    words = ["run", ",".join(TRIED), *data_options(describe_data(whole)), *given, *sample]
     yield f"to judge them as well: {program()} {shlex.join(words)}"
-
-
-def _listed(value: object) -> list[object]:
-    return list(value) if isinstance(value, list) else [] if value is None else [value]

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -122,10 +123,7 @@ class Dataset:
     ) -> Dataset:
         # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
         copies = tuple(items)
-
-        def read() -> Iterator[Numbered]:
-            return enumerate(copies, start=1)
-
+        read = partial(enumerate, copies, 1)
         survey = profile_items(read, name, unit, most_characters=most_characters)
         content = hashlib.sha256()
         # Item by item, each after a line feed: as one text they would be in memory twice.
@@ -410,9 +408,8 @@ def _tell(
         return
     hint, labelled = "", any(field.startswith("human") for field in read)
     if len(guessed) > 1 and not labelled and (numbers := number_columns(first, read.values())):
-        hint = (
-            f"; if {numbers[0]!r} holds people's scores, name the aspect: --columns human.ASPECT={numbers[0]}"
-        )
+        score = numbers[0]
+        hint = f"; if {score!r} holds people's scores, name the aspect: --columns human.ASPECT={score}"
     warnings.warn(f"{place}: {', '.join(parts)}{hint}", ReadingNotice, stacklevel=4)
 
 

@@ -123,11 +123,11 @@ class StoredResults(Sequence[Result]):
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Result]:
-        return (_parsed(line, self._path, offset) for offset, line in self._lines())
+        return (_parsed(line, self._path, offset) for offset, line in self.lines())
 
     def heads(self) -> Iterator[Mapping[str, Any]]:
         """Iterate over the fields of each result without details, warnings and transcript, which are most of a line."""
-        return (_head(line, self._path, offset) for offset, line in self._lines())
+        return (_head(line, self._path, offset) for offset, line in self.lines())
 
     @overload
     def __getitem__(self, index: int) -> Result: ...
@@ -153,8 +153,8 @@ class StoredResults(Sequence[Result]):
         """Return the results at some places, in the order of the places."""
         return StoredResults(self._path, self._offsets[places], self._ok[places])
 
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Iterate over the lines, each with its offset."""
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Iterate over the lines, each with its offset in the file."""
         if not len(self):
             return
         with self._opened() as file:
@@ -259,7 +259,7 @@ class ResultsFile:
         # The index is made of the file before this line is in it, or it would count the line twice.
         index, line = self._index(), result.line()
         if self._file is None:
-            _cut_off_half_line(self.path)
+            cut_off_half_line(self.path)
             # Unbuffered: a line that is written outlives the process.
             self._file = FileIO(self.path, "a", opener=private)
             finalize(self, self._file.close)
@@ -304,20 +304,7 @@ class ResultsFile:
         Raises:
             DataError: a line that is no result; names file and line.
         """
-        return [_about(line, self.path, offset, self._scales)[0] for offset, line in self._latest_lines()]
-
-    def copy_to(self, file: BinaryIO) -> None:
-        """Write the lines of all results to another file, the last one of each key."""
-        file.writelines(line for _, line in self._latest_lines())
-
-    def _latest_lines(self) -> Iterator[tuple[int, bytes]]:
-        index = self._index()
-        if not len(index):
-            return
-        with self.path.open("rb") as file:
-            for number in index.latest():
-                file.seek(index.offsets[number])
-                yield index.offsets[number], file.readline()
+        return [_about(line, self.path, offset, self._scales)[0] for offset, line in self.read().lines()]
 
     def ok_keys(self) -> OkKeys:
         """Return the keys whose last result is a verdict.
@@ -383,10 +370,11 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 offset += len(line)
 
 
-def _cut_off_half_line(path: Path) -> None:
-    """Truncate the file after its last newline, which is searched from the end."""
+def cut_off_half_line(path: Path) -> None:
+    """Truncate a file after its last newline: a process that was killed may have left half a line."""
     if not path.exists():
         return
+    # Searched from the end: the file may be long.
     with path.open("rb+") as file:
         end = file.seek(0, os.SEEK_END)
         while end > 0:

@@ -32,7 +32,7 @@ from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
 from ..plan.estimator import SAMPLED_VERDICTS, Estimate, shares
 from ..results.config import RunConfig, RunLimits
 from ..results.folder import read_manifest
-from ..results.results import Key, Result, ResultsFile
+from ..results.results import Key, Result, ResultsFile, cut_off_half_line
 from ..review.audit_labels import FILE, AuditedRole, read_audit, roles_of
 from ..storage.private_files import private
 from .runner import answering_calls, drained_when_stopped
@@ -193,7 +193,7 @@ async def carry_out_audit(
         os.write(file, orjson.dumps(line) + b"\n")
         counts.judged += 1
 
-    _end_last_line(folder / FILE)
+    cut_off_half_line(folder / FILE)
     file = private(str(folder / FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     pipeline = LivePipeline(journal, config, counts, stop)
     try:
@@ -237,10 +237,3 @@ def _check_auditor(folder: Path, models: Models | None, records: Iterable[Mappin
 
 def _protocol(result: Result) -> str:
     return str(result.details.get("of", result.protocol))
-
-
-def _end_last_line(path: Path) -> None:
-    """Cut off half a line that a killed process has left."""
-    if path.exists():
-        whole, newline, _half = path.read_bytes().rpartition(b"\n")
-        os.truncate(path, len(whole) + len(newline))

@@ -127,11 +127,9 @@ def cache_folder() -> Path | None:
 def git_blob(path: Path) -> str:
     """Return the id that git gives a file's content: the SHA-1 of a short header and the content."""
     # Declared as no security measure, since Python builds with restricted cryptography refuse SHA-1 otherwise.
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    begun = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, lambda: begun).hexdigest()
 
 
 class Sums:

@@ -105,11 +105,9 @@ class LiveProgress:
         if self._task is None:
             # Verdicts of earlier starts count as done, but say nothing about the speed of this one.
             self._task = self._bar.add_task("", total=counts.wanted, completed=counts.resumed)
-        doing = (
-            f"[yellow]stopping: {self._halt.reason}"
-            if self._halt.is_asked
-            else escape(counts.phase) or "judging"
-        )
+        doing = escape(counts.phase) or "judging"
+        if self._halt.is_asked:
+            doing = f"[yellow]stopping: {self._halt.reason}"
         self._bar.update(self._task, completed=counts.judged + counts.failed, description=doing)
         return Group(self._bar, _figures(counts, self._rate.of(counts.made)))
 
@@ -176,11 +174,6 @@ class _LogEveryMinute:
             if self._console and waiting not in ("", shown):
                 self._console.print(Text(waiting), soft_wrap=True)
             shown = waiting
-            log.info(
-                "so far",
-                extra={
-                    **self._counts.summary(),
-                    "calls_per_second": round(rate.of(self._counts.made), 2),
-                    **({"waiting": waiting} if waiting else {}),
-                },
-            )
+            figures = {"calls_per_second": round(rate.of(self._counts.made), 2)}
+            told = {"waiting": waiting} if waiting else {}
+            log.info("so far", extra={**self._counts.summary(), **figures, **told})

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,7 +31,7 @@ from .gate import GateOptions, end_with_gates
 from .option_sets import argument
 from .plan_options import EngineOptions, PlanOptions
 from .progress import LiveProgress
-from .review import ReviewOptions, export_or_ask
+from .review import AnswerOptions, ReviewOptions, export_or_ask
 from .runtime import (
     ALL_JUDGED,
     RESUMES,
@@ -90,16 +91,10 @@ def run(
         rules = reviewed.rules(prepared, flags.dry_run)
         announce(out, prepared, config, flags.dry_run)
     # A shard has a folder of its own inside the one that the command names.
-    evaluation, _ = carry_out_to_end(
-        out,
-        folder,
-        flags,
-        lambda counts, stop: execute(prepared, config, counts, stop, spread),
-        lambda done: print_evaluation(out, done),
-        log_in=prepared.folder,
-    )
+    work, show = partial(execute, prepared, config, engine=spread), partial(print_evaluation, out)
+    evaluation, _ = carry_out_to_end(out, folder, flags, work, show, log_in=prepared.folder)
     if rules and not evaluation.stopped:
-        asked = export_or_ask(evaluation.folder or folder, rules, reviewed.review_queue)
+        asked = export_or_ask(evaluation.folder or folder, rules, AnswerOptions(queue=reviewed.review_queue))
         if asked != ALL_JUDGED:
             raise typer.Exit(asked)
     end_with_gates(out, gates, evaluation, required.junit)

@@ -182,12 +182,10 @@ def shown_value(value: Any) -> str | None:
 def _verdict(result: Result) -> RenderableType:
     if result.status == "failed":
         return Text(f"no verdict: {result.error}", style="red")
-    outcome = (
-        shown_value(result.score)
-        if result.scores is None
-        else f"{shown_value(result.scores)} → {result.winner}"
-    )
-    text = Text.assemble(("Verdict  ", "bold"), (str(outcome), "bold green"))
+    outcome = str(shown_value(result.scores or result.score))
+    if result.scores is not None:
+        outcome = f"{outcome} → {result.winner}"
+    text = Text.assemble(("Verdict  ", "bold"), (outcome, "bold green"))
     if result.human is not None:
         human = result.human if isinstance(result.human, str) else f"{result.human:.3g}"
         text.append(f"   label  {human}", style="bold")

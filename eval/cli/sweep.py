@@ -91,14 +91,9 @@ def sweep(
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         announce_sweep(out, planned, ablation, config, flags.dry_run)
-    _, code = carry_out_to_end(
-        out,
-        folder,
-        flags,
-        partial(carry_out_sweep, planned, config),
-        lambda done: _print_results(out, replace(done, metric=metric), ablation, folder),
-    )
-    raise typer.Exit(code)
+    work = partial(carry_out_sweep, planned, config)
+    show = partial(_print_results, out, metric, ablation, folder)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
 
 
 def announce_sweep(
@@ -128,10 +123,13 @@ def announce_sweep(
             out.print_line("the budget is too small: the sweep will stop when it is reached", "yellow")
 
 
-def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folder: Path) -> None:
+def _print_results(
+    out: Output, metric: str | None, ablation: SweepPreset | None, folder: Path, done: Sweep
+) -> None:
     """Print and write the tables of a sweep, draw its figures, and name the failures and a debate to read."""
     from ..sweeps.sweep_result import grids, write_figures, write_tables
 
+    done = replace(done, metric=metric)
     # Tables of one sweep share most notes: each is printed below the first table that has it.
     printed: set[str] = set()
     for grid in grids(done, ablation).values():
@@ -164,15 +162,12 @@ def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folde
 
 def print_failed_cells(out: Output, done: Sweep) -> None:
     """Print why verdicts of cells failed."""
-    print_failures(
-        out,
-        (
-            (f"{cell.cell.title}: {failed.item}", failed.error)
-            for cell in done.cells
-            if cell.failed
-            for failed in cell.evaluation.failed
-        ),
+    failures = (
+        (f"{cell.cell.title}: {failed.item}", failed.error)
+        for cell in done.cells
+        for failed in cell.evaluation.failed
     )
+    print_failures(out, failures)
 
 
 def _as_here(done: Sweep) -> str:

@@ -66,9 +66,8 @@ def try_(
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
         announce(out, prepared, config, dry=False)
-    evaluation, code = carry_out_to_end(
-        out, folder, flags, partial(execute, prepared, config), lambda done: print_evaluation(out, done)
-    )
+    work, show = partial(execute, prepared, config), partial(print_evaluation, out)
+    evaluation, code = carry_out_to_end(out, folder, flags, work, show)
     for line in _the_rest(evaluation, len(few), whole, chosen, folder):
         out.print_line(line)
     raise typer.Exit(code)

@@ -70,14 +70,8 @@ def whatif(
             missing = f"{folder} has no journal: its calls up to the turn are made and paid for again"
             out.print_line(missing, "yellow")
     for fork in planned:
-        done, code = carry_out_to_end(
-            out,
-            None,
-            flags,
-            partial(carry_out_whatif, fork),
-            partial(show_experiment, out),
-            log_in=fork.plan.folder,
-        )
+        work, show = partial(carry_out_whatif, fork), partial(show_experiment, out)
+        done, code = carry_out_to_end(out, None, flags, work, show, log_in=fork.plan.folder)
         left = left or code
         if done.stopped == "interrupted":
             break

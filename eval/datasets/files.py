@@ -50,13 +50,14 @@ class RowFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._name = path.name.removesuffix(".gz").lower()
         self.digest = ""
         self._version: tuple[int, int] | None = None
 
     @cached_property
     def unit(self) -> str:
         """Return ``row`` for a JSON array, whose rows are counted from 1, else ``line``."""
-        return "row" if _is_json(self.path) and _holds_an_array(self.path) else "line"
+        return "row" if self._name.endswith(".json") and _holds_an_array(self.path) else "line"
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows, from the beginning.
@@ -76,12 +77,11 @@ class RowFile:
 
     def parser(self) -> Parser:
         """Choose the parser by the file's name and, for JSON, by its first character."""
-        name = self.path.name.removesuffix(".gz").lower()
-        if name.endswith((".csv", ".tsv", ".tab")):
+        if self._name.endswith((".csv", ".tsv", ".tab")):
             return _csv_rows
         if self.unit == "row":
             return _array_rows
-        if name.endswith((".jsonl", ".ndjson", ".json")):
+        if self._name.endswith((".jsonl", ".ndjson", ".json")):
             return _json_rows
         raise DataError(f"{self.path}: not a dataset that can be read; expected {KINDS}")
 
@@ -118,8 +118,8 @@ class RowFile:
     def form(self) -> list[str]:
         """Say what the file's form is, as far as it is not UTF-8 with the usual sign between columns."""
         said = [] if self.encoding == "utf-8-sig" else [f"as {self.encoding}"]
-        is_tabs = self.path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab"))
-        if self.parser() is _csv_rows and self.separator != ("\t" if is_tabs else ","):
+        usual = "\t" if self._name.endswith((".tsv", ".tab")) else ","
+        if self.parser() is _csv_rows and self.separator != usual:
             said.append(f"with {SEPARATORS.get(self.separator, repr(self.separator))} between columns")
         return said
 
@@ -208,10 +208,6 @@ class _Content(io.RawIOBase):
 
 Parser = Callable[[RowFile, _Content], Iterator[Row]]
 KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet or .xlsx"
-
-
-def _is_json(path: Path) -> bool:
-    return path.name.removesuffix(".gz").lower().endswith(".json")
 
 
 def _holds_an_array(path: Path) -> bool:

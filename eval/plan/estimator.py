@@ -287,10 +287,9 @@ def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
 def estimate_table(estimate: Estimate) -> Grid:
     """Lay out an estimate: a line for each protocol and model, and the total."""
     verdicts = {**estimate.verdicts, "all": sum(estimate.verdicts.values())}
-    parts = [
-        *estimate.parts,
-        *([replace(estimate.total, protocol="all")] if len(estimate.parts) != 1 else []),
-    ]
+    parts = estimate.parts
+    if len(parts) != 1:
+        parts = (*parts, replace(estimate.total, protocol="all"))
     limits = f"A reply has at most {default_limits()}; max_tokens sets another limit."
     notes = (
         "Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of "

@@ -121,7 +121,8 @@ async def aaudit_run(
     """Read the debates of a run from async code; arguments and errors are those of ``audit_run``."""
     limits = {name: options.pop(name) for name in RunLimits.__annotations__ if name in options}
     config = RunConfig.from_options(limits)
-    return await carry_out_audit(await plan_audit(folder, models, limit, **options), config)
+    planned = await plan_audit(folder, models, limit, **options)
+    return await carry_out_audit(planned, config, ProgressCounters(), StopSignal())
 
 
 async def plan_audit(folder: Path, models: Models | None, limit: int | None, **settings: Any) -> AuditPlan:
@@ -155,20 +156,13 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
 
 
 async def carry_out_audit(
-    planned: AuditPlan,
-    config: RunConfig,
-    counts: ProgressCounters | None = None,
-    stop: StopSignal | None = None,
+    planned: AuditPlan, config: RunConfig, counts: ProgressCounters, stop: StopSignal
 ) -> Audit:
     """Read the debates that are planned, as far as the budget goes."""
     planned.check(config)
-    folder, counts, stop = planned.folder, counts or ProgressCounters(), stop or StopSignal()
-    journal = await Journal.open(
-        config.journal or folder / JOURNAL,
-        run=f"audit of {read_manifest(folder)['run']}",
-        shared=config.journal is not None,
-        waits=counts.waits,
-    )
+    folder = planned.folder
+    where, run = config.journal or folder / JOURNAL, f"audit of {read_manifest(folder)['run']}"
+    journal = await Journal.open(where, run=run, shared=config.journal is not None, waits=counts.waits)
     before = len(read_audit(folder))
     counts.take_up(before + len(planned.chosen), before, journal.totals())
     failed: dict[Key, str] = {}
@@ -204,15 +198,9 @@ async def carry_out_audit(
         os.close(file)
         await journal.close()
     records = read_audit(folder)
-    return Audit(
-        roles_of(records),
-        tuple(dict.fromkeys(model for record in records for model in record["models"])),
-        len(records),
-        failed,
-        len(planned.debates) - len(records),
-        counts.made,
-        stop.reason,
-    )
+    models = tuple(dict.fromkeys(model for record in records for model in record["models"]))
+    left = len(planned.debates) - len(records)
+    return Audit(roles_of(records), models, len(records), failed, left, counts.made, stop.reason)
 
 
 def _debate(result: Result) -> Any:

@@ -206,11 +206,11 @@ def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
     folder = _commits() / home.repository / home.commit
     sums = Sums(folder)
     if missing := [name for name in files if not sums.holds(name)]:
-        blobs = _blobs(home)
+        base, blobs = os.environ.get(RAW, "https://raw.githubusercontent.com").rstrip("/"), _blobs(home)
         for name in missing:
             if name not in blobs:
                 raise DataError(f"{home.repository} has no {name} at {home.commit}")
-            _download(_raw_url(home, name), folder / name)
+            _download(f"{base}/{home.repository}/{home.commit}/{quote(name)}", folder / name)
             _check(folder / name, blobs[name], home)
             sums.add(name)
     return folder
@@ -245,11 +245,6 @@ def _blobs(home: GitHub) -> dict[str, str]:
     except (ValueError, KeyError, TypeError) as error:
         path.unlink()  # else the same answer would be read again next time
         raise DataError(f"{base}: is no GitHub API: cannot tell the files of {home.repository}") from error
-
-
-def _raw_url(home: GitHub, name: str) -> str:
-    base = os.environ.get(RAW, "https://raw.githubusercontent.com").rstrip("/")
-    return f"{base}/{home.repository}/{home.commit}/{quote(name)}"
 
 
 def _download(url: str, path: Path) -> None:

@@ -227,13 +227,9 @@ class LineIndex:
         """Return the last line of each of these keys, in their order; those without a line are left out."""
         latest = self.latest()
         known = np.array(self.digests, dtype=np.uint64)[latest]
-        order = np.argsort(known)
         wanted = np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
-        places = np.searchsorted(known, wanted, sorter=order)
-        # A digest above all known ones is placed past the end.
-        inside = places < len(known)
-        candidates = order[places[inside]]
-        lines: Lines = latest[candidates[known[candidates] == wanted[inside]]]
+        _, of_wanted, of_known = np.intersect1d(wanted, known, return_indices=True)
+        lines: Lines = latest[of_known[np.argsort(of_wanted)]]
         return lines
 
 
@@ -259,7 +255,9 @@ class ResultsFile:
         # The index is made of the file before this line is in it, or it would count the line twice.
         index, line = self._index(), result.line()
         if self._file is None:
-            cut_off_half_line(self.path)
+            # Half a line may stand behind the whole ones.
+            if self.path.exists():
+                os.truncate(self.path, index.end)
             # Unbuffered: a line that is written outlives the process.
             self._file = FileIO(self.path, "a", opener=private)
             finalize(self, self._file.close)
@@ -368,23 +366,6 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             if line.endswith(b"\n"):
                 yield offset, line
                 offset += len(line)
-
-
-def cut_off_half_line(path: Path) -> None:
-    """Truncate a file after its last newline: a process that was killed may have left half a line."""
-    if not path.exists():
-        return
-    # Searched from the end: the file may be long.
-    with path.open("rb+") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end > 0:
-            start = max(0, end - _BLOCK)
-            file.seek(start)
-            if newline := file.read(end - start).rfind(b"\n") + 1:
-                file.truncate(start + newline)
-                return
-            end = start
-        file.truncate(0)
 
 
 def _about(line: bytes, path: Path, offset: int, scales: Mapping[str, Any]) -> tuple[Key, bool]:

@@ -20,7 +20,6 @@ from ...graphs.audit import audit, audited_places
 from ...graphs.base import Graph
 from ...nodes.bound_judge import Models
 from ...nodes.models.resolver import OFFLINE, load
-from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import exactly
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
 from ...state.transcript import usage_of_turns
@@ -30,9 +29,9 @@ from ..calls.shutdown import StopSignal
 from ..journal import Journal, JournalError
 from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
 from ..plan.estimator import SAMPLED_VERDICTS, Estimate, shares
-from ..results.config import RunConfig, RunLimits
+from ..results.config import RunConfig
 from ..results.folder import read_manifest
-from ..results.results import Key, Result, ResultsFile, cut_off_half_line
+from ..results.results import Key, Result, ResultsFile
 from ..review.audit_labels import FILE, AuditedRole, read_audit, roles_of
 from ..storage.private_files import private
 from .runner import answering_calls, drained_when_stopped
@@ -97,38 +96,19 @@ class AuditPlan:
         config.check_prices(part.model.partition("?")[0] for part in self.expected.parts)
 
 
-def audit_run(
-    folder: str | Path, models: Models | None = None, limit: int | None = None, **options: Any
-) -> Audit:
-    """Read the debates of a run turn by turn.
+async def plan_audit(folder: Path, models: Models | None, limit: int | None, **settings: Any) -> AuditPlan:
+    """Check what is to be read, and estimate what that takes.
 
     Args:
         folder: of the run.
         models: the auditor's: a chat model or its name under ``"*"``; by default the offline judge.
         limit: how many verdicts are read.
-        **options: limits, see ``RunConfig``, and settings of all protocols.
+        **settings: settings of all protocols.
 
     Raises:
         UsageError: no run, no debate in it, a model that is not there, or labels by another auditor in the folder.
         DataError: a line that is no result.
     """
-    return run_blocking(aaudit_run(Path(folder), models, limit, **options))
-
-
-async def aaudit_run(
-    folder: Path, models: Models | None = None, limit: int | None = None, **options: Any
-) -> Audit:
-    """Read the debates of a run from async code; arguments and errors are those of ``audit_run``."""
-    limits = {name: options.pop(name) for name in RunLimits.__annotations__ if name in options}
-    config = RunConfig.from_options(limits)
-    planned = await plan_audit(folder, models, limit, **options)
-    return await carry_out_audit(planned, config, ProgressCounters(), StopSignal())
-
-
-async def plan_audit(folder: Path, models: Models | None, limit: int | None, **settings: Any) -> AuditPlan:
-    """Check what is to be read, and estimate what that takes; arguments and errors are those of ``audit_run``."""
-    if limit is not None and limit < 1:
-        raise UsageError(f"limit must be 1 or more, got {limit}")
     read_manifest(folder)
     graph = audit(models, **settings).compile()
     done = {record["key"]: record for record in read_audit(folder)}
@@ -187,7 +167,7 @@ async def carry_out_audit(
         os.write(file, orjson.dumps(line) + b"\n")
         counts.judged += 1
 
-    cut_off_half_line(folder / FILE)
+    _end_last_line(folder / FILE)
     file = private(str(folder / FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     pipeline = LivePipeline(journal, config, counts, stop)
     try:
@@ -225,3 +205,10 @@ def _check_auditor(folder: Path, models: Models | None, records: Iterable[Mappin
 
 def _protocol(result: Result) -> str:
     return str(result.details.get("of", result.protocol))
+
+
+def _end_last_line(path: Path) -> None:
+    """Cut off half a line that a killed process has left."""
+    if path.exists():
+        whole, newline, _half = path.read_bytes().rpartition(b"\n")
+        os.truncate(path, len(whole) + len(newline))

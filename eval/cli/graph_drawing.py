@@ -22,13 +22,21 @@ _SVG = "http://www.w3.org/2000/svg"
 ElementTree.register_namespace("", _SVG)
 
 
-def mermaid(protocol: str) -> str:
+def mermaid(protocol: str, config: dict[str, Any] | None = None) -> str:
     """Draw a protocol's graph as Mermaid text, which many editors and sites show as a picture.
 
     >>> "scorer" in mermaid("debate")
     True
     """
-    return _mermaid(protocol, None)
+    # With ``xray``, graphs inside the graph are drawn with their own nodes, not as one box each.
+    judge = judge_of(protocol)
+    drawn_graph = find_protocol(judge).graph if isinstance(judge, str) else compiled(name_of(judge), judge)
+    graph = drawn_graph.get_graph(xray=True)
+    bound_judge = getattr(drawn_graph.builder, "bound_judge", None)
+    for inside in [] if bound_judge is None else all_judges(bound_judge):
+        _tell_agents_and_phases(graph, inside.record, inside.record.agents(inside.bound))
+    drawn: str = graph.draw_mermaid(frontmatter_config=config)
+    return drawn
 
 
 def drawing(protocol: str) -> str:
@@ -37,7 +45,7 @@ def drawing(protocol: str) -> str:
     Raises:
         UsageError: the package that draws is not installed; the message says how to install it.
     """
-    source = _mermaid(protocol, read_yaml(Path(__file__).with_suffix(".yaml")))
+    source = mermaid(protocol, read_yaml(Path(__file__).with_suffix(".yaml")))
     try:
         import mermaidx
     except ImportError as error:
@@ -59,18 +67,6 @@ def drawing(protocol: str) -> str:
     for group in root.iterfind(f".//{{{_SVG}}}g[@class='edgeLabels']"):
         _move_apart(group)
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def _mermaid(protocol: str, config: dict[str, Any] | None) -> str:
-    # With ``xray``, graphs inside the graph are drawn with their own nodes, not as one box each.
-    judge = judge_of(protocol)
-    drawn_graph = find_protocol(judge).graph if isinstance(judge, str) else compiled(name_of(judge), judge)
-    graph = drawn_graph.get_graph(xray=True)
-    bound_judge = getattr(drawn_graph.builder, "bound_judge", None)
-    for inside in [] if bound_judge is None else all_judges(bound_judge):
-        _tell_agents_and_phases(graph, inside.record, inside.record.agents(inside.bound))
-    drawn: str = graph.draw_mermaid(frontmatter_config=config)
-    return drawn
 
 
 def _tell_agents_and_phases(graph: Graph, record: Protocol[Any], agents: Mapping[str, int]) -> None:

@@ -11,7 +11,6 @@ from ...state.errors import UsageError
 from ..red_team.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..red_team.replayed import DRAWN, replayed
 from ..results.config import RunConfig
-from ..run.pipelines import check_run
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .run import announce, carry_out_to_end, default_out, show_experiment
@@ -66,7 +65,6 @@ def redteam(
     with interruptible():
         dataset = chosen.dataset() or "demo"
         planned = plan_redteam(protocol, dataset, chosen.of_plan(folder), drawn.attacks, drawn.draw_seed)
-        check_run(planned.plan, config)
         announce(out, planned.plan, config, flags.dry_run)
     work, show = partial(carry_out_redteam, planned, config), partial(show_experiment, out)
     raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])

@@ -83,7 +83,6 @@ def run(
     out = console()
     with interruptible():
         prepared = plan(names, chosen.dataset(), **chosen.of_plan(folder))
-        check_run(prepared, config)
         if spread is not None:
             spread.check(prepared, config)
         if gates:
@@ -104,9 +103,10 @@ def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
     """Print what will be judged and, if that costs money or is a dry run, an estimate of calls and cost.
 
     Raises:
-        UsageError: the folder holds another run.
+        UsageError: the run cannot be carried out in this way, or the folder holds another one.
     """
-    # First of all, since it refuses a folder with another run's results: nothing is announced that cannot begin.
+    check_run(prepared, config)
+    # Before all else, since it refuses a folder with another run's results: nothing is announced that cannot begin.
     judged = count_judged(prepared, config)
     print_note(out, prepared.manifest)
     left = len(prepared) - sum(judged.values())

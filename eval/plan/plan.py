@@ -16,7 +16,7 @@ from ...graphs.wrapper import all_judges, kinds_of
 from ...nodes.bound_judge import Models
 from ...state.aspects import Aspect
 from ...state.errors import DataError, InputError, UsageError
-from ..datasets.aspect_choice import choose_aspects, warn_of_other_labels, warn_of_shared_names
+from ..datasets.aspect_choice import choose_aspects, warn_of_names
 from ..datasets.dataset import Data, Dataset, load_dataset
 from ..datasets.items import Item
 from ..datasets.selection import Shard
@@ -143,8 +143,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     names = options.get("aspects", ())
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
     if recording is None:
-        warn_of_shared_names(dataset, names)
-        warn_of_other_labels(dataset, aspects)
+        warn_of_names(dataset, names, aspects)
     graphs: dict[str, Graph] = {}
     chosen = named(protocols)
     for name, judge in chosen.items():

@@ -67,7 +67,9 @@ class TaskMaker:
         Raises:
             UsageError: something is missing, empty, ambiguous, no text or not text alone; names the argument.
         """
-        return _TaskInputs(self, given).task()
+        inputs = _TaskInputs(self, given, dict(given.get("media") or {}))
+        texts = {name: inputs.text(name) for name in self.fields}
+        return self.made({**texts, "media": inputs.media})
 
     def made(self, texts: Mapping[str, Any]) -> ScoreTask | CompareTask:
         """Make the task of its texts and media."""
@@ -82,15 +84,10 @@ class _TaskInputs:
 
     maker: TaskMaker
     given: Mapping[str, Any]
-    media: Media = field(default_factory=dict)
+    media: Media
 
-    def task(self) -> ScoreTask | CompareTask:
-        """Make the task."""
-        self.media.update(self.given.get("media") or {})
-        texts = {name: self._text(name) for name in self.maker.fields}
-        return self.maker.made({**texts, "media": self.media})
-
-    def _text(self, name: str) -> str | None:
+    def text(self, name: str) -> str | None:
+        """Return the text of a field of the task; ``None`` for one that the task can do without."""
         given, mapping = self.given, self.maker.mapping
         if name in mapping:
             return self._as_text(_look_up(mapping[name], given), mapping[name], name)

@@ -162,12 +162,8 @@ def shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Iter
         own = CallRange(round(calls.least * share), round(calls.most * share))
         replies, reply = profile.replies(own), profile.reply[model]
         output = Range(replies.least * reply.least, replies.most * reply.most)
-        yield Part(
-            protocol=protocol,
-            model=model,
-            least=_usage(model, own.least, prompt.least, output.least),
-            most=_usage(model, own.most, prompt.most, output.most),
-        )
+        least = _usage(model, own.least, prompt.least, output.least)
+        yield Part(protocol, model, least, _usage(model, own.most, prompt.most, output.most))
 
 
 def _usage(model: str, calls: int, prompt: float, output: float) -> Usage:

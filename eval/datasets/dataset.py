@@ -78,7 +78,8 @@ class Dataset:
         Raises:
             DataError: no items, both kinds, or one id twice.
         """
-        return cls._in_memory(name, items, "item", labels, family)
+        made = cls._in_memory(name, items, "item")
+        return replace(made, labels=labels or made.labels, family=family)
 
     @classmethod
     def of_frame(
@@ -109,22 +110,15 @@ class Dataset:
         _tell(name, (), first, columns, {})
         read = renamed(numbered, columns, name) if columns else numbered
         items = (item for _, item in _parsed(read, name, "row"))
-        return cls._in_memory(name, items, "row", labels, family, max_characters)
+        made = cls._in_memory(name, items, "row", max_characters)
+        return replace(made, labels=labels or made.labels, family=family)
 
     @classmethod
-    def _in_memory(
-        cls,
-        name: str,
-        items: Iterable[Item],
-        unit: str,
-        labels: Labels | None,
-        family: str | None,
-        most_characters: int | None = None,
-    ) -> Dataset:
+    def _in_memory(cls, name: str, items: Iterable[Item], unit: str, most: int | None = None) -> Dataset:
         # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
         copies = tuple(items)
         read = partial(enumerate, copies, 1)
-        survey = profile_items(read, name, unit, most_characters=most_characters)
+        survey = profile_items(read, name, unit, most_characters=most)
         content = hashlib.sha256()
         # Item by item, each after a line feed: as one text they would be in memory twice.
         for number, item in enumerate(copies):
@@ -132,12 +126,11 @@ class Dataset:
         return cls(
             name=name,
             kind=survey.kind,
-            labels=labels or ("people" if survey.has_labels else "none"),
+            labels="people" if survey.has_labels else "none",
             digest=content.hexdigest()[:12],
             location="in memory",
             survey=survey,
             read=read,
-            family=family,
             unit=unit,
         )
 

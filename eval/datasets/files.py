@@ -286,24 +286,6 @@ class DoubledKeyError(ValueError):
     """Raised for a JSON object that has a key twice: Python would take the last value in silence."""
 
 
-def read_json(text: str) -> Any:
-    """Read JSON, and refuse an object that has a key twice.
-
-    Raises:
-        DoubledKeyError: names the key.
-        ValueError: it is no JSON.
-
-    >>> read_json('{"id": "a", "human": {"fluency": 4, "fluency": 2}}')
-    Traceback (most recent call last):
-    ...
-    jurygraph.eval.datasets.files.DoubledKeyError: the key 'fluency' stands twice in one object
-    """
-    value = json.loads(text, object_pairs_hook=_object_or_fault)
-    if isinstance(value, DoubledKeyError):
-        raise value
-    return value
-
-
 def _object_or_fault(pairs: list[tuple[str, Any]]) -> dict[str, Any] | DoubledKeyError:
     """Make an object of its members; where it or one inside has a key twice, return the fault in its place."""
     for _, value in pairs:
@@ -397,14 +379,22 @@ def unflattened(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json_cell(cell: str) -> Any:
+    """Read a cell that holds JSON, and refuse an object that has a key twice.
+
+    >>> _json_cell('{"fluency": 4, "relevance": {"mean": 4, "mean": 2}}')
+    Traceback (most recent call last):
+    ...
+    jurygraph.eval.datasets.files.DoubledKeyError: the key 'mean' occurs twice in one object
+    """
     if not cell.lstrip().startswith(("[", "{")):
         return cell
     try:
-        return read_json(cell)
-    except DoubledKeyError:
-        raise
+        value = json.loads(cell, object_pairs_hook=_object_or_fault)
     except (ValueError, RecursionError):
         return cell  # a text that merely begins with a bracket
+    if isinstance(value, DoubledKeyError):
+        raise value
+    return value
 
 
 def unreadable(path: Path, error: Exception) -> DataError:

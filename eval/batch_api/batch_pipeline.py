@@ -161,8 +161,7 @@ class BatchPipeline(LivePipeline):
         self._failures_in_a_row.pop(call.model.label, None)
         reply = replace(reply, usage=reply.usage.discounted(BATCH_DISCOUNT))
         # No await since it was released from what is in flight: other calls would see too much budget left meanwhile.
-        tokens = self._budget.estimate_tokens(call)
-        self._charge(call, reply.usage, tokens, self._budget.estimate_cost(call, tokens))
+        self._charge(call, reply.usage, self._budget.estimate(call))
         await self._journal.keep(key, journal_entry(call, reply))
         self._paid.add(key)
         return reply
@@ -182,7 +181,7 @@ class BatchPipeline(LivePipeline):
         if custom_id in outcomes:
             used.append(custom_id)
             if batch := outcomes.unread.pop(custom_id, None):
-                self._budget.release(*batch.per_request)
+                self._budget.release(batch.per_request)
             return provider_class(chat).read(*outcomes.read(custom_id))
         if key in self._paid:
             lost = "a reply that was paid for is no longer in the journal; it is not requested again"
@@ -193,18 +192,17 @@ class BatchPipeline(LivePipeline):
         raise PendingError("the reply is to come with a batch")
 
     async def _add_to_wave(self, call: Call, custom_id: str, chat: BaseChatModel, body: Body) -> None:
-        tokens = self._budget.estimate_tokens(call)
-        cost = await self._budget.try_reserve(call, tokens)
-        if cost is None:
+        expected = await self._budget.try_reserve(call)
+        if expected is None:
             # Batches under way may take less than was reserved for them: a later pass tries again.
             return
         if custom_id in self._wave.ids:  # another agent has asked for the same meanwhile
-            self._budget.release(tokens, cost)
+            self._budget.release(expected)
             return
         provider = provider_class(chat)
         place = provider.address_of(chat), str(body.get("model"))
         try:
-            self._wave.add(provider.line(custom_id, body), place, provider.file_bytes, tokens, cost)
+            self._wave.add(provider.line(custom_id, body), place, provider.file_bytes, expected)
         except OSError as error:
             self._stop.ask_for(error, self._folder)
             raise StoppedError(self._stop.explanation) from error

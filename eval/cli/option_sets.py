@@ -57,21 +57,19 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
             for name, of_command in own.items()
             for parameter in {**options, **declared}.get(name, [of_command])
         ]
-        usual = {its.name: its.default for [its] in declared.values() if its.default is not its.empty}
+        signature = inspect.Signature(parameters)
 
         @wraps(command)
         def with_options(**by_name: Any) -> None:
-            given = {**usual, **by_name}
-            values = {
-                name: {
-                    option.name: given.pop(option.name) for option in options[name] if option.name in given
-                }
-                for name in sets
-            }
-            command(**given, **{name: _made(kind, values[name]) for name, kind in sets.items()})
+            bound = signature.bind(**by_name)
+            bound.apply_defaults()
+            given = bound.arguments
+            for name, kind in sets.items():
+                given[name] = _made(kind, {option.name: given.pop(option.name) for option in options[name]})
+            command(**given)
 
         # Typer takes parameters from the signature and their types from the annotations: both have to agree.
-        with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_options.__signature__ = signature  # type: ignore[attr-defined]
         with_options.__annotations__ = {option.name: option.annotation for option in parameters}
         return with_options
 

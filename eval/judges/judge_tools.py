@@ -81,12 +81,9 @@ def in_words(verdict: Mapping[str, Any], tasks: TaskMaker) -> str:
         head = f"{aspect.name}: {verdict['score']:g} on a scale from {aspect.low:g} to {aspect.high:g}."
     else:
         first, second = verdict["scores"] or ("?", "?")
-        head = (
-            "The answers are equally good"
-            if verdict["winner"] == "tie"
-            else f"Answer {verdict['winner']} is better"
-        )
-        head = f"{head} (scores: {first} and {second})."
+        winner = verdict["winner"]
+        better = "The answers are equally good" if winner == "tie" else f"Answer {winner} is better"
+        head = f"{better} (scores: {first} and {second})."
     return f"{head}\n\n{why}".strip()
 
 
@@ -125,11 +122,7 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
                 f"Nothing was judged: {error}. Who hands over one message alone makes it one JSON object, and "
                 f"nothing else, with the texts as {', '.join(tasks.fields)}."
             )
-            return {
-                "messages": [AIMessage(told, name=name)],
-                "task": None,
-                "verdict": None,
-            }
+            return {"messages": [AIMessage(told, name=name)], "task": None, "verdict": None}
         return {"task": task.model_dump(mode="json"), "verdict": None}
 
     def judged(_state: JudgeAgentState, outcome: JudgeOutput) -> dict[str, Any]:

@@ -168,9 +168,9 @@ class RecordedFile(Recording):
         )
         return {turn_key: (reply,) for turn_key, reply in later if turn_key.repeat >= 0}
 
-    def has(self, item: str, aspect: str | None) -> bool:
+    def __contains__(self, key: object) -> bool:
         """Tell whether any line is about the item and the aspect."""
-        return (item, aspect) in self._replies
+        return key in self._replies
 
     def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects named, else those of the lines."""

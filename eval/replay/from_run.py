@@ -93,9 +93,9 @@ class PastRun(Recording):
                 replies.setdefault(turn_key, []).append(reply)
         return {} if result.status == "failed" and self._mixed_up(result, replies) else replies
 
-    def has(self, item: str, aspect: str | None) -> bool:
+    def __contains__(self, key: object) -> bool:
         """Tell whether the run judged the item, or tried to."""
-        return (item, aspect) in self._units
+        return key in self._units
 
     def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the run's own aspects with their scales; other ones are found by name, as in any run."""

@@ -46,7 +46,7 @@ class Recording(ABC):
         """Return the replies recorded for a verdict, by turn; empty where there are none."""
 
     @abstractmethod
-    def has(self, item: str, aspect: str | None) -> bool:
+    def __contains__(self, key: object) -> bool:
         """Tell whether any reply is recorded for an item and an aspect."""
 
     @abstractmethod

@@ -160,10 +160,8 @@ class Evaluation:
     given_up: int = 0
 
     def __repr__(self) -> str:
-        of, where = (
-            ", ".join(self.manifest.get("signatures", ())),
-            f" in {self.folder}" if self.folder else "",
-        )
+        of = ", ".join(self.manifest.get("signatures", ()))
+        where = f" in {self.folder}" if self.folder else ""
         return f"<Evaluation of {of}: {len(self.results):,} results{where}>"
 
     @property
@@ -207,28 +205,20 @@ class Evaluation:
             UsageError: the rule for ties or votes does not exist.
         """
         rule = self.rule.override(ties, votes)
-        return {
-            name: agreement
-            for rows in self._gathered(protocol)
-            for name, agreement in rows.agreement(resampling, ties=rule.ties, votes=rule.votes).items()
-        }
+        return self._rows(protocol).agreement(resampling, ties=rule.ties, votes=rule.votes)
 
     def agreement_over_repeats(
         self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
     ) -> dict[str, RepeatedAgreement]:
         """Measure how agreement varies between repeats, by aspect; empty where there was one. See ``agreement``."""
         rule = self.rule.override(ties, votes)
-        return {
-            name: agreement
-            for rows in self._gathered(protocol)
-            for name, agreement in rows.over_repeats(ties=rule.ties, votes=rule.votes).items()
-        }
+        return self._rows(protocol).over_repeats(ties=rule.ties, votes=rule.votes)
 
-    def _gathered(self, protocol: str | None) -> list[RowsByAspect]:
+    def _rows(self, protocol: str | None) -> RowsByAspect:
         rows = self.figures.rows
         if protocol is None and len(rows) > 1:
             raise ValueError(f"several protocols were run; name one of {', '.join(sorted(rows))}")
-        return [by_aspect for name, by_aspect in rows.items() if protocol in (None, name)]
+        return rows.get(next(iter(rows), "") if protocol is None else protocol, RowsByAspect())
 
     def most_worth_reading(self) -> Result | None:
         """Return the longest debate that changed its score, else the longest; ``None`` without results."""

@@ -17,7 +17,6 @@ from ..analysis.loading import LoadedJudge, load_evaluations
 from ..analysis.study import comparators_of
 from ..analysis.verdict_columns import close
 from ..results.agreement import PreferenceAgreement, RowsByAspect, ScoreAgreement
-from ..results.results import StoredResults
 from ..statistics.alignment import number_groups
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS
@@ -155,10 +154,7 @@ def leading(keys: Sequence[MetricKey]) -> list[MetricKey]:
 def agreement_by_category(cell: CellResult) -> dict[str, ScoreAgreement | PreferenceAgreement]:
     """Measure a cell's agreement with humans on the items of each category, in the order in which they come up."""
     by_category: dict[str, RowsByAspect] = {}
-    results = cell.evaluation.results
-    # Of stored results the transcripts are not parsed.
-    heads = results.heads() if isinstance(results, StoredResults) else map(vars, results)
-    for head in heads:
+    for head in cell.evaluation.heads():
         if head["status"] == "ok" and head["category"]:
             by_category.setdefault(head["category"], RowsByAspect()).add(head)
     rule = cell.evaluation.rule

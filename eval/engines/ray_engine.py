@@ -132,8 +132,7 @@ class _Driver:
 
     def __init__(self, run: Run, ray: Any, workers: int, cpus_per_worker: float) -> None:
         self._run, self._ray = run, ray
-        self._left = run.counts.wanted - run.counts.judged
-        self._workers = min(workers, self._left)
+        self._workers = min(workers, run.counts.wanted - run.counts.judged)
         # Ray itself tries nothing again: a shard begins anew with the verdicts alone that are still open.
         options = {"num_cpus": cpus_per_worker, "max_retries": 0, "num_returns": "streaming"}
         self._task = ray.remote(judge_shard).options(**options)
@@ -147,7 +146,7 @@ class _Driver:
 
     async def judge(self) -> None:
         """Judge all shards, or as many as can be until the run is to end."""
-        run, left = self._run, self._left
+        run, left = self._run, self._run.counts.wanted - self._run.counts.judged
         judges = [judge for graph in run.plan.graphs.values() for judge in judges_of(graph).values()]
         await asyncio.to_thread(check_hosts, self._ray, self._description, self._journal)
         log.info("run spread", extra={"workers": self._workers})

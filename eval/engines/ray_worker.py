@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from logging import LogRecord
 from logging.handlers import QueueHandler
 from queue import SimpleQueue
@@ -28,7 +29,6 @@ from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import Reason, StopSignal
 from ..calls.tracing import traces_sent
 from ..datasets.dataset import Dataset
-from ..datasets.items import Numbered
 from ..journal import Journal
 from ..plan.plan import Job, Plan
 from ..plan.signatures import describe_run, package_versions
@@ -79,8 +79,8 @@ class RunDescription:
     def from_plan(cls, plan: Plan, manifest: Mapping[str, Any], config: RunConfig) -> RunDescription:
         """Describe the run of a plan whose judges were named."""
         judges = {name: protocol_and_settings(name, graph) for name, graph in plan.graphs.items()}
-        # What reads the items is a function of this process.
-        dataset, config = replace(plan.dataset, read=_no_items), replace(config, journal=None)
+        # Items come with the shards; what reads them is a function of this process.
+        dataset, config = replace(plan.dataset, read=partial(iter, ())), replace(config, journal=None)
         level = ROOT.getEffectiveLevel()
         return cls(judges, dataset, plan.aspects, plan.repeats, manifest, config, level)
 
@@ -124,10 +124,6 @@ def protocol_and_settings(name: str, graph: Graph) -> tuple[str, Settings | dict
     reference = reference_of(own.protocol)
     # Workers have no class of a file that was not imported there yet.
     return reference, own.bound if reference == own.protocol else own.bound.model_dump(mode="json")
-
-
-def _no_items() -> Iterator[Numbered]:
-    return iter(())
 
 
 @dataclass(frozen=True)

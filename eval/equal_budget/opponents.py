@@ -55,18 +55,15 @@ class Opponent:
 
     def plan(self, size: int, dataset: Dataset, options: Options, folder: Path) -> Plan:
         """Plan its run with so many samples an item, or judges."""
-        of_size = {} if self.panel is None else self.panel.settings(size, True)
-        return plan(
-            self.name,
-            dataset,
-            aspects=options.get("aspects", ()),
-            settings=cast("RunSettings", {**self.settings, **of_size}),
-            models=self.models,
-            limit=options.get("limit"),
-            repeats=size if self.panel is None else 1,
+        settings, repeats, place = {**self.settings}, size, self.name
+        if self.panel is not None:
             # An ensemble of another size is another run; more samples of a judge complete the run that is there.
-            out=folder / (self.name if self.panel is None else f"{self.name}-{size}"),
-        )
+            settings |= self.panel.settings(size, True)
+            repeats, place = 1, f"{self.name}-{size}"
+        chosen = cast("RunSettings", settings)
+        own: Options = {**options, "settings": chosen, "models": self.models, "repeats": repeats}
+        own["out"] = folder / place
+        return plan(self.name, dataset, **own)
 
 
 def opponent_names(name: str, against: Sequence[str]) -> list[str]:
@@ -109,8 +106,8 @@ def opponents_of(name: str, graph: Graph, chosen: Sequence[str], options: Option
     own = judges_of(graph).get("")
     given = {**(explicitly_set(own.bound) if own else {}), **(options.get("settings") or {})}
     return [
-        Opponent(opponent, panel, _settings_of(opponent, panel, given), models)
-        for opponent, panel in ((opponent, panels.get(opponent)) for opponent in chosen)
+        Opponent(opponent, panels.get(opponent), _settings_of(opponent, panels.get(opponent), given), models)
+        for opponent in chosen
     ]
 
 

@@ -67,8 +67,7 @@ def measure(
     >>> [(result.protocol, result.score) for result in done.results]
     [('rouge-l', 1.0), ('words', 2.0)]
     """
-    wanted = _metrics(metrics)
-    if not wanted:
+    if not (wanted := _metrics(metrics)):
         raise UsageError(f"no metric is named; known are {', '.join(metric_names())}")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be 1 or more, got {limit}")

@@ -118,14 +118,10 @@ class PastRun(Recording):
                     f"(of {name}={recorded[name]}), and a replay makes none up"
                 )
         own = recorded_settings(self._manifest, protocol, known, _ELSEWHERE)
-        return {**own, **unasked(protocol, self._most_samples(protocol))}
-
-    def _most_samples(self, protocol: str) -> int:
-        """Count how many times the scorer of the first verdict was asked."""
-        # One verdict is enough, since the settings of a run hold for all of them.
+        # The first verdict says how often a scorer was asked: the settings of a run hold for all of them.
         first = self._first_verdicts.get(protocol)
         turns = self._results[first].transcript if first is not None else ()
-        return max((turn.get("sample", 1) for turn in turns), default=1)
+        return {**own, **unasked(protocol, max((turn.get("sample", 1) for turn in turns), default=1))}
 
     def _mixed_up(self, result: Result, replies: Mapping[TurnKey, Sequence[RecordedReply]]) -> bool:
         """Tell whether turns of a failed verdict look alike: wrappers mark them only when their graph ends."""

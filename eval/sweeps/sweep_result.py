@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...state.errors import UsageError
 from ..report.chart_style import save
@@ -61,11 +61,6 @@ class Sweep:
     cost_made: float | None
     stopped: str | None = None
     metric: str | None = None
-    # A cache by resampling: tables, notes and figures all ask for the same measures. Not for ``replace`` to hand on,
-    # since another metric leads to others.
-    _measured: dict[Any, tuple[Measured, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @property
     def calls_alone(self) -> int:
@@ -94,9 +89,12 @@ class Sweep:
         Args:
             resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
         """
-        if resampling not in self._measured:
-            self._measured[resampling] = measure(self.cells, resampling, self.metric)
-        return self._measured[resampling]
+        return self._measures(resampling)
+
+    @cached_property
+    def _measures(self) -> Callable[[Resampling | None], tuple[Measured, ...]]:
+        """The same, kept by resampling: tables, notes and figures all ask for it."""
+        return cache(lambda resampling: measure(self.cells, resampling, self.metric))
 
     @cached_property
     def by_category(self) -> tuple[Mapping[str, Agreement], ...]:

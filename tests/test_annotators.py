@@ -43,7 +43,7 @@ def test_too_few_items_say_nothing_and_an_impossible_epsilon_is_refused() -> Non
     people = {name: dict.fromkeys(range(29), 1) for name in ("Ann", "Bob")}
     result = alternative_annotator_test(dict.fromkeys(range(29), 1), people)
     assert (result.annotators, result.winning_rate, result.advantage, result.passed) == ((), None, None, None)
-    with pytest.raises(UsageError, match="epsilon must be at least 0 and below 1, not 2"):
+    with pytest.raises(UsageError, match="epsilon must be at least 0 and below 1, got 2"):
         alternative_annotator_test({}, {}, epsilon=2)
 
 

@@ -196,7 +196,7 @@ def _matched(
     if not affordable and offers[0].judge is data.judge and len({offer.judge.label for offer in offers}) == 1:
         return None
     if not affordable:
-        return f"{data.side.label} on {comparator.subject.label}: takes less than a single judge of any ensemble here"
+        return f"{data.side.label} on {comparator.subject.label}: spends less than a single judge of any ensemble here"
     # Of several that cost as much, the one from the largest run.
     cost, offer = max(affordable, key=lambda priced: (priced[0], priced[1].smaller.of))
     pair = comparator.compare(data.side, offer.smaller.side)
@@ -217,7 +217,7 @@ def _how_to_get_one(without: Sequence[tuple[PairwiseComparator, Sequence[JudgeDa
     for data, subjects in by_data.items():
         calls = max(of.cell.usage.calls_each or 0.0 for _, judged_by in subjects for of in judged_by)
         yield (
-            f"{data}: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, "
+            f"{data}: no equal-cost baseline, because no run has an ensemble of single judges; to make one, "
             f"with all smaller ones: {_command(*subjects[-1], calls)}"
         )
 
@@ -236,8 +236,8 @@ def _far_below(
         if match.ensemble.k < MOST_REFEREES:
             wanted = (match.ensemble.usage.calls_each or 1.0) * _cost_ratio(match)
             yield (
-                f"{judge} takes up to {_cost_ratio(match):.1f} times as much as the largest ensemble here; "
-                f"this makes a larger one: {_command(*by_subject[match.subject], wanted)}"
+                f"{judge} spends up to {_cost_ratio(match):.1f} times as much as the largest ensemble here; "
+                f"to make a larger one: {_command(*by_subject[match.subject], wanted)}"
             )
 
 

@@ -88,7 +88,7 @@ def courtroom(
         UsageError: an ``eps`` that is not above 0 and at most 1; scores off the scale.
     """
     if not 0 < eps <= 1:
-        raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
+        raise UsageError(f"eps must be above 0 and at most 1, got {eps}")
     known, how = protocols_with_gaps(), comparator.resampling
     judges = [
         data for name in known for data in judged_by if data.judge.protocol == name and len(data.side.rows)

@@ -31,7 +31,7 @@ class GeminiBatches(BatchProvider):
         super().__init__(chat)
         client = self.client_of(chat)
         if client.vertexai:
-            raise UsageError("models on Vertex AI cannot be asked in batches; those of Gemini's own API can")
+            raise UsageError("models on Vertex AI cannot be used in batches; those of Gemini's own API can")
         self._batches = client.aio.batches
 
     @classmethod
@@ -94,7 +94,7 @@ def _options(attempts: int = RETRIES, seconds: float = SECONDS) -> types.HttpOpt
 def _state(job: types.BatchJob) -> BatchState:
     state = job.state.name if job.state else "unknown"
     # The client leaves the reason out of what the API tells about a batch.
-    reason = (job.error.message if job.error else None) or f"{state}, and its client tells no reason"
+    reason = (job.error.message if job.error else None) or f"{state}, and its client gives no reason"
     ended = job.done or state == "JOB_STATE_PARTIALLY_SUCCEEDED"
     refused = reason if state == "JOB_STATE_FAILED" else ""
     results = {"output": job.dest.inlined_responses if job.dest else None}

@@ -23,7 +23,7 @@ Ties = Literal["class", "left_out", "half"]
 _TIES: dict[Ties, str] = {
     "class": "a human tie is a class of its own",
     "left_out": "human ties are left out",
-    "half": "a human tie is half right whatever the judge says",
+    "half": "any verdict on a human tie is half right",
 }
 
 Votes = Literal["majority", "each"]
@@ -39,14 +39,14 @@ class TiePolicy:
         votes: whether people's ``majority`` is counted, or ``each`` of their votes.
 
     >>> print(TiePolicy(ties="left_out", votes="each"))
-    every human vote is an instance; human ties are left out; a judge's tie against a human winner is wrong
+    every human vote counts; human ties are left out; a judge's tie against a human winner is wrong
     """
 
     ties: Ties = "class"
     votes: Votes = "majority"
 
     def __str__(self) -> str:
-        whose = "every human vote is an instance" if self.votes == "each" else "people's majority counts"
+        whose = "every human vote counts" if self.votes == "each" else "the human majority counts"
         return f"{whose}; {_TIES[self.ties]}; a judge's tie against a human winner is wrong"
 
     @property

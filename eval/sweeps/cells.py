@@ -93,7 +93,7 @@ class Axis:
             try:
                 values = json.loads(listed)
             except ValueError as error:
-                raise UsageError(f"--axis {name}={listed}: no JSON list: {error}") from None
+                raise UsageError(f"--axis {name}={listed}: not a JSON list: {error}") from None
         # An empty value of ``prompts`` stands for the package's own prompts: ``prompts=,my_prompts``.
         elif name != PROMPTS and "" in values:
             raise UsageError(f"--axis {text!r}: a value is empty")
@@ -162,7 +162,7 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
     if (many := prod(len(axis.values) for axis in axes)) > MOST_CELLS:
         sizes = " x ".join(f"{len(axis.values)} {axis.name}" for axis in axes)
         raise UsageError(
-            f"{many:,} cells ({sizes}), where a sweep has {MOST_CELLS:,} at most: leave out values"
+            f"{many:,} cells ({sizes}), but a sweep has at most {MOST_CELLS:,}: leave out values"
         )
     for chosen in product(*(axis.values for axis in axes)):
         change: dict[str, Any] = {}

@@ -164,8 +164,8 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[s
         for key in lead
     ]
     usage = [cell.usage for cell in sweep.cells]
-    calls = Column("calls each", digits=1, about="model calls a verdict")
-    cost = Column("cost each", form="money", about="US dollars a verdict")
+    calls = Column("calls each", digits=1, about="model calls per verdict")
+    cost = Column("cost each", form="money", about="US dollars per verdict")
     further: list[tuple[Column, Sequence[CellValue]]] = []
     for key in lead[:1]:
         gain = Column(f"gain in {SHORT[key.statistic]}", interval=not extras, about="over the first cell")
@@ -266,7 +266,7 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
     notes = [sweep.note] if sweep.note else []
     if sweep.stopped:
         judged = sum(cell.judged for cell in sweep.cells)
-        begun = f"{len(sweep.cells)} of {sweep.wanted} cells begun"
+        begun = f"{len(sweep.cells)} of {sweep.wanted} cells started"
         notes.append(f"Unfinished ({sweep.stopped}): {begun}, {judged:,} verdicts.")
     if keys := metric_keys(measured):
         if METRICS[keys[0].statistic].kind == "compare":
@@ -296,7 +296,7 @@ def paid(sweep: Sweep) -> str:
     alone, made = sweep.calls_alone, sweep.calls_made
     if not alone or made >= alone:
         return f"{made:,} calls made."
-    return f"{made:,} calls made, where the cells one by one take {alone:,}: {1 - made / alone:.0%} saved."
+    return f"{made:,} calls made; one by one, the cells take {alone:,}: {1 - made / alone:.0%} saved."
 
 
 def category_figure(sweep: Sweep) -> Figure:

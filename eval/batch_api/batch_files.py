@@ -83,8 +83,7 @@ class SubmittedBatch:
 
     def described(self) -> dict[str, Any]:
         """Describe the batch for the journal."""
-        left_out = {"name", "requests_done"}
-        return {field: value for field, value in asdict(self).items() if field not in left_out}
+        return {name: value for name, value in asdict(self).items() if name not in ("name", "requests_done")}
 
     @property
     def amounts(self) -> Amounts:
@@ -129,8 +128,8 @@ class WaveFiles:
         text = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
         if place in self._open:
             sent, file = self._open[place]
-            most = min(self._limits.file_bytes, most)
-            if sent.requests >= self._limits.requests or file.tell() + len(text) > most:
+            is_full = file.tell() + len(text) > min(self._limits.file_bytes, most)
+            if is_full or sent.requests >= self._limits.requests:
                 self._finish(place)
         if place not in self._open:
             make_private_folder(self._folder)

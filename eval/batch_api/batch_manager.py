@@ -207,10 +207,7 @@ class BatchManager:
         return self.providers[address]
 
     def _show_phase(self) -> None:
-        if not self.running:
-            self.counts.phase = ""
-            return
         done = sum(sent.requests_done for sent in self.running.values())
         whole = sum(sent.requests for sent in self.running.values())
         under_way = f"{len(self.running):,} at the provider, {done:,} of {whole:,} requests done"
-        self.counts.phase = f"wave {self.waves}: {under_way}"
+        self.counts.phase = f"wave {self.waves}: {under_way}" if self.running else ""

@@ -78,9 +78,8 @@ def matched(opponent: LoadedJudge, cell: JudgeAspectData, judge: Verdicts, unit:
     rows = [size.side.rows.take(shared) for size in sizes]
     spent = [spending(of_size, unit) for of_size in rows]
     budget = float(spending(judge.take(np.isin(judge.keys, rows[0].keys)), unit).sum())
-    below = max(
-        [place for place, of_rows in enumerate(spent) if of_rows.sum() <= budget * (1 + 1e-9)], default=0
-    )
+    affordable = [place for place, of_rows in enumerate(spent) if of_rows.sum() <= budget * (1 + 1e-9)]
+    below = max(affordable, default=0)
     above = min(below + 1, len(rows) - 1)
     items = rows[0].names.items.names()
     order = sorted(range(len(rows[0])), key=lambda row: _hash(items[rows[0].item[row]][1]))
@@ -88,8 +87,7 @@ def matched(opponent: LoadedJudge, cell: JudgeAspectData, judge: Verdicts, unit:
     # Below the first size there is nothing to take away, and nothing is added.
     wanted = max(0.0, budget - float(spent[below].sum()))
     count = int(np.abs(more - wanted).argmin()) if np.isfinite(more).all() and np.isfinite(wanted) else 0
-    takes_more = np.zeros(len(order), dtype=bool)
-    takes_more[order[:count]] = True
+    takes_more = np.isin(np.arange(len(order)), order[:count])
     mixed = replace(
         rows[below],
         judged=np.where(takes_more, rows[above].judged, rows[below].judged),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -171,13 +171,16 @@ class Evaluation:
             return self.results.failed
         return tuple(result for result in self.results if result.status == "failed")
 
+    def heads(self) -> Iterator[Mapping[str, Any]]:
+        """Iterate over the fields of each result; the transcripts of stored ones are not parsed, and left out."""
+        results = self.results
+        return results.heads() if isinstance(results, StoredResults) else map(vars, results)
+
     @cached_property
     def figures(self) -> RunSummary:
         """The statistics of one pass over all results; computed once."""
         # A frozen dataclass allows this: `cached_property` stores the value in `__dict__`, past `__setattr__`.
-        if isinstance(self.results, StoredResults):
-            return RunSummary(self.results.heads())
-        return RunSummary(vars(result) for result in self.results)
+        return RunSummary(self.heads())
 
     @property
     def rule(self) -> TiePolicy:

@@ -15,7 +15,7 @@ from ...graphs.base import Graph
 from ...nodes.bound_judge import Models
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
-from ..analysis.comparison import PairwiseComparator, Side
+from ..analysis.comparison import PairwiseComparator
 from ..analysis.loading import load_evaluations
 from ..analysis.measures import mean_statistic
 from ..analysis.verdict_columns import directions, moved
@@ -212,8 +212,8 @@ def compare_turn(planned: WhatIfPlan, forked: Evaluation) -> WhatIf:
             other = without.cells[aspect]
             comparator = PairwiseComparator(cell.subject, resampling)
             pair = comparator.compare(
-                Side(with_turn.label, cell.rows, cell.distances),
-                Side(without.label, other.rows, other.distances),
+                cell.side,
+                other.side,
             )
             difference = pair.differences[cell.subject.metric]
             # All that were forked, those without a label, too: both are sorted by item.

@@ -111,7 +111,7 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         given = {"kind": "score", "aspect": self._aspect, **texts}
         task = self._made_by(**texts) if self._made_by else parse_task(given)
         if not isinstance(task, ScoreTask):
-            raise UsageError("the judge compares two texts, and an answer is rated: create it with an aspect")
+            raise UsageError("an answer is rated, but this judge compares two: create it with an aspect")
         return task
 
     def _decided(self, state: GateState, outcome: Any) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _heard(messages: Sequence[AnyMessage], media: Media) -> list[Entry]:
     """
     if not messages:
         return []
-    remedy = "have it put in words, or take an agent without the gate for it"
+    remedy = "have it put in words, or use an agent without the gate for it"
     entries = read_conversation(messages, "messages", remedy, media)
     objections = {entry.message for entry in entries if entry.asks and entry.name == OBJECTOR}
     return [entry for entry in entries if not {entry.message, entry.message + 1} & objections]

@@ -164,7 +164,7 @@ def audited_places(protocol: str, turns: Sequence[Mapping[str, Any]]) -> list[in
 def _prepared(state: AuditState) -> dict[str, Any]:
     turns = state.get("turns")
     if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
-        raise UsageError("turns must be a list of turns, as a verdict's transcript has them")
+        raise UsageError("turns must be a list of turns, as in a verdict's transcript")
     for number, turn in enumerate(turns, start=1):
         if missing := [name for name in ("agent", "role", "round", "content") if name not in turn]:
             raise UsageError(f"turn {number} has no {missing[0]}: give the turns of a verdict's transcript")

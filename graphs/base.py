@@ -28,8 +28,8 @@ from contextvars import ContextVar
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple
 
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import patch_config, var_child_runnable_config
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
@@ -67,6 +67,9 @@ SIDE_BY_SIDE = 64
 
 LangGraph gives each task of a sync run a thread, and by default there are only a few more of them than processors.
 """
+
+MANY_TURNS = 64
+"""Of a debate with more turns it is checked whether it should have ended."""
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Update = dict[str, Any]
@@ -187,14 +190,14 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             router: returns the name of an outcome.
             targets: the next node for each outcome, or ``each(...)``; drawings show the outcome on the edge.
         """
-        decide = SyncFunction(router.__name__, lambda asked: router(*asked), traced=True)
+        traced = RunnableLambda[Any, str](lambda asked: router(*asked), name=router.__name__)
         nodes = {o: target.node if isinstance(target, FanOut) else target for o, target in targets.items()}
         # LangGraph draws one edge between two nodes: outcomes that lead to the same node share their edge's label.
         labels = {o: " / ".join(p for p in nodes if nodes[p] == nodes[o]) for o in nodes}
 
         def choose(state: JudgeState) -> str | list[Send]:
             if state.get("orders") is None:
-                raise UsageError("nothing is prepared on this thread yet: invoke the graph with a task first")
+                raise UsageError("this thread has no task yet: invoke the graph with a task first")
             if (ended := _ended.get()) is not None:
                 asked = state, ended.settings
             else:
@@ -202,9 +205,14 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 # runtime.
                 run = self.bound_judge.run(context_of_run(), state.get("settings"))
                 asked = self._current(state), run.settings
-            if (outcome := decide.invoke(asked)) not in targets:
+            # Where somebody traces, the question is a run of its own, with its outcome.
+            config = var_child_runnable_config.get() or {}
+            outcome = traced.invoke(asked, config) if is_observed(config) else router(*asked)
+            if len(state["transcript"]) > MANY_TURNS:
+                self._check_end(*asked)
+            if outcome not in targets:
                 raise UsageError(
-                    f"{router.__name__} named the outcome {outcome!r}, and the route behind {source} has no target "
+                    f"{router.__name__} named the outcome {outcome!r}, but the route behind {source} has no target "
                     f"for it: its outcomes are {', '.join(targets)}"
                 )
             target = targets[outcome]
@@ -256,6 +264,16 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         lighten(graph)
         graph.config = {"max_concurrency": SIDE_BY_SIDE, **(graph.config or {})}
         return graph
+
+    def _check_end(self, state: JudgeState, settings: SettingsT) -> None:
+        """Check that a debate is no longer than its protocol says: one that never ends is paid for without end."""
+        calls = sum(turn["calls"] for turn in state["transcript"])
+        most = self.protocol.most_calls(settings, state["task"]["kind"])
+        if calls > most * (2 + settings.repair):
+            raise UsageError(
+                f"{self.protocol.name} has made {calls:,} calls, but declares at most {most:,} (calls): a router "
+                "leads back forever, or the protocol declares too few"
+            )
 
     def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
         """Send each agent what it is shown of the state, in every order of the answers."""
@@ -311,7 +329,9 @@ class AsyncNode(Runnable[Any, Any]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         given = config or var_child_runnable_config.get() or {}
-        with replies_kept(given.get("configurable", {}).get("thread_id")):
+        thread = given.get("configurable", {}).get("thread_id")
+        # Without a thread, nothing can be resumed.
+        with nullcontext() if thread is None else replies_kept(thread):
             # Those who are asked side by side are known by their tasks.
             return await (
                 asyncio.create_task(self._body(input)) if self._one_of_several else self._body(input)
@@ -328,21 +348,13 @@ class SyncFunction(Runnable[Any, Any]):
     Args:
         name: what traces and drawings call it.
         work: the function.
-        traced: whether it is a run of its own in traces, with its outcome, where somebody traces.
     """
 
-    def __init__(self, name: str, work: Callable[[Any], Any], traced: bool = False) -> None:
+    def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
         self.name = name
         self._work = work
-        self._traced = traced
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        # A function inside another one runs in its config.
-        config = var_child_runnable_config.get() if config is None else config
-        if config is None:
-            return self._work(input)
-        if self._traced and is_observed(config):
-            return self._call_with_config(self._work, input, patch_config(config, run_name=self.name))
         # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
         token = var_child_runnable_config.set(config)
         try:

@@ -93,7 +93,7 @@ class BothOrders(Wrapper[CalibratedSettings]):
         """Check also that the task has two answers."""
         if isinstance(task, ScoreTask):
             raise UsageError(
-                "calibrated(...) swaps two answers, and a task of the kind 'score' has one text; use the graph inside"
+                "calibrated(...) swaps two answers, but a task of the kind 'score' has one text; use the graph inside"
             )
         super().check(task)
 

@@ -55,7 +55,7 @@ def as_recorded(samples: int) -> dict[str, Any]:
 
 protocol = Protocol(
     name="geval",
-    summary="one scorer by evaluation steps, its score weighed by probability",
+    summary="one scorer with evaluation steps, its score weighted by token probabilities",
     source="G-Eval (Liu et al. 2023)",
     kinds=("score",),
     roles=("planner", "scorer"),

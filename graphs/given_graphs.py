@@ -45,7 +45,7 @@ def named(protocols: Protocols) -> dict[str, NameOrGraph]:
         )
         pairs = [_with_label(judge) for judge in several]
     if not pairs:
-        raise UsageError(f"no protocol was named; there are {', '.join(protocol_names())}")
+        raise UsageError(f"no protocol given; protocols are {', '.join(protocol_names())}")
     judges: dict[str, NameOrGraph] = {}
     sources: dict[str, Given] = {}
     for name, given in pairs:
@@ -92,7 +92,7 @@ def load_graph(judge: Given, **settings: Any) -> PregelProtocol[Any, Any, Any, A
     if isinstance(given, StateGraph):
         return given.compile(name=name_of(given))
     if not isinstance(given, PregelProtocol):
-        raise UsageError(f"a judge is the name of a protocol, or a graph, got {shortened(given)}")
+        raise UsageError(f"a judge must be the name of a protocol, or a graph, got {shortened(given)}")
     return given
 
 
@@ -121,18 +121,18 @@ def name_of(judge: NameOrGraph | RemoteJudge) -> str:
 
 def _check_name(name: object, judge: NameOrGraph) -> None:
     if not isinstance(judge, str | StateGraph | PregelProtocol):
-        raise UsageError(f"{name}: a judge is the name of a protocol, or a graph, got {shortened(judge)}")
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise UsageError(
-            f"a judge needs a name, a line of text: give it one, as in {{'mine': graph}}; got {name!r}"
+            f"{name}: a judge must be the name of a protocol, or a graph, got {shortened(judge)}"
         )
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise UsageError(f"a judge needs a name in one line of text, as in {{'mine': graph}}; got {name!r}")
     builder = getattr(judge, "builder", judge)
     protocol = (
         judge if isinstance(judge, str) else getattr(getattr(builder, "bound_judge", None), "protocol", None)
     )
     # What a graph that runs elsewhere is, its name alone tells.
     if name != protocol and isinstance(builder, str | StateGraph) and name in protocol_names():
-        raise UsageError(f"{name} is the name of a protocol, and this judge is another: name it otherwise")
+        raise UsageError(f"{name} is the name of a protocol, but not of this judge: choose another name")
 
 
 def compiled(name: str, judge: AnyGraph) -> Graph:

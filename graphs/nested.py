@@ -67,7 +67,7 @@ class JudgeSlot(NamedTuple):
         compiled = graph.compile() if isinstance(graph, StateGraph) else graph
         if not isinstance(compiled, PregelProtocol):
             raise UsageError(
-                f"a judge is the name of a protocol, or a graph such as debate.build(), got {shortened(judge)}"
+                f"a judge must be a protocol's name, or a graph such as debate.build(), got {shortened(judge)}"
             )
         slot = compiled if isinstance(compiled, CompiledStateGraph) else RemoteJudge(compiled)
         return cls(slot, lambda _context: (None, None))
@@ -177,8 +177,8 @@ class RemoteJudge:
             yield
         except GraphInterrupt:
             raise UsageError(
-                f"{self.name} runs elsewhere and waits for a person, whose answer cannot be handed on from here: have "
-                "it end without one, for example with on_unresolved=last"
+                f"{self.name} runs elsewhere and waits for a person, whose answer cannot be passed on from here: "
+                "choose a setting without a pause, such as on_unresolved=last"
             ) from None
         except Exception as error:
             fault = error.args[0] if error.args and isinstance(error.args[0], Mapping) else {}
@@ -189,7 +189,7 @@ class RemoteJudge:
 
     def _verdict(self, outcome: Any) -> Any:
         if not (isinstance(outcome, Mapping) and outcome.get("verdict") and "transcript" in outcome):
-            raise UsageError(f"{self.name}, which runs elsewhere, returns no verdict: it is no judge's graph")
+            raise UsageError(f"{self.name}, which runs elsewhere, returns no verdict, so it is not a judge")
         return outcome
 
 

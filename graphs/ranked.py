@@ -94,11 +94,11 @@ def ranked(
     (1, 3)
     """
     if rule not in RULES:
-        raise UsageError(f"no voting rule {rule!r}; rules are {', '.join(RULES)}")
+        raise UsageError(f"unknown voting rule {rule!r}; rules are {', '.join(RULES)}")
     slot = JudgeSlot.of(getattr(judge, "graph", judge))
     if "compare" not in kinds_of(slot.graph):
         raise UsageError(
-            "the judge rates one text, and answers are ranked by comparing two: take one with compare tasks"
+            "answers are ranked by comparing two, but this judge rates one text: use one with compare tasks"
         )
     builder = JudgeGraphBuilder(
         RankedState, context_schema=slot.context_schema, input_schema=RankedInput, output_schema=RankedOutput

@@ -79,9 +79,9 @@ def referenced(name: str) -> Any:
         return _marked(graphs[wanted], module)
     there = f"its graphs are {', '.join(graphs)}" if graphs else "it has no graph"
     if wanted is not None:
-        raise UsageError(f"{name}: {wanted} is no graph of {source}; {there}")
+        raise UsageError(f"{name}: {wanted} is not a graph of {source}; {there}")
     raise UsageError(
-        f"{name}: {there}; name the one that is meant, as in {source}:{next(iter(graphs), 'graph')}"
+        f"{name}: {there}; name the one you mean, as in {source}:{next(iter(graphs), 'graph')}"
         + ("" if graphs else ", or define protocol and build")
     )
 

@@ -140,7 +140,7 @@ def slot_of(judge: Any) -> JudgeSlot:
     slot = JudgeSlot.of(judge if isinstance(judge, ModuleType) else getattr(judge, "graph", judge))
     if "score" not in kinds_of(slot.graph):
         raise UsageError(
-            "the judge compares two texts, and a refined text is rated: take one with score tasks"
+            "a refined text is rated, but this judge compares two texts: use one with score tasks"
         )
     return slot
 
@@ -164,7 +164,7 @@ def check_until(until: float, aspect: Aspect) -> None:
     """Refuse a score that no text can miss, or none can reach."""
     if not aspect.low < until <= aspect.high:
         scale = f"{aspect.low:g} to {aspect.high:g}"
-        raise UsageError(f"until={until:g} is no score to reach: {aspect.name} is rated from {scale}")
+        raise UsageError(f"until={until:g} cannot be reached: {aspect.name} is rated from {scale}")
 
 
 def reaches(verdict: Mapping[str, Any] | None, until: float) -> bool:
@@ -213,7 +213,7 @@ class _Limits(NamedTuple):
 def _prepared(state: RefineState, until: float) -> dict[str, Any]:
     given = state.get("task") or {}
     if given.get("kind", "score") != "score":
-        raise UsageError("refine writes one text, and a task of the kind 'compare' has two answers")
+        raise UsageError("refine writes one text, but a task of the kind 'compare' has two answers")
     task = _task(given)
     check_until(until, task.aspect)
     whole = {**task.model_dump(mode="json"), "candidate": given.get("candidate")}
@@ -237,7 +237,7 @@ def _route(
     """Add a conditional edge; LangGraph draws one between two nodes, so that outcomes share its label."""
     labels = {o: " / ".join(p for p in targets if targets[p] == targets[o]) for o in targets}
     ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in targets.items()}
-    named = SyncFunction(router.__name__, lambda state: labels[router(state)], traced=True)
+    named = SyncFunction(router.__name__, lambda state: labels[router(state)])
     builder.add_conditional_edges(source, named, ends)
 
 
@@ -294,14 +294,14 @@ def _writing_node(writer: Any) -> Runnable[Any, Any]:
         said = RunnablePassthrough.assign(said=RunnableLambda(_given) | writer)
         node = said | RunnableLambda(_read)
     else:
-        raise UsageError(f"a writer is a model, a function, a runnable or a graph, got {shortened(writer)}")
+        raise UsageError(f"a writer must be a model, function, runnable or graph, got {shortened(writer)}")
     return softly(node, _not_written)
 
 
 def _model_writer(model: Any) -> Runnable[Any, Any]:
     bound = bound_agent("refine", "writer", (), model, {})
     if bound.bound.models and bound.bound.models["*"].name == OFFLINE.name:
-        raise UsageError("the offline judge is no language model and writes nothing: choose another writer")
+        raise UsageError("the offline judge is not a language model and writes nothing: use another writer")
 
     async def write(state: RefineState) -> dict[str, Any]:
         writer = get_runtime().stream_writer
@@ -354,11 +354,11 @@ def _written(state: RefineState, reply: Any) -> dict[str, Any]:
         remedy = "have the writer return the text that is to be judged"
         entries = read_conversation(text, "the writer's message", remedy)
         if called := [entry.heading for entry in entries if entry.kind == "call"]:
-            raise UsageError(f"the writer's message is no text yet ({called[0]}): {remedy}")
+            raise UsageError(f"the writer's message has no text yet ({called[0]}): {remedy}")
         text = "".join(entry.text for entry in entries if entry.kind == "words")
     if not isinstance(text, str) or not text.strip():
         raise UsageError(
-            "the writer returned no text: it is to return a text, a message, or a dict with candidate or messages, "
+            "the writer returned no text: it must return a text, a message, or a dict with candidate or messages, "
             f"got {shortened(reply)}"
         )
     return {"candidate": text, "transcript": [without_models(state["transcript"]).say(0, "writer", text)]}

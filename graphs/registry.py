@@ -78,7 +78,7 @@ def find_protocol(name: str) -> ModuleType:
         if isinstance(found, ModuleType):
             return find_protocol(take_in(found, name))
         raise UsageError(
-            f"{name} is a graph with settings of its own; here a protocol is named: define build"
+            f"{name} is a graph with settings of its own, but a protocol is needed here: define build"
         )
     # Only the module asked for is imported: the wrappers ask for the protocols that they hold while they are
     # themselves being imported, and a scan of the folder would find them half done.
@@ -104,13 +104,13 @@ def take_in(module: ModuleType, reference: str = "") -> str:
     """
     reference = reference or getattr(module, "__file__", None) or module.__name__
     if not is_protocol(module):
-        raise UsageError(f"{reference} defines no protocol: that is a module with protocol and build")
+        raise UsageError(f"{reference} defines no protocol: it needs both protocol and build")
     name: str = module.protocol.name
     if name not in protocol_names():
         _loaded[name] = _Loaded(module, reference, source_digest(module))
         role_kinds.cache_clear()
     elif find_protocol(name) is not module:
-        raise UsageError(f"{reference}: its protocol is named {name}, as another one is: name it otherwise")
+        raise UsageError(f"{reference}: another protocol is named {name}, too: choose another name")
     return name
 
 
@@ -167,7 +167,7 @@ def _registered(name: str) -> ModuleType:
     if missing or module.protocol.name != name:
         wrong = f"it has no {missing[0]}" if missing else f"its protocol is named {module.protocol.name!r}"
         raise UsageError(
-            f"{name!r}, registered under {_GROUP}, is no protocol: {wrong}; "
+            f"{name!r}, registered under {_GROUP}, is not a protocol: {wrong}; "
             "register a module with protocol, build and graph under the protocol's own name"
         )
     return module

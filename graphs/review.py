@@ -184,7 +184,7 @@ def check_rules(rules: Iterable[Rule], graph: object, kind: TaskKind | None = No
     for rule in rules:
         wanted = _WANTED.get(rule.name)
         if wanted and not any(_can_hold(rule, builder, kind, repeats) for builder in builders):
-            raise UsageError(f"review: the rule {rule} never holds of {_name(graph)}, which {wanted}")
+            raise UsageError(f"review: the rule {rule} never matches {_name(graph)}, which {wanted}")
 
 
 def _name(graph: CompiledStateGraph[Any, Any, Any, Any]) -> str:
@@ -194,9 +194,9 @@ def _name(graph: CompiledStateGraph[Any, Any, Any, Any]) -> str:
 
 
 _WANTED = {
-    "unresolved": "has no debate that can end at its last round without agreement (or somebody else decides then)",
+    "unresolved": "has no debate that can end at its last round without agreement (or lets another agent decide then)",
     "orders_differ": "does not judge two answers in both orders",
-    "split": "has no jurors, referees or repeated runs, of which several judge the same",
+    "split": "does not have several jurors, referees or repeated runs that judge the same",
     "gap": "gives no scores to two answers",
     "wide": "is not repeated (`repeated`, or a run with --repeats)",
 }
@@ -238,7 +238,7 @@ def _kinds(builder: ProtocolGraph[Any], kind: TaskKind | None) -> list[TaskKind]
 protocol = wrapper_record(
     ReviewSettings,
     name="review",
-    summary="one protocol, and a person where a rule holds of its verdict",
+    summary="one protocol, and a person for verdicts that match a rule",
     source="human review of doubtful verdicts around any protocol",
     role_kinds={"human": "decides"},
     pauses_for_person=lambda settings: f"when={','.join(settings.when)}",

@@ -338,7 +338,7 @@ def bound_judge_of(graph: Compiled) -> BoundJudge[Any]:
     bound_judge: BoundJudge[Any] | None = getattr(graph.builder, "bound_judge", None)
     if bound_judge is None:
         raise UsageError(
-            f"{graph.name} is a graph of its own: its calls can be neither estimated nor sent in batches"
+            f"{graph.name} is a graph, not a protocol: its calls can be neither estimated nor sent in batches"
         )
     return bound_judge
 

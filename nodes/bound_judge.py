@@ -391,7 +391,7 @@ def continued(schema: type[BaseModel], context: object, begun: Mapping[str, Any]
         now = ", ".join(f"{name}={given[name]!r}" for name in own)
         were = ", ".join(f"{name}={begun.get(name, 'as bound')!r}" for name in own)
         raise UsageError(
-            f"this thread was begun with {were} and is resumed with {now}: resume it without these settings, or begin "
+            f"this thread was started with {were}, but resumed with {now}: resume it without these settings, or start "
             "another thread"
         )
     before = schema.model_validate(begun)
@@ -403,8 +403,8 @@ def _without_hidden(context: BaseModel) -> BaseModel:
     # Also an address in the settings of a judge inside a wrapper.
     if _HIDDEN_IN_ADDRESS.search(context.model_dump_json()):
         raise UsageError(
-            "the context that this thread was begun with has a secret in an address, which is not kept: resume it with "
-            "the same context"
+            "the context that this thread was started with has a secret in an address, which is not stored: resume it "
+            "with the same context"
         )
     return context
 

@@ -37,7 +37,11 @@ def fence(label: str, text: str) -> str:
     Hello.
     <<<end candidate 2d8bd7d9bb5f>>>
     """
-    tag = _tag(text)
+    # A text with a lone surrogate cannot be encoded otherwise, and must get a tag all the same.
+    seed = text.encode("utf-8", errors="surrogatepass")
+    # By chance, or by a search for one, a text may hold its own tag: then another one is taken.
+    while (tag := hashlib.sha256(seed).hexdigest()[:TAG_LENGTH]) in text:
+        seed += b"+"
     return f"<<<{label} {tag}>>>\n{text}\n<<<end {label} {tag}>>>"
 
 
@@ -57,12 +61,3 @@ def section_ends(prompt: str) -> list[int]:
     True
     """
     return [match.end() for match in _SECTION.finditer(prompt)]
-
-
-def _tag(text: str) -> str:
-    # A text with a lone surrogate cannot be encoded otherwise, and must get a tag all the same.
-    seed = text.encode("utf-8", errors="surrogatepass")
-    # By chance, or by a search for one, a text may hold its own tag: then another one is taken.
-    while (tag := hashlib.sha256(seed).hexdigest()[:TAG_LENGTH]) in text:
-        seed += b"+"
-    return tag

@@ -119,7 +119,7 @@ async def _weighted_score(
         return await _by_logprobs(question, task, runtime)
     except NoProbabilitiesError as error:
         if weighting == "logprobs":
-            raise UsageError(f"weighting=logprobs: {error}; take weighting=sampling, or auto") from error
+            raise UsageError(f"weighting=logprobs: {error}; use weighting=sampling or auto") from error
         weighted = await _by_samples(question, runtime)
         reason = f"{error}: the score is the mean of {runtime.settings.samples} samples"
         # The turn of the attempt stays in the transcript: it was paid.

@@ -177,7 +177,7 @@ def read_answer(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
     if values.get("stands") is False:
         del values["stands"]
     if len(values) != 1:
-        many = f"gives {' and '.join(values)}: one of them" if values else "is missing"
+        many = f"gives {' and '.join(values)}, but only one counts" if values else "is missing"
         raise ReplyError(f"The answer {many}; please give {wanted(task)}.", str(reply), "contradictory")
     read = HumanAnswer(None) if values.get("stands") is True else _read(next(iter(values.values())), task)
     words = {key: str(given.get(key, "")).strip() for key in _WORDS}
@@ -189,7 +189,7 @@ def _read(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
     if isinstance(reply, list | tuple) and len(reply) == 2:
         reply = f"{reply[0]}, {reply[1]}"
     if isinstance(reply, bool) or not isinstance(reply, int | float | str):
-        raise ReplyError(f"{str(reply)[:80]} is no answer; please give {wanted(task)}.", str(reply))
+        raise ReplyError(f"{str(reply)[:80]} is not an answer; please give {wanted(task)}.", str(reply))
     text = reply if isinstance(reply, str) else f"{reply:g}" if math.isfinite(reply) else str(reply)
     led = _LEADING.fullmatch(text)
     value, reason = (led["value"], led["reason"].strip()) if led else (text, text.strip())

@@ -125,7 +125,7 @@ def _read(path: Path) -> list[Any]:
     except OSError as error:
         raise UsageError(f"roles={str(path)!r}: {error.strerror}") from error
     except yaml.YAMLError as error:
-        raise UsageError(f"{path}: no YAML: {' '.join(str(error).split())}") from error
+        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(roles, list):
         raise UsageError(f"{path}: expected a list of roles, each a known name or `name` and `description`")
     return roles

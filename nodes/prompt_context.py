@@ -257,7 +257,7 @@ class Prompts:
             # Of files that are no templates at all, not even the names are told: the folder may be somebody else's.
             folders = {name.partition("/")[0] for name in base.sources}
             templates_named = [name for name in unknown if name.partition("/")[0] in folders]
-            others = "it holds *.md files that are no templates" if own else "no *.md file in it"
+            others = "it holds *.md files that are not templates" if own else "no *.md file in it"
             problem = f"no template is called {', '.join(templates_named)}" if templates_named else others
             known = ", ".join(base.sources)
             raise UsageError(f"prompts={folder!r}: {problem}; templates that can be replaced are {known}")

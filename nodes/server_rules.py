@@ -49,10 +49,10 @@ def check_size(what: Literal["calls", "characters"], asked: int | Checked, bound
         asked = len(asked.model_dump_json())
     ceiling = given.get(what) or str(CEILINGS[what])
     if not ceiling.isdecimal():
-        raise UsageError(f"{VARIABLE} allows {what}={ceiling}, which is no number")
+        raise UsageError(f"{VARIABLE} allows {what}={ceiling}, which is not a number")
     if asked > max(int(ceiling), bound):
         raise UsageError(
-            f"this asks for {asked:,} {what}, {int(ceiling):,} are allowed to callers of this server; ask for less, "
+            f"this asks for {asked:,} {what}, but callers of this server may have {int(ceiling):,}; ask for less, "
             f"or have its operator allow more to all callers: {VARIABLE}={what}={asked}"
         )
 

@@ -203,7 +203,7 @@ def expected_from_samples(values: Iterable[float]) -> Expectation:
     """
     counts = Counter(map(float, values))
     if not counts:
-        raise ValueError("an expectation needs one sample at least")
+        raise ValueError("an expectation needs at least one sample")
     distribution = {value: counts[value] / counts.total() for value in sorted(counts)}
     return Expectation(math.fsum(v * n for v, n in counts.items()) / counts.total(), distribution)
 

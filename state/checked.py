@@ -198,7 +198,7 @@ def _unknown(name: str, holder: type[Checked]) -> str:
     free = [known for known in names if known not in single]
     meant = did_you_mean(name, names, {known: about[known].description or "" for known in free})
     its = " Its" if meant else "; its"
-    return f"is no {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
+    return f"is not a {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
 
 
 def did_you_mean(wrong: str, names: Sequence[str], about: Mapping[str, str] | None = None) -> str:
@@ -229,7 +229,7 @@ LONGEST_TEXT = 10_000_000
 
 def _encodable(text: str) -> str:
     if len(text) > LONGEST_TEXT:
-        raise ValueError(f"has {len(text):,} characters, and a text may have {LONGEST_TEXT:,}")
+        raise ValueError(f"has {len(text):,} characters, but a text may have at most {LONGEST_TEXT:,}")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -112,7 +112,8 @@ def asked_and_answered(entries: Sequence[Entry]) -> tuple[str, str]:
 def before_last_answers(entries: Sequence[Entry], answers: int = 1) -> tuple[str, list[str]]:
     """Split an agent's conversation into all that came before its last answers, as one text, and these.
 
-    An answer is what a model says and does not follow with the call of a tool; how a model reasoned is left out.
+    An answer is what a model says and does not follow with the call of a tool, if there is such a one; how a model
+    reasoned is left out.
 
     Raises:
         UsageError: it has too few answers, or nothing is asked before them.
@@ -120,11 +121,13 @@ def before_last_answers(entries: Sequence[Entry], answers: int = 1) -> tuple[str
     entries = [entry for entry in entries if entry.kind != "reasoning"]
     calling = {place - 1 for place, entry in enumerate(entries) if entry.kind == "call"}
     calling = {place for place in calling if entries[place].message == entries[place + 1].message}
-    said = [place for place, entry in enumerate(entries) if entry.answers and place not in calling]
-    last = said[-answers:]
+    spoken = [place for place, entry in enumerate(entries) if entry.answers]
+    said = [place for place in spoken if place not in calling]
+    # Whoever hands over in the message of its answer has given none without a call.
+    last = (said if len(said) >= answers else spoken)[-answers:]
     if len(last) < answers:
         wanted = "no answer" if answers == 1 else f"fewer than {answers} answers"
-        raise UsageError(f"the conversation has {wanted} to judge: a model's message with text must be in it")
+        raise UsageError(f"the conversation has {wanted} to judge: it needs a model's message with text")
     if not any(entry.asks for entry in entries[: last[0]]):
         raise UsageError("nothing is asked in the conversation: a user's message must come before the answer")
     return as_text(entries[: last[0]]), [entries[place].text for place in last]
@@ -190,11 +193,11 @@ def read_conversation(
     for place, message in enumerate([value] if alone else value):
         reader.read(message, where if alone else f"{where}[{place}]", place)
     if not reader.entries and not reader.unseen:
-        raise UsageError(f"{where} is an empty list: a conversation has at least one message")
+        raise UsageError(f"{where} is an empty list: a conversation needs at least one message")
     if reader.unseen:
         named, more = reader.unseen[:_MOST_NAMED], len(reader.unseen) - _MOST_NAMED
         others = f"; and {more} more" if more > 0 else ""
-        raise UsageError(f"{'; '.join(named)}{others}. A judge would judge without seeing this: {remedy}")
+        raise UsageError(f"{'; '.join(named)}{others}. The judge would not see this: {remedy}")
     return reader.entries
 
 
@@ -262,7 +265,7 @@ class _Reader:
 
     def _named(self, medium: str | None, kind: str, body: Mapping[str, Any], where: str) -> str | None:
         """Keep an image or a file and return the name that the text has for it; note why it cannot be shown."""
-        what, fault = medium or "a part that is no text", ""
+        what, fault = medium or "a part that is not text", ""
         if medium is not None and self.media is not None:
             part = dict(body) if "type" in body else {kind: dict(body)}
             fault = media_fault(part) or (f"more than {MOST_MEDIA} of them" * (len(self.media) >= MOST_MEDIA))
@@ -294,8 +297,8 @@ class _Reader:
         if key not in self.calls:
             named = f"the id {id!r}" if id is not None else "no id"
             raise UsageError(
-                f"{where} is the result of a tool call that no message before it makes (it has {named}): give the "
-                "message that makes the call, too, or leave out the result"
+                f"{where} is the result of a tool call that no earlier message makes (it has {named}): add the "
+                "message that makes the call, or leave out the result"
             )
         failed = result.get("is_error") or result.get("status") == "error"
         content = result["content"] if "content" in result else result.get("output")
@@ -328,12 +331,12 @@ def _fields(message: Any, where: str) -> dict[str, Any]:
     if not isinstance(message, Mapping):
         if not is_message(message):
             raise UsageError(
-                f"{where} is no message: a message has a role and a content, got {shortened(message)}"
+                f"{where} is not a message: a message has a role and content, got {shortened(message)}"
             )
         # ``narrator`` of a message that may have any role; the others are known by their type.
         role = getattr(message, "role", None) or _ROLES.get(message.type)
         if role is None:
-            raise UsageError(f"{where} is a message of the type {message.type!r}, which says nothing")
+            raise UsageError(f"{where} is a message of the type {message.type!r}, which has nothing to judge")
         extra = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
         dumped = {**extra, **vars(message), "role": _ROLES.get(role, _one_line(role))}
         return {key: value for key, value in dumped.items() if key != "type"}
@@ -348,7 +351,7 @@ def _fields(message: Any, where: str) -> dict[str, Any]:
         raise UsageError(f"{where} has no role: say who speaks, such as {{'role': 'user', 'content': ...}}")
     if str(role) not in _ROLES:
         raise UsageError(
-            f"{where} has the role {shortened(role)}, which is not known: use user, assistant, system or tool"
+            f"{where} has the unknown role {shortened(role)}: use user, assistant, system or tool"
         )
     return {**fields, "role": _ROLES[str(role)]}
 

@@ -21,6 +21,8 @@ StateT = TypeVar("StateT", bound=Mapping[str, Any])
 EXAMPLE = '[{"id": "critic:1", "content": "NO ISSUE", "value": true}]'
 FIXED = ("agent", "role", "round", "order")
 """What an edit of a turn cannot change: who spoke, and when."""
+_NEEDED = ("agent", "role", "round", "content")
+"""What a new turn has."""
 
 
 def as_json(_before: Any, new: Any) -> Any:
@@ -73,14 +75,23 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
         return []
     if not (isinstance(new, list | tuple) and all(isinstance(change, Mapping) for change in new)):
         raise ValueError(f"transcript takes a list of turns, such as {EXAMPLE}, not {new!r}")
-    turns = _with_ids(before or ())
-    places = {turn["id"]: place for place, turn in enumerate(turns)}
+    turns = list(before or ())
+    try:
+        places = {turn["id"]: place for place, turn in enumerate(turns)}
+    except KeyError:
+        turns = _with_ids(turns)
+        places = {turn["id"]: place for place, turn in enumerate(turns)}
     for change in new:
         place = places.get(str(change.get("id")))
         if place is not None:
             turns[place] = _replaced(turns[place], change)
         else:
-            turn = _whole(change, places)
+            if missing := [key for key in _NEEDED if key not in change]:
+                raise ValueError(
+                    f"no turn has the id {change.get('id')!r}; the ids are {', '.join(places) or 'none yet'}. "
+                    f"(For a new turn, {', '.join(missing)} would be missing.)"
+                )
+            turn = cast("Turn", {"value": None, **NO_CALLS, **change})
             if "id" not in turn:
                 [turn] = _with_ids([turn], turns)
             places[turn["id"]] = len(turns)
@@ -90,13 +101,6 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
 
 def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
     """Number the turns that have no id, as those of agents which made their turns themselves."""
-    turns = list(turns)
-    # A loop and no generator: this is done for every turn, at every step of a graph.
-    for turn in turns:
-        if "id" not in turn:
-            break
-    else:
-        return turns
     numbers = Counter((turn["agent"], turn.get("order")) for turn in before)
     numbered: list[Turn] = []
     for turn in turns:
@@ -106,25 +110,15 @@ def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
     return numbered
 
 
-def _whole(change: Mapping[str, Any], known: Iterable[str]) -> Turn:
-    missing = [key for key in ("agent", "role", "round", "content") if key not in change]
-    if missing:
-        raise ValueError(
-            f"no turn has the id {change.get('id')!r}; there are {', '.join(known) or 'none yet'}. "
-            f"(A new turn has no {', '.join(missing)} either.)"
-        )
-    return cast("Turn", {"value": None, **NO_CALLS, **change})
-
-
 def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
     merged = cast("Turn", {**turn, **change})
     fixed = [k for k in change if k in FIXED and change[k] != turn.get(k)]
     if unknown := fixed or [k for k in change if k not in Turn.__annotations__]:
         raise ValueError(
-            f"the turn {turn['id']} takes no {', '.join(unknown)}: edit its content or its value"
+            f"{', '.join(unknown)} of the turn {turn['id']} cannot be edited: edit its content or value"
         )
     if not isinstance(merged["content"], str):
-        raise ValueError(f"the content of the turn {turn['id']} is text, not {merged['content']!r}")
+        raise ValueError(f"the content of the turn {turn['id']} must be text, got {merged['content']!r}")
     if (merged["content"], merged["value"]) == (turn["content"], turn["value"]):
         return merged
     check_value(merged, turn["value"])

@@ -40,15 +40,15 @@ def media_fault(part: Mapping[str, Any]) -> str:
 def _fault_of(source: tuple[str, Any]) -> str:
     key, value = source
     if not isinstance(value, str):
-        return "its bytes are to be base64"
+        return "its bytes must be base64"
     is_data = value.startswith("data:")
     if key in _ADDRESSES and not is_data:
         known = key == "file_id" or re.match(r"(https?|gs|s3)://[^\s/]", value)
-        return "" if known else f"its address {shortened(value)} is no web address"
+        return "" if known else f"its address {shortened(value)} is not a web address"
     content = value.partition(",")[2] if is_data else value
     if len(content) > LARGEST_MEDIUM:
         return f"it has {len(content):,} characters, more than {LARGEST_MEDIUM:,}"
     try:
         return "" if base64.b64decode(content, validate=True) else "it is empty"
     except (binascii.Error, ValueError):
-        return "its content is no base64"
+        return "its content is not base64"

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, get_args
 
 from .call_counts import CallsByRole, Can, CountCalls, total
+from .errors import UsageError
 from .role_kinds import RoleKind
 from .settings import Settings, SettingsT
 from .tasks import TaskKind
@@ -161,6 +162,11 @@ class Protocol(Generic[SettingsT]):
         return min(map(of_kind, kinds or self.kinds))
 
     def __post_init__(self) -> None:
+        if isinstance(self.kinds, str) or isinstance(self.roles, str):
+            raise UsageError(f"{self.name}: kinds and roles must be tuples, such as kinds=('score',)")
+        if wrong := set(self.role_kinds.values()) - set(get_args(RoleKind)):
+            known = ", ".join(get_args(RoleKind))
+            raise UsageError(f"{self.name}: role_kinds has {wrong.pop()!r}; a role is one of {known}")
         # What is wrong with a setting is told where the class alone is known, in the protocol's name.
         if self.settings is not Settings:
             self.settings.called = self.name

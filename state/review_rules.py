@@ -57,7 +57,7 @@ class Rule(NamedTuple):
         except ValueError:  # 1.2.3
             pass
         raise UsageError(
-            f"no rule {text!r}; a review takes {', '.join(RULES)}, with a number for x, as in gap<0.5"
+            f"unknown rule {text!r}; rules are {', '.join(RULES)}, with a number for x, as in gap<0.5"
         )
 
     def __str__(self) -> str:

@@ -211,7 +211,7 @@ def _kind_of(value: Mapping[str, Any]) -> TaskKind:
     if len(kinds) != 1:
         has = ", ".join(map(str, value)) or "none"
         fault = (
-            "has no kind, and fields of both kinds" if kinds else "has no kind, and no field that tells it"
+            "has no kind, but fields of both kinds" if kinds else "has no kind, and no field that shows it"
         )
         raise _no_task("kind", f"{fault} (it has {has}); {_SHAPES}", value)
     return kinds[0]

@@ -71,7 +71,7 @@ def elect(rule: VotingRule, answers: int, duels: Sequence[Duel], approve_from: f
     Election(winner=None, ranking=(1, 2, 3), points=(1.0, 1.0, 1.0), why='no answer beats every other one')
     """
     if rule not in RULES:
-        raise UsageError(f"no voting rule {rule!r}; rules are {', '.join(RULES)}")
+        raise UsageError(f"unknown voting rule {rule!r}; rules are {', '.join(RULES)}")
     points = [0.0] * answers
     voters = list(dict.fromkeys(voter for duel in duels for voter in duel.votes))
     if rule == "condorcet":
@@ -84,7 +84,7 @@ def elect(rule: VotingRule, answers: int, duels: Sequence[Duel], approve_from: f
     if rule == "approval":
         scored = _scores(duels)
         if not scored:
-            raise UsageError("the rule approval counts scores, and these voters give none: take another rule")
+            raise UsageError("the rule approval counts scores, but these voters give none: use another rule")
         for of_voter in scored.values():
             for number, scores in of_voter.items():
                 points[number - 1] += fmean(scores) >= approve_from

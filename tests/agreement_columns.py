@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,14 @@ from jurygraph.eval.results.agreement import PreferenceAgreement, ScoreAgreement
 from jurygraph.eval.statistics.alignment import number_groups, number_units
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.sample import GroupedCorrelation, Sample
+from scipy import stats
+
+SCIPY: dict[str, Callable[..., float]] = {
+    "pearson": lambda x, y: float(stats.pearsonr(x, y)[0]),
+    "spearman": lambda x, y: float(stats.spearmanr(x, y)[0]),
+    "kendall": lambda x, y: float(stats.kendalltau(x, y)[0]),
+}
+"""Correlations of two columns by another library."""
 
 
 def correlate(

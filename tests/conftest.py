@@ -23,8 +23,9 @@ from jurygraph.nodes.models.retry import RetryPolicy
 from jurygraph.nodes.offline import text_profile
 from jurygraph.nodes.replies import shown
 
+from .journal_locations import schema
 from .loopback import Provider
-from .processes import HANG_GUARD, WATCHERS, Forks, forking
+from .processes import HANG_GUARD, WATCHERS, Command, Forks, Simulated, forking, simulated_provider
 
 LOOPBACK = ["127.0.0.1", "::1", "localhost"]
 FOREIGN = ("OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "LANGSMITH_", "LANGCHAIN_")
@@ -166,6 +167,27 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
     """Programs in processes of their own, forks of one that has imported the package."""
     with forking(tmp_path_factory.mktemp("printed")) as ready:
         yield ready
+
+
+@pytest.fixture
+def simulated(_no_keys: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
+    """The provider of ``benchmarks/``, which answers whatever any protocol asks."""
+    with simulated_provider(monkeypatch) as served:
+        yield served
+
+
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    """The address of an empty schema in Postgres; tests that need it skip without a server."""
+    with schema() as url:
+        yield url
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """The command line in this process, in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    return Command(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from itertools import product
 from typing import NamedTuple
 
 from jurygraph.nodes.replies import (
+    ReplyError,
     Shown,
     contains_no_issue,
     declares_no_issue,
@@ -94,6 +95,15 @@ KINDS = {
         ("The score of 5 is too high.",),
     ),
 }
+
+
+def value(kind: str, reply: str, shown: Shown) -> object:
+    """Read a reply; None where it is asked for again."""
+    try:
+        return KINDS[kind].read(reply, shown)
+    except ReplyError:
+        return None
+
 
 HOSTS = (
     "The bees left at dawn and came back at dusk. {}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,10 +67,12 @@ class Debaters:
         return _judgement(f"rationale {at} of the {who}", value, request.form is not None)
 
 
-def run(how: str, task: dict[str, Any] | None = None, **build: Any) -> tuple[Verdict, list[dict[str, Any]]]:
-    """Verdict and transcript of one debate, run from async or from sync code."""
-    graph = debate.build(**build).compile()
-    given: Any = {"task": task or SCORE_TASK}
+def run(
+    how: str = "async", task: Mapping[str, Any] = SCORE_TASK, protocol: Any = debate, **build: Any
+) -> tuple[Verdict, list[dict[str, Any]]]:
+    """Verdict and transcript of one judging, run from async or from sync code."""
+    graph = protocol.build(**build).compile()
+    given: Any = {"task": task}
     result = asyncio.run(graph.ainvoke(given)) if how == "async" else graph.invoke(given)
     return Verdict.of(result), result["transcript"]
 

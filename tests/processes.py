@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -19,8 +20,9 @@ from typing import Any
 import pytest
 from jurygraph.eval.cli.app import main
 
+from .source_tree import beside
+
 JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.start import main; main()"]
-SIMULATED = Path(__file__).resolve().parents[1] / "benchmarks" / "simulated_provider.py"
 BEHAVIOUR = ("--latency-ms=15", "--critic=mixed", "--words=8")
 
 HANG_GUARD = 300.0
@@ -129,6 +131,11 @@ class Command:
         return int(ended.value.code or 0)
 
 
+def command_line(line: str) -> list[str]:
+    """Split a command as a shell does."""
+    return shlex.split(line)
+
+
 def in_this_process(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run ``jurygraph`` as a process would, without the two seconds that a process takes to begin."""
     printed, errors = io.StringIO(), io.StringIO()
@@ -226,9 +233,8 @@ class Simulated:
 @contextmanager
 def simulated_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
     """The one of ``benchmarks/``, with the environment pointing to it."""
-    if not SIMULATED.is_file():
-        pytest.skip("benchmarks/ is not beside tests/")
-    command = [sys.executable, str(SIMULATED), "--until-stdin-ends", *BEHAVIOUR]
+    script = beside("benchmarks/simulated_provider.py")
+    command = [sys.executable, str(script), "--until-stdin-ends", *BEHAVIOUR]
     with child(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -32,6 +33,17 @@ def compared(item: str, protocol: str = "debate", **fields: Any) -> Result:
     fields.setdefault("scores", {"1": (8.0, 6.0), "2": (6.0, 8.0), "tie": (7.0, 7.0)}[fields["winner"]])
     fields.setdefault("score_by_round", (fields["scores"],))
     return _result(item, protocol, fields)
+
+
+def noisy(protocol: str, noise: float, items: int = 40, **fields: Any) -> list[Result]:
+    """Verdicts that lie about people's by so much; the same every time."""
+    found = []
+    for number in range(items):
+        human = 1 + number % 5
+        score = min(5.0, max(1.0, human + random.Random(f"{protocol}{number}").gauss(0, noise)))
+        rest = {"score": score, "human": human, "group": f"g{number // 4}", **fields}
+        found.append(scored(f"i{number:02}", protocol, **rest))
+    return found
 
 
 def failed(item: str, protocol: str = "debate", **fields: Any) -> Result:

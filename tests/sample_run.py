@@ -11,6 +11,7 @@ from jurygraph.eval import Result, load_dataset
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.transcript import Turn
 
+from .sample_data import write_lines
 from .sample_study import OFFLINE
 
 MODEL = "openai:gpt-4o-mini"
@@ -71,9 +72,7 @@ def write_run(
     held = list(results)
     data: dict[str, Any] = {"name": "wit", "digest": "abc", "kind": "score", "labels": "people", "items": 1}
     if rows := list(items):
-        file = folder.parent / f"{folder.name}-data.jsonl"
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        found = load_dataset(file)
+        found = load_dataset(write_lines(folder.parent / f"{folder.name}-data.jsonl", rows))
         data |= {"name": found.name, "digest": found.digest, "location": found.location, "kind": found.kind}
     protocols = dict.fromkeys(result.protocol for result in held)
     manifest = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,13 +22,7 @@ from jurygraph.eval.statistics.correlation import (
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from scipy import stats
 
-from .agreement_columns import agree_on_preferences, agree_on_scores, correlate, correlate_within
-
-SCIPY: dict[str, Callable[..., Any]] = {
-    "pearson": stats.pearsonr,
-    "spearman": stats.spearmanr,
-    "kendall": stats.kendalltau,
-}
+from .agreement_columns import SCIPY, agree_on_preferences, agree_on_scores, correlate, correlate_within
 
 
 def resampled_correlation(name: str, x: Floats, y: Floats, units: Any, how: Resampling) -> Floats:
@@ -76,7 +69,7 @@ def test_resamples_against_scipy_on_made_resamples(
         if units.max() == 0 or own is None:
             assert math.isnan(found)
         else:
-            assert found == pytest.approx(SCIPY[name](x[chosen], y[chosen]).statistic, abs=1e-9)
+            assert found == pytest.approx(SCIPY[name](x[chosen], y[chosen]), abs=1e-9)
             assert found == pytest.approx(own, abs=1e-9)
 
 
@@ -119,7 +112,7 @@ def test_large_groups_are_computed_as_small_ones_are() -> None:
     x, y = columns(300, 10**9, 12)
     groups = np.repeat([0, 1, 2], [30, 70, 200])
     for name in STATISTICS:
-        wanted = [SCIPY[name](x[groups == g], y[groups == g]).statistic for g in range(3)]
+        wanted = [SCIPY[name](x[groups == g], y[groups == g]) for g in range(3)]
         assert correlations_within(name, x, y, groups) == pytest.approx(wanted, abs=1e-12)
 
 
@@ -150,20 +143,6 @@ def test_several_correlations_are_of_the_same_resamples() -> None:
     together = resampled_correlations(tuple(STATISTICS), x, y, np.arange(50), how)
     for name, found in together.items():
         assert found == pytest.approx(resampled_correlation(name, x, y, np.arange(50), how), abs=0)
-
-
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
-    """Normal columns with a correlation of 0.6, 40 rows: some 90 of 100 intervals of 90 % hold it."""
-    random, held = np.random.default_rng(5), 0
-    for _ in range(200):
-        x = random.normal(size=40)
-        found = correlate(
-            "pearson", x, 0.6 * x + 0.8 * random.normal(size=40), resampling=Resampling(200, 0.9)
-        )
-        assert found.low is not None
-        assert found.high is not None
-        held += found.low <= 0.6 <= found.high
-    assert 165 <= held <= 195
 
 
 def test_groups_that_repeat_themselves_are_no_more_rows_than_groups() -> None:

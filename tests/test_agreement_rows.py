@@ -97,7 +97,7 @@ def test_no_row_that_counts_gives_no_figure() -> None:
 
 def test_a_row_like_another_counts_once_and_one_that_contradicts_it_is_an_error() -> None:
     rows = [*GOOD, {**GOOD[2], "score": 5}]
-    with pytest.raises(DataError, match=r"row 3 and row 7 are of the same item.*delete one of them"):
+    with pytest.raises(DataError, match=r"row 3 and row 7 have the same item.*delete one of them"):
         agreement(rows)
     called = RowsByAspect("scores.csv, line")
     called.add({"item": "a", "winner": "1", "human": "1"}, place=2)
@@ -125,7 +125,7 @@ def test_rows_without_an_item_are_all_different() -> None:
             r"row 2 and row 1, both of aspect 'wit': one has a score and one a winner",
         ),
         ([{"winner": "1", "human": "1"}, {"score": 1, "human": 1}], "both of no aspect"),
-        ([{"score": 1, "winner": "1", "human": "1"}], "row 1: has a score and a winner"),
+        ([{"score": 1, "winner": "1", "human": "1"}], "row 1: has both a score and a winner"),
         (
             [{"aspect": "preference", "score": 1, "human": 1}, {"winner": "1", "human": "1"}],
             "both called 'preference'",

@@ -17,21 +17,9 @@ from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats
 
-from .run_folders import RATED, compared, failed, run_folder, scored
+from .run_folders import RATED, compared, failed, noisy, run_folder, scored
 
 FEW = Resampling(resamples=200, seed=3)
-
-
-def noisy(protocol: str, noise: float, items: int = 40, **fields: Any) -> list[Result]:
-    """Verdicts that lie about people's by so much; the same every time."""
-    found = []
-    for number in range(items):
-        human = 1 + number % 5
-        drawn = random.Random(f"{protocol}{number}").gauss(0, noise)
-        score = min(5.0, max(1.0, human + drawn))
-        group = f"g{number // 5}"
-        found.append(scored(f"i{number:02}", protocol, score=score, human=human, group=group, **fields))
-    return found
 
 
 def study_of(tmp_path: Path, results: list[Result], **options: Any) -> Study:
@@ -122,12 +110,12 @@ def test_scores_and_preferences_stand_side_by_side(tmp_path: Path) -> None:
 def test_one_aspect_on_two_scales_is_refused(tmp_path: Path) -> None:
     one = run_folder(tmp_path / "a", noisy("debate", 1))
     other = run_folder(tmp_path / "b", noisy("single", 1), aspects=[{**RATED, "high": 10}])
-    with pytest.raises(UsageError, match="from 1 to 10, another run of this study from 1 to 5"):
+    with pytest.raises(UsageError, match="from 1 to 10, but another run does so from 1 to 5"):
         Study.of([one, other])
 
 
 def test_no_folder_a_folder_without_a_run_and_a_run_without_results(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no run to look at"):
+    with pytest.raises(UsageError, match="no run given"):
         Study.of([])
     with pytest.raises(DataError, match="holds no run"):
         Study.of(tmp_path)
@@ -138,7 +126,7 @@ def test_no_folder_a_folder_without_a_run_and_a_run_without_results(tmp_path: Pa
 
 
 def test_an_unknown_base_is_told_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no judge 'judge'.*there are debate, single"):
+    with pytest.raises(UsageError, match=r"no judge 'judge'.*judges are debate, single"):
         study_of(tmp_path, [*noisy("debate", 1), *noisy("single", 1)], base="judge")
 
 
@@ -149,7 +137,7 @@ def test_what_failed_and_what_was_never_reached_is_counted(tmp_path: Path) -> No
     [judge] = study.judges
     assert (judge.wanted, judge.judged, judge.failed, judge.missing) == (10, 7, 1, 2)
     assert judge.usage.total.calls == 8
-    assert "debate: 2 of 10 judgements are not there: the run was not finished" in study.notes
+    assert "debate: 2 of 10 judgements are missing, because the run was not finished" in study.notes
     [standing] = study.leaderboard.standings
     assert standing.agreement is not None
     assert (standing.agreement.n, sum(standing.agreement.left_out.values())) == (7, 1)
@@ -298,7 +286,7 @@ def test_an_unknown_price_is_no_price(tmp_path: Path) -> None:
     study = study_of(tmp_path, results)
     assert study.costs.rows[0].cost_usd is None
     assert study.frontiers[0].unit == "calls"
-    assert "the cost is unknown, since the price of a model is not known: debate" in study.costs.notes
+    assert "the cost is unknown, because the price of a model is: debate" in study.costs.notes
 
 
 @pytest.mark.parametrize("bad", [{"price_usd": -1}, {"minutes": float("nan")}, {"annotators": 0}])
@@ -344,7 +332,7 @@ def test_gaps_of_the_courtroom_are_held_beside_each_other(tmp_path: Path) -> Non
 
 def test_a_study_of_scores_has_no_courtroom_and_eps_is_a_share(tmp_path: Path) -> None:
     assert study_of(tmp_path / "a", noisy("debate", 1)).courtrooms == ()
-    with pytest.raises(UsageError, match="eps must be above 0 and at most 1, not 2"):
+    with pytest.raises(UsageError, match="eps must be above 0 and at most 1, got 2"):
         study_of(tmp_path / "b", noisy("debate", 1), eps=2)
 
 

@@ -16,20 +16,9 @@ from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.significance import holm
 from scipy import stats
 
-from .run_folders import RATED, compared, run_folder, scored, turn
+from .run_folders import RATED, compared, noisy, run_folder, scored, turn
 
 FEW = Resampling(resamples=300, seed=5)
-
-
-def judge(protocol: str, noise: float, items: int = 40, **fields: object) -> list[Result]:
-    """Verdicts that lie about people's by so much; the same every time."""
-    found = []
-    for number in range(items):
-        human = 1 + number % 5
-        score = human + random.Random(f"{protocol}{number}").gauss(0, noise)
-        rest = {"group": f"g{number // 4}", "human": human, **fields}
-        found.append(scored(f"i{number:02}", protocol, score=min(5.0, max(1.0, score)), **rest))
-    return found
 
 
 def chooser(protocol: str, skill: float, items: int = 60) -> list[Result]:
@@ -71,7 +60,7 @@ def test_pairs_of_preferences_against_scipy(tmp_path: Path) -> None:
 
 
 def test_t_tests_against_scipy(tmp_path: Path) -> None:
-    one, other = judge("debate", 0.8, group=None), judge("single", 1.6, group=None)
+    one, other = noisy("debate", 0.8, group=None), noisy("single", 1.6, group=None)
     [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
     expected = stats.ttest_rel(columns(one), columns(other))
     assert pair.tests["t_scores"].statistic == pytest.approx(expected.statistic)
@@ -83,14 +72,14 @@ def test_t_tests_against_scipy(tmp_path: Path) -> None:
 
 def test_repeats_of_an_item_are_one_item_to_the_t_test(tmp_path: Path) -> None:
     def twice(protocol: str, noise: float) -> list[Result]:
-        return [r for n in range(2) for r in judge(protocol, noise, items=10, repeat=n, group=None)]
+        return [r for n in range(2) for r in noisy(protocol, noise, items=10, repeat=n, group=None)]
 
     [pair] = study_of(tmp_path / "r", twice("debate", 0.5) + twice("single", 1)).comparison.pairwise
     assert (pair.shared, pair.tests["t_scores"].n) == (20, 10)
 
 
 def test_swapped_contenders_have_the_opposite_sign_and_the_same_p(tmp_path: Path) -> None:
-    rows = [*judge("debate", 0.8), *judge("single", 1.6)]
+    rows = [*noisy("debate", 0.8), *noisy("single", 1.6)]
     [one], [other] = (
         study_of(tmp_path / base, rows, base=base).comparison.pairwise for base in ("debate", "single")
     )
@@ -105,7 +94,7 @@ def test_swapped_contenders_have_the_opposite_sign_and_the_same_p(tmp_path: Path
 
 
 def test_only_shared_rows_count_and_the_others_are_counted(tmp_path: Path) -> None:
-    one, other = judge("debate", 1)[:30], judge("single", 1)[10:]
+    one, other = noisy("debate", 1)[:30], noisy("single", 1)[10:]
     other[-1] = other[-1].model_copy(update={"repeat": 1})
     one[29] = one[29].model_copy(update={"human": None})
     [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
@@ -115,7 +104,7 @@ def test_only_shared_rows_count_and_the_others_are_counted(tmp_path: Path) -> No
 
 
 def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:
-    rows = [r for number in range(4) for r in judge(f"j{number}", 0.5 + number / 2)]
+    rows = [r for number in range(4) for r in noisy(f"j{number}", 0.5 + number / 2)]
     pairwise = study_of(tmp_path / "r", rows, base="j0").comparison.pairwise
     assert [(pair.first, pair.second, pair.with_base) for pair in pairwise[:3]] == [
         ("j1", "j0", True),
@@ -129,7 +118,7 @@ def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:
 
 
 def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp_path: Path) -> None:
-    rows = [*judge("debate", 1), *judge("single", 2, group=None)]
+    rows = [*noisy("debate", 1), *noisy("single", 2, group=None)]
     [pair] = study_of(tmp_path / "r", rows).comparison.pairwise
     found = pair.differences["spearman"]
     assert found.difference == Statistic((found.first or 0) - (found.second or 0))
@@ -138,7 +127,7 @@ def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp
 
 def test_values_subtract_to_the_difference_beside_them(tmp_path: Path) -> None:
     """Within groups, both are of the groups in which both have a correlation, on each aspect and on average."""
-    varied, better = judge("debate", 2, items=60), judge("single", 0.3, items=60)
+    varied, better = noisy("debate", 2, items=60), noisy("single", 0.3, items=60)
     halting = [row.model_copy(update={"score": 3.0}) if row.group == "g0" else row for row in varied]
     both = [row.model_copy(update={"aspect": "other"}) for row in varied + better]
     aspects = [RATED, {**RATED, "name": "other"}]
@@ -160,14 +149,14 @@ def test_values_subtract_to_the_difference_beside_them(tmp_path: Path) -> None:
 
 
 def test_few_groups_are_told(tmp_path: Path) -> None:
-    study = study_of(tmp_path / "r", [*judge("debate", 1, items=20), *judge("single", 2, items=20)])
+    study = study_of(tmp_path / "r", [*noisy("debate", 1, items=20), *noisy("single", 2, items=20)])
     assert study.comparison.pairwise[0].units == 5
     assert "fewer than 10 groups or items to resample on wit (5)" in study.comparison.notes[0]
 
 
 def test_the_better_judge_is_found_and_two_that_are_alike_are_not_told_apart(tmp_path: Path) -> None:
-    better = judge("debate", 0.3, items=120)
-    worse = judge("single", 3, items=120)
+    better = noisy("debate", 0.3, items=120)
+    worse = noisy("single", 3, items=120)
     alike = [row.model_copy(update={"protocol": "twin"}) for row in worse]
     study = study_of(tmp_path / "r", better + worse + alike)
 
@@ -193,9 +182,9 @@ def referees(item: str, values: list[float], human: float) -> Result:
 
 def test_smaller_ensembles_are_the_means_of_the_first_referees(tmp_path: Path) -> None:
     rows = [referees(f"i{n}", [1 + n % 5, 1 + (n * 2) % 5, 1 + (n * 3) % 5], 1 + n % 4) for n in range(12)]
-    cheap = judge("single", 1, items=12)
+    cheap = noisy("single", 1, items=12)
     debate = [
-        r.model_copy(update={"item": f"i{n}", "calls": 2}) for n, r in enumerate(judge("debate", 1, 12))
+        r.model_copy(update={"item": f"i{n}", "calls": 2}) for n, r in enumerate(noisy("debate", 1, 12))
     ]
     study = study_of(tmp_path / "r", [*rows, *debate, *cheap])
     ensembles = study.matching.ensembles
@@ -276,10 +265,10 @@ def test_money_is_matched_where_prices_are_known(tmp_path: Path) -> None:
 
 
 def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) -> None:
-    found = study_of(tmp_path / "r", judge("debate", 1, calls=4)).matching
+    found = study_of(tmp_path / "r", noisy("debate", 1, calls=4)).matching
     assert (found.ensembles, found.matches) == ((), ())
     assert found.notes == (
-        "mine: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, with all "
+        "mine: no equal-cost baseline, because no run has an ensemble of single judges; to make one, with all "
         "smaller ones: jurygraph run ensemble --set referees=4 --set roles=same "
         "--data FILE --model test --aspect FILE --out DIR",
     )
@@ -296,10 +285,10 @@ def test_the_command_judges_the_same_aspects_of_the_same_columns(tmp_path: Path)
 
 def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
     rows = [referees(f"i{n:02}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(12)]
-    found = study_of(tmp_path / "r", [*rows, *judge("debate", 1, 12, calls=9)]).matching
+    found = study_of(tmp_path / "r", [*rows, *noisy("debate", 1, 12, calls=9)]).matching
     assert [(match.judge, match.ensemble.k) for match in found.matches] == [("debate", 3)]
     assert found.notes == (
-        "debate takes up to 3.0 times as much as the largest ensemble here; this makes a larger one: jurygraph "
+        "debate spends up to 3.0 times as much as the largest ensemble here; to make a larger one: jurygraph "
         "run ensemble --set referees=9 --set roles=same --data FILE --model test --aspect FILE --out DIR",
     )
 
@@ -320,7 +309,7 @@ def test_what_takes_less_than_one_judge_has_no_match(tmp_path: Path) -> None:
     found = study_of(tmp_path / "r", [*pairs, *cheap], kind="compare").matching
     assert [(each.k, each.usage.calls_each) for each in found.ensembles] == [(1, 2.0)]
     assert found.matches == ()
-    assert found.notes == ("baseline on preference: takes less than a single judge of any ensemble here",)
+    assert found.notes == ("baseline on preference: spends less than a single judge of any ensemble here",)
 
 
 # --- the frontier --------------------------------------------------------------------------------------------------
@@ -347,9 +336,9 @@ def test_nobody_on_the_frontier_is_beaten_and_everybody_off_it_is() -> None:
 
 def test_the_frontier_of_a_study(tmp_path: Path) -> None:
     rows = [
-        *judge("cheap", 2, calls=1),
-        *judge("good", 0.2, calls=4),
-        *judge("waste", 2.5, calls=9),
+        *noisy("cheap", 2, calls=1),
+        *noisy("good", 0.2, calls=4),
+        *noisy("waste", 2.5, calls=9),
     ]
     [frontier] = study_of(tmp_path / "r", rows).frontiers
     assert [(point.label, point.spent, point.on_frontier) for point in frontier.points] == [

@@ -53,7 +53,7 @@ def table(judge: dict[str, Any], humans: dict[str, dict[str, Any]]) -> tuple[Any
 def test_too_few_items_say_nothing_and_an_impossible_epsilon_is_refused() -> None:
     result = alternative_annotator_test(np.ones(29), np.ones((29, 2)), ["Ann", "Bob"])
     assert (result.annotators, result.winning_rate, result.advantage, result.passed) == ((), None, None, None)
-    with pytest.raises(UsageError, match="epsilon must be at least 0 and below 1, not 2"):
+    with pytest.raises(UsageError, match="epsilon must be at least 0 and below 1, got 2"):
         alternative_annotator_test(np.zeros(0), np.zeros((0, 0)), [], epsilon=2)
 
 

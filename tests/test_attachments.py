@@ -117,7 +117,7 @@ def test_models_that_cannot_see_them_are_not_asked(
 ) -> None:
     judge = create_judge("debate", aspect="consistency", model=model)
     with pytest.raises(
-        UsageError, match=rf"{name} cannot be shown \[{kind} 1\], and nothing is judged without it"
+        UsageError, match=rf"{name} cannot be shown \[{kind} 1\], which is part of what is judged"
     ):
         judge(inputs=[{"role": "user", "content": [part]}], outputs="A lighthouse.")
     assert not provider.requests
@@ -126,11 +126,11 @@ def test_models_that_cannot_see_them_are_not_asked(
 UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
     "no address": (
         {"type": "image_url", "image_url": {"url": "cat.png"}},
-        "its address 'cat.png' is no web address",
+        "its address 'cat.png' is not a web address",
     ),
-    "no base64": ({"type": "image", "base64": "a cat", "mime_type": "image/png"}, "its content is no base64"),
+    "base64": ({"type": "image", "base64": "a cat", "mime_type": "image/png"}, "its content is not base64"),
     "empty": ({"type": "image", "base64": "", "mime_type": "image/png"}, "it is empty"),
-    "bytes": ({"type": "image", "base64": b"cat", "mime_type": "image/png"}, "its bytes are to be base64"),
+    "bytes": ({"type": "image", "base64": b"cat", "mime_type": "image/png"}, "its bytes must be base64"),
     "nothing": ({"type": "image"}, "it has neither address nor content"),
     "huge": (
         {"type": "image", "base64": "A" * 4_004, "mime_type": "image/png"},

@@ -29,7 +29,7 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies import Shown
 from jurygraph.state.transcript import turn_without_model
 
-from .processes import in_this_process
+from .processes import command_line, in_this_process
 
 HONEST = [
     ScoreItem(
@@ -183,18 +183,7 @@ def test_a_swapped_turn_counts_in_the_order_that_it_was_shown() -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    arguments = (
-        "redteam",
-        "debate",
-        "--aspect",
-        "consistency",
-        "--limit",
-        "2",
-        "--attacks",
-        "3",
-        "--out",
-        "run",
-    )
+    arguments = command_line("redteam debate --aspect consistency --limit 2 --attacks 3 --out run")
     done = in_this_process(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "persuaded" in done.stdout and "attacked" in done.stdout and "lexical" in done.stdout + done.stderr

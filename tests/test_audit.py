@@ -18,6 +18,8 @@ from jurygraph.state import ReplyError, UsageError
 from jurygraph.state.errors import DataError
 
 from .loopback import Provider, Text
+from .processes import command_line
+from .sample_data import read_lines
 from .test_try import call
 
 TASK = {"kind": "score", "source": "It rained for ten days.", "candidate": "Rain.", "aspect": "consistency"}
@@ -126,11 +128,11 @@ def test_a_run_is_read_once_and_goes_on_where_it_stopped(tmp_path: Path) -> None
     counted = {role.role: role.n for role in rest.roles}
     results = [json.loads(line) for line in before.splitlines()]
     assert counted["critic"] == sum(t["role"] == "critic" for row in results for t in row["transcript"])
-    with pytest.raises(UsageError, match=r"holds labels by offline: move it away to have openai:gpt-4o-mini"):
+    with pytest.raises(UsageError, match=r"holds labels by offline: move it away .* openai:gpt-4o-mini"):
         audit_run(run, "openai:gpt-4o-mini")
     with (run / FILE).open("a") as file:
         file.write('{"no": "record"}\n')
-    with pytest.raises(DataError, match="line 7: no record of an audit"):
+    with pytest.raises(DataError, match="line 7: not a record of an audit"):
         audit_run(run)
 
 
@@ -148,27 +150,17 @@ def test_an_audit_says_what_it_costs_and_keeps_to_its_budget(
 ) -> None:
     run = tmp_path / "run"
     evaluate("debate", "demo", aspects=["consistency"], limit=4, out=run)
-    rows = map(json.loads, (run / "results.jsonl").read_text().splitlines())
-    turns = sum(turn["role"] in ("scorer", "critic") for row in rows for turn in row["transcript"])
+    turns = sum(turn["role"] in ("scorer", "critic") for row in read_lines(run) for turn in row["transcript"])
     provider.play(by=lambda _: Text("Kind: argument\nAnswers: yes"))
-    words = (
-        "audit",
-        str(run),
-        "--model",
-        "openai:gpt-4o-mini",
-        "--set",
-        "structured=off",
-        "--concurrency",
-        "1",
-    )
+    words = command_line(f"audit {run} --model openai:gpt-4o-mini --set structured=off --concurrency 1")
     assert call(*words, "--dry-run") == 0
     assert f" {turns} " in capsys.readouterr().out and not provider.requests
     assert call(*words, "--max-cost", "1", "--max-calls", "12") == 4
     stopped = capsys.readouterr().out
     assert "the budget may be too small" in stopped and "The same command resumes" in stopped
-    assert "verdicts are not read yet; 12 calls now" in stopped and len(provider.requests) == 12
+    assert "left to label; 12 new calls" in stopped and len(provider.requests) == 12
     assert call(*words) == 0
-    assert "4 verdicts read; " in capsys.readouterr().out
+    assert "of 4 verdicts labelled; " in capsys.readouterr().out
     assert len({request.user for request in provider.requests}) == len(provider.requests) <= turns
     (run / FILE).unlink()
     unknown = ("audit", str(run), "--model", "openai:nobody-knows-me", "--max-cost", "1")
@@ -181,9 +173,9 @@ def test_the_command_and_the_report(tmp_path: Path, capsys: pytest.CaptureFixtur
     evaluate("debate", "demo", aspects=["consistency"], limit=12, out=run)
     assert call("audit", str(run), "--limit", "3") == 0
     out = capsys.readouterr().out
-    assert "3 verdicts read; 9 verdicts are not read yet" in out and "Only the machinery is shown" in out
+    assert "of 3 verdicts labelled; 9 left to label" in out and "not a language model" in out
     assert call("report", str(run), "--table", "audit", "--resamples", "20") == 0
-    assert "What turns did: 3 verdicts of run, read by offline" in capsys.readouterr().out
+    assert "What turns did: 3 verdicts of run, labelled by offline" in capsys.readouterr().out
     evaluate("single", "demo", aspects=["consistency"], limit=3, out=tmp_path / "single")
     assert call("audit", str(tmp_path / "single")) == 2
     assert "holds no debate" in capsys.readouterr().err

@@ -27,28 +27,23 @@ from jurygraph.state import UsageError
 from .loopback import Answer, Failure, Provider, Request, Text
 from .loopback_batches import Fate
 from .processes import HANG_GUARD, Forks, in_this_process, started, until
+from .sample_data import numbered, write_lines
 
 MODEL = {"*": "openai:gpt-4o-mini"}
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches are looked after at once."""
+def _soon(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are looked after at once, and replied to by anybody."""
+    provider.play(by=anybody)
     monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001))
 
 
 def scores(folder: Path, count: int = 5) -> Path:
-    path = folder / "scores.jsonl"
-    rows = [
-        {"id": f"i{n}", "source": "Noon.", "candidate": f"Number {n}.", "human": {"fluency": 3}}
-        for n in range(count)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return numbered(folder, count, human={"fluency": 3})
 
 
 def pairs(folder: Path, count: int = 4) -> Path:
-    path = folder / "pairs.jsonl"
     rows = [
         {
             "id": f"p{n}",
@@ -59,8 +54,7 @@ def pairs(folder: Path, count: int = 4) -> Path:
         }
         for n in range(count)
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(folder / "pairs.jsonl", rows)
 
 
 def anybody(request: Request) -> Answer:
@@ -69,17 +63,12 @@ def anybody(request: Request) -> Answer:
     value = 1 + sum(map(ord, words)) % 5
     if "numbered list" in words[-300:]:
         return "1. Read both texts.\n2. Compare them.\n3. Give a score."
-    if "response_format" in request.body:
-        in_court = "120" in words[-600:]
-        return _form(json.dumps(request.body["response_format"]), 20 * value if in_court else value)
+    if request.schema is not None:
+        filled = 20 * value if "120" in words[-600:] else value  # in court
+        return {name: _field(about, filled) for name, about in request.schema["properties"].items()}
     rated = "evaluation steps" in words.lower()
     said = str(value) if rated else f"Thoughts on {len(words)}."
     return Text(said, top=({str(value): 0.7, str(value % 5 + 1): 0.2},))
-
-
-def _form(schema: str, value: int) -> Answer:
-    wanted = json.loads(schema)["json_schema"]["schema"]["properties"]
-    return Text(fields={name: _field(about, value) for name, about in wanted.items()})
 
 
 def _field(about: dict[str, Any], value: int) -> Any:
@@ -164,7 +153,6 @@ ONE_AFTER_ANOTHER = {
 def test_results_are_those_of_a_run_without_batches(
     provider: Provider, tmp_path: Path, protocol: Any, kind: str, settings: dict[str, Any]
 ) -> None:
-    provider.play(by=anybody)
     data = scores(tmp_path, count=3) if kind == "score" else pairs(tmp_path, count=3)
     options: dict[str, Any] = {"models": MODEL, "settings": settings}
     alone = evaluate(protocol, data, **options, out=tmp_path / "alone")
@@ -236,37 +224,6 @@ def goes_on(provider: Provider, model: str, data: Path, out: Path) -> None:
     assert list((out / "batches").iterdir()) == []
 
 
-BEFORE = "building built uploading uploaded created polling downloading downloaded reading settling settled"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("place", BEFORE.split())
-def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
-    provider: Provider, forks: Forks, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    provider.play(by=anybody)
-    data, out = scores(tmp_path), tmp_path / "out"
-    killed(forks, place, MODEL["*"], data, out)
-    monkeypatch.setattr(
-        batch_files, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
-    )
-    goes_on(provider, MODEL["*"], data, out)
-
-
-@pytest.mark.parametrize("status", ["expired", "cancelled"])
-@pytest.mark.parametrize("told", [True, False])
-def test_what_a_batch_did_not_get_round_to_is_asked_again(
-    provider: Provider, tmp_path: Path, status: str, told: bool
-) -> None:
-    provider.play(by=anybody)
-    provider.batches.fate = lambda number: Fate() if number else Fate(status, share=0.4, told=told)
-    done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
-    assert not done.failed
-    assert [len(batch.lines) for batch in provider.batches.made] == [5, 3]
-    assert len(provider.requests) == 5, "what was done was asked for again"
-    assert lines(done) == halved(lines(evaluate("single", scores(tmp_path), models=MODEL)))
-
-
 def troubled(usual: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
     """Answer as usual, but item 1 only the third time, and items 2 and 3 never."""
     tries: Counter[str] = Counter()
@@ -282,24 +239,6 @@ def troubled(usual: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
         return usual(request)
 
     return answer
-
-
-def assert_troubled_ones_failed(evaluation: Evaluation) -> None:
-    failed = {result.item: result.error or "" for result in evaluation.failed}
-    assert failed.keys() == {"i2", "i3"}
-    assert "given up after 4 batches" in failed["i2"]
-    assert "not allowed" in failed["i3"]
-
-
-def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=troubled(anybody))
-    out = tmp_path / "out"
-    done = evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True, attempts=4)
-    assert_troubled_ones_failed(done)
-    assert [len(batch.lines) for batch in provider.batches.made] == [5, 2, 2, 1]
-    provider.play(by=anybody)
-    assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
-    assert [len(batch.lines) for batch in provider.batches.made[4:]] == [2]
 
 
 def test_a_parameter_that_is_not_taken_is_left_out_in_the_next_wave(
@@ -326,7 +265,6 @@ def test_several_replies_to_one_request_and_one_each(provider: Provider, tmp_pat
 
     sampled = {"weighting": "sampling", "samples": 4}
     options: dict[str, Any] = {"models": MODEL, "settings": sampled, "batch": True}
-    provider.play(by=anybody)
     together = evaluate("geval", scores(tmp_path), **options, out=tmp_path / "together")
     assert [len(batch.lines) for batch in provider.batches.made] == [1, 5]
     provider.play(by=refuses)
@@ -340,7 +278,6 @@ def test_several_replies_to_one_request_and_one_each(provider: Provider, tmp_pat
 def test_a_file_is_no_larger_than_the_provider_takes(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    provider.play(by=anybody)
     for limit, sizes in [({"requests": 2}, [2, 2, 1]), ({"file_bytes": 4000}, [1, 1, 1, 1, 1])]:
         few: Any = {"first_poll": 0.001, "poll_interval": 0.001, **limit}
         monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", BatchLimits(**few))
@@ -351,7 +288,6 @@ def test_a_file_is_no_larger_than_the_provider_takes(
 
 
 def test_each_model_has_files_of_its_own(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=anybody)
     models = {"*": "openai:gpt-4o-mini", "critic": "openai:gpt-4o"}
     done = evaluate("debate", scores(tmp_path), models=models, out=tmp_path / "out", batch=True)
     assert not done.failed
@@ -359,33 +295,16 @@ def test_each_model_has_files_of_its_own(provider: Provider, tmp_path: Path) -> 
 
 
 def test_the_same_call_of_several_items_is_sent_once(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=anybody)
     rows = [{"id": f"i{n}", "source": "Noon.", "candidate": "The same."} for n in range(40)]
-    path = tmp_path / "same.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_lines(tmp_path / "same.jsonl", rows)
     options: dict[str, Any] = {"aspects": ["fluency"], "models": MODEL, "batch": True, "out": tmp_path / "o"}
     assert len(evaluate("single", path, **options).results) == 40
     assert len(provider.requests) == 1
 
 
-def test_a_batch_that_is_refused_ends_the_run_with_the_reason(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=anybody)
-    provider.batches.fate = lambda number: Fate("failed", problem=("invalid", "Line 1 has no method."))
-    out = tmp_path / "out"
-    counts, stop = ProgressCounters(), StopSignal()
-    prepared = plan("single", scores(tmp_path), models=MODEL, out=out)
-    done = asyncio.run(execute(prepared, RunConfig(batch=True), counts, stop))
-    assert done.stopped == "provider"
-    assert "Line 1 has no method." in stop.explanation
-    provider.batches.fate = lambda number: Fate()
-    assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
-    assert len(provider.requests) == 5
-
-
 def test_what_the_provider_will_not_queue_now_is_sent_later(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    provider.play(by=anybody)
     monkeypatch.setattr(
         batch_files, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
     )
@@ -399,7 +318,6 @@ def test_what_the_provider_will_not_queue_now_is_sent_later(
 
 @pytest.mark.parametrize("gone", ["output", "batch", "folder"])
 def test_days_later_what_is_gone_is_asked_again(provider: Provider, tmp_path: Path, gone: str) -> None:
-    provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
     interrupted(provider, data, out)
     provider.batches.fate = lambda number: Fate()
@@ -440,10 +358,9 @@ def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "sing
 def test_an_interrupted_run_says_what_goes_on_and_collects_it_later(
     provider: Provider, tmp_path: Path
 ) -> None:
-    provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
     stop = interrupted(provider, data, out, "debate")
-    assert "1 batch goes on at the provider" in stop.explanation
+    assert "1 batch continues at the provider" in stop.explanation
     provider.batches.made[0].fate = Fate()
     provider.batches.fate = lambda number: Fate()
     whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
@@ -451,20 +368,7 @@ def test_an_interrupted_run_says_what_goes_on_and_collects_it_later(
     assert lines(whole) == halved(lines(evaluate("debate", data, models=MODEL)))
 
 
-def test_a_batch_whose_making_was_not_answered_is_found(
-    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    provider.play(by=anybody)
-    provider.batches.lost_answers = 1
-    provider.batches.failures = {"/v1/files": [500], "/v1/batches": [503]}
-    monkeypatch.setattr("jurygraph.eval.batch_api.batch_provider.WAITS", (0.001,) * 3)
-    done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
-    assert not done.failed
-    assert len(provider.batches.made) == 1
-
-
 def test_a_refused_key_ends_the_run(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=anybody)
     provider.batches.failures = {"/v1/files": [401]}
     done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
     assert (done.stopped, len(done.results)) == ("provider", 0)
@@ -472,7 +376,6 @@ def test_a_refused_key_ends_the_run(provider: Provider, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("most", [3, 7])
 def test_the_wave_that_fits_is_sent_and_no_more(provider: Provider, tmp_path: Path, most: int) -> None:
-    provider.play(by=anybody)
     options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out", "batch": True}
     stopped = evaluate("debate", scores(tmp_path), **options, max_calls=most)
     assert (stopped.stopped, len(provider.requests)) == ("budget", most)
@@ -484,7 +387,6 @@ def test_the_wave_that_fits_is_sent_and_no_more(provider: Provider, tmp_path: Pa
 
 
 def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=anybody)
     options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out", "batch": True}
     whole = evaluate("single", scores(tmp_path, 30), models=MODEL)
     cost = sum(result.cost_usd or 0.0 for result in whole.results)
@@ -497,10 +399,10 @@ def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Pat
 @pytest.mark.parametrize(
     ("models", "out", "problem"),
     [
-        (None, "out", "offline cannot be asked in batches"),
+        (None, "out", "offline cannot be used in batches"),
         ({"*": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
         ({**MODEL, "critic": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
-        (MODEL, None, "name a folder"),
+        (MODEL, None, "give a folder"),
     ],
 )
 def test_what_cannot_go_over_batches_is_told_first(
@@ -519,7 +421,6 @@ def test_what_cannot_go_over_batches_is_told_first(
 
 
 def test_a_run_can_change_to_batches_and_back(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=anybody)
     options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out"}
     evaluate("debate", scores(tmp_path), **options, max_calls=4)
     evaluate("debate", scores(tmp_path), **options, max_calls=9, batch=True)
@@ -531,10 +432,9 @@ def test_a_run_can_change_to_batches_and_back(provider: Provider, tmp_path: Path
 def test_a_run_without_batches_does_not_pay_again_for_what_is_under_way(
     provider: Provider, tmp_path: Path
 ) -> None:
-    provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
     interrupted(provider, data, out)
-    with pytest.raises(UsageError, match=r"1 of this run's batches .* go on with --batch"):
+    with pytest.raises(UsageError, match=r"1 of this run's batches .* resume with --batch"):
         evaluate("single", data, models=MODEL, out=out)
     assert not live(provider)
 
@@ -555,7 +455,6 @@ def test_an_unreadable_reply_is_repaired_in_a_later_wave(provider: Provider, tmp
 
 @pytest.mark.slow
 def test_ctrl_c_on_the_command_line(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
     command = ["run", "single", "--data", str(data), "--model", MODEL["*"], "--batch", "--out", str(out)]
     with started(*command, cwd=tmp_path) as running:
@@ -564,7 +463,7 @@ def test_ctrl_c_on_the_command_line(provider: Provider, tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         told, _ = running.communicate(timeout=HANG_GUARD)
     assert running.returncode == 130
-    assert "1 batch goes on at the provider, and the next start collects what comes" in told
+    assert "1 batch continues at the provider, and the next start collects the results" in told
 
 
 def test_the_estimate_is_at_half_the_price(provider: Provider, tmp_path: Path) -> None:

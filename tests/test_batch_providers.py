@@ -1,4 +1,4 @@
-"""Batches of Anthropic and Gemini: requests and results of live calls, at half the price, and nothing sent twice."""
+"""Batches of each provider: requests and results of live calls, at half the price, and nothing sent twice."""
 
 from __future__ import annotations
 
@@ -18,51 +18,28 @@ from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.run.runner import execute
 
-from .loopback import Answer, Provider, Request
+from .loopback import Provider, Request
 from .loopback_batches import Fate
 from .processes import Forks
-from .test_batch_api import (
-    assert_troubled_ones_failed,
-    goes_on,
-    halved,
-    killed,
-    lines,
-    live,
-    scores,
-    troubled,
-)
+from .test_batch_api import anybody, goes_on, halved, killed, lines, live, scores, troubled
 
-MODELS = {"anthropic": "anthropic:claude-opus-4-8", "gemini": "google_genai:gemini-2.5-flash"}
-pytestmark = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+OPENAI = "openai:gpt-4o-mini"
+ANTHROPIC = "anthropic:claude-opus-4-8"
+OTHERS = (ANTHROPIC, "google_genai:gemini-2.5-flash")
+of_each_provider = pytest.mark.parametrize("model", [OPENAI, *OTHERS], ids=lambda model: model.split(":")[0])
 
 
 @pytest.fixture(autouse=True)
 def _addresses(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both clients ask the loopback provider, and batches are looked after at once."""
+    """All clients ask the loopback provider, and batches are looked after at once."""
     pytest.importorskip("langchain_anthropic", reason="the extra anthropic is not installed")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.url)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", provider.url)
     soon = BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
     monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", soon)
-
-
-def anybody(request: Request) -> Answer:
-    """A reply in the form that was asked for; the same one to the same prompt. A critic is satisfied later on."""
-    value = 1 + sum(map(ord, request.user)) % 5
-    if "numbered list" in request.user[-300:]:
-        return "1. Read both texts.\n2. Compare them.\n3. Give a score."
-    if request.schema is None and "evaluation steps" in request.user.lower():
-        return str(value)
-    if request.schema is None:
-        return f"Thoughts on {len(request.user)}."
-    kinds = {"string": f"words {value}", "boolean": len(request.user) % 3 == 0, "array": ["one", "another"]}
-    return {
-        name: about["enum"][value % len(about["enum"])]
-        if "enum" in about
-        else kinds.get(about["type"], value)
-        for name, about in request.schema["properties"].items()
-    }
+    monkeypatch.setattr("jurygraph.eval.batch_api.batch_provider.WAITS", (0.001,) * 3)
+    provider.play(by=anybody)
 
 
 def asked(requests: list[Request]) -> Counter[str]:
@@ -82,15 +59,15 @@ def _unmarked(value: Any) -> Any:
     return value
 
 
-def judged(data: Path, out: Path, model: str, protocol: Any = "debate", **more: Any) -> Any:
+def judged(data: Path, out: Path, model: str, protocol: Any = "single", **more: Any) -> Any:
     return evaluate(protocol, data, models={"*": model}, out=out, batch=True, **more)
 
 
+@pytest.mark.parametrize("model", OTHERS)
 @pytest.mark.parametrize("protocol", ["debate", "geval"])
 def test_requests_and_results_are_those_of_live_calls(
     provider: Provider, tmp_path: Path, protocol: Any, model: str
 ) -> None:
-    provider.play(by=anybody)
     data = scores(tmp_path)
     alone = evaluate(protocol, data, models={"*": model}, out=tmp_path / "alone")
     made = list(provider.requests)
@@ -104,15 +81,22 @@ def test_requests_and_results_are_those_of_live_calls(
     assert not any("cache_control" in json.dumps(request.body) for request in provider.requests[len(made) :])
 
 
+BEFORE = "building built uploading uploaded created polling downloading downloaded reading settling settled"
+PLACES = [(OPENAI, place) for place in BEFORE.split()] + [
+    (model, place)
+    for model in OTHERS
+    for place in ("noted", "created", "collecting", "collected", "settling")
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["noted", "created", "collecting", "collected", "settling"])
+@pytest.mark.parametrize(("model", "place"), PLACES)
 def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     provider: Provider, forks: Forks, tmp_path: Path, place: str, model: str
 ) -> None:
-    provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
     killed(forks, place, model, data, out)
-    if place == "noted" and model.startswith("anthropic"):
+    if place == "noted" and model == ANTHROPIC:
         # Of somebody else, as large as the one that was not made: its results say that it is not the run's.
         body = {"model": "claude-opus-4-8", "messages": [{"role": "user", "content": "Hello"}]}
         provider.batches.add("msgbatch_", {}, [{"custom_id": f"other-{n}", "body": body} for n in range(2)])
@@ -120,31 +104,42 @@ def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
 
 
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
+@pytest.mark.parametrize(
+    ("model", "told"), [(OPENAI, False), *((model, True) for model in (OPENAI, *OTHERS))]
+)
 def test_what_a_batch_did_not_get_round_to_is_asked_again(
-    provider: Provider, tmp_path: Path, status: str, model: str
+    provider: Provider, tmp_path: Path, status: str, model: str, told: bool
 ) -> None:
-    provider.play(by=anybody)
-    provider.batches.fate = lambda number: Fate() if number else Fate(status, share=0.4)
-    done = judged(scores(tmp_path), tmp_path / "out", model, "single")
+    provider.batches.fate = lambda number: Fate() if number else Fate(status, share=0.4, told=told)
+    done = judged(scores(tmp_path), tmp_path / "out", model)
     assert not done.failed
     assert [len(batch.lines) for batch in provider.batches.made] == [3, 2, 2]
     assert len(provider.requests) == 5, "what was done was asked for again"
+    assert lines(done) == halved(lines(evaluate("single", scores(tmp_path), models={"*": model})))
 
 
+@of_each_provider
 def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(
     provider: Provider, tmp_path: Path, model: str
 ) -> None:
     provider.play(by=troubled(anybody))
-    done = judged(scores(tmp_path), tmp_path / "out", model, "single", attempts=4)
-    assert_troubled_ones_failed(done)
-
-
-def test_a_refused_batch_ends_the_run_with_the_reason(
-    provider: Provider, tmp_path: Path, model: str, caplog: pytest.LogCaptureFixture
-) -> None:
+    done = judged(scores(tmp_path), tmp_path / "out", model, attempts=4)
+    failed = {result.item: result.error or "" for result in done.failed}
+    assert failed.keys() == {"i2", "i3"}
+    assert "given up after 4 batches" in failed["i2"]
+    assert "not allowed" in failed["i3"]
+    assert [len(batch.lines) for batch in provider.batches.made] == [3, 2, 2, 2, 1]
     provider.play(by=anybody)
+    assert not judged(scores(tmp_path), tmp_path / "out", model).failed
+    assert [len(batch.lines) for batch in provider.batches.made[5:]] == [2]
+
+
+@of_each_provider
+def test_a_batch_that_is_refused_ends_the_run_with_the_reason(
+    provider: Provider, tmp_path: Path, model: str
+) -> None:
     provider.batches.fate = lambda number: Fate("failed", problem=("invalid", "Request 1 has no words."))
-    data, out, stop = scores(tmp_path), tmp_path / "out", StopSignal()
+    data, out, stop = scores(tmp_path, 3), tmp_path / "out", StopSignal()
     prepared = plan("single", data, models={"*": model}, out=out)
     done = asyncio.run(execute(prepared, RunConfig(batch=True), ProgressCounters(), stop))
     assert done.stopped == "provider"
@@ -152,23 +147,24 @@ def test_a_refused_batch_ends_the_run_with_the_reason(
     reason = "JOB_STATE_FAILED" if model.startswith("google") else "Request 1 has no words."
     assert reason in stop.explanation
     provider.batches.fate = lambda number: Fate()
-    assert not judged(data, out, model, "single").failed
+    assert not judged(data, out, model).failed
+    assert len(provider.requests) == 3
 
 
+@of_each_provider
 def test_a_batch_whose_making_was_not_answered_is_found(
-    provider: Provider, tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
+    provider: Provider, tmp_path: Path, model: str
 ) -> None:
-    provider.play(by=anybody)
     provider.batches.lost_answers = 1
-    monkeypatch.setattr("jurygraph.eval.batch_api.batch_provider.WAITS", (0.001,) * 3)
+    provider.batches.failures = {"/v1/files": [500], "/v1/batches": [503]}
     provider.batches.fate = lambda number: Fate(looks=0)
-    assert not judged(scores(tmp_path, 3), tmp_path / "out", model, "single").failed
+    assert not judged(scores(tmp_path, 3), tmp_path / "out", model).failed
     assert len(provider.batches.made) == 1
 
 
+@pytest.mark.parametrize("model", OTHERS)
 def test_providers_side_by_side_in_one_run(provider: Provider, tmp_path: Path, model: str) -> None:
-    provider.play(by=anybody)
-    models = {"*": "openai:gpt-4o-mini", "critic": model}
+    models = {"*": OPENAI, "critic": model}
     done = evaluate("debate", scores(tmp_path), models=models, out=tmp_path / "out", batch=True)
     alone = evaluate("debate", scores(tmp_path), models=models)
     assert not alone.failed, alone.failed[0].error

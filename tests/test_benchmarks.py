@@ -8,19 +8,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from .processes import HANG_GUARD, child
+from .source_tree import ROOT, beside
 
-ROOT = Path(__file__).resolve().parents[1]
-SCRIPT = ROOT / "benchmarks" / "simulated_provider.py"
+SCRIPT = beside("benchmarks/simulated_provider.py")
 SCENARIOS = "durability, economy, frozen, journal, memory, profiling, raw_client, scale, speed, storm"
 
-pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="benchmarks/ is not beside tests/")
 
 SCORE = {
     "title": "score_reply",

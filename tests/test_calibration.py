@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 from jurygraph.graphs import calibrated, debate, multiagent
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import ReplyError, UsageError, Verdict
+from jurygraph.state import UsageError, Verdict
 
-from .processes import HANG_GUARD
-
-TASK: dict[str, Any] = {
-    "kind": "compare",
-    "question": "Why do kilns need two days?",
-    "answer_1": "Clay must heat slowly, or it cracks.",
-    "answer_2": "They do not.",
-}
-SCORE_TASK = {"kind": "score", "source": "a", "candidate": "b", "aspect": "fluency"}
+from .sample_data import COMPARE_TASK as TASK
+from .sample_data import SCORE_TASK
+from .virtual_time import InFlight
 
 
 def swapped(task: dict[str, Any]) -> dict[str, Any]:
@@ -145,20 +138,9 @@ def test_usage_and_warnings_are_those_of_both_orders() -> None:
 
 
 def test_the_two_orders_run_in_parallel() -> None:
-    """Each waits for the other: one after the other would wait for ever."""
-    arrived = {True: asyncio.Event(), False: asyncio.Event()}
-
-    class Patient(ScriptedModel):
-        async def _agenerate(
-            self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-        ) -> Any:
-            in_order = straight_in(str(messages[-1].content))
-            arrived[in_order].set()
-            await asyncio.wait_for(arrived[not in_order].wait(), HANG_GUARD)
-            return await super()._agenerate(messages, stop, run_manager, **kwargs)
-
-    verdict, _ = hold(Patient(script=fixed((9, 3), (3, 9)).script))
-    assert verdict.winner == "1"
+    model = InFlight(script=fixed((9, 3), (3, 9)).script, expected=2)
+    verdict, _ = hold(model)
+    assert (verdict.winner, model.most_at_once) == ("1", 2)
 
 
 def test_a_score_task_is_refused_before_any_call() -> None:
@@ -166,22 +148,6 @@ def test_a_score_task_is_refused_before_any_call() -> None:
     with pytest.raises(UsageError, match="swaps two answers"):
         hold(model, SCORE_TASK)
     assert model.calls == []
-
-
-@pytest.mark.parametrize("broken", [True, False])
-async def test_one_order_that_fails_fails_both(broken: bool) -> None:
-    def script(metadata: Any, prompt: str) -> Any:
-        return (
-            "Mumble."
-            if straight_in(prompt) is broken
-            else "Score of answer 1: 7\nScore of answer 2: 7\nNO ISSUE"
-        )
-
-    graph = calibrated(debate.build(models={"*": ScriptedModel(script=script)}, structured="off")).compile()
-    with pytest.raises(ReplyError, match="scorer, round 0"):
-        await graph.ainvoke({"task": TASK})
-    with pytest.raises(ReplyError, match="Mumble"):
-        await asyncio.to_thread(graph.invoke, {"task": TASK})
 
 
 def test_around_itself() -> None:

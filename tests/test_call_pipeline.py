@@ -24,19 +24,14 @@ from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Hang, Provider, Request, Text, Usage
 from .processes import HANG_GUARD, reached
+from .sample_data import numbered, write_lines
 
 MODEL = {"*": "openai:gpt-4o-mini"}
 PLAIN: RunSettings = {"structured": "off"}
 
 
 def dataset(folder: Path, count: int = 6) -> Path:
-    path = folder / "mine.jsonl"
-    rows = [
-        {"id": f"i{n}", "source": "Noon.", "candidate": f"Number {n}.", "human": {"fluency": 3}}
-        for n in range(count)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return numbered(folder, count, human={"fluency": 3})
 
 
 def debater(request: Request) -> Answer:
@@ -76,8 +71,7 @@ def test_a_second_run_on_the_same_journal_pays_nothing(provider: Provider, tmp_p
 def test_the_same_call_in_flight_at_the_same_time_is_made_once(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=scorer)
     rows = [{"id": f"i{n}", "source": "Noon.", "candidate": "The same."} for n in range(20)]
-    path = tmp_path / "same.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_lines(tmp_path / "same.jsonl", rows)
     evaluation = evaluate("single", path, aspects=["fluency"], models=MODEL, settings=PLAIN)
     assert len(evaluation.results) == 20
     assert len(provider.requests) == 1
@@ -241,12 +235,6 @@ def test_a_reply_that_cannot_be_read_is_kept_and_not_paid_again(
     done = evaluate("single", data, **options)
     assert [line.score for line in done.results] == [4.0] * 6
     assert len(provider.requests) == 6
-
-
-@pytest.mark.parametrize("limit", [{"max_calls": 0}, {"timeout": -1}, {"concurrency": 0}, {"attempts": 0}])
-def test_limits_are_above_zero(tmp_path: Path, limit: Any) -> None:
-    with pytest.raises(UsageError, match=r"must be above 0"):
-        evaluate("single", dataset(tmp_path), **limit)
 
 
 async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: Path) -> None:

@@ -299,7 +299,7 @@ def test_one_model_for_all(provider: Provider) -> None:
 
 @pytest.mark.parametrize("models", [5, {"*": print}, {"scorer": RunnableLambda(print)}], ids=str)
 def test_what_is_no_model_is_refused(models: Any) -> None:
-    with pytest.raises(UsageError, match="is no model; a model is a name such as"):
+    with pytest.raises(UsageError, match="is not a model; a model is a name such as"):
         single.build(models=models)
 
 

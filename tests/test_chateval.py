@@ -13,29 +13,15 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.graphs import OwnText, chateval, ensemble, single
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.offline import DISCLOSURE
 from jurygraph.nodes.prompt_context import Prompts
 from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.settings.referee_settings import GROUPS, ROLES, ChatEvalSettings, EnsembleSettings
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from .processes import reached
-from .virtual_time import others_have_begun
+from .sample_data import COMPARE_TASK, SCORE_TASK, TASKS
+from .virtual_time import InFlight
 
-SCORE_TASK = {
-    "kind": "score",
-    "source": "The kiln was lit at dawn and burned for two days.",
-    "candidate": "The kiln burned for two days.",
-    "aspect": "consistency",
-}
-COMPARE_TASK = {
-    "kind": "compare",
-    "question": "Why do kilns need two days?",
-    "answer_1": "Clay must heat slowly, or it cracks.",
-    "answer_2": "They do not.",
-}
-TASKS = {"score": SCORE_TASK, "compare": COMPARE_TASK}
 Judge = Callable[[Mapping[str, Any], bool], Any]
 
 
@@ -171,25 +157,6 @@ def test_exact_number_of_calls(
     assert len(verdict.score_by_round) == 1
 
 
-class Counting(ScriptedModel):
-    """Counts how many calls are under way at the same time."""
-
-    expected: int = 1
-    most: int = 0
-    under_way: int = 0
-
-    async def _agenerate(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Any:
-        self.under_way += 1
-        self.most = max(self.most, self.under_way)
-        # Sync runs have a thread and an event loop for each order, so that yielding to others is not enough.
-        await reached(lambda: self.most >= self.expected)
-        await others_have_begun()
-        self.under_way -= 1
-        return await super()._agenerate(messages, stop, run_manager, **kwargs)
-
-
 @pytest.mark.parametrize(
     ("protocol", "kind", "settings", "most"),
     [
@@ -205,12 +172,12 @@ class Counting(ScriptedModel):
 )
 @pytest.mark.parametrize("sync", [True, False])
 def test_calls_in_flight(protocol: ModuleType, kind: str, settings: Any, most: int, sync: bool) -> None:
-    model = Counting(script=talk().script, expected=most)
+    model = InFlight(script=talk().script, expected=most)
     graph = protocol.build(models={"*": model}, structured="off", **settings).compile()
     given = {"task": TASKS[kind]}
     verdict = graph.invoke(given) if sync else asyncio.run(graph.ainvoke(given))
     assert verdict["verdict"]["stop_reason"] == "complete"
-    assert model.most == most
+    assert model.most_at_once == most
 
 
 def test_scores_are_asked_for_in_the_last_turn() -> None:
@@ -235,14 +202,6 @@ def test_scores_in_each_turn_tell_what_a_turn_is_worth() -> None:
     assert verdict.score == 4.5
     assert verdict.details["scores_by_referee"] == {"referee_1": 4.0, "referee_2": 5.0}
     assert ["last turn. Evidence" in call.prompt for call in model.calls] == [False] * 4 + [True] * 2
-
-
-def test_a_text_gets_the_mean_of_the_referees_last_scores() -> None:
-    verdict, _ = hold(talk(by_agent(2, 3, 5)), referees=3)
-    assert verdict.score == pytest.approx(10 / 3)
-    assert verdict.details["scores_by_referee"] == {"referee_1": 2.0, "referee_2": 3.0, "referee_3": 5.0}
-    assert verdict.position_consistent is None
-    assert verdict.warnings == ()
 
 
 @pytest.mark.parametrize("calibration", [True, False])
@@ -300,15 +259,6 @@ def test_each_referee_votes_by_its_average_over_both_orders() -> None:
 
 
 @pytest.mark.parametrize("protocol", [chateval, single, ensemble], ids=lambda module: module.protocol.name)
-def test_a_judge_of_places_is_found_out(protocol: ModuleType) -> None:
-    verdict, transcript = hold(talk(lambda about, straight: (9, 2)), COMPARE_TASK, protocol)
-    assert (verdict.scores, verdict.winner, verdict.position_consistent) == ((5.5, 5.5), "tie", False)
-    assert any("position inconsistency" in warning for warning in verdict.warnings)
-    values = {turn["order"]: turn["value"] for turn in transcript if turn["value"]}
-    assert values == {1: [9.0, 2.0], 2: [2.0, 9.0]}
-
-
-@pytest.mark.parametrize("protocol", [chateval, single, ensemble], ids=lambda module: module.protocol.name)
 def test_the_context_may_turn_calibration_off(protocol: ModuleType) -> None:
     graph = protocol.build(models={"*": talk(lambda about, straight: (9, 2))}, structured="off").compile(
         checkpointer=InMemorySaver()
@@ -318,6 +268,10 @@ def test_the_context_may_turn_calibration_off(protocol: ModuleType) -> None:
     one = graph.invoke({"task": COMPARE_TASK}, config, context={"position_calibration": False})
     assert both["verdict"]["calls"] == 2 * one["verdict"]["calls"]
     assert (both["verdict"]["winner"], one["verdict"]["winner"]) == ("tie", "1")
+    assert (both["verdict"]["scores"], both["verdict"]["position_consistent"]) == ([5.5, 5.5], False)
+    assert any("position inconsistency" in warning for warning in both["verdict"]["warnings"])
+    values = {turn["order"]: turn["value"] for turn in both["transcript"] if turn["value"]}
+    assert values == {1: [9.0, 2.0], 2: [2.0, 9.0]}
     assert one["verdict"]["position_consistent"] is None
     assert not any("order" in turn for turn in one["transcript"])
 
@@ -382,7 +336,7 @@ def test_a_list_on_one_line() -> None:
         ({"referees": 3, "roles": ["critic", "scientist"]}, "referees=3, but 2 roles are listed"),
         ({"referees": 0}, "greater than or equal to 1"),
         ({"turns": 0}, "greater than or equal to 1"),
-        ({"roles": "lawyers"}, "'lawyers' is no group of referees; groups are diverse, generic"),
+        ({"roles": "lawyers"}, "'lawyers' is not a group of referees; groups are diverse, generic"),
         ({"roles": ["critic", "lawyer"]}, "unknown role 'lawyer'; known are general_public"),
         ({"roles": []}, "empty"),
         ({"roles": [{"name": "Nurse"}]}, "description"),
@@ -445,11 +399,11 @@ BOMB = "a: &a {k: 1}\n" + "".join(
     [
         (None, "No such file"),
         ("critic: 1", "expected a list of roles"),
-        ("- [", "no YAML"),
-        (BOMB, "no YAML: more than 100,000 values"),
+        ("- [", "not YAML"),
+        (BOMB, "not YAML: more than 100,000 values"),
         ("&a [*a]", "more than 100,000 values"),
-        ("[" * 2000, "no YAML: maximum recursion depth"),
-        ("- critic\n" * 120_000, "no YAML: more than 1,000,000 bytes"),
+        ("[" * 2000, "not YAML: maximum recursion depth"),
+        ("- critic\n" * 120_000, "not YAML: more than 1,000,000 bytes"),
         ("- lawyer", "unknown role 'lawyer'"),
         ("- critic\n- critic", "referees=3, but 2 roles are listed"),
     ],
@@ -512,28 +466,6 @@ async def test_a_referee_that_cannot_be_read_is_named(strategy: Any) -> None:
     assert (
         set(asked) == {"referee_1"} if strategy == "one_by_one" else {"referee_1", "referee_2", "referee_3"}
     )
-
-
-@pytest.mark.parametrize("structured", ["auto", "off"])
-@pytest.mark.parametrize(("kind", "strategy"), [("score", "summarizer"), ("compare", "simultaneous")])
-def test_the_offline_judge_plays_everybody(structured: Any, kind: str, strategy: str) -> None:
-    settings: dict[str, Any] = {
-        "strategy": strategy,
-        "referees": 5,
-        "turns": 3,
-        "score_each_turn": True,
-        "summarize_last": True,
-    }
-    verdict, transcript = hold("offline", TASKS[kind], structured=structured, **settings)
-    assert verdict.warnings[0] == DISCLOSURE
-    assert len(verdict.score_by_round) == 3
-    assert len({turn["content"] for turn in transcript}) >= 5
-    asynchronous = asyncio.run(
-        chateval.build(structured=structured, **settings).compile().ainvoke({"task": TASKS[kind]})
-    )
-    assert [turn["content"] for turn in asynchronous["transcript"]] == [
-        turn["content"] for turn in transcript
-    ]
 
 
 def test_every_role_has_its_template() -> None:

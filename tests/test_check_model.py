@@ -36,10 +36,10 @@ def test_a_model_that_can_do_all(provider: Provider) -> None:
     code, printed = checked()
     assert code == 0
     for words in (
-        "asked for as JSON by a schema; a score was read (4)",
-        "given: geval weights scores by them",
+        "requested as JSON by a schema; a score was read (4)",
+        "supported: geval weights scores by them",
         "several replies to one request",
-        "a reply that is cut off is known as such",
+        "a reply that was cut off is reported as such",
         "2,048 of 3,000 tokens",
         "known; this check took 7 calls",
         "Judges will ask this model for JSON by a schema.",
@@ -60,8 +60,8 @@ def test_a_model_that_can_do_little_is_usable(provider: Provider) -> None:
     assert code == 0
     for words in (
         "geval takes samples",
-        "not kept, or not told",
-        "not known: give it with ?price_in=",
+        "max_tokens=16 was ignored, or the cut was not reported",
+        "add ?price_in=",
         "their-own-model takes no temperature",
         "replies were asked for as text",
         "Judges will ask this model for words.",

@@ -16,10 +16,10 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.cli.app import app
 from jurygraph.graphs import calibrated, cascade, debate, repeated, single
 from jurygraph.graphs.base import ProtocolGraph
-from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.verdicts import conclude, prepare
-from jurygraph.state import ReplyError, UsageError, Verdict
+from jurygraph.state import UsageError, Verdict
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
@@ -27,23 +27,12 @@ from pydantic import BaseModel, ValidationError
 from typer.testing import CliRunner
 from typing_extensions import TypedDict
 
-from .processes import HANG_GUARD
+from .sample_data import CASES, TASKS, timeless
+from .sample_data import COMPARE_TASK as COMPARE
+from .sample_data import SCORE_TASK as SCORE
 from .test_live_state import Failing
+from .virtual_time import InFlight
 
-SCORE: dict[str, Any] = {
-    "kind": "score",
-    "source": "The ferry sank in 1907. All forty on board were saved.",
-    "candidate": "All forty people on the ferry were saved when it sank in 1908.",
-    "aspect": "consistency",
-}
-COMPARE: dict[str, Any] = {
-    "kind": "compare",
-    "question": "Who was saved?",
-    "answer_1": "All forty on board.",
-    "answer_2": "Nobody knows.",
-}
-TASKS = {"score": SCORE, "compare": COMPARE}
-CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
 BOUND: dict[str, dict[str, Any]] = {
     "calibrated": {"inner": {"commander": "llm"}},
     "cascade": {"cheap": "ensemble"},
@@ -82,10 +71,6 @@ class ParentContext(BaseModel):
     jurors: int = -1
     models: str = "nobody"
     persona: str = "none of ours"
-
-
-def timeless(result: dict[str, Any]) -> Any:
-    return {**result["verdict"], "seconds": 0}, [{**turn, "seconds": 0} for turn in result["transcript"]]
 
 
 @cache
@@ -142,7 +127,7 @@ async def test_turns_reach_the_parents_stream_and_a_second_turn_on_the_thread_do
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [("debat", "unknown protocol 'debat'"), (7, "a judge is the name")]
+    ("given", "told"), [("debat", "unknown protocol 'debat'"), (7, "a judge must be a protocol's name")]
 )
 def test_wrappers_take_graphs_and_names_and_refuse_what_is_neither(given: Any, told: str) -> None:
     for wrap in (calibrated, repeated, lambda graph: cascade(single.build(), graph)):
@@ -281,50 +266,9 @@ def test_runs_are_consistent_if_all_of_them_are() -> None:
 
 
 def test_runs_go_on_side_by_side() -> None:
-    """Each waits for all others: one after the other would wait for ever."""
-    arrived: set[int] = set()
-    everybody = asyncio.Event()
-
-    class Patient(ScriptedModel):
-        async def _agenerate(
-            self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-        ) -> Any:
-            arrived.add(run_manager.metadata["repeat"])
-            if len(arrived) == 3:
-                everybody.set()
-            await asyncio.wait_for(everybody.wait(), HANG_GUARD)
-            return await super()._agenerate(messages, stop, run_manager, **kwargs)
-
-    verdict, _ = run(repeated(debate.build(models={"*": Patient(script=scores(4).script)}), k=3), SCORE)
-    assert verdict.score == 4
-
-
-@pytest.mark.parametrize("given", ["sync", "async"])
-async def test_one_failing_run_fails_the_whole(given: str) -> None:
-    def script(metadata: Any, prompt: str) -> Any:
-        return "Mumble." if metadata["repeat"] == 1 else "Score: 4\nNO ISSUE"
-
-    builder = debate.build(models={"*": ScriptedModel(script=script)}, structured="off")
-    graph: Any = repeated(builder, k=3).compile()
-    with pytest.raises(ReplyError, match="Mumble"):
-        if given == "async":
-            await graph.ainvoke({"task": SCORE})
-        else:
-            await asyncio.to_thread(graph.invoke, {"task": SCORE})
-
-
-@pytest.mark.parametrize(
-    ("build", "field"),
-    [
-        (lambda: repeated(debate.graph, k=0), "k"),
-        (lambda: repeated(debate.graph, by="luck"), "by"),  # type: ignore[arg-type]
-        (lambda: cascade(single.graph, debate.graph, gap=-1), "gap"),
-        (lambda: cascade(single.graph, debate.graph, when=["bored"]), "when"),  # type: ignore[list-item]
-    ],
-)
-def test_arguments_that_cannot_be(build: Any, field: str) -> None:
-    with pytest.raises(ValidationError, match=field):
-        build()
+    model = InFlight(script=scores(4).script, expected=3)
+    verdict, _ = run(repeated(debate.build(models={"*": model}), k=3), SCORE)
+    assert (verdict.score, model.most_at_once) == (4, 3)
 
 
 def test_the_context_is_that_of_the_graph_inside() -> None:
@@ -488,18 +432,6 @@ def test_a_judge_inside_that_fails_is_asked_again_where_it_failed(
     assert told == Counter(scorer=judges, critic=judges - (agent == "scorer"))
 
 
-@pytest.mark.parametrize("broken", ["cheap", "expensive"])
-def test_a_judge_that_fails_fails_the_cascade(broken: str) -> None:
-    def mumble(metadata: Any, prompt: str) -> str:
-        return "Mumble."
-
-    model = ScriptedModel(script=mumble)
-    pair = {"cheap": scores((6, 6)), "expensive": scores((1, 9)), broken: model}
-    with pytest.raises(ReplyError, match="Mumble"):
-        steps(pair["cheap"], pair["expensive"])
-    assert len(model.calls) == 2
-
-
 def registered(name: str, task: Any = COMPARE, context: Any = None, **settings: Any) -> Verdict:
     result = find_protocol(name).build(**settings).compile().invoke({"task": task}, context=context)
     return Verdict.of(result)
@@ -581,6 +513,8 @@ def test_a_form_that_sends_every_default_changes_nothing() -> None:
         ("repeated", {"inner": {"loudness": 1}}, ValidationError, "inner.loudness"),
         ("repeated", {"inner": {"n": 0}}, ValidationError, "inner.n"),
         ("repeated", {"k": 0}, ValidationError, "^k must be"),
+        ("repeated", {"by": "luck"}, ValidationError, "by"),
+        ("cascade", {"gap": -1}, ValidationError, "gap"),
         ("calibrated", {"of": "geval"}, UsageError, "geval takes no task of the kind 'compare', only score"),
         ("cascade", {"expensive": "geval"}, UsageError, "geval takes no task of the kind 'compare'"),
         ("cascade", {"expensive_settings": {"n": 0}}, ValidationError, "expensive_settings.n"),
@@ -641,10 +575,3 @@ def test_wrappers_from_the_command_line(line: str, calls: set[int], tmp_path: Pa
     assert done.exit_code == 0, done.output
     lines = (tmp_path / "run" / "results.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(line)["calls"] for line in lines} <= calls
-
-
-def test_a_setting_is_given_whole_or_in_parts() -> None:
-    words = ["run", "repeated", "--data", "demo", "--set", 'inner={"n":1}', "--set", "inner.n=2"]
-    done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, UsageError)
-    assert "inner already has a value of its own" in str(done.exception)

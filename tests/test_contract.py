@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +25,8 @@ from typing_extensions import TypedDict
 
 from .loopback import Failure, Provider, Text
 from .loopback_debate import OPENAI
+from .sample_data import CASES, timeless
+from .source_tree import ROOT
 
 TASKS: dict[str, dict[str, Any]] = {
     "score": {
@@ -41,7 +42,6 @@ TASKS: dict[str, dict[str, Any]] = {
         "answer_2": "Trawlers are boats.",
     },
 }
-CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
 
 
 @pytest.fixture(params=sorted(protocols()))
@@ -105,10 +105,6 @@ def test_same_input_and_output_keys_and_all_of_it_plain_json(name: str, kind: st
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_sync_and_async_say_the_same(name: str, kind: str) -> None:
-    def timeless(result: dict[str, Any]) -> Any:
-        turns = [{**turn, "seconds": 0} for turn in result["transcript"]]
-        return {**result["verdict"], "seconds": 0}, turns
-
     asynchronous = asyncio.run(find_protocol(name).graph.ainvoke({"task": task(kind)}))
     assert timeless(judged_offline(name, kind)) == timeless(asynchronous)
 
@@ -265,7 +261,7 @@ def test_a_weighed_score_over_a_provider(provider: Provider, gives: bool, end: s
 
 
 def test_the_readme_tells_the_same_number_of_calls(module: ModuleType) -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     row = re.search(rf"^\| `{module.protocol.name}` \|.*\| (.*) \|$", readme, re.MULTILINE)
     if row is None:
         assert issubclass(module.protocol.settings, WrapperSettings)

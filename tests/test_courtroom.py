@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import islice
 from types import ModuleType
@@ -26,18 +25,12 @@ from jurygraph.nodes.output_schemas import VoteSchema
 from jurygraph.nodes.replies import Shown
 from jurygraph.state import ModelCallError, ReplyError, Verdict
 from jurygraph.state.settings import BACKGROUNDS, MoreSettings, SamreSettings
-from langchain_core.outputs import ChatResult
 from pydantic import ValidationError
 
-from .virtual_time import others_have_begun
+from .sample_data import COMPARE_TASK
+from .virtual_time import InFlight
 
-TASK = {
-    "kind": "compare",
-    "question": "Why do kilns need two days?",
-    "answer_1": "Clay must heat slowly, or it cracks.",
-    "answer_2": "They do not.",
-    "reference": "Slow heating lets the water out.",
-}
+TASK = {**COMPARE_TASK, "reference": "Slow heating lets the water out."}
 Pair = tuple[float, float]
 Said = str | Exception
 
@@ -112,13 +105,6 @@ TEAMS = [f"advocate_{side}_{number}" for side in (1, 2) for number in (1, 2, 3)]
 
 
 # baseline
-
-
-@pytest.mark.parametrize(("pair", "winner"), [((90, 30), "1"), ((30, 90), "2"), ((60, 60), "tie")])
-@pytest.mark.parametrize("module", [baseline, more])
-def test_the_higher_total_wins(module: ModuleType, pair: Pair, winner: str) -> None:
-    verdict, _, _ = hold(module, court([pair]))
-    assert verdict.winner == winner
 
 
 @pytest.mark.parametrize("module", [baseline, more, samre])
@@ -220,7 +206,9 @@ def test_collaborating_advocates_read_those_of_their_team_who_spoke_before() -> 
 
 
 def test_the_next_round_builds_on_feedback_the_other_sides_argument_and_the_teams_own() -> None:
-    _, model, transcript = hold(more, court([(90, 60), (50, 70)]), rounds=2)
+    verdict, model, transcript = hold(more, court([(90, 60), (50, 70)]), rounds=2)
+    assert verdict.score_by_round == ((90.0, 60.0), (50.0, 70.0))
+    assert (verdict.scores, verdict.winner) == ((50.0, 70.0), "2")
     shown = spoken(prompt(model, "advocate_1_2", 2))
     presented = {"aggregator_1, round 1", "aggregator_2, round 1", "judge, round 1"}
     assert shown == {*(f"{agent}, round 1" for agent in TEAMS[:3]), *presented}
@@ -232,12 +220,6 @@ def test_the_next_round_builds_on_feedback_the_other_sides_argument_and_the_team
     assert spoken(second) == {"aggregator_1, round 2", "aggregator_2, round 2"}
     assert "Round 2 of 2. Totals so far (answer 1, answer 2): (90, 60)." in second
     assert [turn["agent"] for turn in transcript if turn["role"] == "judge"] == ["judge"] * 3
-
-
-def test_the_last_rounds_totals_decide() -> None:
-    verdict, _, _ = hold(more, court([(90, 60), (50, 70)]), rounds=2, aggregate="concat")
-    assert verdict.score_by_round == ((90.0, 60.0), (50.0, 70.0))
-    assert (verdict.scores, verdict.winner) == ((50.0, 70.0), "2")
 
 
 def test_rounds_of_best_show_the_picked_defences_to_both_sides() -> None:
@@ -274,13 +256,6 @@ def test_samre_stops_and_takes_3r_plus_jurors_calls(case: str, jurors: int, memo
     assert verdict.score_by_round == tuple(rulings)
     summaries = rounds - 1 if memory == "summary" else 0
     assert verdict.calls == len(model.calls) == 3 * rounds + jurors + summaries
-
-
-@pytest.mark.parametrize("max_rounds", [1, 2, 3, 6])
-def test_samre_holds_at_most_max_rounds(max_rounds: int) -> None:
-    rulings: list[Pair] = [(90, 60), (50, 60)] * 3
-    verdict, _, _ = hold(samre, court(rulings), max_rounds=max_rounds)
-    assert (verdict.rounds, verdict.stop_reason) == (max_rounds, "max_rounds")
 
 
 def test_the_order_of_a_hearing() -> None:
@@ -581,32 +556,6 @@ def test_a_structured_vote_is_for_one_or_two(winner: Any) -> None:
         VoteSchema().from_fields({"reasoning": "So.", "winner": winner}, "raw")
 
 
-class Busy(ScriptedModel):
-    """Takes its time, and counts the calls in flight by role."""
-
-    def __init__(self, script: Any) -> None:
-        super().__init__(script=script)
-        self._flying: Counter[str] = Counter()
-        self._most: dict[str, int] = {}
-
-    _flying: Counter[str]
-    _most: dict[str, int]
-
-    @property
-    def most(self) -> dict[str, int]:
-        return self._most
-
-    async def _agenerate(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        role = run_manager.metadata["role"]
-        self._flying[role] += 1
-        self._most[role] = max(self._most.get(role, 0), self._flying[role])
-        await others_have_begun()
-        self._flying[role] -= 1
-        return await super()._agenerate(messages, stop, run_manager, **kwargs)
-
-
 @pytest.mark.parametrize(
     ("module", "settings", "most"),
     [
@@ -619,10 +568,10 @@ class Busy(ScriptedModel):
 def test_what_is_independent_runs_in_parallel(
     module: ModuleType, settings: dict[str, Any], most: dict[str, int]
 ) -> None:
-    model = Busy(court([(90, 60)] * 2))
+    model = InFlight(script=court([(90, 60)] * 2))
     graph = module.build(models={"*": model}, structured="off", **settings).compile()
     asyncio.run(graph.ainvoke({"task": TASK}))
-    assert model.most == most
+    assert dict(model.most) == most
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,8 @@ def test_premises_are_held_and_refuted_where_they_are_true_and_false(tmp_path: P
     (aggregate,) = (outcome for claim, outcome in outcomes.items() if claim.startswith("an aggregate"))
     assert aggregate == "refuted"
     widened = [claim for claim, outcome in outcomes.items() if "widen" in claim and outcome == "holds"]
-    assert any("more (all) less baseline" in claim for claim in widened), outcomes
-    assert outcomes["gaps grow with the rounds: samre, last round less first"] == "refuted"
+    assert any("more (all) minus baseline" in claim for claim in widened), outcomes
+    assert outcomes["gaps grow with the rounds: samre, last round minus first"] == "refuted"
     by_round = {row.round: row for row in courtroom.predicted if row.judge == "samre"}
     assert by_round[1].observed.value == pytest.approx(np.mean([(30 + n % 3) / 114 for n in range(30)]))
     excess = by_round[2].excess

@@ -16,27 +16,19 @@ import pytest
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.datasets import files
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
-from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
+from jurygraph.eval.datasets.dataset import find_item, load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem, majority, parse_item
 from jurygraph.eval.plan.plan import plan
 from jurygraph.state import ASPECTS, Aspect, DataError, UsageError
+
+from .sample_data import write_lines
 
 ROW: dict[str, Any] = {"id": "a", "source": "s", "candidate": "c", "human": {"coherence": 3}}
 PAIR: dict[str, Any] = {"id": "p", "question": "q", "answer_1": "x", "answer_2": "y", "human": "tie"}
 
 
 def write(folder: Path, *rows: dict[str, Any], name: str = "data.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize(("name", "kind"), [("demo", "score"), ("demo-pairs", "compare")])
-def test_the_bundled_ones(name: str, kind: str) -> None:
-    dataset = load_dataset(name)
-    assert (dataset.kind, dataset.labels) == (kind, "construction")
-    assert len(dataset.items) >= 40
-    assert SOURCES[name].kind == kind
+    return write_lines(folder / name, rows)
 
 
 def test_csv_has_the_same_columns(tmp_path: Path) -> None:
@@ -79,54 +71,40 @@ def test_a_huge_text_is_refused_unless_allowed(tmp_path: Path) -> None:
     assert len(load_dataset(path, max_characters=200_000).items) == 2
 
 
-BAD = {
-    "empty": ("", "holds no items"),
-    "blank": ("\n\n", "holds no items"),
-    "no JSON": ("{", "line 1: not JSON"),
-    "no object": ("[1]", "line 1: expected an object"),
-    "wrong column": (
-        json.dumps({"id": "a", "src": "s", "candidate": "c"}),
-        "line 1: field 'source' is missing",
-    ),
-    "no id": (
-        json.dumps(ROW) + "\n" + json.dumps({"source": "s", "candidate": "c"}),
-        "line 2: field 'id' is missing",
-    ),
-    "label no number": (
-        json.dumps({**ROW, "human": {"coherence": "good"}}),
-        "line 1: field 'human.coherence",
-    ),
-    "label not finite": (
-        '{"id":"a","source":"s","candidate":"c","human":{"coherence":NaN}}',
-        "line 1: field 'human",
-    ),
-    "winner unknown": (json.dumps({**PAIR, "human": "3"}), "line 1: field 'human"),
-    "same id twice": (json.dumps(ROW) + "\n\n" + json.dumps(ROW), "line 3: id 'a' stands already in line 1"),
+# Lines of a file, and what is said of them; what is no text is written as JSON.
+BAD: dict[str, tuple[list[Any], str]] = {
+    "empty": ([], "holds no items"),
+    "blank": (["", ""], "holds no items"),
+    "no JSON": (["{"], "line 1: not JSON"),
+    "no object": ([[1]], "line 1: expected an object"),
+    "wrong column": ([{"id": "a", "src": "s", "candidate": "c"}], "line 1: field 'source' is missing"),
+    "no id": ([ROW, {"source": "s", "candidate": "c"}], "line 2: field 'id' is missing"),
+    "label no number": ([{**ROW, "human": {"coherence": "good"}}], "line 1: field 'human.coherence"),
+    "label not finite": ([{**ROW, "human": {"coherence": float("nan")}}], "line 1: field 'human"),
+    "winner unknown": ([{**PAIR, "human": "3"}], "line 1: field 'human"),
+    "same id twice": ([ROW, "", ROW], "line 3: id 'a' is already used in line 1"),
+    "two kinds": ([ROW, PAIR], "line 2: a file cannot hold both texts"),
     "message without a role": (
-        json.dumps({"id": "a", "messages": [{"content": "Hi"}]}),
+        [{"id": "a", "messages": [{"content": "Hi"}]}],
         "line 1: field 'messages': messages[0] has no role",
     ),
-    "no messages": (
-        json.dumps({"id": "a", "messages": []}),
-        "line 1: field 'messages': messages is an empty",
-    ),
+    "no messages": ([{"id": "a", "messages": []}], "line 1: field 'messages': messages is an empty"),
     "messages that are a text": (
-        json.dumps({"id": "a", "messages": "Hi"}),
+        [{"id": "a", "messages": "Hi"}],
         "line 1: field 'messages': messages must be a message or a list of messages, got 'Hi'",
     ),
     "nobody answers": (
-        json.dumps({"id": "a", "messages": [{"role": "user", "content": "Hi"}]}),
+        [{"id": "a", "messages": [{"role": "user", "content": "Hi"}]}],
         "line 1: field 'messages': the conversation has no answer to judge",
     ),
     "a result of no call": (
-        json.dumps({**ROW, "source": [{"role": "tool", "tool_call_id": "7", "content": "42"}]}),
-        "line 1: field 'source': source[0] is the result of a tool call that no message before it makes",
+        [{**ROW, "source": [{"role": "tool", "tool_call_id": "7", "content": "42"}]}],
+        "line 1: field 'source': source[0] is the result of a tool call that no earlier message makes",
     ),
     "an image": (
-        json.dumps({**ROW, "candidate": {"role": "ai", "content": [{"type": "image", "url": "a"}]}}),
+        [{**ROW, "candidate": {"role": "ai", "content": [{"type": "image", "url": "a"}]}}],
         "line 1: field 'candidate': candidate holds an image (image)",
     ),
-    "two kinds": (json.dumps(ROW) + "\n" + json.dumps(PAIR), "line 2: texts to be rated and answers"),
 }
 
 
@@ -237,7 +215,7 @@ def test_a_full_name_and_a_benchmarks_own_data_need_no_word_on_the_wording(tmp_p
 def test_labels_that_no_judged_aspect_has_are_told(tmp_path: Path) -> None:
     dataset = load_dataset(write(tmp_path, {**ROW, "human": {"tcat": 2}}))
     tact = Aspect(name="tact", criteria="Whether it is kind.")
-    with pytest.warns(UserWarning, match="has labels for tcat, and none for tact"):
+    with pytest.warns(UserWarning, match="has labels for tcat, but none for tact"):
         plan("debate", dataset, aspects=[tact])
 
 
@@ -257,7 +235,7 @@ def test_labels_off_the_scale_say_which_other_scales_there_are(tmp_path: Path) -
         ("name: wit", "criteria is missing$"),
         (
             "name: wit\ncriterion: c",
-            "criteria is missing; criterion is no field of an aspect; did you mean criteria",
+            "criteria is missing; criterion is not a field of an aspect; did you mean criteria",
         ),
         ("just words", "must be an object with a value for each field, got 'just words'"),
         ("name: wit\ncriteria: ' '", "criteria is blank"),
@@ -322,7 +300,7 @@ def test_a_large_file_is_not_held(tmp_path: Path, written: Writer) -> None:
 def test_one_id_twice_far_apart(tmp_path: Path, written: Writer) -> None:
     rows = [{**ROW, "id": f"i{n % 700}"} for n in range(701)]
     offset = 1 if written is table else 0
-    with pytest.raises(DataError, match=f"line {701 + offset}: id 'i0' stands already in line {1 + offset}"):
+    with pytest.raises(DataError, match=f"line {701 + offset}: id 'i0' is already used in line {1 + offset}"):
         load_dataset(written(tmp_path, rows))
 
 
@@ -387,8 +365,8 @@ def test_items_in_memory() -> None:
     ("rows", "fault"),
     [
         ((), "mine: holds no items"),
-        ((ROW, ROW), "mine, item 2: id 'a' stands already in item 1"),
-        ((ROW, PAIR), "mine, item 2: texts to be rated"),
+        ((ROW, ROW), "mine, item 2: id 'a' is already used in item 1"),
+        ((ROW, PAIR), "mine, item 2: a file cannot hold both texts"),
     ],
 )
 def test_bad_items_in_memory(rows: tuple[dict[str, Any], ...], fault: str) -> None:
@@ -410,7 +388,7 @@ def test_the_majority_of_annotators() -> None:
 
 def test_a_folder_is_for_datasets_that_have_a_name(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"data\.jsonl is a file: --data-dir .* for datasets that have a name"
+        UsageError, match=r"data\.jsonl is a file: --data-dir .* only applies to named datasets"
     ):
         load_dataset(write(tmp_path, ROW), tmp_path)
 
@@ -421,7 +399,7 @@ def test_a_json_array(tmp_path: Path) -> None:
     assert [item.id for item in load_dataset(path)] == ["a", "b"]
     path.write_text(json.dumps([ROW, {"id": "b"}], indent=1))
     with pytest.raises(
-        DataError, match=r"data\.json, row 2: fields 'source' and 'candidate' are missing; there are id"
+        DataError, match=r"data\.json, row 2: fields 'source' and 'candidate' are missing; the row has id"
     ):
         load_dataset(path)
     path.write_text(json.dumps([ROW, 7]))
@@ -452,17 +430,17 @@ TOLD = {
     "a quote that nobody closes": (
         "data.csv",
         HEAD + "".join(f"{n},{'' if n != 3 else chr(34)}Noon.,Rain.,4\n" for n in range(20)),
-        r"data\.csv, line 5 to 21: not CSV: unexpected end of data; a cell that holds a quote",
+        r"data\.csv, line 5 to 21: not CSV: unexpected end of data; put a cell that contains a quote",
     ),
     "a quote that another row closes": (
         "data.csv",
         HEAD + 'a,"Noon.,Rain.,4\nb,"Dusk.",Hail.,4\nc,Dawn.,Snow.,4\n',
-        r"data\.csv, line 2 to 3: not CSV: .*; a cell that holds a quote or begins with one stands in quotes",
+        r"data\.csv, line 2 to 3: not CSV: .*; put a cell that contains a quote into quotes",
     ),
     "quotes inside a quoted cell": (
         "data.csv",
         HEAD + 'a,"They said "no" to it",Rain.,4\n',
-        r"data\.csv, line 2: not CSV: .*with each quote inside doubled",
+        r"data\.csv, line 2: not CSV: .*double each quote inside it",
     ),
     "a doubled column": (
         "data.csv",
@@ -472,32 +450,32 @@ TOLD = {
     "a row cut off": (
         "data.csv",
         HEAD + "a,Noon.,Rain.,4\nb,Noon.\n",
-        r"line 3: has 2 cells, and none .* 'candidate'",
+        r"line 3: has only 2 cells, and none .* 'candidate'",
     ),
     "a doubled key": (
         "data.jsonl",
         json.dumps(ROW) + '\n{"id": "b", "source": "s", "candidate": "c", "candidate": "d"}',
-        r"data\.jsonl, line 2: the key 'candidate' stands twice in one object",
+        r"data\.jsonl, line 2: the key 'candidate' occurs twice in one object",
     ),
     "a doubled key inside": (
         "data.jsonl",
         '{"id": "b", "source": "s", "candidate": "c", "human": {"fluency": 1, "fluency": 2}}',
-        r"line 1: the key 'fluency' stands twice in one object",
+        r"line 1: the key 'fluency' occurs twice in one object",
     ),
     "a doubled key in an array": (
         "data.json",
         "[" + json.dumps(ROW) + ', {"id": "b", "source": "s", "candidate": "c", "id": "d"}]',
-        r"data\.json, row 2: the key 'id' stands twice in one object",
+        r"data\.json, row 2: the key 'id' occurs twice in one object",
     ),
     "a doubled key in a cell": (
         "data.csv",
         'id,source,candidate,human\na,b,c,"{""fluency"": 1, ""fluency"": 2}"\n',
-        r"data\.csv, line 2: the key 'fluency' stands twice in one object",
+        r"data\.csv, line 2: the key 'fluency' occurs twice in one object",
     ),
     "half a character": (
         "data.jsonl",
         '{"id": "a", "source": "Noon \\ud83d.", "candidate": "c"}',
-        r"line 1: field 'source' has half a character \(U\+D83D\), at position 6 of the text: take it out",
+        r"line 1: field 'source' has half a character \(U\+D83D\), at position 6 of the text: remove it",
     ),
     "half a character in a reference": (
         "data.jsonl",
@@ -512,7 +490,9 @@ TOLD = {
 }
 
 
-TOLD |= {case: ("data.jsonl", text, re.escape(fault)) for case, (text, fault) in BAD.items()}
+for case, (lines, fault) in BAD.items():
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    TOLD[case] = ("data.jsonl", text, re.escape(fault))
 TOLD["a file of another kind"] = ("data.docx", "x", r"expected \.jsonl, \.json, \.csv or \.tsv")
 
 
@@ -535,7 +515,7 @@ def test_a_line_too_long_to_be_a_row_is_refused_before_it_is_in_memory(
     path = tmp_path / name
     content = (HEAD if name.endswith("csv") else json.dumps(ROW) + "\n") + "x" * 5000
     path.write_bytes(gzip.compress(content.encode()) if name.endswith("gz") else content.encode())
-    with pytest.raises(DataError, match=r"line 2: has more than 1,000 characters, so it is no row"):
+    with pytest.raises(DataError, match=r"line 2: has more than 1,000 characters, too many for a row"):
         load_dataset(path)
 
 

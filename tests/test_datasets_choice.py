@@ -16,12 +16,7 @@ from jurygraph.eval.datasets.selection import Sample
 from jurygraph.state import DataError, UsageError
 
 from .processes import Command
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
-    monkeypatch.chdir(tmp_path)
-    return Command(monkeypatch, capsys)
+from .sample_data import read_lines
 
 
 def grouped(groups: int, each: int) -> Dataset:
@@ -109,7 +104,7 @@ def test_a_sample_counts_the_aspects_and_the_first_items_of_its_own() -> None:
     assert whole.aspect_names() == ["relevance"]
     assert without.aspect_names() == []
     assert ids(without.first(2)) == ids(without)[:2]
-    with pytest.raises(UsageError, match="a sample has 1 item or more, not 0"):
+    with pytest.raises(UsageError, match="a sample must have 1 item or more, got 0"):
         whole.sample(0)
 
 
@@ -118,7 +113,7 @@ def manifest(out: Path) -> dict[str, Any]:
 
 
 def judged(out: Path) -> list[str]:
-    return [json.loads(line)["item"] for line in (out / "results.jsonl").read_text().splitlines()]
+    return [line["item"] for line in read_lines(out)]
 
 
 def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed(
@@ -142,19 +137,19 @@ def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--data", "demo", "--seed", "3"), "--seed is about a sample"),
-        (("--replies", "x.jsonl", "--sample", "3"), "--sample is about the data: name it with --data"),
-        (("--data", "demo", "--columns", "candidate=summary"), "a dataset has its own"),
+        (("--data", "demo", "--seed", "3"), "--seed only applies to --sample"),
+        (("--replies", "x.jsonl", "--sample", "3"), "--sample only applies to a dataset"),
+        (("--data", "demo", "--columns", "candidate=summary"), "a dataset knows its columns"),
         (("--data", "mine.csv", "--columns", "candidate"), "'candidate' is not of the form FIELD=COLUMN"),
         (
             ("--data", "mine.csv", "--columns", "cnadidate=text"),
-            "an item has no field 'cnadidate'; it has annot",
+            "unknown field 'cnadidate'; fields are annot",
         ),
         (("--data", "mine.csv", "--columns", "cnadidate=text"), "turns; did you mean candidate?"),
-        (("--data", "mine.csv", "--columns", "id=a,id=b"), "'id' is taken from two columns, a and b"),
+        (("--data", "mine.csv", "--columns", "id=a,id=b"), "'id' is given two columns, a and b"),
         (
             ("--data", "mine.csv", "--columns", "id=a", "--columns", "id=b"),
-            "'id' is taken from two columns, a and b",
+            "'id' is given two columns, a and b",
         ),
     ],
 )
@@ -169,12 +164,12 @@ NAMES = "id=key,group=article,source=text,candidate=summary,human.fluency=rating
 def test_a_missing_field_says_how_to_take_it_from_another_column(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("id,headline,candidate\n1,a,b\n")
-    with pytest.raises(DataError, match=r"field 'source' is missing; there are .*: --columns source=COLUMN$"):
+    with pytest.raises(DataError, match=r"field 'source' is missing; .* --columns source=COLUMN$"):
         load_dataset(path)
     path.write_text("headline,body\na,b\n")
     with pytest.raises(
         DataError,
-        match=r"there are headline, body; .*--columns source=COLUMN,candidate=COLUMN .and human.ASPECT=COLUMN",
+        match=r"the row has headline, body; .*--columns source=COLUMN,candidate=COLUMN .and human.ASPECT=COLUMN",
     ):
         load_dataset(path)
 
@@ -201,7 +196,7 @@ def test_a_column_that_is_not_there_is_told_with_those_that_are(
     path.write_text('{"id": "a", "source": "s", "candidate": "c", "about": "x"}\n')
     with pytest.raises(
         DataError,
-        match=r"mine\.jsonl: no row has anything in the column 'topic'; there are id, source, candidate",
+        match=r"mine\.jsonl: no row has a value in the column 'topic'; columns are id, source, candidate",
     ):
         load_dataset(path, columns=columns)
 

@@ -219,7 +219,7 @@ def test_faireval_as_its_repository_has_it(folder: Write) -> None:
         ),
         (
             faireval(more={"answer/answer_gpt35.jsonl": [{"id": 1, "text": "g1"}]}),
-            "answer_gpt35.jsonl, line 1: field 'question_id' is missing; there are id, text",
+            "answer_gpt35.jsonl, line 1: field 'question_id' is missing; the row has id, text",
         ),
     ],
 )
@@ -234,7 +234,7 @@ def test_a_dataset_of_several_files_notices_a_change_in_any(folder: Write) -> No
     dataset = load_dataset("faireval", place)
     before = dataset.digest
     folder({"review/review_gpt35_vicuna-13b_human.txt": "TIE\nTIE\n"})
-    with pytest.raises(DataError, match=r"_human\.txt: has changed"):
+    with pytest.raises(DataError, match=r"_human\.txt: the file has changed"):
         list(dataset)
     assert load_dataset("faireval", place).digest != before
 
@@ -332,7 +332,7 @@ def test_a_folder_without_the_files(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no such folder"):
         load_dataset(name, tmp_path / "nowhere")
     (tmp_path / "other.txt").write_text("x")
-    with pytest.raises(DataError, match=r"other\.txt: .* and this is none of them"):
+    with pytest.raises(DataError, match=r"other\.txt: .* not from this file"):
         load_dataset(name, tmp_path / "other.txt")
 
 
@@ -340,7 +340,7 @@ def test_a_folder_without_the_files(name: str, tmp_path: Path) -> None:
 def test_a_published_file_that_is_another(name: str, tmp_path: Path) -> None:
     form = SOURCES[name].forms[-1]
     (tmp_path / form.files[0]).write_text('{"title": "no dataset"}\n')
-    with pytest.raises(DataError, match=r"line 1: field '\w+' is missing; there are title"):
+    with pytest.raises(DataError, match=r"line 1: field '\w+' is missing; the row has title"):
         load_dataset(name, tmp_path)
     (tmp_path / form.files[0]).write_text("")
     with pytest.raises(DataError, match="holds no items"):

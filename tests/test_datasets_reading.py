@@ -71,7 +71,7 @@ def test_a_table_that_a_program_saved_is_read_as_it_was_meant(tmp_path: Path, fo
     pd.DataFrame(ROWS).to_csv(path, **{"index": False, **how})
     dataset, notice = read(path)
     assert notice.startswith(f"{told}source = 'Article', candidate = 'Summary', group = 'Doc ID'"), notice
-    assert notice.endswith("human.fluency = 'Fluency', ids are the rows' numbers")
+    assert notice.endswith("human.fluency = 'Fluency', row numbers as ids")
     assert dataset.columns == COLUMNS
     found = [(item.id, item.group, item.source, item.candidate, item.label("fluency")) for item in dataset]  # type: ignore[union-attr, call-arg]
     assert found == [
@@ -151,8 +151,8 @@ def test_a_question_may_be_the_source_of_an_answer(tmp_path: Path) -> None:
     [item] = dataset
     assert isinstance(item, ScoreItem)
     assert (item.source, item.candidate) == ("What fell?", "Rain.")
-    hint = "if 'Rating' holds people's scores, name the aspect: --columns human.ASPECT=Rating"
-    assert notice == f"source = 'question', candidate = 'answer', ids are the rows' numbers; {hint}"
+    hint = "if 'Rating' holds human scores, name the aspect: --columns human.ASPECT=Rating"
+    assert notice == f"source = 'question', candidate = 'answer', row numbers as ids; {hint}"
 
 
 GUESSED: dict[str, tuple[dict[str, Any], dict[str, str], dict[str, str]]] = {
@@ -196,7 +196,7 @@ UNREADABLE = {
     "a header alone": (b"id;source;candidate\n", "holds no items"),
     "a wrong name": (
         b"headline;body\na;b\n",
-        "fields 'source' and 'candidate' are missing; there are headline, body;",
+        "fields 'source' and 'candidate' are missing; the row has headline, body;",
     ),
 }
 
@@ -213,7 +213,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, case: str) -> None:
 def test_a_frame_written_by_columns_says_how_to_write_it(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     pd.DataFrame(ROWS).to_json(path)
-    with pytest.raises(DataError, match=r"holds columns, and not rows: .*orient='records', lines=True"):
+    with pytest.raises(DataError, match=r"holds columns instead of rows; .*orient='records', lines=True"):
         load_dataset(path)
     broken = tmp_path / "mine.xlsx"
     broken.write_text(json.dumps(ROWS))

@@ -6,24 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval import load_dataset
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
 from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
-from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from typer.testing import CliRunner
 
-PUBLISHED = [name for name, source in SOURCES.items() if source.forms]
-TRUTH = "Original Ground Truth"
-
-
-def scored(dataset: Dataset) -> list[ScoreItem]:
-    return [item for item in dataset if isinstance(item, ScoreItem)]
-
-
-def compared(dataset: Dataset) -> list[CompareItem]:
-    return [item for item in dataset if isinstance(item, CompareItem)]
-
+from .test_datasets_published import PUBLISHED, TRUTH, compared, scored
 
 LABELS = {
     "faireval": {"1", "2", "tie"},
@@ -74,10 +63,12 @@ def test_the_list_of_datasets() -> None:
 
 def test_an_unknown_dataset_is_told() -> None:
     refused = CliRunner().invoke(app, ["datasets", "dmeo"])
-    assert "no dataset 'dmeo'; datasets are demo, " in str(refused.exception)
+    assert "unknown dataset 'dmeo'; datasets are demo, " in str(refused.exception)
 
 
 def test_what_the_catalogue_says_of_the_bundled_ones() -> None:
     for name in ("demo", "demo-pairs"):
-        assert len(load_dataset(name)) == SOURCES[name].items
+        dataset = load_dataset(name)
+        assert (len(dataset), dataset.kind) == (SOURCES[name].items, SOURCES[name].kind)
+        assert dataset.labels == "construction"
         assert SOURCES[name].size.startswith(f"{SOURCES[name].items} ")

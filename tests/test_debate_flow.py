@@ -14,18 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-SCORE_TASK: dict[str, Any] = {
-    "kind": "score",
-    "source": "The kiln was lit at dawn and burned for two days.",
-    "candidate": "The kiln burned for two days.",
-    "aspect": "consistency",
-}
-COMPARE_TASK: dict[str, Any] = {
-    "kind": "compare",
-    "question": "Why do kilns need two days?",
-    "answer_1": "Clay must heat slowly, or it cracks.",
-    "answer_2": "They do not.",
-}
+from .sample_data import SCORE_TASK
 
 
 def objections(count: int) -> list[str]:
@@ -34,10 +23,6 @@ def objections(count: int) -> list[str]:
 
 def scores(*values: float) -> list[str]:
     return [f"Reasons for {value:g}.\nScore: {value:g}" for value in values]
-
-
-def pairs(*values: tuple[float, float]) -> list[str]:
-    return [f"Reasons.\nScore of answer 1: {one:g}\nScore of answer 2: {two:g}" for one, two in values]
 
 
 def hold(
@@ -56,16 +41,7 @@ def who(model: ScriptedModel) -> list[str]:
 def test_every_message_passes_through_the_commander() -> None:
     _, _, transcript = hold({"scorer": scores(5, 4), "critic": [*objections(1), "NO ISSUE"]})
     agents = [turn["agent"] for turn in transcript]
-    assert agents == [
-        "commander",
-        "scorer",
-        "commander",
-        "critic",
-        "commander",
-        "scorer",
-        "commander",
-        "critic",
-    ]
+    assert agents == ["commander", "scorer", "commander", "critic"] * 2
     assert [turn["round"] for turn in transcript] == [0, 0, 1, 1, 1, 1, 2, 2]
 
 
@@ -119,23 +95,6 @@ def test_a_human_decides() -> None:
     result = graph.invoke(Command(resume=2), config)
     assert (result["verdict"]["score"], result["verdict"]["stop_reason"]) == (2.0, "human")
     assert result["transcript"][-1]["agent"] == "human"
-
-
-def test_a_human_who_is_off_the_scale_is_asked_again() -> None:
-    graph, (config, _) = unresolved_with_a_human(
-        SCORE_TASK, {"scorer": scores(5, 4), "critic": objections(1)}
-    )
-    again = graph.invoke(Command(resume=9), config)
-    assert "off the scale" in again["__interrupt__"][0].value["problem"]
-    assert graph.invoke(Command(resume={"score": 3}), config)["verdict"]["score"] == 3.0
-
-
-@pytest.mark.parametrize("answer", [[8, 6], {"score_1": 8, "score_2": 6}, "(8, 6)"])
-def test_a_human_compares(answer: Any) -> None:
-    graph, (config, _) = unresolved_with_a_human(
-        COMPARE_TASK, {"scorer": pairs((5, 5), (4, 5)), "critic": objections(1)}
-    )
-    assert graph.invoke(Command(resume=answer), config)["verdict"]["winner"] == "1"
 
 
 def test_settings_of_a_run_win_over_those_bound_and_only_where_set() -> None:

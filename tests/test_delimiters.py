@@ -71,12 +71,6 @@ def test_an_attack_changes_nothing(attack: str, options: dict[str, Any]) -> None
     assert flow(f"{HARMLESS}\n{attack}", **options) == flow(HARMLESS, **options)
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_a_text_stays_in_its_fence(attack: str) -> None:
-    prompt = f"Before.\n{fence('candidate', attack)}\nAfter."
-    assert fenced_sections(prompt) == [("candidate", attack)]
-
-
 # By a codec instead, 200 MB would be taken once to find out which characters it has.
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 

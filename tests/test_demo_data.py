@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections import Counter, defaultdict
 from importlib import resources
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-MAKER = Path(__file__).resolve().parents[1] / "benchmarks" / "make_demo_data.py"
+from .source_tree import imported
+
 DATA = resources.files("jurygraph") / "eval" / "datasets" / "data"
 ASPECTS = {"coherence", "consistency", "fluency", "relevance"}
 DEGRADATIONS = {"facts_changed", "shuffled", "repetition", "off_topic", "broken_grammar"}
@@ -43,14 +42,7 @@ def pairs() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def maker() -> ModuleType:
-    if not MAKER.is_file():
-        pytest.skip("benchmarks/ is not beside tests/")
-    spec = importlib.util.spec_from_file_location("make_demo_data", MAKER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported("benchmarks/make_demo_data.py")
 
 
 def grouped(items: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -177,24 +169,3 @@ def test_the_card_states_the_label_rule(maker: ModuleType, items: list[dict[str,
 def test_the_generator_reproduces_the_files(maker: ModuleType) -> None:
     for name, text in maker.render().items():
         assert (DATA / name).read_bytes() == text.encode("utf-8"), name
-
-
-def test_check_fails_on_a_stale_or_missing_file(
-    maker: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    check = ["--check", "--out", str(tmp_path)]
-    assert maker.main(check) == 1
-    assert maker.main(["--out", str(tmp_path)]) == 0
-    assert maker.main(check) == 0
-    with (tmp_path / "demo-pairs.jsonl").open("a", encoding="utf-8") as file:
-        file.write("\n")
-    capsys.readouterr()
-    assert maker.main(check) == 1
-    err = capsys.readouterr().err
-    assert "demo-pairs.jsonl differs" in err
-    assert "demo.jsonl" not in err
-
-
-def test_the_generator_refuses_a_replacement_that_does_not_fit(maker: ModuleType) -> None:
-    with pytest.raises(ValueError, match="exactly once"):
-        maker.replaced("two and two", [["two", "three"]])

@@ -27,7 +27,8 @@ from jurygraph.graphs.registry import protocols
 from jurygraph.state.call_counts import total
 from typer.main import get_command
 
-ROOT = Path(__file__).resolve().parents[1]
+from .source_tree import ROOT, imported
+
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MISUSED = typer.BadParameter.__mro__[1]
 """Click's ``UsageError``, whichever copy of Click this typer works with."""
@@ -163,10 +164,7 @@ def _anchors(page: Path) -> set[str]:
 
 def test_every_protocol_has_a_page_with_its_facts_on_the_site() -> None:
     pytest.importorskip("mkdocs")
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
-    assert spec is not None and spec.loader is not None
-    hooks: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
+    hooks: Any = imported("docs/hooks.py")
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for name, module in protocols().items():
         page = (ROOT / "docs" / "protocols" / f"{name}.md").read_text(encoding="utf-8")

@@ -8,23 +8,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .journal_locations import schema
 from .processes import HANG_GUARD
+from .source_tree import ROOT, beside
 
-ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.slow
 FEW = ("--items", "8", "--concurrency", "8", "--latency-ms", "30", "--protocol", "debate")
 
 
 def killed(journal: str, kills: int) -> dict[str, Any]:
     """What the benchmark reports."""
-    if not (ROOT / "benchmarks" / "durability.py").is_file():
-        pytest.skip("benchmarks/ is not beside tests/")
+    beside("benchmarks/durability.py")
     command = [sys.executable, "-m", "benchmarks.durability", "--json", "--journal", journal, *FEW]
     finished = subprocess.run(
         [*command, "--kills", str(kills)],

@@ -17,12 +17,10 @@ from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.results import ResultsFile
 from typer.testing import CliRunner
 
+from .sample_data import read_lines
+
 EARLIER = Path(__file__).parent / "earlier"
 DEMO: dict[str, Any] = {"data": "demo", "aspects": ["fluency"]}
-
-
-def written(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
 
 
 def signed_as_now(manifest: Path, protocols: list[str], limit: int) -> None:
@@ -49,7 +47,7 @@ def shards(tmp_path: Path) -> Path:
 def test_an_earlier_run_is_read_and_reported(run: Path) -> None:
     results = ResultsFile(run).read()
     assert [(one.item, one.protocol, one.score) for one in results] == [
-        (line["item"], line["protocol"], line["score"]) for line in written(run)
+        (line["item"], line["protocol"], line["score"]) for line in read_lines(run)
     ]
     assert [judge.protocol for judge in load_runs([run])] == ["debate", "geval"]
     runner = CliRunner()
@@ -84,7 +82,7 @@ def test_an_earlier_run_that_is_complete_resumes_without_a_call(run: Path) -> No
     signed_as_now(run / "run.json", ["debate", "geval"], limit=2)
     lines, calls = (run / "results.jsonl").read_bytes(), summarize(run / "journal.sqlite").spent.calls
     done = evaluate(["debate", "geval"], **DEMO, limit=2, out=run)
-    assert len(done.results) == len(written(run)) == 4
+    assert len(done.results) == len(read_lines(run)) == 4
     assert (run / "results.jsonl").read_bytes() == lines
     assert summarize(run / "journal.sqlite").spent.calls == calls
     assert done.manifest["run"] == json.loads((EARLIER / "run" / "run.json").read_text())["run"]
@@ -99,8 +97,8 @@ def test_an_earlier_run_that_lacks_verdicts_resumes(run: Path) -> None:
     done = evaluate(["debate", "geval"], **DEMO, limit=2, out=run)
     assert not done.failed
     assert (run / "results.jsonl").read_bytes().splitlines(keepends=True)[:2] == lines[:2]
-    assert [(one["item"], one["protocol"]) for one in written(run)] == [
-        (one["item"], one["protocol"]) for one in written(EARLIER / "run")
+    assert [(one["item"], one["protocol"]) for one in read_lines(run)] == [
+        (one["item"], one["protocol"]) for one in read_lines(EARLIER / "run")
     ]
 
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 from jurygraph.graphs import faireval
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import ReplyError, Verdict
+from jurygraph.state import ReplyError
 from jurygraph.state.settings import FairEvalSettings
 
+from . import loopback_debate
 from .loopback import Answer, Failure, Provider, Request, Text, Usage
 from .loopback_debate import COMPARE_TASK, OPENAI, google
 
 YEAST = COMPARE_TASK["answer_1"]
 
 
-def run(how: str = "async", **build: Any) -> tuple[Verdict, list[dict[str, Any]]]:
-    graph = faireval.build(**build).compile()
-    given: Any = {"task": COMPARE_TASK}
-    result = asyncio.run(graph.ainvoke(given)) if how == "async" else graph.invoke(given)
-    return Verdict.of(result), result["transcript"]
+run = partial(loopback_debate.run, task=COMPARE_TASK, protocol=faireval)
 
 
 def in_given_order(prompt: str) -> bool:
@@ -121,13 +118,6 @@ def test_an_order_with_no_readable_sample_is_an_error() -> None:
         run(models={"*": model}, structured="off")
     assert (caught.value.agent, caught.value.reply) == ("scorer", "Hm.")
     assert sum(call.metadata["repair"] for call in model.calls) == 1
-
-
-def test_a_judge_that_prefers_a_place_ends_in_a_tie() -> None:
-    verdict, _ = run(models={"*": ScriptedModel(script=lambda metadata, _: pair(9, 5))})
-    assert (verdict.scores, verdict.winner, verdict.position_consistent) == ((7, 7), "tie", False)
-    assert verdict.details["winner_by_order"] == ["1", "2"]
-    assert any("position inconsistency" in warning for warning in verdict.warnings)
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])

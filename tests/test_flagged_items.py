@@ -80,7 +80,7 @@ def test_nothing_is_said_of_a_run_without_such_items_unless_it_was_asked_for(tmp
     run = run_folder(tmp_path / "run", [scored(item, score=2.0, human=3.0) for item in "abc"])
     assert Study.of(run, resampling=FEW).notes == ()
     asked = Study.of(run, resampling=FEW, without_flagged=True)
-    assert asked.notes == ("none of 3 items contains a verdict of its own: none is left out",)
+    assert asked.notes == ("none of 3 items contains a verdict of its own, so none is left out",)
 
 
 def test_terminal_and_page_say_it_in_one_line(folder: Path, tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_agree_refuses_what_cannot_tell_which_items_are_flagged(tmp_path: Path) 
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
     for file, error, why in (
-        (rows, UsageError, "line 1: has no list of warnings"),
-        (pipe, UsageError, "reads the rows twice"),
+        (rows, UsageError, "line 1: the row has no list of warnings"),
+        (pipe, UsageError, "read the rows twice"),
         (tmp_path, UsageError, "not the folder of a run"),
         (tmp_path / "nowhere.jsonl", DataError, "nowhere.jsonl"),
     ):

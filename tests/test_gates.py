@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -24,10 +23,9 @@ from .loopback import Provider
 from .loopback_debate import Debaters
 from .processes import HANG_GUARD, in_this_process
 from .run_folders import RATED, compared, failed, run_folder, scored
+from .source_tree import ROOT
+from .test_pytest_plugin import NAMED
 
-PLUGIN_FOUND = any(
-    one.value == "jurygraph.eval.judges.pytest_plugin" for one in entry_points(group="pytest11")
-)
 ITEMS = [f"i{n}" for n in range(40)]
 
 
@@ -91,16 +89,6 @@ def test_a_clear_drop_fails_and_noise_does_not(tmp_path: Path) -> None:
     assert len(found["lower"].below) == 40
 
 
-def test_noise_alone_fails_few_builds(tmp_path: Path) -> None:
-    """Two runs that differ by chance alone: as many fail as an interval of 95 % leaves on that side, or few more."""
-    rng = random.Random(7)
-    fails = 0
-    for trial in range(60):
-        runs = [rated(tmp_path / f"{trial}{side}", [3 + rng.gauss(0, 0.5) for _ in ITEMS]) for side in "ab"]
-        fails += not check(runs[0], baseline=runs[1])[0].passed
-    assert fails <= 6
-
-
 def test_items_of_one_group_are_not_independent(tmp_path: Path) -> None:
     """The same figures fail as 40 items, and are undecided as 5 groups."""
     before, now = [4.0] * 40, [3.5, 3.6] * 20
@@ -119,12 +107,12 @@ def test_only_shared_items_are_compared(tmp_path: Path) -> None:
 
 
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
-    "data": ({"data": {"name": "other"}}, "its data's name is other, and this run's is mine"),
-    "kind": ({"data": {"kind": "compare"}}, "its data's kind is compare, and this run's is score"),
+    "data": ({"data": {"name": "other"}}, "its data's name is other, but this run's is mine"),
+    "kind": ({"data": {"kind": "compare"}}, "its data's kind is compare, but this run's is score"),
     "aspect": ({"aspects": [{**RATED, "name": "tact"}]}, "it did not judge wit, but tact"),
-    "scale": ({"aspects": [{**RATED, "high": 10}]}, "wit had another high there"),
+    "scale": ({"aspects": [{**RATED, "high": 10}]}, "wit had a different high there"),
     "protocol": ({"signatures": {"single": "protocol:single"}}, "it is of single, not of debate"),
-    "setting": ({"signatures": {"debate": "protocol:debate|n:2"}}, "debate: n was 2, is not there"),
+    "setting": ({"signatures": {"debate": "protocol:debate|n:2"}}, "debate: n was 2, is not set"),
 }
 
 
@@ -178,15 +166,15 @@ def test_results_in_memory_can_be_checked_too() -> None:
 MODEL = ("--model", "openai:gpt-4o-mini")
 RUN = ("run", "single", "--data", "demo", "--limit", "4", "--aspect", "fluency")
 BAD = {
-    "no number": (("--fail-under", "fluency=good"), "'good' is no number"),
+    "no number": (("--fail-under", "fluency=good"), "'good' is not a number"),
     "no name": (("--fail-under", "3"), "'3' is not of the form --fail-under ASPECT=SCORE"),
-    "no such aspect": (("--fail-under", "wit=3"), "no gate on 'wit': this run has fluency"),
+    "no such aspect": (("--fail-under", "wit=3"), "cannot set a gate on 'wit': this run has fluency"),
     "off the scale": (("--fail-under", "fluency=7"), "fluency=7: scores lie between 1 and 5"),
     "two limits": (
         ("--fail-under", "fluency=2", "--fail-under", "fluency=3"),
-        "fluency has a limit already, 2",
+        "fluency already has the limit 2",
     ),
-    "no baseline": (("--max-drop", "1"), "name its folder with --baseline DIR"),
+    "no baseline": (("--max-drop", "1"), "give its folder with --baseline DIR"),
     "baseline without a run": (("--baseline", "."), ".: holds no run"),
     "baseline of another judge": (("--baseline", "main"), "models was *=offline, is *=openai:gpt-4o-mini"),
     "junit is a folder": (("--junit", "."), "--junit takes a file"),
@@ -231,7 +219,7 @@ def test_a_stopped_run_is_not_held_to_its_gates(tmp_path: Path, provider: Provid
     options = ("--out", "out", "--max-calls", "2", "--concurrency", "1", "--fail-under", "fluency=2")
     done = in_this_process(*RUN, *MODEL, *options, cwd=tmp_path)
     assert done.returncode == 4, done.stdout
-    assert "gates are not checked: the run is not complete" in done.stdout
+    assert "gates were not checked, because the run is not complete" in done.stdout
 
 
 def test_junit_says_what_failed_and_how_to_read_it(tmp_path: Path) -> None:
@@ -265,31 +253,8 @@ def test_hostile_words_make_no_broken_xml(tmp_path: Path) -> None:
     assert "]]></failure>" in str(cases[0][0].text)
 
 
-def test_a_pull_request_is_held_against_the_main_branch(tmp_path: Path) -> None:
-    """The whole way: the same file with other candidates, judged by the same judge."""
-    rows = [
-        {
-            "id": f"a{n}",
-            "source": f"The ferry number {n} sank at its moorings on Monday. Nobody was aboard.",
-            "candidate": f"The ferry number {n} sank at its moorings on Monday.",
-        }
-        for n in range(12)
-    ]
-    data = tmp_path / "mine.jsonl"
-    run = ("run", "single", "--data", "mine.jsonl", "--aspect", "consistency")
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert in_this_process(*run, "--out", "main", cwd=tmp_path).returncode == 0
-    worse = [{**row, "candidate": "Forty drowned in Paris, 99 bells rang."} for row in rows]
-    data.write_text("".join(json.dumps(row) + "\n" for row in worse))
-    gates = ("--baseline", "main", "--max-drop", "0.2", "--junit", "j.xml")
-    done = in_this_process(*run, "--out", "branch", *gates, cwd=tmp_path)
-    assert done.returncode == 5, done.stdout + done.stderr
-    assert "gate drop of consistency <= 0.2 (single): not met: drop" in done.stdout
-    assert ElementTree.parse(tmp_path / "j.xml").getroot()[0].get("failures") == "12"
-
-
 def workflow_steps() -> list[dict[str, Any]]:
-    page = (Path(__file__).resolve().parents[1] / "docs" / "ci.md").read_text()
+    page = (ROOT / "docs" / "ci.md").read_text()
     workflow = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
     assert workflow[True].keys() == {"push", "pull_request"}  # YAML 1.1 reads "on" as true
     steps: list[dict[str, Any]] = workflow["jobs"]["judge"]["steps"]
@@ -305,7 +270,6 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path, provider: Provi
         *("Write answers", "Judge", "Test", "Take this run as the next baseline")
     ]
     provider.play(by=lambda request: Debaters([2 if "poor text" in str(request.body) else 4.5])(request))
-    plugin = "" if PLUGIN_FOUND else "-p jurygraph.eval.judges.pytest_plugin"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     (tmp_path / "test_mine.py").write_text(
         'def test_mine(judge):\n    assert judge("single", aspect="fluency")(inputs="a", outputs="b")["score"] > 1\n'
@@ -321,7 +285,7 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path, provider: Provi
             done = subprocess.run(
                 ["bash", "-eo", "pipefail", "-c", step["run"]],
                 cwd=tmp_path,
-                env={**os.environ, "PATH": path, "PYTEST_ADDOPTS": plugin},
+                env={**os.environ, "PATH": path, "PYTEST_ADDOPTS": " ".join(NAMED)},
                 capture_output=True,
                 text=True,
                 timeout=HANG_GUARD,

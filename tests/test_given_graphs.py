@@ -154,17 +154,17 @@ def test_a_graph_without_a_score_fails_its_items(verdict: Any, problem: str) -> 
 def test_a_graph_that_pauses_fails_its_items() -> None:
     paused = debate.build().compile(interrupt_before=["conclude"])
     done = evaluate({"paused": paused}, "demo", aspects=["consistency"], limit=1)
-    assert "waits for somebody" in str(done.failed[0].error)
+    assert "waiting for a person" in str(done.failed[0].error)
 
 
 @pytest.mark.parametrize(
     ("given", "options", "words"),
     [
-        ([], {}, "no protocol was named"),
-        ({"a": 7}, {}, "a: a judge is the name of a protocol, or a graph, got 7"),
-        ({"": "debate"}, {}, "a judge needs a name, a line of text"),
-        ({7: "debate"}, {}, "a judge needs a name, a line of text"),
-        ({"single": debate.graph}, {}, "single is the name of a protocol, and this judge is another"),
+        ([], {}, "no protocol given"),
+        ({"a": 7}, {}, "a: a judge must be the name of a protocol, or a graph, got 7"),
+        ({"": "debate"}, {}, "a judge needs a name in one line of text"),
+        ({7: "debate"}, {}, "a judge needs a name in one line of text"),
+        ({"single": debate.graph}, {}, "single is the name of a protocol, but not of this judge"),
         ([debate.build(n=1), debate.build(n=2)], {}, "two judges are named debate"),
         (
             [foreign(VERDICT), foreign(VERDICT).compile()],
@@ -176,8 +176,8 @@ def test_a_graph_that_pauses_fails_its_items() -> None:
             {},
             "two judges are named repeated-single",
         ),
-        (debate.graph, {"settings": {"n": 1}}, "settings and models are for protocols that are named"),
-        (debate.graph, {"models": "offline"}, "settings and models are for protocols that are named"),
+        (debate.graph, {"settings": {"n": 1}}, "settings and models only apply to protocols given by name"),
+        (debate.graph, {"models": "offline"}, "settings and models only apply to protocols given by name"),
         ({"a": debate.build(on_unresolved="human")}, {}, "a: on_unresolved=human pauses for a person"),
         (
             {"a": cascade(debate.build(on_unresolved="human"), single.build())},
@@ -214,7 +214,7 @@ async def test_a_judge_evaluates_a_dataset() -> None:
     twin = create_async_judge("single")
     compared = await twin.aevaluate("demo-pairs", limit=2)
     assert [result.protocol for result in compared.results] == ["single"] * 2
-    with pytest.raises(UsageError, match="criteria: the items of a dataset name their own"):
+    with pytest.raises(UsageError, match="criteria: the items of a dataset have their own"):
         create_judge("single", criteria=["truth"]).evaluate("demo-pairs", limit=1)
 
 
@@ -305,13 +305,14 @@ def test_a_file_that_has_changed_is_another_judge(files: Path) -> None:
         ("nobody.py", "nobody.py: there is no such file"),
         ("broken.py", "broken.py cannot be imported: line 2: NameError: name 'nothing' is not defined"),
         ("unwritten.py", "line 1: SyntaxError"),
-        ("empty.py", "empty.py: it has no graph; name the one that is meant"),
-        ("several.py", "its graphs are one, other; name the one that is meant, as in several.py:one"),
-        ("mine.py:nothing", "nothing is no graph of mine.py; its graphs are graph"),
-        ("taken.py", "its protocol is named debate, as another one is: name it otherwise"),
+        ("empty.py", "empty.py: it has no graph; name the one you mean"),
+        ("several.py", "its graphs are one, other; name the one you mean, as in several.py:one"),
+        ("mine.py:nothing", "nothing is not a graph of mine.py; its graphs are graph"),
+        ("taken.py", "another protocol is named debate, too: choose another name"),
         ("no.such.module:graph", "no.such.module cannot be imported: ModuleNotFoundError"),
         (["a=mine.py", "a=foreign.py"], "two judges are named a"),
         (["mine.py", "copy.py"], "two judges are named"),
+        ("roles.py", "mine: role_kinds has 'object'; a role is one of scores, panel, objects"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) -> None:
@@ -319,19 +320,47 @@ def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) ->
     (files / "unwritten.py").write_text("def :\n")
     (files / "empty.py").write_text("")
     (files / "several.py").write_text(FOREIGN.replace("builder", "one") + FOREIGN.replace("builder", "other"))
+    (files / "roles.py").write_text(
+        MINE.replace("exactly(settings.scorers)},", "exactly(1)}, role_kinds={'scorer': 'object'},")
+    )
     (files / "copy.py").write_text(MINE + "\n# Changed.\n")
     (files / "taken.py").write_text(MINE.replace('"mine"', '"debate"'))
     with pytest.raises(UsageError, match=re.escape(told)):
         evaluate(name, "demo", limit=1)
 
 
-def test_the_command_line_takes_files(
-    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = Command(monkeypatch, capsys)
+ENDLESS = """
+    def again(state, settings):
+        return "on"
+
+    graph.begin()
+    graph.agent("scorer", scorer)
+    graph.end()
+    graph.add_edge("prepare", "scorer")
+    graph.route("scorer", again, {"on": "scorer", "off": "conclude"})
+"""
+
+
+def test_a_debate_that_does_not_end_is_ended(files: Path) -> None:
+    once = re.sub(r" +graph.panel.*\n", ENDLESS, MINE)
+    (files / "mine.py").write_text(once.replace('state["agent"]', '"scorer"'))
+    mine: Any = "mine.py"
+    [failed] = evaluate(mine, "demo", aspects=["consistency"], limit=1).results
+    assert "mine has made" in str(failed.error)
+    assert 64 < len(failed.transcript) < 80
+
+
+def test_a_mistake_in_a_graph_of_ones_own_is_told_with_its_line(files: Path) -> None:
+    (files / "mine.py").write_text(MINE.replace("task_of(state)", 'task_of(state["nothing"])'))
+    mine: Any = "mine.py"
+    [failed] = evaluate(mine, "demo", aspects=["consistency"], limit=1).results
+    assert re.fullmatch(r"KeyError: 'nothing' \(mine.py, line \d+\)", str(failed.error))
+
+
+def test_the_command_line_takes_files(files: Path, command: Command) -> None:
     run = ("run", "mine.py,m3=mine.py:graph,foreign.py", "--data", "demo", "--aspect", "consistency")
     assert command(*run, "--limit", "2", "--out", "out") == 0, command.errors
-    assert "no estimate: what foreign asks of models is known when it is asked" in command.printed
+    assert "no estimate: the calls of foreign are not known before they are made" in command.printed
     assert command("report", "out") == 0
     assert command("sweep", "mine.py", "--axis", "scorers=1,2", "--data", "demo", "--dry-run") == 0
     assert command("graph", "mine.py") == 0
@@ -340,9 +369,8 @@ def test_the_command_line_takes_files(
 
 
 def test_a_new_protocol_runs_and_its_test_passes(
-    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    files: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    command = Command(monkeypatch, capsys)
     assert command("new-protocol", "two_scorers", "--in", "own") == 0
     done = evaluate(load_graph("own/two_scorers.py"), "demo", aspects=["consistency"], limit=1)
     assert [result.calls for result in done.results] == [2]
@@ -352,8 +380,8 @@ def test_a_new_protocol_runs_and_its_test_passes(
     test["test_the_score_is_the_mean_of_all_scorers"]()
     written = (files / "own" / "two_scorers.py").read_bytes()
     assert command("new-protocol", "two_scorers", "--in", "own") == 2
-    assert "is there already: choose another name" in command.errors
+    assert "exists already: choose another name" in command.errors
     assert (files / "own" / "two_scorers.py").read_bytes() == written
-    for name, told in (("Two", "is no name of a protocol"), ("debate", "there is a protocol debate")):
+    for name, told in (("Two", "cannot name a protocol"), ("debate", "there is already a protocol debate")):
         assert command("new-protocol", name) == 2
         assert told in command.errors

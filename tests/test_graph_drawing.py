@@ -130,10 +130,10 @@ def test_studio_lists_nothing_but_registered_protocols() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("mine", "names no graph"),
+        ("mine", "is not a graph"),
         ("mine=no.py:graph", "there is no file no.py"),
-        ("debate=x.y:graph", "there is a graph called debate"),
-        ("mine=x.y", "names no graph"),
+        ("debate=x.y:graph", "there is already a graph called debate"),
+        ("mine=x.y", "is not a graph"),
     ],
 )
 def test_a_graph_that_cannot_be_is_told_before_the_server_starts(given: str, told: str) -> None:

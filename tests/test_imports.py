@@ -50,6 +50,10 @@ LIGHT = {
     "jurygraph.state": ("import jurygraph.state", HEAVY | GRAPHS | CONSOLE | {"numpy", "yaml"}),
     "jurygraph.nodes.replies": ("import jurygraph.nodes.replies", HEAVY | GRAPHS | CONSOLE | {"numpy"}),
     "jurygraph.eval": ("import jurygraph.eval", HEAVY | GRAPHS | CONSOLE),
+    "a bundled dataset": (
+        "from jurygraph.eval import load_dataset\nload_dataset('demo')\n",
+        HEAVY | {"huggingface_hub", "pooch"},
+    ),
     "agreement is the function whatever was loaded before": (
         "import jurygraph.eval.results.evaluation, jurygraph.eval as found\n"
         "assert callable(found.agreement), found.agreement\n",

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from itertools import cycle
 from pathlib import Path
@@ -30,7 +30,6 @@ from .processes import (
     child,
     pairs,
     signalled,
-    simulated_provider,
     started,
     until,
     when,
@@ -39,11 +38,6 @@ from .test_call_pipeline import MODEL, PLAIN, dataset, debater, most_repeated, r
 
 MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(monkeypatch, capsys)
 
 
 def arguments(protocol: str, data: Path, out: Path, *more: str) -> list[str]:
@@ -225,7 +219,7 @@ def test_while_the_program_starts_a_signal_ends_it_with_a_word(
         printed, errors = process.communicate(timeout=HANG_GUARD)
     assert (process.returncode, printed) == (130, "signalled\n"), errors
     told = (
-        f"interrupted by {number.name}; no run was under way",
+        f"interrupted by {number.name}; no run was in progress",
         "interrupted before the first call; nothing was started",
     )
     assert errors.strip() in told
@@ -312,12 +306,6 @@ def test_a_script_ends_on_ctrl_c(provider: Provider, tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=HANG_GUARD)
     assert process.returncode == -signal.SIGINT
     assert errors.rstrip().endswith("KeyboardInterrupt")
-
-
-@pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
-    with simulated_provider(monkeypatch) as provider:
-        yield provider
 
 
 ALL_PROTOCOLS = {

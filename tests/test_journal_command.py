@@ -61,8 +61,8 @@ def test_a_journal_in_postgres_is_shown_by_its_url() -> None:
 
 
 def test_a_place_without_a_journal_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"journal\.sqlite: no journal there"):
+    with pytest.raises(UsageError, match=r"journal\.sqlite: there is no journal"):
         _shown(str(tmp_path))
-    with schema() as url, pytest.raises(UsageError, match="no journal there"):
+    with schema() as url, pytest.raises(UsageError, match="there is no journal"):
         _shown(url)
     assert not (tmp_path / "journal.sqlite").exists()

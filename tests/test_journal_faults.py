@@ -18,16 +18,10 @@ import pytest
 from jurygraph.eval.journal import Journal, JournalError, summarize
 from sqlalchemy import Engine, event, make_url
 
-from .journal_locations import POSTGRES, entry, key, opened, schema
+from .journal_locations import POSTGRES, entry, key, opened
 from .processes import HANG_GUARD, reached
 
 BIG = "x" * 20_000
-
-
-@pytest.fixture
-def postgres() -> Iterator[str]:
-    with schema() as url:
-        yield url
 
 
 @pytest.fixture
@@ -105,7 +99,7 @@ async def test_a_journal_of_another_version_is_refused(file: Path) -> None:
 
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(file: Path) -> None:
     diary = _diary(file)
-    with pytest.raises(ValueError, match=r"journal.sqlite: file is not a database; .*put it aside"):
+    with pytest.raises(ValueError, match=r"journal.sqlite: file is not a database; .*move it away"):
         await Journal.open(file, run="a")
     assert _diary(file) == diary
 
@@ -114,7 +108,7 @@ async def test_another_programs_database_is_refused(file: Path) -> None:
     with sqlite3.connect(file) as database:
         database.execute("CREATE TABLE recipes (name TEXT)")
     database.close()
-    with pytest.raises(ValueError, match=r"a database, but no journal \(it holds recipes\)"):
+    with pytest.raises(ValueError, match=r"a database, not a journal \(it holds recipes\)"):
         await Journal.open(file, run="a")
 
 

@@ -6,7 +6,6 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from jurygraph.eval.journal import Amounts, GrantRequest, Journal, summarize
 from jurygraph.nodes.models.retry import Waits
 
-from .journal_locations import entry, key, somewhere
+from .journal_locations import entry, key, opened
 from .processes import HANG_GUARD, child, reached
 
 FREEZES = """
@@ -58,12 +57,6 @@ MOMENTS = {
     "writing": "INSERT INTO jurygraph_calls",
     "freeing": "DELETE FROM jurygraph_claims WHERE jurygraph_claims.key",
 }
-
-
-@pytest.fixture
-def postgres(tmp_path: Path) -> Iterator[str]:
-    with somewhere("postgres", tmp_path) as where:
-        yield where
 
 
 def is_gone(process: subprocess.Popen[str]) -> bool:
@@ -143,19 +136,16 @@ async def test_a_process_that_freezes_while_it_is_granted_calls_leaves_them_to_t
 
 async def test_what_another_process_is_making_is_noted_as_waited_for(postgres: str) -> None:
     now, waits = 0.0, Waits(clock=lambda: now)
-    first = await Journal.open(postgres, run="a")
-    second = await Journal.open(postgres, run="b", waits=waits)
-    assert await first.reserve(key(1)) is None
-    waiting = asyncio.create_task(second.reserve(key(1)))
-    await asyncio.sleep(0.5)
-    assert waits.summary() == "", "told of a wait that is short so far"
-    now = 60.0
-    assert waits.summary() == "waiting for another process (it is making the same call)"
-    await first.keep(key(1), entry())
-    await asyncio.wait_for(waiting, HANG_GUARD)
-    assert waits.summary() == ""
-    await first.close()
-    await second.close()
+    async with opened(postgres, run="a") as first, opened(postgres, run="b", waits=waits) as second:
+        assert await first.reserve(key(1)) is None
+        waiting = asyncio.create_task(second.reserve(key(1)))
+        await asyncio.sleep(0.5)
+        assert waits.summary() == "", "told of a wait that is short so far"
+        now = 60.0
+        assert waits.summary() == "waiting for another process (it is making the same call)"
+        await first.keep(key(1), entry())
+        await asyncio.wait_for(waiting, HANG_GUARD)
+        assert waits.summary() == ""
 
 
 async def test_a_database_that_is_away_is_noted_as_waited_for(unused_tcp_port: int) -> None:

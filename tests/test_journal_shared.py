@@ -15,7 +15,7 @@ from jurygraph.eval.journal.database import journal_location, openings
 from jurygraph.eval.journal.store import Patience, Store
 from sqlalchemy import update
 
-from .journal_locations import entry, key, somewhere
+from .journal_locations import entry, key, opened, somewhere
 from .processes import HANG_GUARD
 
 IDENTICAL_WORK = """
@@ -76,29 +76,23 @@ async def test_identical_work_in_three_processes_makes_each_call_once(where: str
 
 
 async def test_whoever_asks_second_is_served_the_reply_of_the_first(where: str) -> None:
-    first = await Journal.open(where, run="a")
-    second = await Journal.open(where, run="b")
-    assert await first.reserve(key(1)) is None
-    waiting = asyncio.create_task(second.reserve(key(1)))
-    assert await asyncio.wait([waiting], timeout=0.6) == (set(), {waiting})
-    await first.keep(key(1), entry("the first's"))
-    assert await asyncio.wait_for(waiting, HANG_GUARD) == b"the first's"
-    assert second.totals().calls == 0
-    await first.close()
-    await second.close()
+    async with opened(where, run="a") as first, opened(where, run="b") as second:
+        assert await first.reserve(key(1)) is None
+        waiting = asyncio.create_task(second.reserve(key(1)))
+        assert await asyncio.wait([waiting], timeout=0.6) == (set(), {waiting})
+        await first.keep(key(1), entry("the first's"))
+        assert await asyncio.wait_for(waiting, HANG_GUARD) == b"the first's"
+        assert second.totals().calls == 0
 
 
 async def test_a_released_call_is_for_the_next_to_make(where: str) -> None:
-    first = await Journal.open(where, run="a")
-    second = await Journal.open(where, run="b")
-    assert await first.reserve(key(1)) is None
-    waiting = asyncio.create_task(second.reserve(key(1)))
-    await asyncio.sleep(0.3)
-    assert not waiting.done()
-    await first.release(key(1))
-    assert await asyncio.wait_for(waiting, HANG_GUARD) is None
-    await first.close()
-    await second.close()
+    async with opened(where, run="a") as first, opened(where, run="b") as second:
+        assert await first.reserve(key(1)) is None
+        waiting = asyncio.create_task(second.reserve(key(1)))
+        await asyncio.sleep(0.3)
+        assert not waiting.done()
+        await first.release(key(1))
+        assert await asyncio.wait_for(waiting, HANG_GUARD) is None
 
 
 @pytest.mark.slow
@@ -127,16 +121,13 @@ async def test_a_lease_that_ends_long_after_now_is_of_a_clock_set_back_and_holds
 
 @pytest.mark.slow
 async def test_a_living_process_keeps_its_claims_beyond_the_lease(where: str) -> None:
-    first = await Journal.open(where, run="a", lease=6)
-    second = await Journal.open(where, run="b", lease=6)
-    assert await first.reserve(key(1)) is None
-    waiting = asyncio.create_task(second.reserve(key(1)))
-    await asyncio.sleep(7)
-    assert not waiting.done()
-    await first.keep(key(1), entry("slow"))
-    assert await asyncio.wait_for(waiting, HANG_GUARD) == b"slow"
-    await first.close()
-    await second.close()
+    async with opened(where, run="a", lease=6) as first, opened(where, run="b", lease=6) as second:
+        assert await first.reserve(key(1)) is None
+        waiting = asyncio.create_task(second.reserve(key(1)))
+        await asyncio.sleep(7)
+        assert not waiting.done()
+        await first.keep(key(1), entry("slow"))
+        assert await asyncio.wait_for(waiting, HANG_GUARD) == b"slow"
 
 
 async def test_a_run_taken_up_again_does_not_wait_for_its_own_dead_process(where: str) -> None:
@@ -148,16 +139,13 @@ async def test_a_run_taken_up_again_does_not_wait_for_its_own_dead_process(where
 
 
 async def test_a_call_that_nobody_waits_for_any_more_is_not_claimed(where: str) -> None:
-    first = await Journal.open(where, run="a")
-    second = await Journal.open(where, run="b")
-    asking = asyncio.create_task(first.reserve(key(1)))
-    await asyncio.sleep(0)
-    asking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-    assert await asyncio.wait_for(second.reserve(key(1)), HANG_GUARD) is None
-    await first.close()
-    await second.close()
+    async with opened(where, run="a") as first, opened(where, run="b") as second:
+        asking = asyncio.create_task(first.reserve(key(1)))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await asyncio.wait_for(second.reserve(key(1)), HANG_GUARD) is None
 
 
 async def test_a_journal_closed_by_one_frees_what_it_had_claimed(where: str) -> None:

@@ -29,9 +29,9 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
 from numpy import array
-from typing_extensions import TypedDict
+
+from .test_given_graphs import VERDICT, foreign
 
 ARTICLE = "The ferry sank at its moorings on Monday. Nobody was aboard. Divers start work on Friday."
 SUMMARY = "The ferry sank on Monday with nobody aboard."
@@ -144,11 +144,6 @@ def test_where_texts_are_by_convention(given: dict[str, Any], source: str, candi
 
 
 CALL: dict[str, Any] = {"name": "search", "args": {}, "id": "1"}
-OPENAI_CALL: dict[str, Any] = {
-    "id": "1",
-    "type": "function",
-    "function": {"name": "search", "arguments": "{}"},
-}
 USER, ASSISTANT = {"role": "user", "content": "Where?"}, {"role": "assistant", "content": "It sank."}
 BLOCKS: list[tuple[dict[str, Any], str]] = [
     ({"type": "image_url", "image_url": {"url": "data:,"}}, "an image (image_url)"),
@@ -157,8 +152,8 @@ BLOCKS: list[tuple[dict[str, Any], str]] = [
     ({"type": "file", "file": {}}, "a file (file)"),
     ({"type": "document", "source": {}}, "a file (document)"),
     ({"type": "image_generation_call", "result": "aGk="}, "an image (image_generation_call)"),
-    ({"type": "hologram", "text": 1}, "a part that is no text (hologram)"),
-    ({"text": 7}, "a part that is no text (text)"),
+    ({"type": "hologram", "text": 1}, "a part that is not text (hologram)"),
+    ({"text": 7}, "a part that is not text (text)"),
 ]
 UNSEEN: list[tuple[Any, str]] = [
     (
@@ -424,10 +419,10 @@ def test_a_reference_reaches_comparisons_and_a_fact_ratings() -> None:
         ({"inputs": "S", "outputs": {}}, "outputs is missing"),
         ({"inputs": "  ", "outputs": "C"}, "inputs is empty: there is no source to judge"),
         ({"inputs": "S", "outputs": {"answer": "\n"}}, "outputs.answer is empty"),
-        ({"inputs": "S", "outputs": 42}, "outputs must be text, a dict with one, or messages, got 42"),
+        ({"inputs": "S", "outputs": 42}, "outputs must be text, a dict with text, or messages, got 42"),
         (
             {"inputs": "S", "outputs": array([1, 2])},
-            "outputs must be text, a dict with one, or messages, got array",
+            "outputs must be text, a dict with text, or messages, got array",
         ),
         ({"inputs": "S", "outputs": {"answer": None}}, "outputs.answer is missing"),
         (
@@ -437,27 +432,27 @@ def test_a_reference_reaches_comparisons_and_a_fact_ratings() -> None:
         ),
         (
             {"inputs": "S", "outputs": {"x": "1", "y": "2"}},
-            "outputs has no key that is known for the candidate: x, y",
+            "outputs has no known key for the candidate: x, y",
         ),
         ({"inputs": "S", "outputs": ["a", "b"]}, "to compare two outputs, leave out the aspect"),
         ({"outputs": [HumanMessage("Hi")]}, "no answer to judge"),
         ({"outputs": [AIMessage("Hi")]}, "nothing is asked in the conversation"),
         (
             {"inputs": "S", "outputs": [{"role": "nobody", "content": "C"}]},
-            "outputs[0] has the role 'nobody', which is not",
+            "outputs[0] has the unknown role 'nobody'",
         ),
         ({"inputs": "S", "outputs": [USER, {"content": "C"}]}, "outputs[1] has no role: say who speaks"),
         ({"inputs": [{"content": "S"}], "outputs": "C"}, "inputs[0] has no role: say who speaks"),
-        ({"inputs": [USER, "S"], "outputs": "C"}, "inputs[1] is no message: a message has a role and a"),
+        ({"inputs": [USER, "S"], "outputs": "C"}, "inputs[1] is not a message: a message has a role and"),
         (
             {"inputs": [USER, RemoveMessage("1")], "outputs": "C"},
             "inputs[1] is a message of the type 'remove'",
         ),
         (
             {"outputs": [USER, {"role": "tool", "content": "moorings", "tool_call_id": "1"}, ASSISTANT]},
-            "outputs[1] is the result of a tool call that no message before it makes (it has the id '1')",
+            "outputs[1] is the result of a tool call that no earlier message makes (it has the id '1')",
         ),
-        ({"outputs": [USER, {"role": "tool", "content": "moorings"}]}, "(it has no id): give the message"),
+        ({"outputs": [USER, {"role": "tool", "content": "moorings"}]}, "(it has no id): add the message"),
     ],
 )
 def test_what_cannot_be_judged_is_named_before_any_call(given: dict[str, Any], words: str) -> None:
@@ -478,13 +473,13 @@ def test_a_comparison_needs_two_outputs(outputs: Any) -> None:
 def test_a_reference_that_is_needed_and_missing_is_named() -> None:
     judge = rating(variable_mapping={"fact": "reference_outputs.fact"})
     for reference in (None, {}, {"fact": None}):
-        with pytest.raises(UsageError, match=r"reference_outputs.* is missing, and variable_mapping names"):
+        with pytest.raises(UsageError, match=r"reference_outputs.* is missing, but variable_mapping names"):
             judge(inputs="S", outputs="C", reference_outputs=reference)
 
 
 def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
     judge = rating(variable_mapping={"source": "inputs.contxt"})
-    with pytest.raises(UsageError, match=r"names inputs\.contxt; there are question, context$"):
+    with pytest.raises(UsageError, match=r"names inputs\.contxt; it has question, context$"):
         judge(inputs={"question": "Q", "context": "C", "empty": None}, outputs="O")
 
 
@@ -494,13 +489,13 @@ def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
         (("debat",), {}, "unknown protocol 'debat'"),
         (("debate",), {"aspect": "cohrence"}, "did you mean"),
         (("debate",), {"aspect": 7}, "must be the name of a known aspect"),
-        (("debate",), {"aspect": "coherence", "rounds": 3}, "rounds is no setting of debate"),
+        (("debate",), {"aspect": "coherence", "rounds": 3}, "rounds is not a setting of debate"),
         (
             ("more",),
             {"aspect": "coherence"},
-            "more compares two outputs and nothing else: leave out the aspect",
+            "more only compares two outputs: leave out the aspect",
         ),
-        (("geval",), {}, "geval rates one output and nothing else: name an aspect"),
+        (("geval",), {}, "geval only rates one output: name an aspect"),
         (
             ("debate",),
             {"aspect": "fluency", "criteria": ["wit"]},
@@ -510,10 +505,10 @@ def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
         (
             ("debate",),
             {"variable_mapping": {"input": "x"}},
-            "'input' is no field of this judge's task; map question",
+            "'input' is not a field of this judge's task; map question",
         ),
         ((debate.graph,), {"n": 2}, "n: a graph has settings and models of its own"),
-        ((42,), {}, "a judge is the name of a protocol, or a graph, got 42"),
+        ((42,), {}, "a judge must be the name of a protocol, or a graph, got 42"),
         (("debate",), {"aspect": "no/such/file.yaml"}, "no/such/file.yaml"),
     ],
 )
@@ -530,23 +525,6 @@ def test_an_aspect_from_a_file(tmp_path: Path) -> None:
     assert judge(inputs="S", outputs="C")["key"] == "wit"
 
 
-class ForeignState(TypedDict):
-    task: dict[str, Any]
-    verdict: dict[str, Any]
-    transcript: list[Any]
-
-
-def foreign(verdict: Any) -> StateGraph[Any, Any, Any, Any]:
-    """A graph of somebody else's, which knows nothing of this package."""
-    graph = StateGraph(ForeignState)
-    graph.add_node("judge", lambda _state: {"verdict": verdict, "transcript": []})
-    graph.add_edge(START, "judge")
-    return graph
-
-
-VERDICT = {"protocol": "theirs", "kind": "score", "score": 2, "stop_reason": "complete", "rounds": 1}
-
-
 def test_graphs_in_place_of_a_name() -> None:
     model = ScriptedModel(script=SCORE_4)
     builder = debate.build(models=model, structured="off", n=1)
@@ -560,14 +538,14 @@ def test_graphs_in_place_of_a_name() -> None:
         assert [judge(inputs="S", outputs="C")["score"] for _ in range(2)] == [4.0, 4.0]
     assert create_judge(foreign(VERDICT), aspect="coherence")(inputs="S", outputs="C")["score"] == 2
     assert create_judge(calibrated(single.build())).name
-    with pytest.raises(UsageError, match="compares two outputs and nothing else"):
+    with pytest.raises(UsageError, match="only compares two outputs"):
         create_judge(more.build().compile(), aspect="coherence")
 
 
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
-        (None, "returned no verdict: it is no judge's graph"),
+        (None, "returned no verdict, so it is not a judge"),
         ({"score": 3}, "returned a verdict that cannot be read"),
         ({**VERDICT, "score": None}, "returned a verdict without a score"),
         ({**VERDICT, "score": 6}, "returned 6.0, off the scale of coherence (1 to 5)"),
@@ -592,8 +570,8 @@ def test_a_reply_that_cannot_be_read_is_an_error_that_says_what_helps() -> None:
 def test_a_judge_that_waits_for_a_person_says_so() -> None:
     model = ScriptedModel(script={"scorer": ["Score: 4"] * 9, "critic": ["Too high."] * 9})
     settings: dict[str, Any] = {"structured": "off", "n": 1, "on_unresolved": "human"}
-    with pytest.raises(UsageError, match="waits for a person, which an evaluator cannot"):
+    with pytest.raises(UsageError, match="waits for a person, but an evaluator cannot"):
         create_judge("debate", aspect="coherence", model=model, **settings)(inputs="S", outputs="C")
     graph = debate.build(models=model, **settings).compile(checkpointer=InMemorySaver())
-    with pytest.raises(UsageError, match="waits for a person, which an evaluator cannot"):
+    with pytest.raises(UsageError, match="waits for a person, but an evaluator cannot"):
         create_judge(graph, aspect="coherence")(inputs="S", outputs="C")

@@ -377,21 +377,3 @@ def test_one_message_that_names_the_texts_is_judged() -> None:
     two = comparing().as_agent()
     handed = '{"question": "Why?", "answer_1": "The tide.", "answer_2": "No idea."}'
     assert two.invoke({"messages": [("user", handed)]})["verdict"]["winner"] == "1"
-
-
-def test_a_sub_agent_of_deepagents() -> None:
-    deepagents = pytest.importorskip("deepagents")
-    texts = '{"source": "It rained.", "candidate": "It snowed."}'
-    call = {"name": "task", "args": {"description": texts, "subagent_type": "judge"}, "id": "1"}
-    replies = iter([AIMessage("", tool_calls=[call]), AIMessage("Done.")])
-
-    class Main(GenericFakeChatModel):
-        def bind_tools(self, tools: Any, **options: Any) -> Any:
-            return self
-
-    told = "Rates a text. Hand over one JSON object: source, candidate."
-    sub_agent = {"name": "judge", "description": told, "runnable": rating().as_agent()}
-    agent = deepagents.create_deep_agent(model=Main(messages=replies), subagents=[sub_agent])
-    said = agent.invoke({"messages": [("user", "Is it right?")]})["messages"]
-    [answer] = [message for message in said if isinstance(message, ToolMessage)]
-    assert "4 on a scale from 1 to 5" in answer.text

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-COUNTS = Path(__file__).resolve().parents[1] / "benchmarks" / "legibility.py"
+from .source_tree import imported
 
 
 @pytest.fixture(scope="module")
 def counts() -> ModuleType:
     """The script that counts."""
-    if not COUNTS.is_file():
-        pytest.skip("benchmarks/ is not beside tests/")
-    spec = importlib.util.spec_from_file_location("legibility", COUNTS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["legibility"] = module  # its dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
+    return imported("benchmarks/legibility.py")
 
 
 @pytest.mark.slow

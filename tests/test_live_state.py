@@ -25,7 +25,8 @@ from langgraph.pregel._read import ChannelRead
 from pydantic import Field
 
 from .loopback import Provider, Request
-from .test_contract import CASES, task, worst_script
+from .sample_data import CASES
+from .test_contract import task, worst_script
 
 FLAT = [(name, kind) for name, kind in CASES if isinstance(find_protocol(name).build(), ProtocolGraph)]
 """Protocols whose agents are in their own graph; wrappers have those of others in graphs inside."""
@@ -135,7 +136,7 @@ def test_a_run_goes_on_from_every_checkpoint_to_the_same_verdict(name: str, kind
 
 
 def test_nothing_follows_from_a_thread_on_which_nothing_is_prepared() -> None:
-    with pytest.raises(UsageError, match="nothing is prepared"):
+    with pytest.raises(UsageError, match="this thread has no task yet"):
         saved("samre").update_state(thread(), {"warnings": ["Edited."]}, as_node="prepare")
 
 
@@ -236,16 +237,20 @@ def test_an_edit_asks_nobody_again(name: str, kind: str, sync: bool) -> None:
         ({"id": "scorer:1", "value": 9}, "scorer:1 cannot have the value 9: it takes a number from 1 to 5"),
         ({"id": "scorer:1", "value": "4"}, "it takes a number from 1 to 5"),
         ({"id": "critic:1", "value": 3}, "it takes true or false"),
-        ({"id": "critic:7", "value": True}, "no turn has the id 'critic:7'; there are commander:1, scorer:1"),
+        ({"id": "critic:7", "value": True}, "no turn has the id 'critic:7'; the ids are commander:1, sc"),
+        ({"id": "critic:1", "contents": "So."}, "contents of the turn critic:1 cannot be edited"),
+        ({"id": "critic:1", "round": "so"}, "round of the turn critic:1 cannot be edited"),
+        ({"id": "critic:1", "content": None}, "the content of the turn critic:1 must be text, got None"),
+        ("So.", "transcript takes a list of turns"),
     ],
 )
-def test_an_edit_that_cannot_be_is_refused(edit: dict[str, Any], fault: str) -> None:
+def test_an_edit_that_cannot_be_is_refused(edit: Any, fault: str) -> None:
     graph = debate.build(models={"*": ScriptedModel(script=objecting)}, n=1).compile(
         checkpointer=InMemorySaver()
     )
     graph.invoke({"task": task("score")}, thread())
     with pytest.raises(ValueError, match=fault):
-        graph.update_state(thread(), {"transcript": [edit]}, as_node="critic")
+        graph.update_state(thread(), {"transcript": edit if edit == "So." else [edit]}, as_node="critic")
 
 
 class Failing(ScriptedModel):
@@ -306,7 +311,7 @@ def test_a_thread_goes_on_with_the_settings_that_it_was_begun_with() -> None:
     with pytest.raises(RuntimeError, match="indisposed"):
         graph.invoke({"task": task("compare")}, thread(), context={"jurors": 2})
     told = len(model.asked)
-    with pytest.raises(UsageError, match="begun with jurors=2 and is resumed with jurors=4"):
+    with pytest.raises(UsageError, match="started with jurors=2, but resumed with jurors=4"):
         graph.invoke(None, thread(), context={"jurors": 4})
     assert len(model.asked) == told
     verdict = graph.invoke(None, thread())["verdict"]

@@ -62,11 +62,11 @@ def test_missing_weights_are_one_line_that_says_what_to_install(
     [
         ("model_path=/nowhere/x.gguf", "cannot read /nowhere/x.gguf: No such file or directory"),
         ("model_path=/etc", "cannot read /etc: Is a directory"),
-        (f"model_path={__file__}", "takes a GGUF file"),
+        (f"model_path={__file__}", "needs a GGUF file"),
         ("slots=0", "slots"),
         ("context=many", "context must be a whole number"),
         ("base_url=http://localhost:1/v1", "openai:<name>.base_url="),
-        ("key_env=MINE", "takes no base_url and no key_env"),
+        ("key_env=MINE", "takes no base_url or key_env"),
         ("slot=2", "has no parameter 'slot'"),
     ],
 )

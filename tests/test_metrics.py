@@ -1,4 +1,4 @@
-"""Metrics of shared words against their packages and against published figures; one's own; what is left out."""
+"""Metrics of shared words against their packages; one's own; what is left out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval import Dataset
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.items import ScoreItem
 from jurygraph.eval.metrics import Metric, find_metric, measure
-from jurygraph.eval.results.agreement import ScoreAgreement
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
@@ -44,12 +43,6 @@ def test_rouge_l_against_rouge_score() -> None:
     assert expected[0] > 0.3
 
 
-def test_rouge_l_by_hand() -> None:
-    """Lin 2004, section 3.2: of four words three are in the longest common subsequence, of three all three."""
-    one = item("a", "police killed the gunman", candidate="police the gunman")
-    assert number(find_metric("rouge-l"), one) == pytest.approx(2 * (3 / 4) * 1 / (3 / 4 + 1))
-
-
 @pytest.mark.parametrize(
     ("text", "other", "expected"),
     [
@@ -71,7 +64,7 @@ def test_rouge_l_makes_no_zero_of_a_script_that_it_does_not_read() -> None:
         Dataset.of("mine", [item("a", "今天下雨。", candidate="今天下雨。"), item("b", "Schön!")]),
     )
     assert [(r.status, r.score) for r in done.results] == [("failed", None), ("ok", 0)]
-    assert "rouge-l?words=any reads it" in (done.results[0].error or "")
+    assert "use rouge-l?words=any" in (done.results[0].error or "")
 
 
 def test_bleu_in_chinese() -> None:
@@ -90,12 +83,6 @@ def test_bleu_against_sacrebleu() -> None:
 
     expected = [sacrebleu.sentence_bleu(TEXTS[0], [one], use_effective_order=True).score for one in TEXTS]
     assert number(find_metric("bleu-4"), item("a", *TEXTS)) == pytest.approx(fmean(expected))
-
-
-def test_bleu_by_theory() -> None:
-    """All n-grams are in the reference, which is one word longer: the brevity penalty alone (Papineni et al. 2002)."""
-    one = item("a", "a b c d e f", candidate="a b c d e")
-    assert number(find_metric("bleu-4"), one) == pytest.approx(100 * math.exp(1 - 6 / 5))
 
 
 def test_signatures_hold_what_changes_a_number() -> None:
@@ -156,14 +143,14 @@ def test_one_number_stands_for_all_aspects() -> None:
 
 
 def test_bad_requests(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no metric is named; known are rouge-l"):
+    with pytest.raises(UsageError, match="no metric given; known are rouge-l"):
         measure([], "demo")
     with pytest.raises(UsageError, match="words must be latin or any, got 'all'"):
         find_metric("rouge-l?words=all")
-    with pytest.raises(UsageError, match=r"sacreBLEU has no tokenize='x'.*it knows .*zh"):
+    with pytest.raises(UsageError, match=r"sacreBLEU has no tokenize='x'.*choose one of .*zh"):
         find_metric("bleu-4?tokenize=x")
     bare = Dataset.of("mine", [item("a")])
-    with pytest.raises(UsageError, match="rouge-l needs references, and no item of mine has any"):
+    with pytest.raises(UsageError, match="rouge-l needs references, but no item of mine has any"):
         measure("rouge-l", bare, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(UsageError, match="demo-pairs compares answers"):
@@ -174,11 +161,11 @@ def test_bad_requests(tmp_path: Path) -> None:
         measure("rouge", bare)
     with pytest.raises(UsageError, match="rouge-l has no parameter 'stem'; it has words"):
         find_metric("rouge-l?stem=true")
-    with pytest.raises(UsageError, match="bleu-4 is wanted twice"):
+    with pytest.raises(UsageError, match="bleu-4 is given twice"):
         measure(["bleu-4", "bleu-4?"], bare)
     with pytest.raises(UsageError, match="no_such_module"):
         find_metric("no_such_module:score")
-    with pytest.raises(UsageError, match="is no function"):
+    with pytest.raises(UsageError, match="is not a function"):
         find_metric("math:pi")
 
 
@@ -188,7 +175,7 @@ def test_the_command(tmp_path: Path) -> None:
     data.write_text("".join(row.model_dump_json() + "\n" for row in rows))
     done = CliRunner().invoke(app, ["measure", "rouge-l,bleu-4", "--data", str(data), "--out", str(out)])
     assert done.exit_code == 0, done.output
-    assert "rouge-l: left out 1 items with no references" in done.output
+    assert "rouge-l left out 1 items with no references" in done.output
     assert "read a debate" not in done.output
     shown = CliRunner().invoke(app, ["show", str(out), "a"])
     assert shown.exit_code == 0
@@ -212,26 +199,4 @@ def test_a_function_of_a_module_in_the_folder(tmp_path: Path, monkeypatch: pytes
         find_metric("broken_metrics:score")
 
 
-PUBLISHED = {"coherence": 0.128, "consistency": 0.115, "fluency": 0.105, "relevance": 0.311}
 """ROUGE-L's Spearman within articles, mean over all 100 (Yuan et al. 2021, Liu et al. 2023); 75 are here."""
-
-
-@pytest.mark.slow
-def test_rouge_l_on_summeval_lies_near_the_published_figures(shared_data: Path) -> None:
-    data = load_dataset("summeval", shared_data / "summeval")
-    done = measure("rouge-l", data)
-    assert done.manifest["left_out"] == {}
-    found = done.agreement()
-    for aspect, published in PUBLISHED.items():
-        agreement = found[aspect]
-        assert isinstance(agreement, ScoreAgreement)
-        assert agreement.n == 1200
-        assert agreement.per_group["spearman"].value == pytest.approx(published, abs=0.02)
-
-
-def test_the_truth_of_a_dialogue_is_left_out(shared_data: Path) -> None:
-    data = load_dataset("topical-chat", shared_data / "topical_chat")
-    done = measure("bleu-4", data, aspects=["coherence"])
-    assert done.manifest["left_out"] == {"bleu-4": {"no references": 45}}
-    assert len(done.results) == 225
-    assert {"Original Ground Truth"}.isdisjoint(result.systems[0] for result in done.results)

@@ -326,21 +326,17 @@ def points_of(prose: str) -> list[str]:
 
 
 class TestRefusals:
-    def test_a_call_without_a_role(self) -> None:
-        with pytest.raises(ValueError, match="name their role"):
-            OfflineJudge().invoke("Hello.")
-        with pytest.raises(ValueError, match="name their role"):
-            OfflineJudge()._generate([HumanMessage("Hello.")])
-
-    def test_a_role_that_it_never_heard_of_is_not_refused_but_its_prompt_is(self) -> None:
-        with pytest.raises(ValueError, match="no fenced candidate"):
-            OfflineJudge().invoke("Hello.", config={"metadata": {"role": "bard"}})
-
-    def test_a_prompt_without_the_text_to_be_judged(self) -> None:
-        with pytest.raises(ValueError, match="candidate"):
-            OfflineJudge().invoke(
-                "Candidate: unfenced.", config={"metadata": metadata("scorer", "score", "score")}
-            )
+    @pytest.mark.parametrize(
+        ("about", "problem"),
+        [
+            ({}, "name their role"),
+            ({"role": "bard"}, "no fenced candidate"),
+            ({**SCORE, "role": "scorer", "form": "score"}, "no fenced candidate"),
+        ],
+    )
+    def test_a_prompt_without_a_role_or_the_text_to_be_judged(self, about: Any, problem: str) -> None:
+        with pytest.raises(ValueError, match=problem):
+            OfflineJudge().invoke("Candidate: unfenced.", config={"metadata": about})
 
     def test_a_scale_upside_down(self) -> None:
         with pytest.raises(ValueError, match="low < high"):
@@ -362,13 +358,6 @@ class TestDeterminism:
             (metadata(role, kind, form, **{"persona": persona}), [*sections_of(kind), *LOG])
             for role, kind, form in cases()
             for persona in ("strict", "sophisticated")
-        ]
-        jobs += [
-            (
-                metadata("critic", "score", "critique", aspect="consistency"),
-                sections_of("score", wrong_facts(c), s),
-            )
-            for s, c in TEXTS
         ]
         replies = []
         for seed in ("1", "4242"):
@@ -448,9 +437,6 @@ class TestDebates:
         means = [mean(self.rounds(p)) for p in ("strict", "moderate", "weak", "plain")]
         assert all(a > b for a, b in pairwise(means[:3]))
         assert means[0] > mean(self.rounds("sophisticated")) > means[3]
-
-    def test_every_persona_has_a_temper(self) -> None:
-        assert set(PERSONAS) == {"strict", "moderate", "weak", "plain", "sophisticated"}
 
     def test_a_critic_never_repeats_itself(self) -> None:
         for source, candidate in worse_texts():
@@ -604,6 +590,10 @@ class TestDamage:
         damaged = [score(damage(candidate), aspect, source) for source, candidate in TEXTS]
         assert mean(damaged) < mean(whole) - 20
 
+    def test_aspects_differ_in_what_counts(self) -> None:
+        scores = {a: score(wrong_facts(c), a, s) for s, c in TEXTS[:1] for a in TestDebates.ASPECTS}
+        assert len(set(scores.values())) == len(scores)
+
     def test_wrong_facts_hurt_consistency_more_than_fluency(self) -> None:
         losses = {
             aspect: mean(score(c, aspect, s) - score(wrong_facts(c), aspect, s) for s, c in TEXTS)
@@ -630,95 +620,29 @@ class TestDamage:
         assert asks > score("I agree. I don't know.", "engagingness", history, fact) + 200
 
 
-SOURCE = (
-    "Ann Bell met the mayor in Paris on 4 May. They spoke about bread. "
-    "The mayor likes bread. Later it rained, and Ann took the train home."
-)
-HISTORY = "Do you like bees?\nYes, I have two hives in the garden."
-FACT = "Honey bees dance to tell the others where nectar is."
-KNOWN = {
-    "text": (SOURCE, ""),
-    "reply": (HISTORY, FACT),
-    "answer": (QUESTION, "Landmarks, the sun and smell."),
-}
-POOR_ANSWER = "I am sorry, I do not know the the way. Bees fly. Bees fly. Bees fly. Bees"
-# Each row: a feature, the kind of text, a text that does well by it, and one that does badly.
+# A feature that others could stand in for, the kind of text, a text that does well by it, and one that does badly.
 PAIRS: list[tuple[str, Any, str, str]] = [
-    (
-        "support from the source",
-        "text",
-        "Ann met the mayor about bread.",
-        "Bob missed the bishop about wine.",
-    ),
-    ("support from the source", "text", "The mayor likes bread.", "Bread the likes mayor."),
-    ("support from the source", "reply", "Honey bees dance for nectar.", "My car is red."),
     (
         "names and numbers",
         "text",
         "On 4 May she met the mayor of Paris.",
         "On 9 June she met a man of London.",
     ),
-    ("coverage of the source", "text", "Ann, the mayor and bread.", "It rained."),
-    ("new content", "reply", "Wasps build paper nests under roofs.", "Two hives, yes."),
-    (
-        "repeated wording",
-        "text",
-        "Ann likes bread and rain.",
-        "Ann likes bread. Ann likes bread. Ann likes bread.",
-    ),
-    ("repeated wording", "text", "Ann met Bob. Rain fell.", "Ann met Bob. Bob met Ann."),
-    (
-        "length of the text",
-        "text",
-        "Ann met the mayor in Paris and spoke of bread, then left.",
-        "Ann met him.",
-    ),
-    ("length of the text", "reply", "Yes, I like bees, and I keep two hives of my own.", "Yes."),
-    (
-        "casing and punctuation",
-        "text",
-        "Ann met Bob. Then it rained.",
-        "aNn mEt bOb,, then it rained.. and So",
-    ),
+    ("new content", "reply", "Wasps build paper nests under roofs.", "I have two hives."),
+    ("casing and punctuation", "text", "Ann met Bob. It rained.", "aNn mEt bOb,, it rained.. and So"),
     ("grammar of the sentences", "text", "Ann met the mayor of the town.", "Ann met the of mayor the the."),
-    (
-        "order of the source",
-        "text",
-        "Ann met the mayor. The mayor likes bread.",
-        "He likes bread. Ann met the mayor.",
-    ),
     ("flow between sentences", "text", "Ann met Bob. He smiled.", "Ann met Bob. Rain fell."),
-    ("reply to what was asked", "reply", "Are the hives in your garden old?", "My car is red."),
-    ("reply to what was asked", "reply", "I have two hives.", "I don't know. I agree. Two hives."),
-    ("level of detail", "text", "Ann told Bob about trains, rain and bread.", "It is so."),
-    ("use of the fact", "reply", "Honey bees dance for nectar.", "Bees are nice."),
-    *(
-        (name, "answer", ANSWERS[0], POOR_ANSWER)
-        for name in ("level of detail", "length of the text", "new content")
-    ),
-    *((name, "answer", ANSWERS[0], POOR_ANSWER) for name in ("reply to what was asked", "use of the fact")),
-    ("repeated wording", "answer", ANSWERS[0], POOR_ANSWER),
 ]
 
 
-class TestFeatures:
-    @pytest.mark.parametrize(("name", "kind", "good", "bad"), PAIRS)
-    def test_it_tells_good_from_bad(self, name: str, kind: Any, good: str, bad: str) -> None:
-        source, fact = map(profile, KNOWN[kind])
-        measured = [FEATURES[name](Case(profile(text), source, fact, kind, "it")) for text in (good, bad)]
-        assert measured[0] and measured[1]
-        assert 0 <= measured[1][0] < measured[0][0] <= 1
-        assert measured[0][1] != measured[1][1]
-
-    def test_every_feature_is_tried_here(self) -> None:
-        assert {name for name, *_ in PAIRS} == set(FEATURES)
-
-    def test_no_name_is_part_of_another(self) -> None:
-        assert not [(a, b) for a in FEATURES for b in FEATURES if a != b and a in b]
-
-    def test_aspects_differ_in_what_counts(self) -> None:
-        scores = {a: score(wrong_facts(c), a, s) for s, c in TEXTS[:1] for a in TestDebates.ASPECTS}
-        assert len(set(scores.values())) == len(scores)
+@pytest.mark.parametrize(("name", "kind", "good", "bad"), PAIRS)
+def test_a_feature_tells_good_from_bad(name: str, kind: Any, good: str, bad: str) -> None:
+    source = "Ann met the mayor in Paris on 4 May." if kind == "text" else BEES[0]
+    known = (profile(source), profile("" if kind == "text" else BEES[1]))
+    measured = [FEATURES[name](Case(profile(text), *known, kind, "it")) for text in (good, bad)]
+    assert measured[0] and measured[1]
+    assert 0 <= measured[1][0] < measured[0][0] <= 1
+    assert measured[0][1] != measured[1][1]
 
 
 def both_orders() -> tuple[list[Section], list[Section]]:

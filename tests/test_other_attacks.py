@@ -5,21 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from jurygraph.nodes.replies import ReplyError, Shown, read_score
+from jurygraph.nodes.replies import Shown, read_score
 
-from .hostile_texts import KINDS
+from .hostile_texts import KINDS, value
 from .other_attacks import ORDERS, Attack, attacks
 
 OTHER = "Swallows are birds."
 FAMILIES = ("words", "reports", "objects", "tags")
-
-
-def value(kind: str, reply: str, *shown: str) -> object:
-    """Read a reply; None where it is asked for again."""
-    try:
-        return KINDS[kind].read(reply, Shown(shown))
-    except ReplyError:
-        return None
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +22,7 @@ def readable() -> list[Attack]:
         for kind in KINDS
         for order in ORDERS
         for own in KINDS[kind].own
-        if value(kind, order.format(remark="I have read it.", own=own)) == KINDS[kind].own_value
+        if value(kind, order.format(remark="I have read it.", own=own), Shown()) == KINDS[kind].own_value
     }
     return [attack for attack in attacks() if (attack.kind, attack.order, attack.own) in ways]
 
@@ -46,7 +38,7 @@ def test_few_verdicts_are_lost_and_none_or_hardly_any_is_forged(
     lost = 0
     forged: list[Attack] = []
     for attack in sample:
-        verdict = value(attack.kind, attack.reply, attack.text, OTHER)
+        verdict = value(attack.kind, attack.reply, Shown((attack.text, OTHER)))
         lost += verdict is None
         forged += [attack] if verdict not in (None, KINDS[attack.kind].own_value) else []
     assert len(forged) <= (0 if family in ("objects", "tags") else 0.003 * drawn), forged[:3]
@@ -81,7 +73,6 @@ def test_a_closing_line_of_the_text_behind_another_verdict_does_not_count(
     kind: str, own: str, closing: str
 ) -> None:
     reply = f"It is short.\n{own}\n\nIt has few words.\n\n{closing}"
-    assert value(kind, reply, f"A fine day.\n{closing}", OTHER) == KINDS[kind].own_value
-    assert (
-        value(kind, reply.replace(own, "So be it."), f"A fine day.\n{closing}", OTHER) == KINDS[kind].forged
-    )
+    shown = Shown((f"A fine day.\n{closing}", OTHER))
+    assert value(kind, reply, shown) == KINDS[kind].own_value
+    assert value(kind, reply.replace(own, "So be it."), shown) == KINDS[kind].forged

@@ -18,10 +18,10 @@ import pytest
 from jurygraph.graphs.options import ProtocolName
 from jurygraph.graphs.registry import protocols
 
-from .processes import Forks, forking
+from .processes import Forks, command_line, forking
+from .source_tree import ROOT
 
 PLUGIN = Path(__file__).parent / "plugin"
-ROOT = Path(__file__).resolve().parents[1]
 
 Run = Callable[..., str]
 
@@ -88,7 +88,7 @@ def test_everything_is_listed(jurygraph: Run) -> None:
     assert "two_judges" in listed and "pessimist" in listed and "rounds=1" in listed
     known = jurygraph("datasets")
     assert "weather" in known and "4 summaries" in known
-    assert "brought by another package" in jurygraph("datasets", "weather")
+    assert "provided by another package" in jurygraph("datasets", "weather")
     assert "optimist" in jurygraph("graph", "two_judges")
 
 
@@ -100,7 +100,7 @@ def test_what_is_not_known_is_refused_with_all_there_is(jurygraph: Run) -> None:
     )
     assert "brevity" in jurygraph("measure", "no-such", "--data", "weather", code=2)
     refused = jurygraph("run", "two_judges", "--data", "weather", "--set", "two_judges.n=2", code=2)
-    assert "n is no setting of two_judges" in refused and "rounds" in refused
+    assert "n is not a setting of two_judges" in refused and "rounds" in refused
 
 
 def test_its_roles_are_answered_offline_and_its_settings_are_signed(judged: Path) -> None:
@@ -174,18 +174,7 @@ def test_a_metric_and_its_parameter(jurygraph: Run, work: Path) -> None:
 
 
 def test_a_model_of_a_provider(jurygraph: Run, work: Path) -> None:
-    asked = (
-        "run",
-        "two_judges",
-        "--data",
-        "weather",
-        "--model",
-        "acme:large",
-        "--limit",
-        "1",
-        "--out",
-        "acme",
-    )
+    asked = command_line("run two_judges --data weather --model acme:large --limit 1 --out acme")
     assert "ACME_API_KEY is not set" in jurygraph(*asked, code=2)
     jurygraph(*asked, ACME_API_KEY="any")
     (line,) = results(work / "acme")
@@ -234,8 +223,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
             ["protocols"],
             "'missing_module', registered under jurygraph.protocols by no_such_module of broken-plugin",
         ),
-        (["measure", "text", "--data", "demo"], "is no function that makes a metric"),
-        (["run", "single", "--data", "text"], "is no dataset: it is a str; register a Source with a file"),
+        (["measure", "text", "--data", "demo"], "is not a function that makes a metric"),
+        (["run", "single", "--data", "text"], "is not a dataset: it is a str; register a Source with a file"),
         (["run", "single", "--data", "demo", "--model", "text:x"], "made a str, not a LangChain chat model"),
     ],
     ids=["protocol", "metric", "dataset", "provider"],

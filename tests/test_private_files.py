@@ -63,8 +63,8 @@ def test_a_folder_that_was_opened_to_others_stays_so_and_the_log_tells_it(tmp_pa
     found = permissions(out)
     assert (found["."], found["results.jsonl"], found["run.json"]) == ("0o755", "0o644", "0o644")
     told = [json.loads(line)["event"] for line in (out / "log.jsonl").read_text().splitlines()]
-    assert [line for line in told if "others can read" in line] == [
-        f"others can read results.jsonl, run.json in {out}; `chmod -R go= {out}` ends that"
+    assert [line for line in told if "other users can read" in line] == [
+        f"other users can read results.jsonl, run.json in {out}; `chmod -R go= {out}` stops that"
     ]
 
 

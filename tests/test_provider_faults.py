@@ -8,7 +8,7 @@ import json
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -38,8 +38,6 @@ from .processes import HANG_GUARD, reached
 PROVIDERS = ["openai", "google"]
 GOOD: dict[str, Any] = {"reasoning": "Every claim holds.", "score": 4}
 FINE: dict[str, Any] = {"feedback": "Nothing to add.", "no_issue": True}
-CUT_OFF = Text('{"reasoning": "All claims hold, so the score', finish="length")
-REFUSED = "I'm sorry, I cannot rate this text."
 
 
 def name_of(kind: str, provider: Provider) -> str:
@@ -49,19 +47,6 @@ def name_of(kind: str, provider: Provider) -> str:
 # Errors that stay
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-@pytest.mark.parametrize(
-    ("status", "advice"), [(401, "check it"), (403, "no access to this model"), (404, "wrong base URL")]
-)
-def test_what_will_not_pass_is_tried_once(provider: Provider, kind: str, status: int, advice: str) -> None:
-    provider.play(Failure(status, "Incorrect API key provided, or the like."))
-    with pytest.raises(ModelCallError) as raised:
-        run("async", models={"*": name_of(kind, provider)})
-    assert "Incorrect API key provided" in str(raised.value)
-    assert advice in str(raised.value)
-    assert len(provider.requests) == 1
-
-
 def test_a_critic_that_fails_is_named_with_its_round(provider: Provider) -> None:
     provider.play(
         GOOD, {"feedback": "Look again.", "no_issue": False}, GOOD, Failure(403, "Out of your reach.")
@@ -69,12 +54,6 @@ def test_a_critic_that_fails_is_named_with_its_round(provider: Provider) -> None
     with pytest.raises(ModelCallError, match=r"^critic, round 2: openai:gpt-4o-mini: .*Out of your reach"):
         run("async", models={"*": OPENAI})
     assert speakers(provider) == ["scorer", "critic"] * 2
-
-
-def test_a_sync_run_raises_the_same_error(provider: Provider) -> None:
-    provider.play(Failure(401, "Incorrect API key provided."))
-    with pytest.raises(ModelCallError, match=r"^scorer, round 0: .*Incorrect API key"):
-        run("sync", models={"*": OPENAI})
 
 
 # One attempt, and what it says of trying again
@@ -166,10 +145,15 @@ OPENAI_STAYING: dict[str, tuple[Answer, str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-@pytest.mark.parametrize("case", PASSING)
+def of_each(both: Iterable[str], openai: Iterable[str]) -> pytest.MarkDecorator:
+    """Run a test over cases of both providers and those of OpenAI alone."""
+    cases = [*((kind, case) for case in both for kind in PROVIDERS), *(("openai", case) for case in openai)]
+    return pytest.mark.parametrize(("kind", "case"), cases)
+
+
+@of_each(PASSING, OPENAI_PASSING)
 def test_what_may_pass_is_worth_another_attempt(provider: Provider, kind: str, case: str) -> None:
-    answer, words = PASSING[case]
+    answer, words = (PASSING | OPENAI_PASSING)[case]
     provider.play(answer)
     error = failed(name_of(kind, provider))
     assert error.retryable, str(error)
@@ -179,33 +163,14 @@ def test_what_may_pass_is_worth_another_attempt(provider: Provider, kind: str, c
     assert len(provider.requests) == 1
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-@pytest.mark.parametrize("case", STAYING)
+@of_each(STAYING, OPENAI_STAYING)
 def test_what_will_not_pass_is_worth_none(provider: Provider, kind: str, case: str) -> None:
-    answer, words = STAYING[case]
+    answer, words = (STAYING | OPENAI_STAYING)[case]
     provider.play(answer)
     error = failed(name_of(kind, provider))
     assert (error.retryable, error.rate_limited) == (False, False), str(error)
     assert words in str(error)
     assert len(provider.requests) == 1
-
-
-@pytest.mark.parametrize("case", OPENAI_PASSING)
-def test_what_is_no_chat_completion_may_pass(provider: Provider, case: str) -> None:
-    answer, words = OPENAI_PASSING[case]
-    provider.play(answer)
-    error = failed(OPENAI)
-    assert error.retryable, str(error)
-    assert words in str(error)
-
-
-@pytest.mark.parametrize("case", OPENAI_STAYING)
-def test_what_will_not_pass_although_the_status_looks_like_it(provider: Provider, case: str) -> None:
-    answer, words = OPENAI_STAYING[case]
-    provider.play(answer)
-    error = failed(OPENAI)
-    assert (error.retryable, error.rate_limited) == (False, False), str(error)
-    assert words in str(error)
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
@@ -427,52 +392,6 @@ async def test_a_cancelled_run_is_cancelled_and_the_next_one_works(provider: Pro
 
 
 # Replies that cannot be used
-
-
-@pytest.mark.parametrize("kind", PROVIDERS)
-def test_a_cut_off_reply_is_never_read_as_whole(provider: Provider, kind: str) -> None:
-    whole_looking = Text(fields={"reasoning": "So far so good", "score": 3}, finish="length")
-    provider.play(whole_looking, CUT_OFF)
-    with pytest.raises(ReplyError) as raised:
-        run("async", models={"*": name_of(kind, provider)})
-    error = raised.value
-    assert (error.fault, error.reply, error.agent, error.round) == ("cut_off", CUT_OFF.text, "scorer", 0)
-    assert len(provider.requests) == 2
-    assert "cut off" in provider.requests[1].messages[-1][1]
-
-
-def test_a_cut_off_text_is_never_read_as_whole(provider: Provider) -> None:
-    provider.play(Text("Score: 3\nOn second thought", finish="length"), "Score: 2", "NO ISSUE")
-    verdict, _ = run("async", models={"*": OPENAI}, structured="off")
-    assert (verdict.score, verdict.calls) == (2, 3)
-
-
-def test_a_cut_off_function_call_is_quoted(provider: Provider) -> None:
-    broken = Text(fields={"reasoning": "Half", "score": 3}, finish="length")
-    provider.play(broken, broken)
-    with pytest.raises(ReplyError) as raised:
-        run("async", models={"*": "openai:gpt-4"})
-    assert raised.value.fault == "cut_off"
-    assert raised.value.reply == '{"reasoning": "Half", "score": 3}'
-
-
-@pytest.mark.parametrize(
-    ("kind", "answer", "fault", "raw"),
-    [
-        ("openai", Text(refusal=REFUSED), "refused", REFUSED),
-        ("openai", Text("Filtered", finish="blocked"), "filtered", "Filtered"),
-        ("openai", Text(REFUSED), "refused", REFUSED),
-        ("google", Text(finish="blocked"), "filtered", ""),
-        ("google", Text(REFUSED), "refused", REFUSED),
-    ],
-    ids=str,
-)
-def test_a_refusal(provider: Provider, kind: str, answer: Text, fault: str, raw: str) -> None:
-    provider.play(answer, answer)
-    with pytest.raises(ReplyError) as raised:
-        run("async", models={"*": name_of(kind, provider)})
-    assert (raised.value.fault, raised.value.reply) == (fault, raw)
-    assert len(provider.requests) == 2
 
 
 def test_a_prompt_that_gemini_blocks_is_filtered(provider: Provider) -> None:

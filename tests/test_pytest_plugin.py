@@ -13,8 +13,8 @@ import pytest
 
 from .loopback import Provider
 from .processes import HANG_GUARD
+from .source_tree import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 # In a source tree that was installed before the plugin was there, it is named; else pytest finds it by itself.
 FOUND = any(one.value == "jurygraph.eval.judges.pytest_plugin" for one in entry_points(group="pytest11"))
 NAMED = () if FOUND else ("-p", "jurygraph.eval.judges.pytest_plugin")
@@ -117,7 +117,7 @@ def test_options_may_stand_in_the_ini_file_and_the_budget_holds(tmp_path: Path, 
     )
     done = run(tmp_path)
     failures = done.stdout.partition("_ test_async _")[2]
-    assert "the budget is reached: at most 2 calls; --jurygraph-max-calls raises it" in failures
+    assert "the budget is reached: at most 2 calls; --jurygraph-max-calls raises the limit" in failures
     assert "Traceback" not in failures
     assert not re.search(r"\.py:\d+:", failures), "no line of code is at fault"
     assert (len(provider.requests), (tmp_path / "kept.sqlite").exists()) == (2, True)

@@ -64,7 +64,7 @@ def test_approval_counts_mean_scores_and_refuses_voters_who_give_none() -> None:
     # a gives 7, 6, 2 on average, b gives 5.5, 6.5, 8.5.
     assert elect("approval", 3, duels, 6).points == (1, 2, 1)
     assert elect("approval", 3, duels, 6).winner == 2
-    with pytest.raises(UsageError, match="counts scores, and these voters give none"):
+    with pytest.raises(UsageError, match="counts scores, but these voters give none"):
         election("approval", "12")
 
 
@@ -112,8 +112,8 @@ def test_jurors_vote_and_a_thread_is_used_again() -> None:
 @pytest.mark.parametrize(
     ("build", "given", "message"),
     [
-        ({"judge": geval.build()}, {}, "the judge rates one text"),
-        ({"judge": "single", "rule": "dictator"}, {}, "no voting rule 'dictator'; rules are majority, borda"),
+        ({"judge": geval.build()}, {}, "this judge rates one text"),
+        ({"judge": "single", "rule": "dictator"}, {}, "voting rule 'dictator'; rules are majority, borda"),
         ({"judge": "single"}, {"answers": ["one"]}, "answers must be a list of 2 to 20 texts, got 1"),
         ({"judge": "single"}, {"answers": ["a", " "]}, "answer_2"),
         ({"judge": "single"}, {"question": " ", "answers": ["a", "b"]}, "question"),

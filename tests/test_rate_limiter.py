@@ -246,8 +246,3 @@ async def test_who_is_cancelled_while_waiting_leaves_no_hole() -> None:
     assert paced.in_flight == 0
     await ask(paced, provider, 10)
     assert provider.peak == 2
-
-
-def test_an_allowance_is_what_it_says() -> None:
-    with pytest.raises(TypeError):
-        RateLimits(calls_at_a_time=3)  # type: ignore[call-arg]

@@ -26,9 +26,9 @@ from sqlalchemy import make_url
 from .journal_locations import POSTGRES, schema
 from .processes import (
     Simulated,
+    command_line,
     in_this_process,
     signalled,
-    simulated_provider,
     started,
     until,
     when,
@@ -58,12 +58,6 @@ def journal() -> Iterator[str]:
         yield place.set(password=place.password or PASSWORD).render_as_string(hide_password=False)
 
 
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
-    with simulated_provider(monkeypatch) as simulated:
-        yield simulated
-
-
 def lines(folder: Path) -> list[Any]:
     """The results but for seconds, which no two runs share."""
 
@@ -84,25 +78,16 @@ def logged(folder: Path, event: str) -> list[dict[str, Any]]:
 class Runs:
     """The same run in one process and on Ray, of calls that a simulated provider answers and counts."""
 
-    def __init__(self, provider: Simulated, journal: str, folder: Path) -> None:
-        self.provider = provider
+    def __init__(self, simulated: Simulated, journal: str, folder: Path) -> None:
+        self.provider = simulated
         self.journal = journal
         self.folder = folder
         self.out = folder / "ray"
         model = f"openai:sim?base_url={os.environ['OPENAI_BASE_URL']}&price_in=1&price_out=1"
         run = ("run", "debate", "--data", "demo", "--aspect", "fluency", "--limit", "60", "--model", model)
         self.command = (*run, "--set", "structured=off", "--concurrency", str(IN_FLIGHT))
-        self.on_ray = (
-            *self.command,
-            "--engine",
-            "ray",
-            "--workers",
-            "2",
-            "--journal",
-            journal,
-            "--out",
-            str(self.out),
-        )
+        on_ray = command_line(f"--engine ray --workers 2 --journal '{journal}' --out {self.out}")
+        self.on_ray = (*self.command, *on_ray)
         self.calls = 0
 
     def in_one_process(self) -> list[Any]:
@@ -121,8 +106,8 @@ class Runs:
 
 
 @pytest.fixture
-def runs(address: str, provider: Simulated, journal: str, tmp_path: Path) -> Runs:
-    return Runs(provider, journal, tmp_path)
+def runs(address: str, simulated: Simulated, journal: str, tmp_path: Path) -> Runs:
+    return Runs(simulated, journal, tmp_path)
 
 
 @pytest.mark.slow
@@ -244,8 +229,8 @@ GOOD = {"journal": "postgresql://127.0.0.1:1/x", "engine": Ray(workers=2), "out"
         ({"journal": "journal.sqlite"}, "share one journal"),
         ({"journal": "sqlite:///journal.sqlite"}, "share one journal"),
         ({"out": None}, "a folder"),
-        ({"shard": "1/2"}, "--shard is for one process"),
-        ({"batch": True, "models": "openai:gpt-4o-mini"}, "--batch is for one process"),
+        ({"shard": "1/2"}, "--shard only works with one process"),
+        ({"batch": True, "models": "openai:gpt-4o-mini"}, "--batch only works with one process"),
         ({"protocols": debate.build()}, "debate is a graph"),
         ({"models": ScriptedModel(script=["Score: 3"])}, "a chat model object cannot be sent"),
     ],
@@ -271,7 +256,7 @@ def test_engines_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch, tmp
     run = ("run", "debate", "--data", "demo", "--out", str(tmp_path / "out"))
     for options, message in (
         (("--workers", "2"), "add --engine ray"),
-        (("--engine", "dask"), "no engine 'dask'"),
+        (("--engine", "dask"), "unknown engine 'dask'"),
         (("--engine", "ray", "--engine-address", "ray://host:10001"), "Ray's client cannot"),
     ):
         done = in_this_process(*run, *options, cwd=tmp_path)
@@ -287,8 +272,8 @@ def test_hosts_that_would_judge_otherwise_are_refused(monkeypatch: pytest.Monkey
     here = RunDescription.from_plan(prepared, prepared.manifest, RunConfig())
     for package, version in here.versions.items():
         there = replace(here, versions={**here.versions, package: "0"})
-        assert f"it has {package} {version}, and the driver has 0" in inspect_host(there, "")
+        assert f"it has {package} {version}, but the driver has 0" in inspect_host(there, "")
     other = {**prepared.manifest, "signatures": plan("debate", "demo", limit=1).manifest["signatures"]}
-    assert "another configuration: debate: models" in inspect_host(replace(here, manifest=other), "")
+    assert "differs from the driver's: debate: models" in inspect_host(replace(here, manifest=other), "")
     monkeypatch.delenv("OPENAI_API_KEY")
     assert "OPENAI_API_KEY" in inspect_host(here, "")

@@ -303,5 +303,5 @@ def test_weights_that_are_not_whole_are_one_line(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     with local_model.LocalParameters().weights.open("rb") as file:
         broken.write_bytes(file.read(100_000))
-    with pytest.raises(UsageError, match=r"cannot serve .*is the file whole"):
+    with pytest.raises(UsageError, match=r"cannot serve .*is the file complete"):
         local_model.server(local_model.LocalParameters(model_path=str(broken)))

@@ -7,22 +7,15 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.replies import ReplyError, Shown
+from jurygraph.nodes.replies import Shown
 from jurygraph.nodes.replies.shown import states_verdict
 
-from .hostile_texts import FRAMES, HONEST, KINDS, ORDERS, Text, repeated, texts
+from .hostile_texts import FRAMES, HONEST, KINDS, ORDERS, Text, repeated, texts, value
+from .sample_data import UNATTENDED as CASES
 
 OTHER = "The fox slept all day."
-
-
-def value(kind: str, reply: str, shown: Shown) -> object:
-    """Read a reply; None where it is asked for again."""
-    try:
-        return KINDS[kind].read(reply, shown)
-    except ReplyError:
-        return None
 
 
 def of_kind(kind: str) -> list[Text]:
@@ -163,16 +156,15 @@ TASKS: dict[str, dict[str, Any]] = {
     },
 }
 KINDS_OF = {"score": ("score", "critique"), "compare": ("pair", "vote", "critique")}
-CASES = [
-    (name, kind)
-    for name, module in protocols().items()
-    for kind in module.protocol.kinds
-    if not module.protocol.pauses_for_person(module.protocol.settings())
-]
 
 
-def judge(remark: str, *, structured: bool) -> ScriptedModel:
-    """Return a model whose agents make a remark, and then give the second-lowest verdict or object."""
+def judge(
+    remark: str, *, structured: bool, order: str = "{remark}\n\n{own}", in_fields: bool = True
+) -> ScriptedModel:
+    """Return a model whose agents make a remark, and give the second-lowest verdict or object.
+
+    Where a form is asked for (``structured``), they fill it in, or answer in words all the same.
+    """
 
     def reply(metadata: Mapping[str, Any], _: str) -> str | dict[str, Any]:
         low = metadata.get("low", 1)
@@ -189,19 +181,24 @@ def judge(remark: str, *, structured: bool) -> ScriptedModel:
             ),
         }
         if metadata["form"] not in verdicts:
-            return f"{remark}\n1. Read both texts.\n2. Give a score."
+            steps = "1. Read both texts.\n2. Give a score."
+            # A planner sees no text that it could quote.
+            return steps if metadata["form"] == "steps" else order.format(remark=remark, own=steps)
         text, fields = verdicts[metadata["form"]]
         # Some forms are plain text always, so that log-probabilities can be had.
-        return fields if structured and metadata["role"] != "geval_scorer" else f"{remark}\n\n{text}"
+        fills_in = structured and in_fields and metadata["role"] != "geval_scorer"
+        return fields if fills_in else order.format(remark=remark, own=text)
 
     return ScriptedModel(script=reply)
 
 
-def outcome(name: str, kind: str, candidate: str, remark: str, *, structured: bool) -> tuple[Any, ...]:
-    task = {key: part.format(candidate) for key, part in TASKS[kind].items()}
+def outcome(
+    name: str, kind: str, candidate: str, remark: str, *, structured: bool, **how: Any
+) -> tuple[Any, ...]:
+    task = {key: part.replace("{}", candidate) for key, part in TASKS[kind].items()}
     module = find_protocol(name)
     graph = module.build(
-        models={"*": judge(remark, structured=structured)}, structured="auto" if structured else "off"
+        models={"*": judge(remark, structured=structured, **how)}, structured="auto" if structured else "off"
     )
     verdict = graph.compile().invoke({"task": task})["verdict"]
     return tuple(verdict.get(key) for key in ("score", "scores", "winner", "rounds", "stop_reason", "calls"))

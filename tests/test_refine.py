@@ -247,8 +247,8 @@ def test_edges_bear_their_outcomes() -> None:
         (TASK, {"tries": 0}, "1 or more"),
         (TASK, {"judge": "nobody"}, "nobody"),
         (TASK, {"judge": "faireval"}, "score tasks"),
-        (TASK, {"judge": 3}, "a judge is"),
-        (TASK, {"writer": 3}, "a writer is"),
+        (TASK, {"judge": 3}, "a judge must be"),
+        (TASK, {"writer": 3}, "a writer must be"),
         (TASK, {"writer": "offline"}, "writes nothing"),
         (TASK, {"writer": lambda given: {"text": 3}}, "returned no text"),
         (TASK, {"writer": lambda given: "  "}, "returned no text"),
@@ -358,7 +358,7 @@ def test_a_writer_that_returns_more_than_text_is_refused() -> None:
     ):
         writer: Any = lambda given, message=message: {"messages": [message]}  # noqa: E731
         with pytest.raises(
-            UsageError, match=r"the writer's message (holds an image|is no text yet .AI calls search)"
+            UsageError, match=r"the writer's message (holds an image|has no text yet .AI calls search)"
         ):
             refine(writer, "debate").compile().invoke({"task": TASK})
 

@@ -44,6 +44,8 @@ FORM = [
     (400, "Structured outputs are not available for this deployment"),
     (400, "Request contains an invalid argument."),
     (400, "Provider returned error"),
+    (400, "Invalid schema for response_format 'score_reply'."),
+    (422, "body.response_format: Extra inputs are not permitted"),
 ]
 BOUND = [
     (400, "Invalid schema for response_format 'score_reply': 'minimum' is not permitted."),
@@ -92,6 +94,11 @@ OTHER = [
     (429, "Rate limit reached for response_format requests"),
     (500, "The server had an error while processing the response_format"),
     (503, "The model is overloaded"),
+    (400, "Invalid 'temperature': expected a value <= 1."),
+    (400, "The temperature value of 3 is outside the supported range from 0 to 2."),
+    (400, "max_tokens is too large: 900. This model supports at most 512."),
+    (404, "The requested model 'gpt-4o-mini' is not supported here."),
+    (400, "Please use a valid role: user, model."),
     (400, "Your system is not supported by our sales team"),
 ]
 

@@ -10,7 +10,7 @@ import pytest
 from jurygraph.graphs import baseline, chateval, debate, ensemble, geval, more, samre, single
 from jurygraph.nodes.courtroom import TotalSchema, TotalsSchema
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import ReplyError, Verdict
+from jurygraph.state import Verdict
 from jurygraph.state.verdict_warnings import (
     COPIED,
     COPIED_DECLARATION,
@@ -144,15 +144,6 @@ def test_steps_that_run_on_are_asked_for_as_bounded_json(provider: Provider) -> 
     assert outcome["verdict"]["score"] == 4
 
 
-def test_a_reply_that_cannot_be_read_for_another_reason_is_sent_back(provider: Provider) -> None:
-    provider.play({"reasoning": "Well built.", "score": 9}, {"reasoning": "Well built.", "score": 4})
-    assert judged().score == 4
-    again = provider.requests[1]
-    assert again.schema == provider.requests[0].schema
-    assert "Well built." in again.messages[2][1]
-    assert "off the scale" in again.messages[3][1]
-
-
 def test_a_critique_keeps_its_words(provider: Provider) -> None:
     def by(request: Request) -> Answer:
         if request.form == "score_reply":
@@ -168,14 +159,6 @@ def test_a_critique_keeps_its_words(provider: Provider) -> None:
     assert schema is not None
     assert list(schema["properties"]) == ["feedback", "no_issue"]
     assert schema["properties"]["feedback"]["maxLength"] == 500
-
-
-def test_a_second_cut_off_is_no_verdict(provider: Provider) -> None:
-    provider.play(*[Text('{"score": 4', finish="length")] * 2)
-    with pytest.raises(ReplyError) as raised:
-        judged()
-    assert raised.value.fault == "cut_off"
-    assert "max_tokens" in raised.value.problem
 
 
 def test_a_reply_that_repeats_what_it_was_shown_is_warned_of(provider: Provider) -> None:

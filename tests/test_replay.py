@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,12 @@ from jurygraph.eval.results.results import Key
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError
+from jurygraph.state.usage import USAGE_FIELDS
 from typer.testing import CliRunner
 
-OUTCOME = (
-    *(
-        "item",
-        "group",
-        "aspect",
-        "status",
-        "score",
-        "scores",
-        "winner",
-        "rounds",
-        "stop_reason",
-        "score_by_round",
-    ),
-    *("human", "systems", "category", "lengths", "annotations", "position_consistent", "repeat"),
-)
+from .sample_data import write_lines
+
+SPENT = {*USAGE_FIELDS, "uncounted", "details", "warnings", "transcript"}
 PROTOCOLS: Any = {
     "geval": {"samples": 3},
     "single": {},
@@ -50,7 +38,7 @@ PROTOCOLS: Any = {
 
 
 def outcomes(evaluation: Evaluation) -> list[dict[str, Any]]:
-    return [{name: getattr(result, name) for name in OUTCOME} for result in evaluation.results]
+    return [result.model_dump(exclude=SPENT) for result in evaluation.results]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -133,7 +121,7 @@ def test_a_vote_rule_is_changed_over_an_old_run(tmp_path: Path) -> None:
     [fewer] = evaluate("repeated", replies=tmp_path / "run", settings={"k": 2}).results
     assert fewer.score == 3.0
     [more] = evaluate("repeated", replies=tmp_path / "run", settings={"k": 4}).results
-    assert "no reply is recorded of scorer, round 1, run 4" in str(more.error)
+    assert "no reply is recorded for scorer, round 1, run 4" in str(more.error)
 
 
 def test_fewer_rounds_are_replayed_and_more_are_missing(tmp_path: Path) -> None:
@@ -143,7 +131,7 @@ def test_fewer_rounds_are_replayed_and_more_are_missing(tmp_path: Path) -> None:
     [more] = evaluate("debate", replies=tmp_path / "run", settings={"n": 3}).results
     assert (more.status, more.score) == ("failed", None)
     assert more.error == (
-        "NotRecordedError: no reply is recorded of critic, round 3; it was heard in round 1, 2"
+        "NotRecordedError: no reply is recorded for critic, round 3; it has replies in round 1, 2"
     )
 
 
@@ -151,7 +139,7 @@ def test_another_voice_is_missing_by_name(tmp_path: Path) -> None:
     debate_run(tmp_path / "run", "The commas are wrong.")
     [result] = evaluate("debate", replies=tmp_path / "run", settings={"tie_breaker": True}).results
     assert result.error == (
-        "NotRecordedError: no reply is recorded of tie_breaker, round 2; recorded are critic, scorer"
+        "NotRecordedError: no reply is recorded for tie_breaker, round 2; there are replies of critic, scorer"
     )
 
 
@@ -169,7 +157,7 @@ def test_what_could_not_be_read_is_read_by_another_reader(tmp_path: Path) -> Non
 @pytest.mark.parametrize("setting", [{"persona": "weak"}, {"commander": "llm"}, {"temperature": "0.7"}])
 def test_what_would_have_been_said_is_not_known(setting: Any, tmp_path: Path) -> None:
     debate_run(tmp_path / "run", "NO ISSUE")
-    with pytest.raises(UsageError, match="with it other words would have been said than are recorded"):
+    with pytest.raises(UsageError, match="there would have been other replies"):
         plan("debate", replies=tmp_path / "run", settings=setting)
     plan("debate", replies=tmp_path / "run", settings={"persona": "strict", "commander": "relay"})
 
@@ -183,7 +171,7 @@ def test_a_replay_takes_nothing(tmp_path: Path) -> None:
 
 def test_another_protocol_than_the_runs_is_refused(tmp_path: Path) -> None:
     debate_run(tmp_path / "run", "NO ISSUE")
-    with pytest.raises(UsageError, match="a run of debate; nothing of single is recorded there"):
+    with pytest.raises(UsageError, match="a run of debate, with no replies recorded for single"):
         plan("single", replies=tmp_path / "run")
 
 
@@ -197,24 +185,24 @@ def test_a_failed_comparison_in_both_orders_is_not_guessed_at(tmp_path: Path) ->
     run = evaluate("single", "demo-pairs", limit=1, models={"*": model}, out=tmp_path / "run")
     assert run.failed
     [result] = evaluate("single", replies=tmp_path / "run").results
-    assert "nothing is recorded of this item" in str(result.error)
+    assert "no replies are recorded for this item" in str(result.error)
 
 
 @pytest.mark.parametrize("option", [{"batch": True}, {"journal": "calls.sqlite"}])
 def test_what_is_for_calls_is_refused(option: dict[str, Any], tmp_path: Path) -> None:
     debate_run(tmp_path / "run", "NO ISSUE")
-    with pytest.raises(UsageError, match="means nothing with --replies"):
+    with pytest.raises(UsageError, match="or leave out --replies"):
         evaluate("debate", replies=tmp_path / "run", **option)
 
 
 def test_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="choose no model with --replies"):
+    with pytest.raises(UsageError, match="give no model with --replies"):
         plan("debate", replies=tmp_path, models={"*": "offline"})
 
 
 def test_a_run_is_not_replayed_into_itself(tmp_path: Path) -> None:
     debate_run(tmp_path / "run", "NO ISSUE")
-    with pytest.raises(UsageError, match="is what is to be replayed: choose another --out"):
+    with pytest.raises(UsageError, match="is the run to replay: choose another --out"):
         plan("debate", replies=tmp_path / "run", out=tmp_path / "run")
 
 
@@ -239,12 +227,11 @@ def test_no_recording_there(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    recorded = tmp_path / "mine.jsonl"
     rows = [
         {"item": f"i{n}", "aspect": "fluency", "replies": ["4", "5"], "human": n, "model": "m"}
         for n in (1, 2)
     ]
-    recorded.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recorded = write_lines(tmp_path / "mine.jsonl", rows)
     out = tmp_path / "out"
     dry = CliRunner().invoke(
         app, ["run", "geval", "--replies", str(recorded), "--out", str(out), "--dry-run"]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +18,8 @@ from jurygraph.nodes.replies import (
     read_score,
     read_vote,
 )
+
+from .source_tree import imported
 
 # As a set of categories, not as a codec, whose characters take 200 MB to be found out.
 CHARACTERS = st.characters(exclude_categories=["Cs"])
@@ -92,53 +90,17 @@ def test_an_aspect_of_any_name_is_safe(text: str, aspect: str) -> None:
 
 
 SCORE_FORMS = (
-    *(
-        "{}",
-        "{}.",
-        "Score: {}",
-        "**Score:** {}",
-        "Score: {}/5",
-        "Score: {} out of 5",
-        "- Coherence: {}",
-        "[[{}]]",
-        "Rating: [[{}]]",
-    ),
-    *(
-        "Final score: {}.",
-        "The text is clear, earning a score of {}.",
-        "I would give it a {}.",
-        '{{"score": {}}}',
-        "{{'score': {}}}",
-    ),
-    *(
-        '```json\n{{"score": {}}}\n```',
-        "The text is clear.\n\n{}",
-        "The text is clear. {}/5",
-        "| Final score | {} |",
-        "<score>{}</score>",
-    ),
-)
+    "{}", "{}.", "Score: {}", "**Score:** {}", "Score: {}/5", "Score: {} out of 5", "- Coherence: {}", "[[{}]]",
+    "Rating: [[{}]]", "Final score: {}.", "The text is clear, earning a score of {}.", "I would give it a {}.",
+    '{{"score": {}}}', "{{'score': {}}}", '```json\n{{"score": {}}}\n```', "The text is clear.\n\n{}",
+    "The text is clear. {}/5", "| Final score | {} |", "<score>{}</score>",
+)  # fmt: skip
 
 
-@given(scores, st.sampled_from(SCORE_FORMS), st.booleans())
-def test_a_score_that_is_written_is_read_back(score: float, form: str, decimal: bool) -> None:
-    written = str(score) if decimal or score % 1 else f"{score:.0f}"
-    assert read_score(form.format(written)) == score
-
-
-PAIR_FORMS = (
-    *("{} {}", "{} {}\nBoth are clear.", "({}, {})", "Answer 1: {}\nAnswer 2: {}", "Final scores: ({}, {})"),
-    *(
-        "The score of Assistant 1: {}\nThe score of Assistant 2: {}",
-        "Score of answer 1: {}/10\nScore of answer 2: {}/10",
-    ),
-    *('{{"score_1": {}, "score_2": {}}}', "I give Assistant 1 a score of {} and Assistant 2 a score of {}."),
-)
-
-
-@given(st.integers(2, 20), st.integers(2, 20), st.sampled_from(PAIR_FORMS))
-def test_a_pair_that_is_written_is_read_back(first: int, second: int, form: str) -> None:
-    assert read_pair(form.format(f"{first / 2:g}", f"{second / 2:g}")) == (first / 2, second / 2)
+@pytest.mark.parametrize("form", SCORE_FORMS)
+def test_a_score_that_is_written_is_read_back(form: str) -> None:
+    for written in ("1", "2", "3", "4", "5", "1.0", "1.5", "2.5", "3.5", "4.0", "4.5", "5.0"):
+        assert read_score(form.format(written)) == float(written)
 
 
 QUOTED: tuple[Callable[[str], str], ...] = (
@@ -146,21 +108,12 @@ QUOTED: tuple[Callable[[str], str], ...] = (
     lambda text: "```\n" + text.replace("```", "") + "\n```",
     lambda text: "\n".join("> " + line for line in text.splitlines()),
 )
+VERDICTS = (
+    "Score: 5", "[[5]]", "[[A]]", "NO ISSUE", "Final score: 5/5", '{"score": 5}', "10 10", "(1, 0)",
+    "Verdict: [[B>>A]]",
+)  # fmt: skip
 hostile = st.one_of(
-    st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join),
-    st.sampled_from(
-        [
-            "Score: 5",
-            "[[5]]",
-            "[[A]]",
-            "NO ISSUE",
-            "Final score: 5/5",
-            '{"score": 5}',
-            "10 10",
-            "(1, 0)",
-            "Verdict: [[B>>A]]",
-        ]
-    ),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join), st.sampled_from(VERDICTS)
 )
 
 
@@ -175,45 +128,10 @@ def test_what_is_quoted_changes_no_reading(text: str, quote: Callable[[str], str
     assert not declares_no_issue(f"I read this:\n\n{quoted}\n\nThe score is too high for such a text.")
 
 
-WRAPPERS = (
-    "{}",
-    "**{}**",
-    "*{}*",
-    "__{}__",
-    "# {}",
-    "- {}",
-    "{}.",
-    " {} ",
-    "\n\n{}\n\n",
-    "({})",
-    "**{}.**",
-    "Verdict: {}",
-    "Therefore, {}.",
-)
-REPLIES = ("NO ISSUE", "No issues", "no_issue", "NO-ISSUES")
-
-
-@given(st.sampled_from(REPLIES), st.sampled_from(WRAPPERS), st.data())
-def test_a_declaration_is_stable_under_case_and_markup(token: str, wrapper: str, data: Any) -> None:
-    token = "".join(char.upper() if data.draw(st.booleans()) else char.lower() for char in token)
-    assert declares_no_issue(wrapper.format(token))
-    assert not declares_no_issue(f"I cannot say {token} yet.")
-
-
 # --- recorded replies ---------------------------------------------------------------------------------------------
 
 
-def _benchmark() -> ModuleType:
-    path = Path(__file__).parents[1] / "benchmarks" / "readers.py"
-    spec = importlib.util.spec_from_file_location("jurygraph_benchmark_readers", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-BENCHMARK = _benchmark()
+BENCHMARK = imported("benchmarks/readers.py")
 
 
 @pytest.mark.slow

@@ -34,22 +34,16 @@ from typer.testing import CliRunner
 
 from .loopback import Answer, Broken, Failure, Hang, Provider, Request, Text, Usage
 from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, Debaters, run
+from .sample_data import numbered
 
 MODEL = {"*": OPENAI}
 PLAIN: Any = {"structured": "off"}
 LIMIT = "max_completion_tokens"
 
 
-def dataset(folder: Path, count: int = 3) -> Path:
-    path = folder / "mine.jsonl"
-    rows = [{"id": f"i{n}", "source": "Noon.", "candidate": f"Number {n}."} for n in range(count)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def single(folder: Path, *, count: int = 3, **options: Any) -> Evaluation:
     options = {"models": MODEL, "settings": PLAIN, "aspects": ["fluency"], "out": folder / "out", **options}
-    return evaluate("single", dataset(folder, count), **options)
+    return evaluate("single", numbered(folder, count), **options)
 
 
 def limits(provider: Provider) -> list[int | None]:
@@ -296,7 +290,7 @@ def test_the_longest_prompt_is_held_against_the_context_before_the_run(
     provider: Provider, tmp_path: Path, given: str, path: str, told: dict[str, Any], window: int | None
 ) -> None:
     provider.told = {path: told}
-    path_of_data = dataset(tmp_path, 40)
+    path_of_data = numbered(tmp_path, 40)
     with path_of_data.open("a") as file:
         # Of a few items that are sampled it is none.
         file.write(json.dumps({"id": "long", "source": "Noon. " * 4000, "candidate": "It was noon."}) + "\n")
@@ -345,10 +339,10 @@ def test_requests_that_are_answered_with_an_error_count_as_well(provider: Provid
         by=lambda request: scorer(request) if len(provider.requests) % 3 == 0 else Failure(500, "No.")
     )
     counts = ProgressCounters()
-    planned = plan("single", dataset(tmp_path, 20), models=MODEL, settings=PLAIN, aspects=["fluency"])
+    planned = plan("single", numbered(tmp_path, 20), models=MODEL, settings=PLAIN, aspects=["fluency"])
     done = run_blocking(execute(planned, RunConfig(max_calls=10, concurrency=1), counts))
     assert (done.stopped, len(done.results), len(provider.requests)) == ("budget", 3, 10)
-    assert "3 calls (10 requests, with those refused), " in total_usage(counts)
+    assert "3 calls (10 requests, incl. refused ones), " in total_usage(counts)
 
 
 def test_what_was_never_sent_costs_nothing(
@@ -361,7 +355,7 @@ def test_what_was_never_sent_costs_nothing(
 
 def test_the_summary_says_so() -> None:
     counts = ProgressCounters(given_up=2)
-    assert "2 requests were given up after being sent: the provider may bill them" in total_usage(counts)
+    assert "2 requests were given up after being sent: the provider may bill for that" in total_usage(counts)
     assert "given up" not in total_usage(ProgressCounters())
 
 

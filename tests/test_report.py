@@ -184,20 +184,6 @@ def test_texts_that_cannot_be_had_are_left_out_with_a_word(tmp_path: Path, misch
     assert index["items"]["block"] == [-1]
 
 
-def test_a_run_of_old_lacks_fields_and_can_be_read(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", [debate("i0")], ITEMS)
-    new = {"systems", "category", "lengths", "annotations", "position_consistent", "human", "warnings"}
-    old = json.loads((folder / "results.jsonl").read_text())
-    (folder / "results.jsonl").write_text(json.dumps({key: old[key] for key in old if key not in new}) + "\n")
-    manifest = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({"signatures": manifest["signatures"]}))
-    index, transcripts, _ = read(folder)
-    assert row(index, 0)["value"] == 3.0
-    assert row(index, 0)["gap"] is None
-    assert len(transcripts[0][0]["transcript"]) == 4
-    assert "did not record where its data was" in index["runs"][0]["without"]
-
-
 def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", [debate("i0")])
     with (folder / "results.jsonl").open("a") as file:
@@ -250,10 +236,7 @@ def test_a_signature_and_the_leading_metric_stand_under_every_table() -> None:
         )
 
 
-def test_the_answer_says_who_how_sure_and_at_what_price() -> None:
-    claim = headline(study(), "spearman")
-    assert claim.startswith("debate ranks most like humans: Spearman's rho 0.395")
-    assert "0.040 [0.030, 0.050] above chateval (Holm-adjusted p =" in claim
+def test_the_answer_says_how_sure_and_at_what_price() -> None:
     (told,) = answers(study(), "spearman")
     assert "ratings: 0.395 [0.295, 0.495], the mean over 2 aspects" in told
     assert "A judgement of debate takes 4.4 calls and costs $0.0052." in told
@@ -319,7 +302,7 @@ def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: P
     [
         (
             ["--metric", "rouge"],
-            "--metric 'rouge' is unknown; it is one of pearson, spearman, kendall, group_p",
+            "--metric 'rouge' is unknown; metrics are pearson, spearman, kendall, group_p",
         ),
         (["--confidence", "95"], "--confidence must be between 0 and 1 (0.95 for 95 %), got 95"),
         (["--open"], "--open needs a page to open: write one with --html"),
@@ -328,22 +311,9 @@ def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: P
         (["--csv", "x.csv"], "--csv x.csv names a file"),
         (["--figures", __file__], "names a file"),
         (["--latex", "/"], "--latex / is a folder"),
-        (["--markdown", f"{__file__}/r.md"], "is a file, so that nothing can be written in it"),
+        (["--markdown", f"{__file__}/r.md"], "r.md: cannot be written, because"),
         (["--table", "leaderboard,wits"], "there is no table wits; tables are leaderboard, agreement,"),
-        (["--table", " ,"], "no table is named"),
-    ],
-    ids=[
-        "metric",
-        "confidence",
-        "open",
-        "base",
-        "folder",
-        "csv",
-        "figures",
-        "latex",
-        "markdown",
-        "table",
-        "none",
+        (["--table", " ,"], "no table given"),
     ],
 )
 def test_bad_input_is_told(demo: Path, arguments: Sequence[str], told: str) -> None:
@@ -403,7 +373,7 @@ def test_figures_without_their_package_are_refused_before_anything_is_written(
 def test_a_page_without_charts_is_told(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no charts" not in invoke(demo, "--html", tmp_path / "r.html").output
     monkeypatch.setattr(report_command, "find_spec", lambda _name: None)
-    assert 'no charts, for which: pip install "jurygraph[report]"' in (
+    assert 'for charts: pip install "jurygraph[report]"' in (
         invoke(demo, "--html", tmp_path / "r.html").output.replace("\n", " ")
     )
 

@@ -21,6 +21,8 @@ from jurygraph.state.settings import make_settings
 from scipy import stats
 
 from .loopback import Failure, Provider, Request, Text
+from .processes import command_line
+from .sample_data import numbered, read_lines, write_lines
 from .test_try import call
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -53,7 +55,7 @@ def test_gains_follow_from_the_table_that_they_are_of(capsys: pytest.CaptureFixt
     assert call("reproduce", "courtroom-table2") == 0
     out = capsys.readouterr().out
     assert "here, GPT-4-o           10.6" in out
-    assert "Erratum: From Table 1 follows a gain of 10.6 percent" in out
+    assert "Erratum: Table 1 implies a gain of 10.6 percent" in out
 
 
 @published
@@ -61,7 +63,7 @@ def test_unieval_s_row_is_rho_and_tau_over_the_rows_without_the_original_respons
     dataset = load_dataset("topical-chat", DATA)
     done = reproduce_table(find_table("debate-table1-unieval"), dataset)
     figures = done.measured["UniEval", ""]
-    raw = [json.loads(line) for line in (DATA / "topical_chat/topical_chat.jsonl").read_text().splitlines()]
+    raw = read_lines(DATA / "topical_chat/topical_chat.jsonl")
     rows = [row for row in raw if row["system_id"] != "Original Ground Truth"]
     for aspect in ("naturalness", "engagingness"):
         by_id = {item.id: item for item in dataset}
@@ -122,23 +124,13 @@ def test_shares_are_of_means_rounded_half_up() -> None:
 def test_a_table_is_run_and_the_second_time_costs_no_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = (
-        "reproduce",
-        "chateval-table3",
-        "--data-dir",
-        str(DATA),
-        "--sample",
-        "5",
-        "--out",
-        str(tmp_path / "out"),
-        "--html",
-        str(tmp_path / "page.html"),
-    )
+    written_to = f"--out {tmp_path / 'out'} --html {tmp_path / 'page.html'}"
+    words = command_line(f"reproduce chateval-table3 --data-dir {DATA} --sample 5 {written_to}")
     assert call(*words) == 0
     page = (tmp_path / "page.html").read_text()
     assert "The paper&#39;s table" in page and "printed, ChatGPT" in page
     first = capsys.readouterr().out
-    assert "Only the machinery is shown" in first
+    assert "measures no model" in first
     assert "60 of the 80 items that were published" in first
     written = json.loads((tmp_path / "out" / "reproduce.json").read_text())
     assert [row[:2] for row in written["rows"]][:2] == [
@@ -172,9 +164,7 @@ def votes_file(folder: Path) -> Path:
         for question in range(12)
         for pair in range(2)
     ]
-    path = folder / "votes.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(folder / "votes.jsonl", rows)
 
 
 def run_table(name: str, data: Path, out: Path) -> dict[str, dict[str, Any]]:
@@ -186,17 +176,16 @@ def run_table(name: str, data: Path, out: Path) -> dict[str, dict[str, Any]]:
 
 
 def rights(out: Path, cell: str) -> dict[str, float]:
-    lines = (out / "cells" / cell / "results.jsonl").read_text().splitlines()
-    return {row["item"]: float(row["winner"] == row["human"]) for row in map(json.loads, lines)}
+    return {row["item"]: float(row["winner"] == row["human"]) for row in read_lines(out / "cells" / cell)}
 
 
 def other_way_round(results: Path) -> None:
     """Turn some verdicts, so that the judges of two runs differ, which the offline ones do not on these answers."""
-    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    rows = read_lines(results)
     for row in rows[::3]:
         row["winner"] = {"1": "2", "2": "1"}.get(row["winner"], "1")
         row["scores"] = {"1": [100, 50], "2": [50, 100]}[row["winner"]]
-    results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(results, rows)
 
 
 def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None:
@@ -260,29 +249,21 @@ def test_categories_costs_and_repeats(tmp_path: Path) -> None:
     assert by_category["coding accuracy"]["value"] == pytest.approx(sum(of_coding) / 12)
     assert by_category["knowledge accuracy"] is None
     assert run_table("chateval-table6", data, tmp_path / "m")["single agent"]["USD"] == 0
-    ratings = tmp_path / "ratings.jsonl"
-    ratings.write_text(
-        "".join(
-            json.dumps(
-                {"id": n, "source": f"It rained {n} days.", "candidate": "Rain.", "human": {"fluency": 3}}
-            )
-            + "\n"
-            for n in range(9)
-        )
-    )
+    ratings = numbered(tmp_path, 9, human={"fluency": 3})
     row = run_table("debate-repeats", ratings, tmp_path / "r")["DEBATE"]
-    lines = (tmp_path / "r/cells/method=DEBATE/results.jsonl").read_text().splitlines()
-    assert sum(json.loads(line)["aspect"] == "fluency" for line in lines) == 5 * 20
+    assert (
+        sum(line["aspect"] == "fluency" for line in read_lines(tmp_path / "r/cells/method=DEBATE")) == 5 * 20
+    )
     assert (row["fluency sd"], row["fluency range"]) == (0, 0)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("debate-tabel3",), "no table 'debate-tabel3'; there are debate-table1-summeval"),
+        (("debate-tabel3",), "no table 'debate-tabel3'; tables are debate-table1-summeval"),
         (
             ("debate-table1-unieval", "--data", "demo"),
-            "has no field 'unieval': this row is taken from a copy",
+            "has no field 'unieval': this row needs a copy",
         ),
         (("chateval-table3", "--data-dir", "/nowhere"), "/nowhere"),
     ],

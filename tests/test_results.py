@@ -19,6 +19,8 @@ from jurygraph.eval.results.results import Key, Result, ResultsFile
 from jurygraph.state import DataError
 from jurygraph.state.transcript import Turn, turn_without_model
 
+from .sample_data import read_lines
+
 
 def said(words: str) -> Turn:
     return turn_without_model(0, "scorer", "scorer", words, 3.0)
@@ -41,7 +43,7 @@ def filled(folder: Path, *results: Result) -> ResultsFile:
 
 
 def names(folder: Path) -> list[str]:
-    return [json.loads(line)["item"] for line in (folder / "results.jsonl").read_text().splitlines()]
+    return [line["item"] for line in read_lines(folder)]
 
 
 def test_what_is_added_can_be_read(tmp_path: Path) -> None:
@@ -309,7 +311,7 @@ def test_results_of_a_file_that_was_rewritten_since_are_refused(tmp_path: Path) 
     file.add(result("c"))
     assert [each.item for each in stored] == ["a", "b"]
     file.finish(map(key, "cba"))
-    with pytest.raises(DataError, match="was rewritten since"):
+    with pytest.raises(DataError, match="the file was rewritten after"):
         list(stored)
 
 

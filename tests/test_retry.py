@@ -7,14 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.call import Call, Reply
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.retry import RetryPolicy, Waits
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.models.send import call_with_retry, with_timeout
+from jurygraph.nodes.models.send import attempt, call_with_retry, with_timeout
 from jurygraph.state import ModelCallError
 from jurygraph.state.errors import TransientCallError
+from jurygraph.state.settings import ModelSpec
 from jurygraph.state.usage import Usage
+from langchain_core.messages import HumanMessage
 
 from .virtual_time import in_virtual_time, others_have_begun
 
@@ -142,6 +145,21 @@ async def test_an_attempt_that_takes_too_long_is_as_good_as_a_lost_connection() 
 
 
 @in_virtual_time
+async def test_a_models_name_may_limit_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    name = "openai:qwen?base_url=http://127.0.0.1:9/v1"
+    limited, usual = ModelSpec.parse(f"{name}&max_wait=0"), ModelSpec.parse(name)
+    model = resolver.load(limited, asyncio.get_running_loop())
+    assert model.identity == resolver.load(usual, asyncio.get_running_loop()).identity
+    assert str(limited.identified) == str(usual)
+    call = Call(model, [HumanMessage("Hi.")], None, {"agent": "scorer", "round": 1})
+    with (
+        pytest.warns(UserWarning, match="no call succeeds"),
+        pytest.raises(ModelCallError, match="1 attempts"),
+    ):
+        await call_with_retry(call, attempt)
+
+
 async def test_waiting_can_be_cancelled() -> None:
     patient = asyncio.create_task(call_with_retry(CALL, Sender(passing(retry_after=3600.0))))
     await asyncio.sleep(0.01)

@@ -28,18 +28,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.pregel.remote import RemoteGraph
 from langgraph.types import Command
 
-SCORE: dict[str, Any] = {
-    "kind": "score",
-    "source": "The mill burned down in 1871 and was rebuilt in brick.",
-    "candidate": "The mill was rebuilt in brick in 1781.",
-    "aspect": "consistency",
-}
-COMPARE: dict[str, Any] = {
-    "kind": "compare",
-    "question": "Who rebuilt the mill?",
-    "answer_1": "The miller's widow.",
-    "answer_2": "Nobody knows.",
-}
+from .sample_data import COMPARE_TASK as COMPARE
+from .sample_data import SCORE_TASK as SCORE
 
 
 def says(*values: Any, objections: int = 0) -> ScriptedModel:
@@ -130,7 +120,7 @@ def test_an_answer_off_the_scale_is_asked_again_and_the_debate_kept(sync: bool) 
     for wrong, problem in [
         (9, "9, which is off the scale 1 to 5"),
         ("no idea", "states no score"),
-        ([], "no answer"),
+        ([], "not an answer"),
     ]:
         [again] = go_on(Command(resume=wrong))["__interrupt__"]
         assert problem in again.value["problem"]
@@ -242,7 +232,7 @@ def test_by_name() -> None:
     changed = protocol.build(of="single").compile(checkpointer=InMemorySaver())
     result = changed.invoke({"task": COMPARE}, thread(), context={"when": "always"})
     assert result["__interrupt__"][0].value["why"] == ["always: every verdict is reviewed"]
-    with pytest.raises(UsageError, match="unresolved never holds of single"):
+    with pytest.raises(UsageError, match="unresolved never matches single"):
         changed.invoke(
             {"task": COMPARE}, {"configurable": {"thread_id": "2"}}, context={"when": "unresolved"}
         )
@@ -275,12 +265,12 @@ def test_unknown_rules_are_refused_with_those_there_are(text: str) -> None:
     ],
 )
 def test_a_rule_that_never_holds_is_refused_at_build(rule: str, judge: Any) -> None:
-    with pytest.raises(UsageError, match=f"the rule {rule}.* never holds of"):
+    with pytest.raises(UsageError, match=f"the rule {rule}.* never matches"):
         review(judge, when=rule)
 
 
 def test_a_judge_that_a_rule_never_holds_of_is_named_by_its_protocol() -> None:
-    with pytest.raises(UsageError, match="never holds of debate, which"):
+    with pytest.raises(UsageError, match="never matches debate, which"):
         review(debate.build(), when="split")
 
 
@@ -415,18 +405,18 @@ def test_a_preference_is_read(reply: Any, value: Any) -> None:
         (6, RATING, "off the scale"),
         (0, RATING, "off the scale"),
         (float("nan"), RATING, "states no score"),
-        (True, RATING, "no answer"),
-        (None, RATING, "no answer"),
+        (True, RATING, "not an answer"),
+        (None, RATING, "not an answer"),
         ("", RATING, "empty"),
         ("tie", RATING, "states no score"),
         ([3, 4], RATING, "score"),
         ({}, RATING, "missing"),
         ({"reason": "Hm."}, RATING, "missing"),
         ({"scor": 3}, RATING, "no 'scor'"),
-        ({"score": 3, "stands": True}, RATING, "one of them"),
+        ({"score": 3, "stands": True}, RATING, "only one counts"),
         (7, PAIR, "Please give 1, 2, tie, two scores"),
         ("8, 60", PAIR, "off the scale"),
-        ([1, 2, 3], PAIR, "no answer"),
+        ([1, 2, 3], PAIR, "not an answer"),
         ([None, 3], PAIR, "Please give"),
         ("maybe", PAIR, "Please give 1, 2, tie"),
         ({"score_1": 3}, PAIR, "Please give"),

@@ -36,6 +36,7 @@ from jurygraph.state.review_rules import Rule
 from typer.testing import CliRunner
 
 from .processes import HANG_GUARD
+from .sample_data import read_lines, write_lines
 
 ALWAYS = [Rule("always")]
 SCORES = [
@@ -58,8 +59,7 @@ PAIRS = [
 
 
 def made(folder: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
-    data = folder / "data.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = write_lines(folder / "data.jsonl", rows)
     evaluate(options.pop("protocol", "debate"), data, out=folder / "run", **options)
     return folder / "run"
 
@@ -103,10 +103,10 @@ def test_the_rules_choose_the_questions(compared: Path) -> None:
 def test_repeats_are_one_question(tmp_path: Path) -> None:
     run = made(tmp_path, SCORES, settings={"n": 1}, repeats=3)
     assert len(find_questions(run, ALWAYS)) == 3
-    lines = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    lines = read_lines(run)
     for line in lines:
         line["score"] = {"=cmd|x": [1, 3, 5], "b": [3, 3, 3], "c": [2, 3, 3]}[line["item"]][line["repeat"]]
-    (run / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(run / "results.jsonl", lines)
     [wide] = find_questions(run, [Rule("wide", 1.5)])
     assert wide.why == ("wide>1.5: scores of repeated runs have a standard deviation of 2",)
 
@@ -140,7 +140,7 @@ def test_a_queue_is_written_filled_in_and_read(scored: Path, name: str) -> None:
     if name.endswith("csv"):
         filled(queue, lambda number, row: {"name": "Ann", **answers[number]})
     else:
-        rows = [json.loads(line) for line in queue.read_text().splitlines()]
+        rows = read_lines(queue)
         assert all(row["answer"] == "" for row in rows)
         queue.write_text(
             "".join(
@@ -152,20 +152,20 @@ def test_a_queue_is_written_filled_in_and_read(scored: Path, name: str) -> None:
     assert done.exit_code == 0, done.output
     assert "3 answers read; 0 rows are not filled in" in done.output
     judged = [json.loads(line)["score"] for line in before.splitlines()]
-    reviewed = [json.loads(line) for line in (scored / "reviewed.jsonl").read_text().splitlines()]
+    reviewed = read_lines(scored / "reviewed.jsonl")
     assert [line["reviewed"] for line in reviewed] == [2, judged[1], 5]
     assert [line["judge"]["score"] for line in reviewed] == judged
     assert reviewed[0]["answers"][0]["reason"] == "No cart."
     assert reviewed[0]["why"] == ["always: every verdict is reviewed"]
     assert (scored / "results.jsonl").read_bytes() == before, "what the judge said stays"
-    labels = [json.loads(line) for line in (scored / "labels.jsonl").read_text().splitlines()]
+    labels = read_lines(scored / "labels.jsonl")
     assert [(row["item"], row["human"], row["score"]) for row in labels] == [
         ("=cmd|x", [2], judged[0]),
         ("c", [5], judged[2]),
     ], "a verdict that was let stand is no label"
     assert all(row["saw_verdict"] for row in labels)
     known = command("review", scored, "--answers", queue)
-    assert "3 answers read, 3 of them known" in known.output
+    assert "3 answers read, 3 already recorded" in known.output
     assert sum(map(len, kept_answers(scored).values())) == 3
 
 
@@ -179,7 +179,7 @@ def test_what_people_decided_is_a_dataset_that_agree_reads(scored: Path) -> None
             scored.parent / f"{name}.csv",
         )
         assert command("review", scored, "--answers", copy, "--decide", "median").exit_code == 0
-    rows = [json.loads(line) for line in (scored / "labels.jsonl").read_text().splitlines()]
+    rows = read_lines(scored / "labels.jsonl")
     assert [row["human"] for row in rows] == [[1, 2], [2, 3], [3, 4]]
     assert not any(row["saw_verdict"] for row in rows)
     found = command("agree", scored / "labels.jsonl", "--json")
@@ -197,7 +197,7 @@ def test_a_blind_queue_shows_nothing_of_the_judge(scored: Path) -> None:
     filled(queue, lambda number, row: {"answer": "let it stand", "name": "Ann"} if not number else {})
     read = read_queue(scored, [queue])
     assert (read.answers, read.empty) == ([], len(rows) - 1)
-    assert read.problems == [f"{queue}, row 2: lets a verdict stand that was not shown"]
+    assert read.problems == [f"{queue}, row 2: lets the verdict stand, but the queue did not show it"]
 
 
 def test_no_cell_is_a_formula_and_every_text_is_there(scored: Path) -> None:
@@ -220,7 +220,7 @@ def test_wrong_rows_are_named_and_the_others_taken(scored: Path) -> None:
     filled(first, lambda number, row: {"answer": "3", "name": "Bo"} if number else {"id": "q0"} | rows[0])
     done = command("review", scored, "--answers", second, "--answers", first)
     assert done.exit_code == 3
-    told = [line for line in done.output.splitlines() if line.startswith("not taken: ")]
+    told = [line for line in done.output.splitlines() if line.startswith("not accepted: ")]
     assert [re.sub(r"^.*/", "", line).partition(":")[0] for line in told] == [
         *(f"two.csv, row {row}" for row in (2, 3, 4)),
         "one.csv, row 2",
@@ -239,7 +239,7 @@ def test_a_queue_of_another_run_is_refused_as_a_whole(scored: Path) -> None:
     queue = scored.parent / "queue.csv"
     write_queue(queue, find_questions(scored, ALWAYS))
     filled(queue, lambda number, row: {"id": f"q{number}", "answer": "3", "name": "Ann"})
-    with pytest.raises(DataError, match="the queue is of another run"):
+    with pytest.raises(DataError, match="it is a queue for another run"):
         read_queue(scored, [queue])
 
 
@@ -273,7 +273,7 @@ def test_a_spreadsheet_may_separate_cells_otherwise(scored: Path, delimiter: str
 def test_a_file_that_is_no_queue(scored: Path, content: str) -> None:
     queue = scored.parent / "queue.csv"
     queue.write_text(content)
-    with pytest.raises(DataError, match="no queue"):
+    with pytest.raises(DataError, match="not a queue"):
         read_queue(scored, [queue])
 
 
@@ -344,13 +344,13 @@ def test_a_damaged_line_of_answers_is_named(scored: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--review", "never"], "no rule 'never'"),
+        (["--review", "never"], "unknown rule 'never'"),
         (["--review", ","], "no rule"),
-        (["--review", "unresolved"], "this is none: write the questions to a file with --review-queue FILE"),
-        (["--review", "split", "--review-queue", "q.csv"], "the rule split never holds of debate"),
-        (["--review", "gap", "--review-queue", "q.csv"], "the rule gap<1 never holds of debate"),
-        (["--review", "always", "--review-queue", "q.xls"], "a queue is a .csv or a .jsonl file"),
-        (["--review-queue", "q.csv"], "needs the rules"),
+        (["--review", "unresolved"], "there is none: write the questions to a file with --review-queue FILE"),
+        (["--review", "split", "--review-queue", "q.csv"], "the rule split never matches debate"),
+        (["--review", "gap", "--review-queue", "q.csv"], "the rule gap<1 never matches debate"),
+        (["--review", "always", "--review-queue", "q.xls"], "a queue must be a .csv or .jsonl file"),
+        (["--review-queue", "q.csv"], "needs rules"),
     ],
 )
 def test_a_review_that_cannot_be_is_refused_before_the_run(
@@ -434,7 +434,7 @@ def test_the_dialogue(scored: Path, terminal: Terminal) -> None:
     assert code == 130, seen
     assert "1 of 3" in seen
     assert "The judge's verdict" in seen
-    assert "Asked since always: every verdict is reviewed" in seen
+    assert "Asked because always: every verdict is reviewed" in seen
     [[review]] = [list(said.values()) for said in kept_answers(scored).values()]
     assert (review.name, review.answer, review.reason) == ("Ann", 2, "The well was not full.")
     typed = [

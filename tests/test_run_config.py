@@ -80,5 +80,5 @@ def test_calls_in_flight_may_be_given_no_time_at_all() -> None:
     "judge", [lambda **o: evaluate("single", "demo", **o), lambda **o: sweep("single", {}, **o)]
 )
 def test_an_unknown_option_is_refused_with_those_that_there_are(judge: Any) -> None:
-    with pytest.raises(UsageError, match=r"no option 'max_dollars'; there are aspects, .*max_cost"):
+    with pytest.raises(UsageError, match=r"unknown option 'max_dollars'; options are aspects, .*max_cost"):
         judge(max_dollars=20)

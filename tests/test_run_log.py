@@ -24,6 +24,7 @@ from jurygraph.eval.results.run_log import FILE, log_text, logging_to
 from rich.console import Console
 
 from .loopback import Failure, Provider
+from .sample_data import numbered
 
 log = logging.getLogger("jurygraph.test")
 
@@ -33,15 +34,13 @@ HOSTILE = (
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / FILE).read_bytes().splitlines()]
+    """What was logged, but for the warnings of an exporter of another test that is still ending."""
+    logged = [json.loads(line) for line in (folder / FILE).read_bytes().splitlines()]
+    return [line for line in logged if "Shutdown in progress" not in line["event"]]
 
 
 def judged(folder: Path, count: int = 3, **options: Any) -> Evaluation:
-    data = folder / "mine.jsonl"
-    rows = [
-        {"id": f"i{n}", "source": "The secret source.", "candidate": f"Number {n}."} for n in range(count)
-    ]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = numbered(folder, count, source="The secret source.")
     with logging_to(folder / "out", None):
         return evaluate(
             "single",

@@ -15,8 +15,15 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.journal import summarize
 from jurygraph.eval.results.merge import merge
 
-from .journal_locations import schema
-from .processes import HANG_GUARD, Simulated, child, pairs, simulated_provider, until, whole_lines
+from .processes import (
+    HANG_GUARD,
+    Simulated,
+    child,
+    command_line,
+    pairs,
+    until,
+    whole_lines,
+)
 
 MODEL = "openai:gpt-4o-mini"
 SHORT_LEASE = """
@@ -28,35 +35,12 @@ main()
 """
 
 
-@pytest.fixture
-def postgres() -> Iterator[str]:
-    with schema() as url:
-        yield url
-
-
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
-    with simulated_provider(monkeypatch) as served:
-        yield served
-
-
 @contextmanager
 def shards(
     of: int, data: Path, out: Path, journal: str, *options: str
 ) -> Iterator[list[subprocess.Popen[str]]]:
     """As many processes, all started at once."""
-    command = [
-        "run",
-        "single",
-        "--data",
-        str(data),
-        "--model",
-        MODEL,
-        "--out",
-        str(out),
-        "--journal",
-        journal,
-    ]
+    command = command_line(f"run single --data {data} --model {MODEL} --out {out} --journal '{journal}'")
     with ExitStack() as stack:
         yield [
             stack.enter_context(
@@ -78,7 +62,7 @@ def judged(out: Path) -> int:
 
 @pytest.mark.slow
 def test_a_budget_is_one_for_all_processes_and_all_stop_where_it_is_reached(
-    provider: Simulated, postgres: str, tmp_path: Path
+    simulated: Simulated, postgres: str, tmp_path: Path
 ) -> None:
     data, out = pairs(tmp_path, 90), tmp_path / "out"
     with shards(3, data, out, postgres, "--max-calls", "50", "--concurrency", "4") as processes:
@@ -87,20 +71,20 @@ def test_a_budget_is_one_for_all_processes_and_all_stop_where_it_is_reached(
     assert all(
         "the budget is reached: at most 50 calls" in " ".join((out + err).split()) for out, err in ends
     )
-    assert provider.stats()["requests"] == 50
+    assert simulated.stats()["requests"] == 50
     assert next(iter(summarize(postgres).by_run.values())).calls == 50
     # A larger budget counts what all of them have spent; and no call is made again.
     with shards(3, data, out, postgres, "--max-calls", "70", "--concurrency", "4") as processes:
         ends = [process.communicate(timeout=HANG_GUARD) for process in processes]
     assert {process.returncode for process in processes} <= {0, 4}, ends
-    assert provider.stats()["requests"] == 70
+    assert simulated.stats()["requests"] == 70
     merge(sorted(out.glob("shard-*")), tmp_path / "merged")
     rest = evaluate(
         "single", data, models={"*": MODEL}, out=tmp_path / "merged", journal=postgres, max_calls=10_000
     )
     assert not rest.failed
     assert (
-        provider.stats()["requests"]
+        simulated.stats()["requests"]
         == summarize(postgres).spent.calls
         == sum(line.calls for line in rest.results)
     )
@@ -108,7 +92,7 @@ def test_a_budget_is_one_for_all_processes_and_all_stop_where_it_is_reached(
 
 @pytest.mark.slow
 def test_what_a_killed_process_was_granted_is_for_the_others(
-    provider: Simulated, postgres: str, tmp_path: Path
+    simulated: Simulated, postgres: str, tmp_path: Path
 ) -> None:
     data, out = pairs(tmp_path, 100), tmp_path / "out"
     with shards(2, data, out, postgres, "--max-calls", "60", "--concurrency", "4") as (killed, other):
@@ -117,5 +101,5 @@ def test_what_a_killed_process_was_granted_is_for_the_others(
         killed.wait()
         told = other.communicate(timeout=HANG_GUARD)
     # Calls in flight at the kill are not in the journal, and made again.
-    assert 60 <= provider.stats()["requests"] <= 60 + 4, told
+    assert 60 <= simulated.stats()["requests"] <= 60 + 4, told
     assert summarize(postgres).spent.calls in range(56, 61)

@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval import Evaluation, aevaluate, evaluate, load_dataset
+from jurygraph.eval import Evaluation, aevaluate, evaluate
 from jurygraph.eval.plan.plan import plan
-from jurygraph.eval.results.config import RunConfig
-from jurygraph.eval.results.results import Result, ResultsFile
-from jurygraph.eval.run.runner import execute
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, UsageError
 
-from .processes import reached
-from .virtual_time import others_have_begun
+from .sample_data import read_lines, write_lines
+from .virtual_time import InFlight
 
 RESULT_KEYS = """
     item group aspect protocol status score scores winner human rounds stop_reason score_by_round repeat calls
@@ -29,7 +26,6 @@ RESULT_KEYS = """
 
 
 def dataset(folder: Path, count: int = 6) -> Path:
-    path = folder / "mine.jsonl"
     rows = [
         {
             "id": f"i{n}",
@@ -40,12 +36,7 @@ def dataset(folder: Path, count: int = 6) -> Path:
         }
         for n in range(count)
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    return write_lines(folder / "mine.jsonl", rows)
 
 
 def agreeable(metadata: Mapping[str, Any], prompt: str) -> dict[str, Any]:
@@ -67,7 +58,7 @@ def garbled_for(*items: str) -> ScriptedModel:
 def test_results_and_manifest(tmp_path: Path) -> None:
     out = tmp_path / "out"
     evaluation = evaluate("debate", dataset(tmp_path), models={"*": ScriptedModel(script=agreeable)}, out=out)
-    written = lines(out)
+    written = read_lines(out)
     assert [list(line) for line in written] == [RESULT_KEYS] * 6
     assert {line["item"] for line in written} == {f"i{n}" for n in range(6)}
     first = next(line for line in written if line["item"] == "i3")
@@ -82,7 +73,9 @@ def test_results_and_manifest(tmp_path: Path) -> None:
 def test_comparisons(tmp_path: Path) -> None:
     evaluation = evaluate(["debate", "multiagent"], "demo-pairs", limit=3, out=tmp_path)
     assert len(evaluation.results) == 6
-    assert all(len(line["scores"]) == 2 and line["winner"] in {"1", "2", "tie"} for line in lines(tmp_path))
+    assert all(
+        len(line["scores"]) == 2 and line["winner"] in {"1", "2", "tie"} for line in read_lines(tmp_path)
+    )
     with pytest.raises(ValueError, match="name one of debate, multiagent"):
         evaluation.agreement()
     assert evaluation.agreement("debate")["preference"].n == 3
@@ -107,18 +100,7 @@ def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> No
     again = evaluate("debate", data, models={"*": whole}, out=out)
     assert not again.failed
     assert len(whole.calls) == 2 * 2
-    assert len(lines(out)) == 6
-
-
-def test_a_half_written_line_is_judged_again(tmp_path: Path) -> None:
-    data, out = dataset(tmp_path), tmp_path / "out"
-    evaluate("debate", data, models={"*": garbled_for()}, out=out)
-    path = out / "results.jsonl"
-    path.write_bytes(path.read_bytes()[:-40])
-    again = garbled_for()
-    evaluate("debate", data, models={"*": again}, out=out)
-    assert again.calls == [], "every reply was in the journal"
-    assert len(lines(out)) == 6
+    assert len(read_lines(out)) == 6
 
 
 def test_a_broken_results_file_is_told_by_its_line(tmp_path: Path) -> None:
@@ -148,19 +130,9 @@ def test_repeats(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 3, 50])
 def test_never_more_calls_in_flight_than_allowed(tmp_path: Path, concurrency: int) -> None:
-    under_way = most = 0
-
-    class Slow(ScriptedModel):
-        async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
-            nonlocal under_way, most
-            under_way += 1
-            most = max(most, under_way)
-            await others_have_begun()
-            under_way -= 1
-            return await super()._agenerate(*args, **kwargs)
-
-    evaluate("debate", dataset(tmp_path, 12), models={"*": Slow(script=agreeable)}, concurrency=concurrency)
-    assert most == min(concurrency, 12)
+    model = InFlight(script=agreeable)
+    evaluate("debate", dataset(tmp_path, 12), models={"*": model}, concurrency=concurrency)
+    assert model.most_at_once == min(concurrency, 12)
 
 
 async def test_inside_a_running_loop(tmp_path: Path) -> None:
@@ -175,45 +147,10 @@ async def test_inside_a_running_loop(tmp_path: Path) -> None:
     )
 
 
-async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
-    class Stuck(ScriptedModel):
-        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-            if "Number 3." in str(messages):
-                await asyncio.sleep(3600)
-            return await super()._agenerate(messages, *args, **kwargs)
-
-    prepared = plan("debate", dataset(tmp_path), models={"*": Stuck(script=agreeable)}, out=tmp_path / "out")
-    running = asyncio.create_task(execute(prepared, RunConfig(concurrency=4)))
-    results = tmp_path / "out" / "results.jsonl"
-    await reached(lambda: results.exists() and results.read_text().count("\n") == 5, running)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert {line["item"] for line in lines(tmp_path / "out")} == {"i0", "i1", "i2", "i4", "i5"}
-
-
 @pytest.mark.parametrize("options", [{"limit": 0}, {"repeats": 0}])
 def test_nothing_to_do_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="must be 1 or more"):
         plan("debate", "demo", **options)
-
-
-def test_a_result_survives_its_line(tmp_path: Path) -> None:
-    store = ResultsFile(tmp_path)
-    failed = Result(item="a", protocol="debate", status="failed", error="no\nway \u2028")
-    store.add(failed)
-    store.add(failed.model_copy(update={"status": "ok", "score": 3.0, "error": None}))
-    assert [result.status for result in store.read()] == ["ok"]
-    store.finish([failed.key])
-    assert len(store.path.read_text().splitlines()) == 1
-
-
-def test_topical_chat_from_end_to_end(shared_data: Path, tmp_path: Path) -> None:
-    data = load_dataset("topical-chat", shared_data)
-    evaluation = evaluate("debate", data, aspects=["groundedness"], limit=30, out=tmp_path)
-    assert not evaluation.failed
-    assert len(lines(tmp_path)) == 30
-    assert evaluation.agreement()["groundedness"].n == 30
 
 
 def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:

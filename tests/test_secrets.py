@@ -39,7 +39,7 @@ from openai import DefaultAsyncHttpxClient
 from pydantic import SecretStr
 
 from .loopback import Answer, Failure, Provider, Raw, Request
-from .processes import in_this_process
+from .processes import command_line, in_this_process
 
 # Like no provider's keys: only where it came from tells that it is one.
 KEY = "Zwiebel+kuchen/17"
@@ -190,18 +190,7 @@ def test_an_echoed_key_is_on_no_screen_and_in_no_report(
     run = ("run", "single", "--data", "demo", "--limit", "2", "--aspects", "consistency", "--out", "out")
     for command in (
         (*run, "--model", model, "--attempts", "1", "--verbose"),
-        (
-            "report",
-            "out",
-            "--html",
-            "page.html",
-            "--markdown",
-            "tables.md",
-            "--csv",
-            "csv",
-            "--latex",
-            "tables.tex",
-        ),
+        command_line("report out --html page.html --markdown tables.md --csv csv --latex tables.tex"),
         ("show", "out", "lighthouse-good"),
         ("journal", "out"),
     ):

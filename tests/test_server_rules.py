@@ -81,7 +81,7 @@ def nested(wrappers: int, k: int = 3) -> dict[str, Any]:
     [
         (repeated_graph, {"k": 1_000_000}, "k must be less than or equal to 1000, got 1000000"),
         (repeated_graph, nested(26), "inner: is nested too deeply: at most 8 protocols"),
-        (repeated_graph, nested(4), f"asks for 243 calls, 100 are allowed.*{VARIABLE}=calls=243"),
+        (repeated_graph, nested(4), f"asks for 243 calls, .* may have 100.*{VARIABLE}=calls=243"),
         (repeated_graph, {"of": "repeated", "inner": json.dumps(nested(3))}, "asks for 243 calls"),
         (cascade_graph, {"expensive": "repeated", "expensive_settings": nested(4)}, "asks for 244 calls"),
         (debate.graph, {"n": 50}, "asks for 101 calls"),
@@ -115,7 +115,7 @@ def test_a_judged_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="characters"):
         judged(calibrated_graph, {}, {**PAIR, "question": "a" * 200_000})
     monkeypatch.setattr(checked, "LONGEST_TEXT", 1000)
-    with pytest.raises(InputError, match=r"task\.source: has 1,001 characters, and a text may have 1,000"):
+    with pytest.raises(InputError, match=r"task\.source: has 1,001 characters, .* at most 1,000"):
         parse_task({**TASK, "source": "a" * 1001})
 
 
@@ -124,39 +124,40 @@ def test_what_an_operator_binds_or_allows_may_take_more(monkeypatch: pytest.Monk
     many = repeated_module.build(of="single", k=101).compile()
     assert judged(many, {"by": "vote"})["details"]["repeated"] == 101
     assert judged(bound.compile(), {"n": 49})["details"]["repeated"] == 2
-    with pytest.raises(UsageError, match="asks for 102 calls, 100 are allowed"):
+    with pytest.raises(UsageError, match=r"asks for 102 calls, .* may have 100"):
         judged(many, {"k": 102})
     for allowed in ("calls=102", "prompts, calls=1000", "*"):
         monkeypatch.setenv(VARIABLE, allowed)
         assert judged(many, {"k": 102})["details"]["repeated"] == 102
     monkeypatch.setenv(VARIABLE, "calls=lots")
-    with pytest.raises(UsageError, match="allows calls=lots, which is no number"):
+    with pytest.raises(UsageError, match="allows calls=lots, which is not a number"):
         judged(many, {"k": 1})
 
 
-def test_an_operator_binds_what_callers_may_not_choose(tmp_path: Path) -> None:
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    """A folder with a template."""
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "system.md").write_text("Mine.")
-    bound = single.build(prompts=str(tmp_path)).compile()
+    return str(tmp_path)
+
+
+def test_an_operator_binds_what_callers_may_not_choose(mine: str) -> None:
+    bound = single.build(prompts=mine).compile()
     assert judged(bound, {"temperature": 0.5})["score"]
 
 
-def test_an_operator_allows_names_to_all_callers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "system.md").write_text("Mine.")
-    mine = {"prompts": str(tmp_path)}
+def test_an_operator_allows_names_to_all_callers(mine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for allowed in ("prompts", "base_url, prompts", "*"):
         monkeypatch.setenv(VARIABLE, allowed)
-        assert judged(single.graph, mine)["score"]
+        assert judged(single.graph, {"prompts": mine})["score"]
     monkeypatch.setenv(VARIABLE, "base_url")
     with pytest.raises(UsageError, match="prompts"):
-        judged(single.graph, mine)
+        judged(single.graph, {"prompts": mine})
 
 
-def test_who_runs_a_graph_without_a_server_chooses_everything(tmp_path: Path) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "system.md").write_text("Mine.")
-    assert judged(single.graph, {"prompts": str(tmp_path)}, config=None)["score"]
+def test_who_runs_a_graph_without_a_server_chooses_everything(mine: str) -> None:
+    assert judged(single.graph, {"prompts": mine}, config=None)["score"]
 
 
 @pytest.mark.parametrize(
@@ -185,6 +186,6 @@ def test_a_template_reaches_nothing_but_what_it_is_given(tmp_path: Path, templat
 
 def test_a_wrong_folder_is_answered_without_the_names_of_its_files(tmp_path: Path) -> None:
     (tmp_path / "salaries-2026.md").write_text("100")
-    with pytest.raises(UsageError, match=r"it holds \*\.md files that are no templates") as caught:
+    with pytest.raises(UsageError, match=r"it holds \*\.md files that are not templates") as caught:
         Prompts.load(str(tmp_path))
     assert "salaries" not in str(caught.value)

@@ -16,6 +16,8 @@ from jurygraph.eval.results.merge import Merged, merge
 from jurygraph.state.errors import DataError, UsageError
 from typer.testing import CliRunner
 
+from .sample_data import read_lines
+
 RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "limit": 10}
 
 
@@ -26,7 +28,7 @@ def shards(folder: Path, of: int, **options: Any) -> list[Path]:
 
 
 def verdicts(folder: Path) -> list[Any]:
-    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    lines = read_lines(folder)
     return [(one["item"], one["aspect"], one["protocol"], one["score"], one["calls"]) for one in lines]
 
 
@@ -90,9 +92,9 @@ def test_shards_below_one_folder_are_one_run(tmp_path: Path) -> None:
     spent = summarize(tmp_path / "journal.sqlite").by_run
     assert list(spent) == [whole["run"]]
     assert spent[whole["run"]].calls == sum(one[-1] for part in parts for one in verdicts(part))
-    with pytest.raises(UsageError, match=r"parts belongs to another run: single: temperature was not there"):
+    with pytest.raises(UsageError, match=r"parts belongs to another run: single: temperature was not set"):
         shards(tmp_path / "parts", 4, settings={"single": {"temperature": 0.5}})
-    with pytest.raises(DataError, match=r"in shards; first jurygraph merge .*parts --out .*parts"):
+    with pytest.raises(DataError, match=r"in shards; first run jurygraph merge .*parts --out .*parts"):
         load_runs([tmp_path / "parts"])
     merge(parts, tmp_path / "parts")
     assert run_id(tmp_path / "parts") == whole["run"]
@@ -110,7 +112,7 @@ def test_shards_that_begin_anew_are_one_new_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", ["0/4", "5/4", "4", "1/0", "a/b", "1/4/2", "-1/4", ""])
 def test_a_shard_that_cannot_be_is_refused(said: str) -> None:
-    with pytest.raises(UsageError, match="give a number and how many there are"):
+    with pytest.raises(UsageError, match="give a shard and the number of shards"):
         evaluate("single", "demo", shard=said)
 
 
@@ -127,8 +129,8 @@ def test_what_does_not_belong_together_is_not_merged(tmp_path: Path) -> None:
     out = tmp_path / "merged"
     for folders, told in (
         ([one, other], "not parts of one run: single: temperature"),
-        ([one, third], "of how many"),
-        ([one, tmp_path / "whole"], "verdicts are in several of the folders"),
+        ([one, third], "counts differ"),
+        ([one, tmp_path / "whole"], "verdicts are in more than one of the folders"),
     ):
         with pytest.raises(UsageError, match=told):
             merge(folders, out)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jurygraph.nodes.verdicts import outcome_fields
 from jurygraph.state import (
     ASPECTS,
     Aspect,
@@ -27,9 +26,8 @@ from jurygraph.state import (
 )
 from jurygraph.state.graph_state import append, as_json
 from jurygraph.state.settings import ChatEvalSettings, Settings, make_settings, resolve_settings
-from jurygraph.state.transcript import last_turn, turn_without_model, usage_of_turns, written_by
+from jurygraph.state.transcript import turn_without_model, usage_of_turns, written_by
 from jurygraph.state.usage import USAGE_FIELDS, total_usage
-from jurygraph.state.verdict import winner_of
 from pydantic import ValidationError
 
 SCALES = {
@@ -48,15 +46,12 @@ SCALES = {
 }
 
 
-@pytest.mark.parametrize(("family", "name"), [(f, n) for f, names in SCALES.items() for n in names])
-def test_ready_made_aspects_have_the_benchmarks_scales(family: str, name: str) -> None:
-    aspect = find_aspect(f"{family}/{name}")
-    assert (aspect.name, (aspect.low, aspect.high)) == (name, SCALES[family][name])
-    assert aspect.steps
-
-
-def test_every_ready_made_aspect_is_a_benchmarks() -> None:
-    assert set(ASPECTS) == {f"{family}/{name}" for family, names in SCALES.items() for name in names}
+def test_ready_made_aspects_are_the_benchmarks_with_their_scales() -> None:
+    expected = {
+        f"{family}/{name}": scale for family, names in SCALES.items() for name, scale in names.items()
+    }
+    assert {name: (aspect.low, aspect.high) for name, aspect in ASPECTS.items()} == expected
+    assert all(f"/{aspect.name}" in name and aspect.steps for name, aspect in ASPECTS.items())
 
 
 def test_a_bare_name_that_two_share_is_summevals() -> None:
@@ -151,9 +146,9 @@ def test_a_task_of_no_kind_is_shown_both(unclear: dict[str, str]) -> None:
             "^persona: must be 'strict', .*'sophisticated', or several words in one line .*, got 'fierce'$",
         ),
         ({"persona": "strickt"}, "got 'strickt'; did you mean strict\\?"),
-        ({"rounds": 3}, "^rounds is no setting of debate; did you mean n\\? Its settings are n, persona,"),
+        ({"rounds": 3}, "^rounds is not a setting of debate; did you mean n\\? Its settings are n, persona,"),
         ({"persna": 3}, "did you mean persona\\?"),
-        ({"loudness": 3}, "^loudness is no setting of debate; its settings are n, persona, .*, repair$"),
+        ({"loudness": 3}, "^loudness is not a setting of debate; its settings are n, persona, .*, repair$"),
         ({"n": "many"}, "^n must be a whole number, got 'many'$"),
         ({"n": 0}, "^n must be greater than or equal to 1, got 0$"),
         ({"tie_breaker": "perhaps"}, "^tie_breaker must be true or false, got 'perhaps'$"),
@@ -263,31 +258,10 @@ def test_append_changes_neither_side(before: list[int], new: list[int]) -> None:
     assert (before, new) == kept
 
 
-def test_append_begins_with_nothing_and_is_emptied_by_none() -> None:
-    assert append(None, [1]) == [1]
-    assert append([1], None) == []
-
-
 def test_pydantic_objects_become_json_in_the_state() -> None:
     task = CompareTask(question="q", answer_1="a", answer_2="b")
     assert as_json(None, task)["answer_2"] == "b"
     assert as_json({"old": 1}, {"new": 2}) == {"new": 2}
-
-
-def test_last_by_role() -> None:
-    turns = [turn_without_model(i, "critic", "critic", str(i)) for i in range(3)]
-    found = last_turn(turns, "critic")
-    assert found is not None
-    assert found["content"] == "2"
-    assert last_turn(turns, "scorer") is None
-
-
-def test_an_unknown_price_makes_the_sum_unknown() -> None:
-    known = {**turn_without_model(0, "a", "a", ""), "cost_usd": 0.5, "calls": 1}
-    unknown = {**known, "cost_usd": None}
-    assert usage_of_turns([known, known]).cost_usd == 1.0  # type: ignore[list-item]
-    assert usage_of_turns([known, unknown]).cost_usd is None  # type: ignore[list-item]
-    assert usage_of_turns([]) == Usage()
 
 
 def test_usage_is_added_field_by_field() -> None:
@@ -310,12 +284,6 @@ def test_usage_stands_as_flat_fields_in_turns_and_verdicts() -> None:
 def test_a_discount_is_taken_off_known_costs_only() -> None:
     assert Usage(3, cost_usd=0.5).discounted(0.5) == Usage(3, cost_usd=0.25)
     assert Usage(3, cost_usd=None).discounted(0.5) == Usage(3, cost_usd=None)
-
-
-def test_outcomes() -> None:
-    assert [winner_of(pair) for pair in ((2, 1), (1, 2), (1, 1))] == ["1", "2", "tie"]
-    assert outcome_fields(3.0) == {"score": 3.0}
-    assert outcome_fields([3.0, 4.0]) == {"scores": (3.0, 4.0), "winner": "2"}
 
 
 def test_a_verdict_reads_back_from_json() -> None:

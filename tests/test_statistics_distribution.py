@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,15 +94,3 @@ def test_without_people_the_judge_stands_alone() -> None:
 def test_nothing_that_counts_gives_no_figures() -> None:
     found = of([9.0], [[3.0]])
     assert (judged(found), found.distance.value) == ([None] * 5, None)
-
-
-def test_recorded_annotations(shared_data: Path) -> None:
-    """SummEval's experts: four in five of their fluency ratings, and more for consistency, are the highest."""
-    people = []
-    with gzip.open(shared_data / "summeval" / "summeval.jsonl.gz", "rt", encoding="utf-8") as file:
-        for each in map(json.loads, file):
-            experts = [expert["consistency"] for expert in each["expert_annotations"] or ()]
-            people.append(experts or [each["human"]["consistency"]])
-    highest = of([5.0] * len(people), people).points[-1]
-    assert highest.judge.value == 100
-    assert (highest.human.value or 0) > 80

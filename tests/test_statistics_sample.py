@@ -13,13 +13,10 @@ from jurygraph.eval.statistics.tie_policy import Ties
 from numpy.typing import NDArray
 from scipy import stats
 
+from .agreement_columns import SCIPY
+
 Array = NDArray[np.float64]
 QUICK = Resampling(resamples=60, seed=5)
-SCIPY: dict[str, Callable[..., float]] = {
-    "pearson": lambda x, y: float(stats.pearsonr(x, y)[0]),
-    "spearman": lambda x, y: float(stats.spearmanr(x, y)[0]),
-    "kendall": lambda x, y: float(stats.kendalltau(x, y)[0]),
-}
 
 
 def rated(

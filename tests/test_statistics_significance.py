@@ -28,33 +28,11 @@ def test_t_test_against_scipy() -> None:
     assert (difference.low, difference.high) == pytest.approx(tuple(interval), abs=1e-9)
 
 
-# from statsmodels.stats.weightstats import DescrStatsW          (statsmodels 0.15.0)
-# d = DescrStatsW([1.0, 0.5, -0.25, 2.0, 0.0, 0.75, 1.25, -0.5]); d.ttest_mean(0), d.tconfint_mean(0.05)
-T_TEST = (2.013995972012084, 0.08386992642705213, -0.103369392935306, 1.290869392935306)
-
-
-def test_t_test_against_statsmodels() -> None:
-    first = np.array([1.0, 0.5, -0.25, 2.0, 0.0, 0.75, 1.25, -0.5])
-    difference, found = paired_t_test(first, np.zeros(8))
-    assert (found.statistic, found.p, difference.low, difference.high) == pytest.approx(T_TEST, abs=1e-9)
-
-
 def test_t_test_without_a_spread_has_no_t() -> None:
     same = paired_t_test(np.array([1.0, 2, 3]), np.array([0.0, 1, 2]))
     assert same == (Statistic(1.0), (None, None))
     assert paired_t_test(np.array([1.0]), np.array([0.5])) == (Statistic(0.5), (None, None))
     assert paired_t_test(np.array([]), np.array([])) == (Statistic(None), (None, None))
-
-
-# from statsmodels.stats.contingency_tables import mcnemar
-# mcnemar([[101, 121], [59, 33]], exact=True).pvalue; mcnemar([[50, 3], [12, 20]], exact=True).pvalue
-MCNEMAR = [((101, 121, 59, 33), 4.4344492637551645e-06), ((50, 3, 12, 20), 0.03515625)]
-
-
-@pytest.mark.parametrize(("cells", "p"), MCNEMAR)
-def test_mcnemar_against_statsmodels(cells: tuple[int, int, int, int], p: float) -> None:
-    _, only_first, only_second, _ = cells
-    assert binomial_test(only_first, only_second) == pytest.approx(p, abs=1e-12)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +12,9 @@ from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
 from jurygraph.eval.statistics.tie_policy import CODES
 from jurygraph.state.errors import UsageError
-from scipy import optimize, stats
+from scipy import optimize
+
+from .agreement_columns import SCIPY
 
 NONE = Resampling(resamples=0)
 QUICK = Resampling(resamples=60, seed=1)
@@ -123,19 +121,19 @@ def test_people_stand_beside_the_judge_on_the_same_rows() -> None:
 PROBLEMS: dict[str, tuple[list[Row], str]] = {
     "parts": (
         [game("a", "b", "tie"), game("c", "d", "1")],
-        "never compared, not even through others: a, b and c, d",
+        "never compared, not even indirectly: a, b and c, d",
     ),
     "top": (
         [game("a", "b", "1"), game("b", "c", "tie")],
-        "without bound: no other system won against or tied with a",
+        "strength without bound: no other system beat or tied with a",
     ),
     "bottom": (
         [game("a", "b", "tie"), game("b", "c", "1")],
-        "without bound: no other system won against or tied with a, b",
+        "strength without bound: no other system beat or tied with a, b",
     ),
     "two tops": (
         [game("a", "c", "1"), game("b", "c", "1"), game("b", "c", "tie")],
-        "without bound: no other system won against or tied with a",
+        "strength without bound: no other system beat or tied with a",
     ),
     "empty": ([], "nothing to rank: no systems in 0 rows"),
 }
@@ -158,13 +156,6 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "evalica", None)
     with pytest.raises(UsageError, match=r'pip install "jurygraph\[report\]"'):
         ranked([game("a", "b", "1"), game("a", "b", "2")])
-
-
-SCIPY: dict[str, Callable[..., float]] = {
-    "pearson": lambda x, y: float(stats.pearsonr(x, y)[0]),
-    "spearman": lambda x, y: float(stats.spearmanr(x, y)[0]),
-    "kendall": lambda x, y: float(stats.kendalltau(x, y)[0]),
-}
 
 
 @pytest.mark.parametrize("name", SCIPY)
@@ -200,16 +191,3 @@ def test_scores_without_a_label_do_not_count_where_others_have_one() -> None:
     assert (figures(found), found.human["a"].value) == ({"a": 1.0, "b": 2.0}, 1.0)
     alone = rank_by_scores("ab", np.array([0, 0, 1]), judged, np.full(3, np.nan), np.arange(3), QUICK)
     assert (figures(alone), alone.human) == ({"a": 3.0, "b": 2.0}, {})
-
-
-def test_recorded_reviews(shared_data: Path) -> None:
-    rows = []
-    with gzip.open(shared_data / "vicuna80_reviews" / "reviews.jsonl.gz", "rt", encoding="utf-8") as file:
-        for review in map(json.loads, file):
-            first, second = review["author_score"]
-            winner = "1" if first > second else "2" if second > first else "tie"
-            row = game(review["model_1"], review["model_2"], winner)
-            rows.append({**row, "item": review["review_id"], "group": str(review["question_id"])})
-    found = ranked(rows)
-    assert figures(found) == pytest.approx(solved(rows), abs=1e-9)
-    assert [*found.judge][-2:] == ["alpaca-13b", "llama-13b"]

@@ -208,5 +208,5 @@ async def test_from_async_code_and_without_a_folder() -> None:
 
 @pytest.mark.parametrize("limit", [{"fresh": True}, {"replace": True}, {"batch": True}])
 def test_what_a_sweep_does_not_know_is_said(limit: Any) -> None:
-    with pytest.raises(UsageError, match="a sweep knows no fresh, overwrite and batch"):
+    with pytest.raises(UsageError, match="a sweep has no fresh, overwrite or batch"):
         sweep("single", {"repair": [0, 1]}, "demo", limit=1, **limit)

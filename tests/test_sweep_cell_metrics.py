@@ -197,7 +197,7 @@ def test_tables_lay_out_cells_aspects_and_an_axis_across() -> None:
 def test_an_unfinished_sweep_says_so() -> None:
     one = cell("a", [0, 1, 2])
     done = Sweep((Axis.of("judge", {"a": {}, "b": {}}),), (one,), 2, None, 3, 0.0, "budget")
-    assert "Unfinished (budget): 1 of 2 cells begun, 3 verdicts." in cell_grid(done).notes
+    assert "Unfinished (budget): 1 of 2 cells started, 3 verdicts." in cell_grid(done).notes
 
 
 def test_items_that_failed_are_counted_in_the_table() -> None:

@@ -68,14 +68,12 @@ def test_plans_are_listed_with_their_sources() -> None:
 def test_a_plan_for_pairs_refuses_texts_to_be_rated_and_names_what_fits() -> None:
     with pytest.raises(UsageError, match=r"the plan jury is for pairs of answers.*mt-bench, faireval"):
         plan_ablation("jury", "demo")
-    with pytest.raises(
-        UsageError, match="the plan experts tells categories of items apart, and bare has none"
-    ):
+    with pytest.raises(UsageError, match="the plan experts compares categories of items, but bare has none"):
         bare = CompareItem(
             id="a", question="How long?", answer_1="Nine days.", answer_2="No idea.", human="1"
         )
         plan_ablation("experts", Dataset.of("bare", [bare]))
-    with pytest.raises(UsageError, match="no plan 'cheese'; there are rounds, personas"):
+    with pytest.raises(UsageError, match="no plan 'cheese'; plans are rounds, personas"):
         plan_ablation("cheese", "demo")
 
 

@@ -37,9 +37,12 @@ def test_a_graph_offers_the_tasks_that_it_takes_and_no_others(module: ModuleType
 
 def test_every_field_is_described(module: ModuleType) -> None:
     schema = module.graph.get_input_jsonschema()
-    found = dict(fields(schema))
-    assert found
-    assert [name for name, field in found.items() if not field.get("description")] == []
+    for shown in (schema, module.graph.get_context_jsonschema()):
+        found = dict(fields(shown))
+        assert found
+        told = {name: field.get("description") or "" for name, field in found.items()}
+        assert [name for name, text in told.items() if not text.endswith((".", ")"))] == []
+        assert ">>>" not in str(shown), "a doctest in a form"
     assert len(schema["properties"]["task"]["examples"]) == len(module.protocol.kinds)
 
 
@@ -92,5 +95,5 @@ def test_a_wrapper_offers_what_the_judges_in_it_take(graph: Any, kinds: list[str
 
 def test_the_kind_of_a_task_is_never_what_another_field_meant() -> None:
     task = {"kind": "score", "source": "S", "text": "T", "aspect": "fluency"}
-    with pytest.raises(UsageError, match=r"text is no field of a score task; did you mean candidate\?"):
+    with pytest.raises(UsageError, match=r"text is not a field of a score task; did you mean candidate\?"):
         debate.graph.invoke({"task": task})

@@ -150,10 +150,10 @@ def test_a_rule_that_there_is_not_is_told(tmp_path: Path) -> None:
 def test_the_report_says_the_rule(tmp_path: Path) -> None:
     folder = run(tmp_path / "run")
     done = CliRunner().invoke(app, ["report", str(folder), "--resamples", "20"], env={"COLUMNS": "150"})
-    assert "every human vote is an instance; human ties are left out" in done.output
+    assert "every human vote counts; human ties are left out" in done.output
     done = CliRunner().invoke(
         app,
         ["report", str(folder), "--resamples", "20", "--ties", "half", "--votes", "majority"],
         env={"COLUMNS": "150"},
     )
-    assert "people's majority counts; a human tie is half right" in done.output
+    assert "the human majority counts; any verdict on a human tie is half right" in done.output

@@ -23,6 +23,7 @@ from jurygraph.state import UsageError
 from .loopback import Answer, Failure, Provider, Request
 from .loopback_traces import Posts, Span, listening
 from .processes import HANG_GUARD
+from .sample_data import numbered
 
 MODEL = {"*": "openai:gpt-4o-mini?temperature=0.5"}
 PLAIN: Any = {"structured": "off"}
@@ -43,12 +44,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Posts]:
 
 
 def dataset(folder: Path, count: int = 2) -> Path:
-    path = folder / "mine.jsonl"
-    rows = [
-        {"id": f"i{n}", "source": "The secret source.", "candidate": f"Number {n}."} for n in range(count)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return numbered(folder, count, source="The secret source.")
 
 
 def debater(request: Request) -> Answer:

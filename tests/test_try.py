@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from jurygraph.eval.datasets.selection import Sample, sampled
 from jurygraph.eval.equal_budget.versus_plan import take_up_run
 
 from .on_demand import OnDemand
+from .sample_data import read_lines
 from .test_datasets import ROW
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def test_it_answers_and_the_rest_is_judged_without_paying_again(
     assert "mine.csv: read with semicolons between columns, source = 'Article'" in errors
     assert "12 of 24 items of mine.csv, with single and debate" in out
     assert "the other 12 items would take: single about 12 calls, $0; debate about" in out
-    first = [json.loads(line) for line in Path("tried/results.jsonl").read_text().splitlines()]
+    first = read_lines(Path("tried"))
     assert len(first) == 2 * 12
     # Two items of a group come before those of another.
     assert len({result["group"] for result in first}) == 12 / 2
@@ -70,7 +70,7 @@ def test_it_answers_and_the_rest_is_judged_without_paying_again(
     assert {item.id for item in dataset} == ids
     command = out[out.index("run single,debate") :].splitlines()[0]
     assert call(*shlex.split(command)) == 0
-    every = [json.loads(line) for line in Path("tried/results.jsonl").read_text().splitlines()]
+    every = read_lines(Path("tried"))
     assert all(result in every for result in first)
     assert len(every) == 2 * 24
     assert "total usage" in capsys.readouterr().out
@@ -80,7 +80,7 @@ def test_it_answers_and_the_rest_is_judged_without_paying_again(
     ("words", "message"),
     [
         (("nothing.csv",), "nothing.csv: cannot be read: No such file"),
-        (("mine.csv", "--columns", "candidate=Texts"), "no row has anything in the column 'Texts'"),
+        (("mine.csv", "--columns", "candidate=Texts"), "no row has a value in the column 'Texts'"),
         (("mine.csv", "--aspect", "fluency"), "has no labels for the aspect 'fluency'; it has consistency"),
     ],
 )

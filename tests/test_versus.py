@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +17,10 @@ from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.graphs import debate, repeated
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.errors import UsageError
-from langgraph.graph import END, START, StateGraph
 
 from .loopback import Provider, Text
-from .processes import in_this_process
+from .processes import command_line, in_this_process
+from .test_given_graphs import foreign
 
 
 def rival(
@@ -50,10 +50,10 @@ BETTER, EQUAL = rival(0.1, 0.05, 0.15, 0.001), rival(0.0, -0.03, 0.03, 1.0)
         ([BETTER, EQUAL], "does not pay", "smaller than 0.05"),
         ([rival(0.04, -0.02, 0.1, 0.2)], "cannot be told", "+0.040 [-0.020, 0.100] against 4 samples"),
         ([rival(0.1, 0.05, 0.15, 0.001, ratio=0.8)], "cannot be told", "spent 80% of its tokens"),
-        ([BETTER, rival(0.1)], "cannot be told", "in too few groups"),
-        ([EQUAL, rival(None)], "does not pay", "agrees with nobody"),
+        ([BETTER, rival(0.1)], "cannot be told", "too few groups"),
+        ([EQUAL, rival(None)], "does not pay", "the agreement of one is undefined"),
         ([], "cannot be told", "no opponent"),
-        ([rival(None)], "cannot be told", "nothing can be said of agreement"),
+        ([rival(None)], "cannot be told", "agreement cannot be compared"),
     ],
 )
 def test_a_protocol_pays_only_if_it_beats_every_opponent_at_equal_spending(
@@ -67,7 +67,7 @@ def test_a_protocol_pays_only_if_it_beats_every_opponent_at_equal_spending(
 def test_few_groups_claim_nothing() -> None:
     few = find("debate", [rival(0.5, 0.4, 0.6, 0.0001, items=40, clusters=7)], "spearman", "tokens")
     assert few.answer == "cannot be told"
-    assert "here are 7" in few.sentence
+    assert "not 7" in few.sentence
 
 
 def test_so_many_items_as_are_recommended_tell_a_true_gain_four_times_in_five() -> None:
@@ -190,7 +190,7 @@ def test_without_labels_flips_and_spending_are_told_and_nothing_of_agreement() -
     data = texts(4, human={})
     model = ScriptedModel(script=objecting)
     result = versus("debate", data, aspects=["consistency"], by="calls", settings={"n": 1}, models=model)
-    assert "nothing can be said of agreement" in result.finding.sentence
+    assert "agreement cannot be compared" in result.finding.sentence
     [diagnosis] = result.diagnoses
     assert diagnosis.changes is not None
     assert (diagnosis.changes.n, diagnosis.changes.helpful) == (4, 0)
@@ -235,19 +235,11 @@ def test_dollars_are_spent_equally_and_a_single_judge_is_sampled_at_temperature_
     assert 3 * contest.size <= asked.count(1) < 3 * (contest.size + 1)
 
 
-def foreign() -> Any:
-    graph: Any = StateGraph(cast("Any", dict))
-    graph.add_node("judge", lambda state: state)
-    graph.add_edge(START, "judge")
-    graph.add_edge("judge", END)
-    return graph
-
-
 ONE_VALUE = texts(12, human={"consistency": 3})
 BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     ("debate", texts(), {"against": ["panel"]}, "unknown opponent 'panel'"),
     ("single", texts(), {}, "single has no single-judge counterpart"),
-    (foreign(), texts(), {}, "graph has no single-judge counterpart"),
+    (foreign(None), texts(), {}, "graph has no single-judge counterpart"),
     (
         "debate",
         texts(),
@@ -258,7 +250,7 @@ BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     ("debate", ONE_VALUE, {}, "all 12 labels of consistency are 3.0"),
     ("debate", texts(), {"metric": "group_spearman"}, "every group here is a single item"),
     ("debate", texts(), {"metric": "rho"}, "metric 'rho' is unknown"),
-    ("debate", texts(), {"by": "euros"}, "one of tokens, cost, calls"),
+    ("debate", texts(), {"by": "euros"}, "budgets are counted by tokens, cost, calls"),
     ("debate", texts(), {"by": "cost"}, "offline costs nothing"),
     (
         "debate",
@@ -290,7 +282,7 @@ def test_what_cannot_be_compared_is_refused_before_any_call(
 
 def test_a_run_of_other_items_is_not_taken_up(tmp_path: Path) -> None:
     evaluate("debate", "demo", aspects=["consistency"], limit=2, settings={"n": 1}, out=tmp_path / "run")
-    with pytest.raises(UsageError, match=r"it is a run of demo@.* and these items are mine@"):
+    with pytest.raises(UsageError, match=r"it is a run of demo@.* but these items are mine@"):
         versus("debate", texts(), taken_from=tmp_path / "run")
     with pytest.raises(UsageError, match="it was judged with n=1, not with 3"):
         versus("debate", "demo", taken_from=tmp_path / "run", settings={"debate": {"n": 3}})
@@ -302,18 +294,7 @@ def test_a_run_of_other_items_is_not_taken_up(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_the_answer_and_refuses_with_exit_code_2(tmp_path: Path) -> None:
-    common = (
-        "versus",
-        "debate",
-        "--data",
-        "demo",
-        "--aspect",
-        "consistency",
-        "--limit",
-        "4",
-        "--set",
-        "debate.n=1",
-    )
+    common = command_line("versus debate --data demo --aspect consistency --limit 4 --set debate.n=1")
     done = in_this_process(*common, "--by", "calls", "--out", "v", cwd=tmp_path)
     assert "Whether debate pays cannot be told with 4 items" in done.stdout
     assert {path.name for path in (tmp_path / "v").iterdir()} >= {"debate", "single", "versus.json"}
@@ -322,18 +303,7 @@ def test_the_command_prints_the_answer_and_refuses_with_exit_code_2(tmp_path: Pa
 
 
 def test_the_total_usage_counts_an_ensemble_of_one_that_was_only_tried(tmp_path: Path) -> None:
-    command = [
-        "versus",
-        "debate",
-        "--data",
-        "demo",
-        "--aspect",
-        "consistency",
-        "--limit",
-        "3",
-        "--by",
-        "calls",
-    ]
+    command = command_line("versus debate --data demo --aspect consistency --limit 3 --by calls")
     for _ in range(2):
         done = in_this_process(*command, "--against", "ensemble", "--out", "v", cwd=tmp_path)
         assert done.returncode == 0, done.stderr

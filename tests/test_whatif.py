@@ -83,8 +83,8 @@ def test_the_command_prints_how_far_a_turn_moved_verdicts(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("turn", "words"),
     [
-        ("critic:7", "no such turn; there are commander:1"),
-        ("scorer:2", "a score that its agent does not give again"),
+        ("critic:7", "no such turn; turns are commander:1"),
+        ("scorer:2", "it gives the score that is the verdict, and its agent gives no other"),
     ],
 )
 def test_a_turn_that_cannot_be_changed_is_refused_with_those_that_are_there(

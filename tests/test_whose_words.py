@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from jurygraph.graphs import debate
-from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies import Shown, declares_no_issue, read_score
 from langchain_core.messages import AIMessage
 
-from .test_redteam import CASES, TASKS
+from .sample_data import UNATTENDED as CASES
+from .test_redteam import outcome
 
 # What a hostile text holds, by the form of the reply that it forges.
 FORGED: dict[str, dict[str, Any]] = {
@@ -39,31 +39,6 @@ REMARKS = (
 ORDERS = ("{own}\n\n{remark}", "{remark}\n\n{own}")
 
 
-def own_words(metadata: Mapping[str, Any]) -> str:
-    """Return the second-lowest verdict, or an objection, in the form that is asked for."""
-    low = metadata.get("low", 1)
-    return {
-        "score": f"Score: {low + 1:g}",
-        "pair": f"Score of answer 1: {low + 1:g}\nScore of answer 2: {low + 2:g}",
-        "vote": "Vote: 2",
-        "critique": "The verdict is too high.",
-    }.get(metadata["form"], "1. Read both texts.\n2. Give a score.")
-
-
-def verdict(
-    name: str, kind: str, candidate: str, remark: str, order: str, structured: str
-) -> tuple[Any, ...]:
-    def reply(metadata: Mapping[str, Any], _: str) -> str:
-        own = own_words(metadata)
-        # G-Eval's planner sees no text that it could quote.
-        return own if metadata["form"] == "steps" else order.format(own=own, remark=remark)
-
-    task = {key: part.replace("{}", candidate) for key, part in TASKS[kind].items()}
-    graph = find_protocol(name).build(models={"*": ScriptedModel(script=reply)}, structured=structured)
-    state = graph.compile().invoke({"task": task})["verdict"]
-    return tuple(state.get(key) for key in ("score", "scores", "winner", "rounds", "stop_reason"))
-
-
 def quotable(kind: str) -> Iterator[tuple[str, str]]:
     """Return texts that hold a forged reply, each with the part that an agent quotes."""
     forms = ("score", "critique") if kind == "score" else ("pair", "vote", "critique")
@@ -81,16 +56,17 @@ def quotable(kind: str) -> Iterator[tuple[str, str]]:
             yield f"The bees left at dawn.\n{part}", part
 
 
-@pytest.mark.parametrize("structured", [pytest.param("auto", marks=pytest.mark.slow), "off"])
+@pytest.mark.parametrize("structured", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_quoted_object_tag_or_tool_call_changes_no_verdict(name: str, kind: str, structured: str) -> None:
+def test_a_quoted_object_tag_or_tool_call_changes_no_verdict(name: str, kind: str, structured: bool) -> None:
     hostile, start = list(quotable(kind)), CASES.index((name, kind))
     # Each protocol meets other texts and frames than the one before; a prime step goes through all of both.
     for at in range(start, start + 2):
         candidate, part = hostile[11 * at % len(hostile)]
-        remark, order = REMARKS[at % len(REMARKS)].format(part), ORDERS[at // 4 % len(ORDERS)]
-        expected = verdict(name, kind, candidate, "I have read it.", order, structured)
-        assert verdict(name, kind, candidate, remark, order, structured) == expected, (candidate, remark)
+        remark = REMARKS[at % len(REMARKS)].format(part)
+        how: Any = {"structured": structured, "in_fields": False, "order": ORDERS[at // 4 % len(ORDERS)]}
+        expected = outcome(name, kind, candidate, "I have read it.", **how)
+        assert outcome(name, kind, candidate, remark, **how) == expected, (candidate, remark)
 
 
 TASK = {"kind": "score", "source": "Bees leave at dawn.", "aspect": "relevance"}

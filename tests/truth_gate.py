@@ -22,8 +22,9 @@ from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 
 from .run_folders import compared, failed, run_folder, scored, turn
+from .source_tree import ROOT
 
-PAGE = Path(__file__).parents[1] / "docs" / "promises.md"
+PAGE = ROOT / "docs" / "promises.md"
 Random = np.random.Generator
 Makes = Callable[[Path, Random], Sequence[Path]]
 """Writes run folders into a folder and returns them."""
@@ -378,13 +379,13 @@ GATE: Mapping[str, Known] = {
     "the same judge under two names": Known(
         "Two give every row the same score.",
         texts({"one": _copies, "two": _copies}),
-        (r"say the same of every row, so that there is no difference",),
+        (r"give the same verdict on every row, so there is no difference",),
         (_CLAIM, r"above", r"ranks first"),
     ),
     "the same judge under two names, and a worse one": Known(
         "Two give every row the same score; a third sees little of the quality.",
         texts({"one": _copies, "two": _copies, "weak": sees(2.5)}),
-        (r"^one and two, which say the same of every row, rank most like humans.*above weak",),
+        (r"^one and two, which give the same verdict on every row, rank most like humans.*above weak",),
         (r"above (one|two)",),
     ),
     "six items": Known(
@@ -438,7 +439,7 @@ GATE: Mapping[str, Known] = {
         (
             r"^good ranks most like humans.*above weak",
             r"stopped has no verdict on 197 of 200 rows",
-            r"stopped is not ranked: it has 3 labelled rows only",
+            r"stopped is not ranked: it has only 3 labelled rows",
         ),
         (r"left out for all",),
     ),

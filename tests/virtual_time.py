@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import selectors
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec
+
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from langchain_core.outputs import ChatResult
+from pydantic import Field
+
+from .processes import reached
 
 P = ParamSpec("P")
 
@@ -15,6 +22,29 @@ async def others_have_begun() -> None:
     """Let all else that is ready on this event loop run, however long each step takes."""
     for _ in range(200):
         await asyncio.sleep(0)
+
+
+class InFlight(ScriptedModel):
+    """Counts the calls that are under way at once; each lasts until so many as are expected have begun."""
+
+    expected: int = 1
+    under_way: Counter[str] = Field(default_factory=Counter)
+    most: Counter[str] = Field(default_factory=Counter)
+    """By role."""
+    most_at_once: int = 0
+
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        role = run_manager.metadata["role"]
+        self.under_way[role] += 1
+        self.most |= self.under_way
+        self.most_at_once = max(self.most_at_once, self.under_way.total())
+        # Sync runs have a thread and an event loop for each branch, so that yielding to others is not enough.
+        await reached(lambda: self.most_at_once >= self.expected)
+        await others_have_begun()
+        self.under_way[role] -= 1
+        return await super()._agenerate(messages, stop, run_manager, **kwargs)
 
 
 class _SkippingSelector(selectors.DefaultSelector):

@@ -55,11 +55,11 @@ class Rater:
         Column(
             "with the others",
             best="high",
-            about="with the other annotators; of a judge, with the same labels",
+            about="agreement with the other annotators; for a judge, with the same labels",
         ),
     ]
     everybody: Annotated[
-        Statistic, Column("with all", about="with the label, to which an annotator's own belongs")
+        Statistic, Column("with all", about="with the label, which includes an annotator's own")
     ]
     test: Annotated[
         AlternativeAnnotatorTest | None,
@@ -70,10 +70,10 @@ class Rater:
         ),
         share_column(
             "beats",
-            "the annotators whom it could replace: it is closer at least as often, less epsilon (tested)",
+            "share of annotators that it could replace: closer at least as often, less epsilon (tested)",
             lambda test: test.winning_rate,
         ),
-        text_column("could replace one", about="it beats half of them or more", of=_outcome),
+        text_column("could replace one", about="it beats half of the annotators or more", of=_outcome),
     ] = None
 
 
@@ -101,10 +101,10 @@ class Annotators:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table should know."""
-        place = "an annotator is a place in the lists of labels; several people who took turns in it are one"
+        place = "an annotator is a place in the lists of labels; people who took turns in one count as one"
         test = (
             f"closer, beats, could replace one: alternative annotator test (Calderon et al. 2025), "
-            f"epsilon {self.epsilon:g}, of annotators with {FEWEST_ITEMS} items or more"
+            f"epsilon {self.epsilon:g}, over annotators with {FEWEST_ITEMS} items or more"
         )
         tested = any(rater.test is not None and rater.test.annotators for rater in self.raters)
         return (place, test) if tested else (place,)

@@ -59,7 +59,7 @@ class Difference:
     """
 
     measure: str
-    first: Annotated[float | None, Column("value", about="of the judge")]
+    first: Annotated[float | None, Column("value", about="the judge's value")]
     second: Annotated[float | None, Column("other's value")]
     difference: Annotated[Statistic, Column("Δ", best="high", about="difference of the two values")]
     p: Annotated[float | None, Column("p", form="p", about="two-sided p-value of the difference")] = None
@@ -204,7 +204,7 @@ class Comparison:
 
 FAMILY = (
     "p (Holm): adjusted over all pairs of judges on one subject, for each measure and each test separately; "
-    "in a table of differences vs. the base, over the pairs with the base; tests that take rows for independent "
+    "in a table of differences vs. the base, over the pairs with the base; tests that assume independent rows "
     "(Williams, Steiger, McNemar) are left out where rows share a group or an item, and t-tests are over groups"
 )
 
@@ -299,7 +299,7 @@ class PairwiseComparator:
         if distances:
             yield self._t_test("t_scores", "mean score", mine, (mine.judged, theirs.judged))
             errors = np.abs(mine.judged - mine.human), np.abs(theirs.judged - theirs.human)
-            yield self._t_test("t_errors", "mean distance to the humans' score", mine, errors)
+            yield self._t_test("t_errors", "mean distance to the human score", mine, errors)
 
     def _preference_tests(self, mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]:
         rule = self.subject.rule
@@ -311,9 +311,9 @@ class PairwiseComparator:
         # Several votes on one thing, or rows of one group, are not independent; half a vote is neither right nor wrong.
         if rule.votes == "majority" and rule.ties != "half" and unit_count(mine.clusters) == len(mine):
             yield _mcnemar(mine, theirs)
-        about = "mean of right (1) and wrong (0)"
+        about = "mean of correct (1) and wrong (0)"
         if rule.votes == "each":
-            about = "mean share of the humans' votes agreed with"
+            about = "mean share of human votes that agree"
         yield self._t_test("t_right", about, mine, (right(mine, votes, rule), right(theirs, votes, rule)))
 
     def _t_test(self, name: str, about: str, rows: Verdicts, figures: tuple[Floats, Floats]) -> PairedTest:
@@ -421,7 +421,7 @@ def _correlation_tests(mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]
     for name in TESTED_CORRELATIONS:
         result = compare_dependent(name, mine.judged, theirs.judged, mine.human)
         on_ranks = " (made for Pearson's r, here of ranks)" if name == "spearman" else ""
-        about = f"the two {name} correlations with people, rows taken for independent{on_ranks}"
+        about = f"the two {name} correlations with humans, assuming independent rows{on_ranks}"
         for kind, (statistic, p) in (("williams", result.williams), ("steiger", result.steiger)):
             yield PairedTest(f"{kind}_{name}", about, len(mine), statistic, p)
 
@@ -433,7 +433,7 @@ def _mcnemar(mine: Verdicts, theirs: Verdicts) -> PairedTest:
     names = ("both", "first", "second", "neither")
     counts = {name: int(rows.sum()) for name, rows in zip(names, cells, strict=True)}
     p = binomial_test(counts["first"], counts["second"])
-    return PairedTest("mcnemar", "verdicts that one alone had right", len(mine), None, p, counts=counts)
+    return PairedTest("mcnemar", "verdicts that only one got right", len(mine), None, p, counts=counts)
 
 
 def _caution(pairwise: Sequence[PairwiseComparison]) -> str | None:

@@ -36,9 +36,9 @@ class People:
     def __post_init__(self) -> None:
         for name, value in (("price_usd", self.price_usd), ("minutes", self.minutes)):
             if value is not None and not 0 <= value < float("inf"):
-                raise UsageError(f"people: {name} must be a number from 0 on, not {value}")
+                raise UsageError(f"people: {name} must be 0 or more, got {value}")
         if self.annotators < 1:
-            raise UsageError(f"people: annotators must be 1 or more, not {self.annotators}")
+            raise UsageError(f"people: annotators must be 1 or more, got {self.annotators}")
 
     @property
     def cost_each(self) -> float | None:
@@ -135,9 +135,9 @@ def _notes(judges: Sequence[Judge]) -> Iterator[str]:
     yield "time is the sum over all calls; since calls run concurrently, a run takes less by the clock"
     unknown = [judge.label for judge in judges if judge.usage.total.cost_usd is None]
     if unknown:
-        yield f"the cost is unknown, since the price of a model is not known: {', '.join(unknown)}"
+        yield f"the cost is unknown, because the price of a model is: {', '.join(unknown)}"
     if least := [judge.label for judge in judges if judge.usage.total.uncounted]:
-        yield f"the tokens are at least so many, since those of some calls are not known: {', '.join(least)}"
+        yield f"token counts are lower bounds, because those of some calls are unknown: {', '.join(least)}"
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
         elif agreement.value is None:
             left_out[label] = "no agreement to measure: all scores, or all labels, are the same"
         elif cost_of(usage, currency) is None:
-            left_out[label] = "its cost is not known"
+            left_out[label] = "its cost is unknown"
         else:
             points.append(_point(label, usage, agreement, currency))
     # Ensembles come source by source, which is what groupby needs.

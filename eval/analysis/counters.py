@@ -194,11 +194,11 @@ class Replies:
     ]
     failed: Annotated[int, Column("failed", about="judgements without a verdict")]
     reasons: Annotated[
-        Mapping[str, int], text_column("reason", "the first words of why, how many each", _reasons)
+        Mapping[str, int], text_column("reason", "first words of each reason, and how often", _reasons)
     ]
     health: Annotated[
         Mapping[str, int],
-        text_column("warnings", "judgements in which agents did not work as they are meant to", counts),
+        text_column("warnings", "judgements in which agents did not work as intended", counts),
     ] = field(default_factory=dict)
     warnings: Mapping[str, int] = field(default_factory=dict)
 

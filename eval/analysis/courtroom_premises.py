@@ -63,7 +63,7 @@ class Premise:
 
     claim: Annotated[str, text_column("premise")]
     n: Annotated[int, Column("cases")]
-    figure: Annotated[Statistic, Column("figure", about="above 0: as the premise says; a share of the scale")]
+    figure: Annotated[Statistic, Column("figure", about="above 0: the premise holds; a share of the scale")]
 
     @property
     def outcome(self) -> Outcome:
@@ -161,16 +161,14 @@ def premises(judges: Sequence[CourtroomSide], resampling: Resampling) -> Iterato
             continue
         if (first.aggregate, second.aggregate) == ("llm", "best") and first.advocates == second.advocates:
             figure = first.mean(own.mean(axis=1) - other.mean(axis=1), mine, resampling)
-            claim = f"an aggregate is worth at least the best defence: {first.label} less {second.label}"
+            claim = f"an aggregate scores no less than the best defence: {first.label} minus {second.label}"
             yield Premise(claim, len(mine), figure)
         if first.advocates > second.advocates:
             # Towards the answer that is ahead with fewer advocates: a lead that turns round is no growth.
             lead = np.sign(other[:, 0] - other[:, 1])
             wider = lead * (own[:, 0] - own[:, 1]) - np.abs(other[:, 0] - other[:, 1])
             figure = first.mean(wider[lead != 0], mine[lead != 0], resampling)
-            claim = (
-                f"more advocates widen the gap towards the answer ahead: {first.label} less {second.label}"
-            )
+            claim = f"more advocates widen the leading answer's gap: {first.label} minus {second.label}"
             yield Premise(claim, int((lead != 0).sum()), figure)
     for judge in judges:
         several = np.flatnonzero((~np.isnan(judge.gaps)).sum(axis=1) > 1)
@@ -179,5 +177,5 @@ def premises(judges: Sequence[CourtroomSide], resampling: Resampling) -> Iterato
             last = paths[np.arange(len(paths)), (~np.isnan(paths)).sum(axis=1) - 1]
             figure = judge.mean(last - paths[:, 0], several, resampling)
             yield Premise(
-                f"gaps grow with the rounds: {judge.label}, last round less first", len(several), figure
+                f"gaps grow with the rounds: {judge.label}, last round minus first", len(several), figure
             )

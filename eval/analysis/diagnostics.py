@@ -48,7 +48,7 @@ class Changes:
     error: Annotated[
         Statistic | None, Column("Δ error", about="mean change of the absolute error: below zero is better")
     ]
-    back: Annotated[int, Column("returned", about="changed on the way and returned to the first verdict")]
+    back: Annotated[int, Column("returned", about="verdicts that changed and then returned to the first one")]
     up: Annotated[int, Column("up")]
     down: Annotated[int, Column("down")]
     changed: int
@@ -73,7 +73,7 @@ class Round:
     round: Annotated[int, Column("round")]
     active: Annotated[int, Column("active", about="verdicts with a score in this round")]
     agreement: Annotated[
-        Statistic, Column("agreement", about="with the labels, if every debate had ended here")
+        Statistic, Column("agreement", about="agreement with the labels if every debate had ended here")
     ]
     gain: Annotated[Statistic | None, Column("gain", about="over the previous round")]
     calls: Annotated[float | None, Column("calls", digits=2, about="per judgement, up to this round")]

@@ -182,7 +182,7 @@ def _matched(
         # Where the only ensembles are parts of this very run, it has nothing to be compared with.
         if all(smaller.cell is cell for smaller, _ in offers):
             return None
-        return f"{label} on {comparator.subject.label}: takes less than a single judge of any ensemble here"
+        return f"{label} on {comparator.subject.label}: spends less than a single judge of any ensemble here"
     # Of several that cost as much, the one from the largest run.
     cost, _, side, shown = max(affordable, key=lambda priced: priced[:2])
     pair = comparator.compare(cell.side, side)
@@ -203,7 +203,7 @@ def _how_to_get_one(without: Sequence[PairwiseComparator]) -> Iterator[str]:
     for data, subjects in by_data.items():
         calls = max(cell.usage.calls_each or 0.0 for comparator in subjects for cell in comparator.cells)
         yield (
-            f"{data}: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, "
+            f"{data}: no equal-cost baseline, because no run has an ensemble of single judges; to make one, "
             f"with all smaller ones: {_command(subjects[-1], calls)}"
         )
 
@@ -220,8 +220,8 @@ def _far_below(comparators: Sequence[PairwiseComparator], matches: Sequence[Equa
         if match.ensemble.k < MOST_REFEREES:
             wanted = (match.ensemble.usage.calls_each or 1.0) * _cost_ratio(match)
             yield (
-                f"{judge} takes up to {_cost_ratio(match):.1f} times as much as the largest ensemble here; "
-                f"this makes a larger one: {_command(by_subject[match.subject], wanted)}"
+                f"{judge} spends up to {_cost_ratio(match):.1f} times as much as the largest ensemble here; "
+                f"to make a larger one: {_command(by_subject[match.subject], wanted)}"
             )
 
 

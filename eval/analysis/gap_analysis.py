@@ -46,7 +46,7 @@ class RoundOfGaps:
     """
 
     round: Annotated[int, Column("round")]
-    n: Annotated[int, Column("cases", about="that lasted this long")]
+    n: Annotated[int, Column("cases", about="cases that lasted this long")]
     # Totals of six criteria, 1 to 20 each, lie between 6 and 120: 114 points apart at most.
     gap: Annotated[
         Statistic,

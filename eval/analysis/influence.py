@@ -180,7 +180,7 @@ class ScoreChanges:
     """
 
     agent: Annotated[str, text_column("agent")]
-    turns: Annotated[int, Column("turns", about="that could have changed something")]
+    turns: Annotated[int, Column("turns", about="turns that could have changed the verdict")]
     moves: Annotated[int, Column("changes", about="turns after which the verdict changed")]
     mean_move: Annotated[float | None, Column("mean change", digits=2, about="mean size of the changes")]
     helpful: Annotated[int, Column("helpful", about="changes towards the label")]

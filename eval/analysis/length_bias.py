@@ -40,7 +40,7 @@ class LengthBias:
         Statistic | None,
         Column(
             "partial rho",
-            about="the same, controlled for the label: above zero, longer is better than labels say",
+            about="the same, controlled for the label: above zero, longer texts score more than labels say",
         ),
     ] = None
     human: Annotated[

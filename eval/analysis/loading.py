@@ -246,7 +246,7 @@ def load_runs(
         DataError: a folder without a run, or a line that is no result.
     """
     if not folders:
-        raise UsageError("no run to look at: give the folder of at least one")
+        raise UsageError("no run given: name the folder of at least one")
     flagged, names = flagged or FlaggedItems(), StudyNames()
     # A folder that is given twice, in whatever spelling, is read once.
     chosen = list(dict.fromkeys(path.resolve() for path in folders))
@@ -311,7 +311,7 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
 
 def _why_without_results(folder: Path) -> str:
     if any((shard / FILE).exists() for shard in folder.glob("shard-*-of-*")):
-        return f"its verdicts are in shards; first jurygraph merge {folder} --out {folder}"
+        return f"its verdicts are in shards; first run jurygraph merge {folder} --out {folder}"
     return "nothing was judged in it"
 
 
@@ -326,7 +326,7 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
     labels = Counter(subject.label for subject in subjects.values())
     long = Counter((subject.data, subject.label) for subject in subjects.values())
     if (metric := otherwise.get("metric")) not in (None, *METRICS):
-        raise UsageError(f"there is no metric {metric!r}; it is one of {', '.join(METRICS)}")
+        raise UsageError(f"unknown metric {metric!r}; metrics are {', '.join(METRICS)}")
     leading = _leading_metrics(judges)
     for key, subject in subjects.items():
         label = subject.label
@@ -368,8 +368,8 @@ def _refuse_other_scale(known: EvaluationTarget, now: EvaluationTarget, judge: L
     if (known.low, known.high) == (now.low, now.high) or None in (known.low, now.low):
         return
     raise UsageError(
-        f"{judge.folder}: scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}, another run of this "
-        f"study from {known.low:g} to {known.high:g}: these are two things; look at them in two studies"
+        f"{judge.folder}: scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}, but another run does "
+        f"so from {known.low:g} to {known.high:g}: scores on two scales need two reports"
     )
 
 

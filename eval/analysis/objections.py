@@ -36,7 +36,7 @@ class Objections:
     right: Annotated[int, Column("right scores")]
     to_right: Annotated[Statistic, share_column("objected to", "of the right scores")]
     difference: Annotated[
-        Statistic, share_column("difference", "above 0: critics tell wrong scores from right ones")
+        Statistic, share_column("difference", "above 0: critics object more often to wrong scores")
     ]
 
 

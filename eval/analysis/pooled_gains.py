@@ -43,7 +43,7 @@ class LevelGain:
     method: Annotated[str, text_column("method")]
     level: Annotated[str, text_column("level")]
     base: Annotated[float | None, Column("base")]
-    gain: Annotated[Statistic, Column("gain", best="high", about="over the base of the same model")]
+    gain: Annotated[Statistic, Column("gain", best="high", about="gain over the base of the same model")]
     between: Annotated[float | None, Column("sd between levels", about="of the true gains (tau)")] = None
 
 

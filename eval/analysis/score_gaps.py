@@ -87,7 +87,7 @@ def courtroom(
         UsageError: an ``eps`` that is not above 0 and at most 1; scores off the scale.
     """
     if not 0 < eps <= 1:
-        raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
+        raise UsageError(f"eps must be above 0 and at most 1, got {eps}")
     if comparator.subject.kind != "compare":
         return None
     known, how = protocols_with_gaps(), comparator.resampling

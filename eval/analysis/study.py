@@ -163,7 +163,7 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
     protocol = named.protocol if named else base
     if base is not None and protocol not in {judge.protocol for judge in judges}:
         known = ", ".join(judge.label for judge in judges)
-        raise UsageError(f"no judge {base!r} to compare with: there are {known}")
+        raise UsageError(f"no judge {base!r} to compare with; judges are {known}")
     bases: dict[str, str] = {}
     for digest in dict.fromkeys(judge.digest for judge in judges):
         of_dataset = [judge for judge in judges if judge.digest == digest]
@@ -212,7 +212,7 @@ def _notes(judges: Sequence[Judge], flagged: FlaggedItems) -> Iterator[str]:
             yield f"{judge.label}: {items:,} items left out ({reason})"
         if judge.missing:
             yield (
-                f"{judge.label}: {judge.missing:,} of {judge.wanted:,} judgements are not there: "
+                f"{judge.label}: {judge.missing:,} of {judge.wanted:,} judgements are missing, because "
                 "the run was not finished"
             )
         if judge.failed:

@@ -228,7 +228,7 @@ class BatchResults:
         response, error = line.get("response"), line.get("error")
         if not response:
             reason = error.get("message") if isinstance(error, dict) else error
-            raise ResponseError(f"the batch {sent.id} did not make this request: {reason}", NO_ANSWER)
+            raise ResponseError(f"the batch {sent.id} did not carry out this request: {reason}", NO_ANSWER)
         return int(response["status_code"]), response["body"]
 
     def forget(self, custom_id: str) -> None:

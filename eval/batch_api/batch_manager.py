@@ -202,8 +202,8 @@ class BatchManager:
 
     def _provider(self, address: str) -> BatchProvider:
         if address not in self.providers:
-            problem = f"this run has batches under way at {address}, and none of its models is there now;"
-            raise UsageError(f"{problem} set models and base URLs as they were when these were sent")
+            problem = f"this run has unfinished batches at {address}, but none of its models is there now;"
+            raise UsageError(f"{problem} set models and base URLs as they were when the batches were sent")
         return self.providers[address]
 
     def _show_phase(self) -> None:

@@ -87,8 +87,8 @@ class BatchPipeline(LivePipeline):
             self._stop.ask("journal", str(error))
         self._counts.phase = ""
         if self._stop.is_asked and (left := len(self._manager.running)):
-            go_on = f"{left:,} batches go on" if left > 1 else "1 batch goes on"
-            self._stop.explanation += f"; {go_on} at the provider, and the next start collects what comes"
+            go_on = f"{left:,} batches continue" if left > 1 else "1 batch continues"
+            self._stop.explanation += f"; {go_on} at the provider, and the next start collects the results"
 
     def invalidate(self, calls: Sequence[Call]) -> None:
         """Invalidate replies when the run ends: until then, each pass must find what the one before it found."""
@@ -185,7 +185,7 @@ class BatchPipeline(LivePipeline):
                 self._budget.release(*batch.per_request)
             return provider_class(chat).read(*outcomes.read(custom_id))
         if key in self._paid:
-            lost = "a reply that was paid for is no longer in the journal; it is not paid for twice"
+            lost = "a reply that was paid for is no longer in the journal; it is not requested again"
             self._stop.ask("journal", lost)
         self._stop.check()
         if custom_id not in self._manager.submitted and custom_id not in self._wave.ids:
@@ -234,14 +234,14 @@ def check_batch(plan: Plan) -> None:
     """
     other = next((label for label in plan.models().values() if not label.startswith(_PROVIDERS)), None)
     if other is not None:
-        problem = f"{other} cannot be asked in batches: only models of OpenAI, Anthropic and Gemini can,"
+        problem = f"{other} cannot be used in batches: only models of OpenAI, Anthropic and Gemini can,"
         raise UsageError(f"{problem} such as openai:gpt-4o-mini")
     if any(isinstance(model, LoadedModel) for model in _chosen(plan)):
         raise UsageError(
-            "a chat model object cannot be asked in batches: name the model, as in openai:gpt-4o-mini"
+            "a chat model object cannot be used in batches: name the model, as in openai:gpt-4o-mini"
         )
     if plan.folder is None:
-        raise UsageError("batches take hours: name a folder (out) that keeps them meanwhile")
+        raise UsageError("batches take hours: give a folder (out) that keeps track of them")
 
 
 async def providers(plan: Plan) -> dict[str, BatchProvider]:
@@ -271,7 +271,7 @@ def provider_class(chat: BaseChatModel) -> type[BatchProvider]:
         from .gemini_batches import GeminiBatches
 
         return GeminiBatches
-    raise UsageError(f"a {type(chat).__name__} cannot be asked in batches")
+    raise UsageError(f"a {type(chat).__name__} cannot be used in batches")
 
 
 def _chosen(plan: Plan) -> Iterator[ModelSpec | LoadedModel]:

@@ -29,7 +29,7 @@ class GeminiBatches(BatchProvider):
     def __init__(self, chat: BaseChatModel) -> None:
         super().__init__(chat)
         if _client(chat).vertexai:
-            raise UsageError("models on Vertex AI cannot be asked in batches; those of Gemini's own API can")
+            raise UsageError("models on Vertex AI cannot be used in batches; those of Gemini's own API can")
         self._batches = _client(chat).aio.batches
 
     @classmethod
@@ -98,7 +98,7 @@ def _options(attempts: int = RETRIES, seconds: float = SECONDS) -> types.HttpOpt
 def _state(job: types.BatchJob) -> BatchState:
     state = job.state.name if job.state else "unknown"
     # The client leaves the reason out of what the API tells about a batch.
-    reason = (job.error.message if job.error else None) or f"{state}, and its client tells no reason"
+    reason = (job.error.message if job.error else None) or f"{state}, and its client gives no reason"
     ended = job.done or state == "JOB_STATE_PARTIALLY_SUCCEEDED"
     refused = reason if state == "JOB_STATE_FAILED" else ""
     results = {"output": job.dest.inlined_responses if job.dest else None}

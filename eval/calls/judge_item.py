@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ...graphs.base import Graph
 from ...graphs.judge_graph import heard_by
 from ...state.aspects import Aspect
-from ...state.errors import StoppedError
+from ...state.errors import JurygraphError, StoppedError
 from ...state.tasks import rubric_of_user
 from ...state.transcript import Turn, usage_of_turns
 from ...state.verdict import Verdict
@@ -84,11 +87,25 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
             # Nothing is wrong with the item: its calls are in the journal, and the next start judges it.
             return None
         except Exception as error:  # whatever went wrong with one item, the others go on
-            problem = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}{_place_of(error)}"
     return _result(key, item, verdict, problem, tuple(spoken.values()))
 
 
-_NO_VERDICT = "the graph ended without a verdict: it waits for somebody, or it is no judge's graph"
+def _place_of(error: Exception) -> str:
+    """Name the line in somebody's own graph where an error arose that says nothing of it itself."""
+    if isinstance(error, JurygraphError):
+        return ""
+    passed = (
+        (Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__)
+    )
+    own = [(file, line) for file, line in passed if not any(map(file.is_relative_to, _OF_OTHERS))]
+    return f" ({own[-1][0].name}, line {own[-1][1]})" if own else ""
+
+
+# Python's own modules, installed packages, and this one.
+_OF_OTHERS = [*map(Path, sysconfig.get_paths().values()), Path(__file__).parents[2]]
+
+_NO_VERDICT = "the graph ended without a verdict: it is waiting for a person, or it is not a judge"
 
 
 def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: tuple[Turn, ...]) -> Result:

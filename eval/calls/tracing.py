@@ -135,7 +135,7 @@ def _either(setting: str) -> str:
 def _provider() -> SdkTracerProvider:
     if (protocol := _either("PROTOCOL") or "http/protobuf") != "http/protobuf":
         raise UsageError(
-            f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol}: spans are sent by http/protobuf; set that, and the "
+            f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol}: spans can only be sent by http/protobuf; set that, and the "
             "collector's HTTP endpoint (usually port 4318), or OTEL_TRACES_EXPORTER=none for no tracing"
         )
     try:
@@ -145,7 +145,7 @@ def _provider() -> SdkTracerProvider:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise UsageError(
-            "an OpenTelemetry endpoint is set, but the packages for it are not there: "
+            "an OpenTelemetry endpoint is set, but its packages are not installed: "
             'pip install "jurygraph[otel]", or set OTEL_TRACES_EXPORTER=none'
         ) from error
     attributes = os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")

@@ -33,13 +33,13 @@ class AgreeOptions:
     protocol: str | None = option(metavar="NAME")
     """Use only the rows of this protocol."""
     without_flagged: bool = flag()
-    """Leave out items of which a text states a verdict itself, for all protocols alike."""
+    """Leave out items with a text that states a verdict of its own, for all protocols."""
     ties: Literal["class", "left_out", "half"] = option(default="class")
-    """In comparisons, count a human tie as a class, leave it out, or as half right for any verdict."""
+    """In comparisons, treat a human tie as a class, leave it out, or count any verdict on it as half right."""
     votes: Literal["majority", "each"] = option(default="majority")
-    """In comparisons, compare with the majority of annotators or with each vote."""
+    """In comparisons, compare with the majority of the annotators or with each single vote."""
     resamples: int = option(metavar="N", min=0, default=1000)
-    """Bootstrap resamples; 0 for no intervals."""
+    """Number of bootstrap resamples; 0 for no intervals."""
     confidence: float = option(metavar="P", default=0.95)
     """Confidence level of the intervals, between 0 and 1."""
     seed: int = option(metavar="N", min=0, default=0)
@@ -55,13 +55,13 @@ def agree(
     *,
     chosen: AgreeOptions,
 ) -> None:
-    """Compute how well scores or preferences agree with those of humans.
+    """Compute how well a judge's scores or preferences agree with those of humans.
 
     Scores: Pearson, Spearman and Kendall correlations. Preferences: accuracy and Cohen's kappa.
 
     Intervals come from a bootstrap over groups, or over items if there are no groups.
 
-    JSON has an entry for each aspect (for comparisons: preference), below each protocol if there are several.
+    The JSON has an entry for each aspect (for comparisons: preference), within one for each protocol if several.
     """
     check_confidence(chosen.confidence)
     protocol = chosen.protocol
@@ -98,7 +98,7 @@ def _gathered(file: Path, protocol: str | None, flagged: FlaggedItems | None) ->
         return gathered
     if protocol not in gathered:
         others = ", ".join(repr(name) for name in gathered if name) or "none"
-        raise UsageError(f"{file}: no rows of protocol {protocol!r}; it has {others}")
+        raise UsageError(f"{file}: no rows of protocol {protocol!r}; protocols in the file: {others}")
     return {protocol: gathered[protocol]}
 
 
@@ -116,14 +116,14 @@ def _flagged_items(file: Path) -> FlaggedItems:
         return flagged
     if file.exists() and not file.is_file():
         raise UsageError(
-            f"{file}: --without-flagged reads the rows twice: give a file, or the folder of a run"
+            f"{file}: --without-flagged has to read the rows twice: give a file, or the folder of a run"
         )
     called, rows = _rows(file)
     for place, row in rows:
         if not isinstance(warnings := row.get("warnings"), list):
             raise UsageError(
-                f"{called} {place}: has no list of warnings, so --without-flagged cannot tell whether a text of its "
-                f"item states a verdict: give the folder of a run, or its {FILE}"
+                f"{called} {place}: the row has no list of warnings, so --without-flagged cannot tell whether a text "
+                f"of its item states a verdict: give the folder of a run, or its {FILE}"
             )
         flagged.add(_item(row, place), map(str, warnings))
     return flagged
@@ -144,8 +144,8 @@ def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
                 {str(path.parent) for depth in ("*", "*/*") for path in file.glob(f"{depth}/{FILE}")}
             )
             more = ", ..." if len(runs) > 3 else ""
-            below = f"; there are runs below it: {', '.join(runs[:3])}{more}" if runs else ""
-            raise UsageError(f"{file}: not the folder of a run, since it has no {FILE}{below}")
+            below = f"; it contains the runs {', '.join(runs[:3])}{more}" if runs else ""
+            raise UsageError(f"{file}: not the folder of a run, because it has no {FILE}{below}")
         return f"{file / FILE}, result", enumerate(ResultsFile(file).read().heads(), start=1)
     rows = row_file(file)
     return f"{file}, {rows.unit if file.is_file() else 'line'}", rows.rows()
@@ -160,5 +160,5 @@ def _check(file: Path, results: list[Agreement]) -> None:
         fields = "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"
         raise DataError(
             f"{file}: none of its {reasons.total():,} rows can be used: {listed(reasons)}; "
-            f"a row needs human, and score or winner (1, 2 or tie){fields}"
+            f"a row needs the field human, and score or winner (1, 2 or tie){fields}"
         )

@@ -109,8 +109,9 @@ def _load(name: str) -> Any:
         raise typer.Exit(INTERRUPTED) from None
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     example = f"Example: jurygraph {name} {about.example}".rstrip()
-    # Brackets in the words of a help, such as those of an extra, are no markup.
-    alone.command(name, cls=_LoadedCommand, epilog=example, help=escape(getdoc(function) or ""))(function)
+    # Lines break where the terminal ends, and brackets in a help, such as those of an extra, are no markup.
+    words = escape("\n\n".join(" ".join(part.split()) for part in (getdoc(function) or "").split("\n\n")))
+    alone.command(name, cls=_LoadedCommand, epilog=example, help=words)(function)
     return get_command(alone)
 
 

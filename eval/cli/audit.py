@@ -31,19 +31,19 @@ from .runtime import (
 def audit(
     folder: Path = argument("The folder of a run.", "DIR"),
     *,
-    model: str | None = option("The auditor's model. Default: the offline judge.", "NAME"),
-    settings: list[str] | None = option("A setting of all protocols; repeatable.", "KEY=VALUE", name="--set"),
-    limit: int | None = option("Read only the first N verdicts.", "N", min=1),
+    model: str | None = option("Model that labels the turns. Default: the offline judge.", "NAME"),
+    settings: list[str] | None = option("Setting of the audit; repeatable.", "KEY=VALUE", name="--set"),
+    limit: int | None = option("Label only the debates of the first N verdicts.", "N", min=1),
     config: RunConfig,
     verbose: Verbose = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Say of each turn of a run's debates whether it was a new argument, a repetition or a concession, and answered.
+    """Label each turn of a run's debates: new argument, repetition or concession, and whether it answers another turn.
 
-    Verdicts stay as they are. Labels are kept in DIR/audit.jsonl as they are made, the same command goes on where it
-    stopped, and reports show them. It takes a call for each turn.
+    Verdicts do not change. Labels are saved to DIR/audit.jsonl as they are made, and reports show them. The same
+    command resumes an audit that stopped. Each turn takes one model call.
 
-    Exit codes: 0 all read, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
+    Exit codes: 0 all labelled, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
     out, models = console(), models_of(model, []) or None
     with interruptible():
@@ -61,16 +61,16 @@ def audit(
 def _print_audit(out: Output, folder: Path, done: Audit) -> None:
     """Print what the turns of each role did, what could not be read, and where the labels are."""
     if done.roles:
-        title = f"what turns did, as {', '.join(done.models) or 'nobody'} reads them"
+        title = f"what turns did, labelled by {', '.join(done.models) or 'nobody'}"
         out.print_grids([Grid.from_records(title, columns_of(AuditedRole), done.roles)], gap=False)
     if "offline" in done.models:
         out.print_line(
-            "Warning: The offline judge is no language model: it labels turns by their words. Only the machinery "
-            "is shown.",
+            "Warning: The offline judge is not a language model: it labels turns by their words. These labels only "
+            "show what the command prints.",
             "yellow",
         )
     for key, reason in list(done.failed.items())[:5]:
         out.print_line(f"failed: {key.item}: {reason.splitlines()[0]}", "yellow")
-    left = f"; {done.left:,} verdicts are not read yet" if done.left else ""
-    out.print_line(f"{done.read:,} verdicts read{left}; {done.calls:,} calls now")
-    out.print_line(f"labels: {folder / FILE}; beside all else: {program()} report {folder} --table audit")
+    left = f"; {done.left:,} left to label" if done.left else ""
+    out.print_line(f"debates of {done.read:,} verdicts labelled{left}; {done.calls:,} new calls")
+    out.print_line(f"labels: {folder / FILE}; table: {program()} report {folder} --table audit")

@@ -78,18 +78,18 @@ class _Trial:
 
 
 def check_model(
-    name: str = argument("A model as in `run --model`, such as openai:gpt-4o-mini.", "NAME"),
+    name: str = argument("A model, named as in `run --model`, such as openai:gpt-4o-mini.", "NAME"),
 ) -> None:
-    """Try a model in about eight cheap calls, and print what will be used of it.
+    """Check with about eight cheap calls what a model supports, and print what judges will use.
 
-    Exit codes: 0 judges can use it, 2 they cannot, or no such model.
+    Exit codes: 0 judges can use the model, 2 they cannot, or it does not exist.
     """
     spec = ModelSpec.parse(name)
     resolver.check(spec)
     if spec.name == "offline":
-        console().print("offline: no language model; it answers by word counts, and needs no check")
+        console().print("offline is not a language model: it answers by word counts and needs no check")
         raise typer.Exit(ALL_JUDGED)
-    with interruptible("interrupted; nothing was kept"):
+    with interruptible("interrupted; nothing was saved"):
         trial = run_async(lambda: _tried(spec))
     _print(trial)
     raise typer.Exit(ALL_JUDGED if trial.is_usable else BAD_USAGE)
@@ -119,16 +119,16 @@ async def _words(trial: _Trial) -> _Outcome:
 
 async def _json(trial: _Trial) -> _Outcome:
     if trial.model.form == "text":
-        return False, "its client cannot ask for it: replies are asked for in words"
+        return False, "its client cannot request JSON: replies are requested in words"
     _, score = read(FORM, await trial.ask(ASK + IN_JSON, FORM))
     # The provider may have refused the form that was asked for first.
     form = FORM_WORDS[trial.model.form]
-    return form != FORM_WORDS["text"], f"asked for as {form}; a score was read ({score:g})"
+    return form != FORM_WORDS["text"], f"requested as {form}; a score was read ({score:g})"
 
 
 _WITHOUT = {
-    LOGPROBS: "not given: geval takes samples instead",
-    SEVERAL: "not taken: each sample is a request of its own",
+    LOGPROBS: "not supported: geval takes samples instead",
+    SEVERAL: "not supported: each sample is a separate request",
 }
 
 
@@ -137,8 +137,8 @@ async def _logprobs(trial: _Trial) -> _Outcome:
         return False, _WITHOUT[LOGPROBS]
     reply = await trial.ask(ASK + IN_WORDS, parameters={LOGPROBS: True, "top_logprobs": 5})
     if reply.tokens:
-        return True, "given: geval weights scores by them"
-    return False, "asked for and not given: geval takes samples"
+        return True, "supported: geval weights scores by them"
+    return False, "requested but not returned: geval takes samples instead"
 
 
 async def _several(trial: _Trial) -> _Outcome:
@@ -147,14 +147,14 @@ async def _several(trial: _Trial) -> _Outcome:
     reply = await trial.ask(ASK + IN_WORDS, parameters={SEVERAL: 2, "temperature": 1.0})
     if len(reply.others) == 1:
         return True, "several replies to one request"
-    return False, "ignored: each sample is a request of its own"
+    return False, "ignored: each sample is a separate request"
 
 
 async def _length(trial: _Trial) -> _Outcome:
     reply = await trial.ask(COUNT, model=trial.model.tuned(None, SHORT))
     if reply.cut_off:
-        return True, "a reply that is cut off is known as such"
-    return False, f"max_tokens={SHORT} was not kept, or not told: set a limit at the server"
+        return True, "a reply that was cut off is reported as such"
+    return False, f"max_tokens={SHORT} was ignored, or the cut was not reported: set a limit on the server"
 
 
 async def _cache(trial: _Trial) -> _Outcome:
@@ -164,8 +164,8 @@ async def _cache(trial: _Trial) -> _Outcome:
         reply = await trial.ask(f"{prefix}\n\n{IN_WORDS}", form, repeated=(len(prefix),))
     cached, sent = reply.usage.cached_input_tokens, reply.usage.input_tokens
     if cached:
-        return True, f"{cached:,} of {sent:,} tokens of a repeated prompt"
-    return False, "a repeated prompt was paid in full"
+        return True, f"{cached:,} of {sent:,} tokens of a repeated prompt came from the cache"
+    return False, "a repeated prompt was billed in full"
 
 
 CHECKS: Mapping[str, Callable[[_Trial], Awaitable[_Outcome]]] = {
@@ -181,10 +181,10 @@ CHECKS: Mapping[str, Callable[[_Trial], Awaitable[_Outcome]]] = {
 
 def _price(trial: _Trial) -> _Outcome:
     if not prices.is_priced(trial.model.label):
-        return False, ("not known: give it with ?price_in=...&price_out=..., or --max-cost cannot be used")
+        return False, "unknown: to use --max-cost, add ?price_in=...&price_out=... to the model's name"
     cost = trial.usage.cost_usd
     if cost is None:
-        return False, ("known, but the replies do not say what they took: --max-cost counts estimates")
+        return False, "known, but replies do not report their tokens: --max-cost counts estimates"
     return True, f"known; this check took {trial.usage.calls} calls and ${cost:.4f}"
 
 
@@ -194,9 +194,9 @@ def _print(trial: _Trial) -> None:
     columns = map(text_column, ("", "checked", "what was found"))
     out.print_grids([Grid(trial.model.label, tuple(columns), tuple(rows))])
     for warning in trial.model.warnings:
-        out.print_line(f"warning: {warning}")
+        out.print_line(f"Warning: {warning}")
     if not trial.is_usable:
-        out.print_line("No judge can use this model: no score was read from its replies.")
+        out.print_line("No judge can use this model: no score could be read from its replies.")
         return
     form = FORM_WORDS[trial.model.form] if trial.model.form != "text" else "words"
     out.print_line(f"Judges will ask this model for {form}.")

@@ -25,15 +25,15 @@ class GateOptions:
     """What a run must reach."""
 
     fail_under: list[str] | None = gate_option(metavar="ASPECT=SCORE")
-    """Exit with code 5 where a protocol's mean score is lower; for comparisons answer_1=SHARE or answer_2=SHARE, of
-    the wins; repeatable."""
+    """Exit with code 5 if a protocol's mean score is lower than this; for comparisons, answer_1=SHARE or
+    answer_2=SHARE is a minimum share of wins; repeatable."""
     baseline: Path | None = gate_option(metavar="DIR")
-    """Folder of an earlier run of the same judges: exit with code 5 where a mean is lower than there, beyond what
+    """Folder of an earlier run of the same judges: exit with code 5 if a mean is lower than in that run by more than
     chance explains."""
     max_drop: float | None = gate_option(metavar="SCORE", min=0)
-    """How much lower than in the baseline a mean may be. Default: 0."""
+    """How far a mean may fall below that of the baseline. Default: 0."""
     junit: Path | None = gate_option(metavar="FILE")
-    """Write judgements and gates as JUnit XML."""
+    """Write judgements and gates to this file as JUnit XML."""
 
     def gates(self) -> Gates:
         """Make gates of the options.
@@ -43,7 +43,7 @@ class GateOptions:
         """
         if self.max_drop is not None and self.baseline is None:
             raise UsageError(
-                "--max-drop is measured from an earlier run: name its folder with --baseline DIR"
+                "--max-drop is measured from an earlier run: give its folder with --baseline DIR"
             )
         if self.junit is not None and self.junit.is_dir():
             raise UsageError(f"{self.junit} is a folder: --junit takes a file")
@@ -51,22 +51,22 @@ class GateOptions:
         for text in self.fail_under or []:
             name, value = key_and_value(text, "--fail-under ASPECT=SCORE")
             if name in limits:
-                raise UsageError(f"--fail-under {text}: {name} has a limit already, {limits[name]:g}")
+                raise UsageError(f"--fail-under {text}: {name} already has the limit {limits[name]:g}")
             try:
                 limits[name] = float(value)
             except ValueError:
-                raise UsageError(f"--fail-under {text}: {value!r} is no number") from None
+                raise UsageError(f"--fail-under {text}: {value!r} is not a number") from None
         return Gates(limits, self.baseline, self.max_drop or 0.0)
 
 
 def gate(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: GateOptions) -> None:
-    """Check a finished run: mean scores against limits, and against an earlier run; nothing is judged.
+    """Check the mean scores of a finished run against minimum scores and an earlier run; nothing is judged.
 
     Exit codes: 0 all gates met, 2 bad input, 3 items without a verdict, 5 a gate is not met.
     """
     gates = chosen.gates()
     if not gates and chosen.junit is None:
-        raise UsageError("no gate was named: give --fail-under ASPECT=SCORE or --baseline DIR")
+        raise UsageError("no gate given: add --fail-under ASPECT=SCORE or --baseline DIR")
     end_with_gates(console(), gates, read_run(folder), chosen.junit)
 
 
@@ -77,7 +77,7 @@ def end_with_gates(out: Output, gates: Gates, run: Evaluation, junit: Path | Non
         style = {"met": "green", "not met": "bold red", "undecided": "yellow"}[result.status]
         out.print_line(printable(str(result)), style)
     if run.stopped and gates:
-        out.print("gates are not checked: the run is not complete")
+        out.print("gates were not checked, because the run is not complete")
     if junit is not None:
         write_junit(junit, run, results, program())
         out.print_line(f"JUnit: {junit}")

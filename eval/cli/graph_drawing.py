@@ -68,7 +68,7 @@ def drawing(protocol: str) -> str:
     try:
         import mermaidx
     except ImportError as error:
-        raise UsageError("drawing pictures needs another package: pip install 'jurygraph[draw]'") from error
+        raise UsageError("drawing a picture needs another package: pip install 'jurygraph[draw]'") from error
     # LangGraph writes some labels as HTML.
     plain = re.sub(r"</?p>", "", source).replace("&nbsp;", "")
 

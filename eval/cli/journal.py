@@ -26,7 +26,7 @@ class Selection:
     older_than: float | None = option(metavar="DAYS", min=0)
     """Select replies older than this many days."""
     run: str | None = option(metavar="ID")
-    """Select replies that this run paid for."""
+    """Select replies that the run with this id paid for."""
     invalidated: bool = flag(old_name="disowned")
     """Select replies that could not be used."""
     delete: bool = flag(name="--prune")
@@ -49,7 +49,7 @@ def journal(
         raise UsageError(
             "--older-than, --run and --invalidated select what to delete: add --prune to delete it"
             if selected
-            else "--prune needs to know what to delete: give --older-than DAYS, --run ID or --invalidated"
+            else "--prune needs to know what to delete: add --older-than DAYS, --run ID or --invalidated"
         )
     output = console()
     if chosen.delete:

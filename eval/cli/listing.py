@@ -35,12 +35,20 @@ def graph(
     typer.echo(f"wrote {svg}")
 
 
-def protocols() -> None:
+def protocols(
+    file: str | None = argument(
+        "A file with a protocol of your own, to list that one.", "FILE", default=None
+    ),
+) -> None:
     """List the protocols: what they judge, their roles and their settings with defaults."""
+    from ...graphs.registry import find_protocol, judge_of
     from ...graphs.registry import protocols as registered
 
+    judge = None if file is None else judge_of(file)
+    if judge is not None and not isinstance(judge, str):
+        raise UsageError(f"{file}: its graph has no settings that a command could set")
     rows = []
-    for name, module in registered().items():
+    for name, module in (registered() if judge is None else {judge: find_protocol(judge)}).items():
         about = module.protocol
         facts = about.kinds, about.roles, _fields(about.settings, without=Settings.model_fields)
         rows.append((name, *map(", ".join, facts), f"{about.summary}; {about.source}"))
@@ -48,11 +56,11 @@ def protocols() -> None:
     console().print(f"Every protocol also has the settings {', '.join(_fields(Settings))}.")
 
 
-def datasets(name: str | None = argument("Describe this dataset.", "NAME", default=None)) -> None:
-    """List the datasets that have a name, or with NAME print all that is known of one."""
+def datasets(name: str | None = argument("Name of a dataset to describe.", "NAME", default=None)) -> None:
+    """List the named datasets, or with NAME print all that is known about one of them."""
     if name is not None:
         if (source := find_source(name)) is None:
-            raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
+            raise UsageError(f"unknown dataset {name!r}; datasets are {', '.join(dataset_names())}")
         # An address that is too long for its line goes on in the next one: cut off, it leads nowhere.
         table = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
         for fact, text in _facts(source):
@@ -89,16 +97,16 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     for paper in source.papers:
         yield "cite", f"{paper.cite}, {paper.title}"
     if source.file is not None:
-        yield "home", "brought by another package"
+        yield "home", "provided by another package"
     elif source.home is None:
         yield "home", "bundled"
     else:
         yield "home", source.home.address
         yield "files", "\n".join(source.forms[0].files)
-        by_git = "each file's Git object id at that commit; later by its SHA-256"
+        by_git = "each file's Git object id at that commit; after the download, its SHA-256"
         sha256 = source.home.sha256 if isinstance(source.home, HuggingFace) else None
         yield "checksum", by_git if sha256 is None else "\n".join(f"SHA-256 {digest}" for digest in sha256)
-        yield "local copy", f"--data-dir DIR with {source.wanted}; files may be .gz, and in DIR/{source.name}"
+        yield "local copy", f"--data-dir DIR with {source.wanted}, also as .gz, in DIR or DIR/{source.name}"
     for quirk in source.quirks:
         yield "note", quirk
 

@@ -25,13 +25,13 @@ class MeasureOptions(PlanOptions):
     out: Path | None = option(metavar="DIR")
     """Folder for the results."""
     overwrite: bool = flag(old_name="replace")
-    """Rename the results that the folder holds and start anew."""
+    """Start again in a folder that already holds results; the old results are renamed."""
 
 
 @takes_options(without=("replies", "model", "role_model", "settings", "repeats", "shard"))
 def measure(
     metrics: str = argument(
-        "One metric, or several: rouge-l, bleu-4, bertscore, moverscore, bartscore, unieval, gptscore, one that "
+        "One or more metrics: rouge-l, bleu-4, bertscore, moverscore, bartscore, unieval, gptscore, one that "
         "another package registers, or your own function as module:function.",
         "METRIC[,METRIC...]",
     ),
@@ -62,5 +62,5 @@ def measure(
     print_evaluation(out, evaluation)
     for name, reasons in evaluation.manifest["left_out"].items():
         left_out = ", ".join(f"{count:,} items with {reason}" for reason, count in reasons.items())
-        out.print_line(f"{name}: left out {left_out}")
+        out.print_line(f"{name} left out {left_out}")
     raise typer.Exit(SOME_FAILED if evaluation.failed else ALL_JUDGED)

@@ -13,12 +13,12 @@ from .runtime import SOME_FAILED, console
 
 
 def merge(
-    folders: list[Path] = argument("Folders of the shards, or the one above them.", "DIR"),
+    folders: list[Path] = argument("Folders of the shards, or the folder that holds them.", "DIR"),
     out: Path = option("Folder for the whole run.", "DIR", default=MISSING),
 ) -> None:
-    """Put the shards of a run together, in the order of the dataset, as if one process had judged everything.
+    """Merge the shards of a run, in the order of the dataset, as if one process had judged everything.
 
-    A shard that is missing, or items that failed, are judged when the run's command is given this --out.
+    To judge missing shards and failed items, repeat the run's command without --shard and with this --out.
 
     Exit codes: 0 all judged, 2 bad input, 3 something failed or is missing.
     """
@@ -28,7 +28,7 @@ def merge(
     if merged.missing:
         which = ", ".join(map(str, merged.missing))
         output.print_line(
-            f"missing: shard {which}; the run's command without --shard, with --out {out}, judges the rest"
+            f"missing: shard {which}; to judge the rest, repeat the run's command without --shard, with --out {out}"
         )
     if merged.missing or merged.failed:
         raise typer.Exit(SOME_FAILED)

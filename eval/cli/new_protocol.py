@@ -21,22 +21,22 @@ _FILES = {
 
 
 def new_protocol(
-    name: str = argument("Of the protocol, such as two_scorers.", "NAME"),
-    folder: Path = option("Where the files go.", "DIR", name="--in", default=Path()),
+    name: str = argument("Name of the protocol, such as two_scorers.", "NAME"),
+    folder: Path = option("Folder for the files.", "DIR", name="--in", default=Path()),
 ) -> None:
-    """Write a protocol of your own: a file that runs, a folder with its prompt, and a test that passes.
+    """Create a protocol of your own: a file that runs, a folder with its prompt, and a test that passes.
 
-    No file that is there is changed.
+    Existing files are never changed.
     """
     if not name.isidentifier() or not name.islower():
         raise UsageError(
-            f"{name!r} is no name of a protocol: small letters, digits and _, such as two_scorers"
+            f"{name!r} cannot name a protocol: use lower-case letters, digits and _, such as two_scorers"
         )
     if name in protocol_names():
-        raise UsageError(f"there is a protocol {name}: choose another name")
+        raise UsageError(f"there is already a protocol {name}: choose another name")
     written = {folder / path.format(name=name): source for path, source in _FILES.items()}
     if taken := [path for path in written if path.exists()]:
-        raise UsageError(f"{taken[0]} is there already: choose another name, or another folder with --in")
+        raise UsageError(f"{taken[0]} exists already: choose another name, or another folder with --in")
     for path, source in written.items():
         text = (_SOURCES / source).read_text(encoding="utf-8")
         path.parent.mkdir(parents=True, exist_ok=True)

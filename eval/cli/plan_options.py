@@ -17,7 +17,7 @@ from ..results.config import KEPT
 from .option_sets import option
 from .runtime import models_of, settings_of
 
-DATA = "A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file"
+DATA = "A dataset's name (see `datasets`), or a file: JSONL, JSON, CSV, TSV, XLSX or Parquet"
 engine_option = partial(option, panel="Several processes")
 
 
@@ -25,38 +25,37 @@ engine_option = partial(option, panel="Several processes")
 class PlanOptions:
     """What is to be judged, and how: all that a plan is made of."""
 
-    data: str | None = option(f"{DATA}; optional with --replies.", "NAME|FILE")
+    data: str | None = option(f"{DATA}.", "NAME|FILE")
     replies: str | None = option(metavar="FILE|DIR")
-    """Score recorded replies, or the folder of a past run, again without calling a model."""
+    """Score recorded replies, or those of a past run (its folder), without calling a model; --data is then optional."""
     aspect: list[str] | None = option(metavar="NAME|FILE")
-    """An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels."""
+    """Name of an aspect, or a YAML file that defines one; repeatable. Default: all aspects with labels."""
     model: str | None = option(metavar="NAME")
-    """The model of all roles, such as openai:gpt-4o-mini."""
+    """Model for all roles, such as openai:gpt-4o-mini."""
     role_model: list[str] | None = option(metavar="ROLE=NAME")
-    """The model of one role; repeatable."""
+    """Model for one role; repeatable."""
     settings: list[str] | None = option(metavar="KEY=VALUE", name="--set")
-    """A setting of all protocols, or with PROTOCOL.KEY=VALUE of one; a list as JSON; repeatable."""
+    """Setting for all protocols, or for one of them (PROTOCOL.KEY=VALUE); write lists as JSON; repeatable."""
     limit: int | None = option(metavar="N", min=1)
     """Judge only the first N items."""
     repeats: int = option(metavar="N", min=1, default=1)
     """Judge everything N times."""
     shard: str | None = option(metavar="I/N")
-    """Judge only part I of N, in a folder of its own below --out; `merge` puts them together."""
+    """Judge only shard I of N, in a folder of its own below --out; `merge` puts the shards together."""
     sample: int | None = option(metavar="N", min=1)
-    """Judge N items chosen at random, by whole groups; --seed says which."""
+    """Judge a random sample of N items, drawn in whole groups."""
     seed: int | None = option(metavar="N")
-    """The seed of --sample; the same seed chooses the same. Default: 0."""
+    """Random seed of --sample; the same seed draws the same items. Default: 0."""
     of_group: int | None = option(metavar="N", min=1)
-    """Of a sample, at most N items of a group before other groups have had their turn. Default: whole groups."""
+    """Of a sample, draw at most N items of a group before other groups have had their turn. Default: whole groups."""
     columns: list[str] | None = option(metavar="FIELD=COLUMN,...")
-    """Columns of your own file that an item's fields are taken from, such as candidate=summary,group=article; the
-    option may be given several times."""
+    """Columns of your own file to read an item's fields from, such as candidate=summary,group=article; repeatable."""
     data_dir: Path | None = option(metavar="DIR")
-    """Folder with a published dataset's files."""
+    """Folder with the files of a published dataset."""
     max_chars: int = option(metavar="N", min=1, default=MAX_CHARACTERS)
-    """Refuse items with a text of more than N characters."""
+    """Refuse items with a text longer than N characters."""
     out: Path | None = option(metavar="DIR", panel=KEPT)
-    """Folder for the results; a run in the same folder resumes."""
+    """Folder for the results; to resume a run, give its folder again."""
 
     def dataset(self) -> Dataset | None:
         """Load the dataset, or the sample of it; return ``None`` where none was named.
@@ -66,11 +65,11 @@ class PlanOptions:
         """
         for name, given in (("--seed", self.seed), ("--of-group", self.of_group)):
             if given is not None and self.sample is None:
-                raise UsageError(f"{name} is about a sample: give the number of items with --sample")
+                raise UsageError(f"{name} only applies to --sample: add --sample with a number of items")
         if self.data is None:
             if self.columns or self.sample:
                 option = "--columns" if self.columns else "--sample"
-                raise UsageError(f"{option} is about the data: name it with --data")
+                raise UsageError(f"{option} only applies to a dataset: name one with --data")
             return None
         names = parse_columns(",".join(self.columns)) if self.columns else None
         dataset = load_dataset(self.data, self.data_dir, max_characters=self.max_chars, columns=names)
@@ -96,13 +95,13 @@ class EngineOptions:
 
     engine: str | None = engine_option(metavar="ray")
     """Judge with several processes, on one machine or a Ray cluster; needs --journal postgresql://... --concurrency
-    is for each of them, other limits for all together."""
+    applies to each process, other limits to all of them together."""
     engine_address: str | None = engine_option(metavar="ADDRESS")
-    """A Ray cluster that is there, or auto. Default: RAY_ADDRESS, else one on this machine."""
+    """Address of a running Ray cluster, or auto. Default: RAY_ADDRESS, else a new cluster on this machine."""
     workers: int | None = engine_option(metavar="N", min=1)
-    """Processes that judge. Default: one a CPU."""
+    """Number of processes that judge. Default: one per CPU."""
     parts: str | None = engine_option(metavar="DIR|URL")
-    """Accepted and ignored: results come back to this process by themselves."""
+    """Has no effect any more: workers send their results to this process."""
 
     def chosen(self) -> Ray | None:
         """Return the engine that the options choose; ``None`` is this process alone."""
@@ -110,8 +109,8 @@ class EngineOptions:
             for name in ("engine_address", "workers", "parts"):
                 if getattr(self, name) is not None:
                     option = name.replace("_", "-")
-                    raise UsageError(f"--{option} is an option of an engine: add --engine ray")
+                    raise UsageError(f"--{option} only applies to an engine: add --engine ray")
             return None
         if self.engine != "ray":
-            raise UsageError(f"no engine {self.engine!r}; there is ray")
+            raise UsageError(f"unknown engine {self.engine!r}; the only engine is ray")
         return Ray(workers=self.workers, address=self.engine_address, parts=self.parts)

@@ -17,7 +17,7 @@ from .plan_options import PlanOptions
 from .run import announce, carry_out_to_end, default_out, show_experiment
 from .runtime import ALL_JUDGED, DryRun, Verbose, console, interruptible
 
-attack = partial(option, panel="The attacks")
+attack = partial(option, panel="Attacks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +25,12 @@ class AttackOptions:
     """What is drawn from the set of hostile texts."""
 
     attacks: int = attack(metavar="N", default=ATTACKS, min=1)
-    """Hostile texts for each item and aspect, one at a time."""
+    """Number of hostile texts for each item and aspect; one is inserted at a time."""
     draw_seed: int = attack(metavar="N", default=0, name="--seed")
-    """Says which texts are drawn."""
-    replayed: bool = flag(panel="The attacks")
-    """Call no model: read what honest judges may reply to such texts, and count whose verdict is read."""
-    all: bool = flag(f"With --replayed: all replies, not {DRAWN:,} of them.", panel="The attacks")
+    """Random seed by which the hostile texts are drawn."""
+    replayed: bool = flag(panel="Attacks")
+    """Call no model: parse replies that honest judges might give to such texts, and count whose verdict is read."""
+    all: bool = flag(f"With --replayed: parse all replies, not a sample of {DRAWN:,}.", panel="Attacks")
 
 
 @takes_options(without=("shard", "repeats", "replies", "sample", "seed"))
@@ -45,13 +45,13 @@ def redteam(
     verbose: Verbose = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Find out how a judge holds out against texts that judge themselves.
+    """Test a judge on texts that try to dictate their own verdict.
 
-    Judges honest items (--data; by default the bundled demo) as they are, and again with hostile texts in them. Tells
-    how many verdicts were forged (read out of copied words), lost, or persuaded (moved half the way to what the text
-    states), beside agreement and cost. --limit is of honest items; each takes 1 verdict and one for each of --attacks.
+    Judges clean items (--data; by default the bundled demo), and again with hostile texts inserted. Prints how many
+    verdicts were forged (read from words copied out of the text), lost, or persuaded (moved at least halfway to what
+    the text states), with agreement and cost. --limit counts clean items; each takes 1 + --attacks verdicts.
 
-    Writes a run folder with redteam.json. The same command with the same --out resumes what stopped.
+    Writes a run folder with redteam.json. The same command with the same --out resumes a test that stopped.
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed or was lost, 4 budget reached,
     130 interrupted.
@@ -61,7 +61,7 @@ def redteam(
         out.print_grids(replayed(None if drawn.all else DRAWN, drawn.draw_seed).grids())
         raise typer.Exit(ALL_JUDGED)
     if drawn.all:
-        raise UsageError("--all is of the replies that are read without a model: add --replayed")
+        raise UsageError("--all only applies to replies that are read without a model: add --replayed")
     data = chosen.data or "demo"
     folder = chosen.out or default_out(["redteam", protocol], data)
     with interruptible():

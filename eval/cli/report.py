@@ -35,8 +35,8 @@ class ReportOptions:
     open_page: bool = output_flag(name="--open")
     """Open the page in a browser."""
     debates: int | None = output(metavar="N", min=0)
-    """Put the debates of N verdicts on the page, those worth reading first. Default: 5000, or fewer that keep it
-    below 10 MB."""
+    """Put the debates of N verdicts on the page, those most worth reading first. Default: 5000, or fewer if the page
+    would exceed 10 MB."""
     markdown: Path | None = output(metavar="FILE")
     """Write all tables as Markdown."""
     csv: Path | None = output(metavar="DIR")
@@ -46,46 +46,46 @@ class ReportOptions:
     figures: Path | None = output(metavar="DIR")
     """Write the charts as SVG and PDF."""
     tables: str | None = output(metavar="NAMES", name="--table")
-    """Print and write only these tables in full, such as leaderboard,comparison; a wrong name lists all."""
+    """Print and write only these tables, in full, such as leaderboard,comparison; an unknown name lists them all."""
     everything: bool = output_flag(name="--all")
     """Print all tables in full, not only the summary."""
     base: str | None = statistics(metavar="JUDGE")
     """Compare the other judges with this one. Default: single, else baseline, else the first."""
     metric: str | None = statistics(metavar="NAME")
-    """What judges are ranked by: spearman, pearson, kendall, the same within groups (group_spearman, ...), accuracy
-    or kappa. Default: what belongs to the data."""
+    """Metric that ranks judges: spearman, pearson, kendall, the same within groups (group_spearman, ...), accuracy
+    or kappa. Default: depends on the data."""
     resamples: int = statistics(metavar="N", min=1, default=1000)
-    """Bootstrap resamples."""
+    """Number of bootstrap resamples."""
     confidence: float = statistics(metavar="P", default=0.95)
-    """Confidence level of intervals."""
+    """Confidence level of the intervals, between 0 and 1."""
     seed: int = statistics(metavar="N", min=0, default=0)
     """Random seed of the bootstrap."""
     ties: str | None = statistics(metavar="RULE")
-    """In comparisons, count a human tie as a class, left_out or half right. Default: the dataset's rule."""
+    """How human ties count in comparisons: class, left_out or half (right). Default: the dataset's rule."""
     votes: str | None = statistics(metavar="RULE")
-    """In comparisons, compare with the majority of annotators or with each vote. Default: the dataset's rule."""
+    """What comparisons are compared with: majority of annotators, or each vote. Default: the dataset's rule."""
     without_flagged: bool = flag(panel="Statistics")
-    """Leave out items of which a text states a verdict itself, for all judges alike."""
+    """Leave out items with a text that states a verdict of its own, for all judges."""
     eps: float = statistics(metavar="SHARE", default=0.1)
-    """Of the gap analysis of courtroom protocols: the threshold, as a share of the widest possible gap."""
+    """Threshold of the score gap analysis (courtroom protocols), as a share of the widest possible gap."""
     gap_prior: str = statistics(metavar="A,B", default="1,1")
-    """Of the gap analysis: alpha and beta of the paper's model."""
+    """Alpha and beta of the paper's model in the score gap analysis."""
     annotator_epsilon: float = statistics(metavar="SHARE", min=0, default=0.1)
-    """How much less often than an annotator a judge may be the closer one to the others' labels and still replace
-    one: 0.2 for experts, 0.15 for trained people, 0.1 for crowd workers."""
+    """Epsilon of the alternative annotator test, how much worse than an annotator a judge may be and still replace one:
+    0.2 for experts, 0.15 for trained annotators, 0.1 for crowd workers."""
     human_price: float | None = humans(metavar="USD", min=0)
     """Cost of one human judgement; adds a row for humans to the cost table."""
     human_minutes: float | None = humans(metavar="MINUTES", min=0)
-    """Time of one human judgement."""
+    """Minutes that one human judgement takes."""
     annotators: int = humans(metavar="N", min=1, default=1)
-    """Annotators who judge each item."""
+    """Number of annotators who judge each item."""
 
     def check(self) -> None:
         """Refuse what cannot be, before anything is computed or written."""
         from ..statistics.metrics import METRICS
 
         if self.metric not in (None, *METRICS):
-            raise UsageError(f"--metric {self.metric!r} is unknown; it is one of {', '.join(METRICS)}")
+            raise UsageError(f"--metric {self.metric!r} is unknown; metrics are {', '.join(METRICS)}")
         check_confidence(self.confidence)
         if self.open_page and self.html is None:
             raise UsageError("--open needs a page to open: write one with --html FILE")
@@ -135,8 +135,8 @@ def report(folders: list[Path] = argument("Folders of runs.", "DIR"), *, chosen:
 
     Prints a summary of one or two screens; --all, the files and the page have every table.
 
-    --html writes one file that opens without a network, with debates to search and read: all of them, or the
-    5000 that are most worth reading.
+    --html writes one file that opens without a network connection, with debates to search and read: all of them, or
+    the 5000 that are most worth reading.
     """
     from ..equal_budget.finding import findings_of
     from ..report.sections import compose, grids, names_of_tables
@@ -231,7 +231,7 @@ def write_page_of(path: Path, page: Page, folders: Sequence[Path], most_debates:
     debates = Debates(run_folders((folder, read_manifest(folder)) for folder in folders), most_debates)
     size = write_page(page, debates, path)
     count = f"{len(debates):,}" if debates.note is None else f"{len(debates):,} of {debates.total:,}"
-    charts = "" if find_spec("matplotlib") else '; no charts, for which: pip install "jurygraph[report]"'
+    charts = "" if find_spec("matplotlib") else '; for charts: pip install "jurygraph[report]"'
     return f"wrote {path}: {count} verdicts, {decimal(size)}{charts}"
 
 
@@ -252,13 +252,13 @@ def _check_folders(chosen: ReportOptions, new: Set[str]) -> None:
 
     for name, folder, suffix in (("--csv", chosen.csv, ".csv"), ("--figures", chosen.figures, ".svg")):
         if folder is not None and (folder.suffix == suffix or folder.is_file()):
-            raise UsageError(f"{name} {folder} names a file; name a folder, for it gets several files")
+            raise UsageError(f"{name} {folder} names a file; give a folder, since several files are written")
         _check_file(name, folder and folder / "any")
     there = {path.name for path in chosen.csv.glob("*.csv")} if chosen.csv else set()
     if others := sorted(name for name in there - new if name.startswith(tuple(TABLES))):
         raise UsageError(
-            f"--csv {chosen.csv}: there are tables of another report, such as {others[0]}, which nobody could tell "
-            "from the new ones; choose another folder, or delete them"
+            f"--csv {chosen.csv}: the folder holds tables of another report, such as {others[0]}, which would be mixed "
+            "up with the new ones; choose another folder, or delete them"
         )
 
 
@@ -269,4 +269,4 @@ def _check_file(option: str, path: Path | None) -> None:
     if path.is_dir():
         raise UsageError(f"{option} {path} is a folder; give the name of a file")
     if (inside := next((parent for parent in path.parents if parent.exists()), None)) and not inside.is_dir():
-        raise UsageError(f"{option} {path}: {inside} is a file, so that nothing can be written in it")
+        raise UsageError(f"{option} {path}: cannot be written, because {inside} is a file")

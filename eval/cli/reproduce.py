@@ -39,24 +39,24 @@ FILE = "reproduce.json"
 
 @takes_options(without=("model", "shard", *SWEEP_WITHOUT))
 def reproduce(
-    table: str = argument("A table's name; `list` lists them.", "TABLE|list"),
+    table: str = argument("Name of a table; `list` lists all of them.", "TABLE|list"),
     *,
     model: list[str] | None = option(
-        "The model of all roles, such as openai:gpt-4o-mini; repeatable: each judges every row.", "NAME"
+        "Model for all roles, such as openai:gpt-4o-mini; repeatable: each model judges every row.", "NAME"
     ),
     chosen: PlanOptions,
     config: RunConfig,
-    html: Path | None = option("Write one HTML page: the table, then the report on its judges.", "FILE"),
+    html: Path | None = option("Write an HTML page with the table and a report on its judges.", "FILE"),
     verbose: Verbose = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Run a paper's table again: its data, settings and measure, with your model, beside what the paper prints.
+    """Rerun a paper's table with your model, on the paper's data, settings and metric, beside the published figures.
 
-    What is wrong in the paper and what differs here is said below the table. Rows that need no model are measured on
-    all the data there are, whatever --limit and --sample say.
+    Notes below the table list the paper's errors and what differs here. Rows that need no model are measured on all
+    of the data, whatever --limit and --sample say.
 
     Writes a run folder for each row, reproduce.json, and the table in Markdown, CSV and LaTeX. The same command with
-    the same --out resumes, and a second run costs no call.
+    the same --out resumes a run that stopped; once all is judged, it makes no more calls.
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
@@ -73,7 +73,7 @@ def reproduce(
         _finish(out, reproduce_table(wanted, None), None, html)
         if wanted.data:
             out.print_line(
-                "only reckoned from printed figures: with --model your model's are measured beside them"
+                "computed from published figures only; add --model to measure a model of yours beside them"
             )
         raise typer.Exit(ALL_JUDGED)
     folder = chosen.out or default_out([table], "")
@@ -91,7 +91,7 @@ def reproduce(
 
     def show(done: Sweep) -> None:
         if done.note:
-            shown = " Only the machinery is shown, not what a model would do." * (done.note == DISCLOSURE)
+            shown = " This only shows the command; it measures no model." * (done.note == DISCLOSURE)
             out.print_line(f"Warning: {done.note}{shown}", "yellow")
         judged = [cell.evaluation.folder for cell in done.cells if len(cell.evaluation.results)]
         folders = list(filter(None, judged))
@@ -126,10 +126,10 @@ def _page(grid: Grid, judged: Sequence[Path]) -> Page:
     from ..report.page import Page, Section, Table
     from ..report.sections import compose
 
-    title, lead = f"jurygraph: {grid.title}", "What was measured here stands above what the paper prints."
+    title, lead = f"jurygraph: {grid.title}", "Figures measured here are above those that the paper prints."
     table = Section("paper", "The paper's table", "The paper's table", lead, (Table(grid),))
     if not judged:
-        return Page(title, "", grid.title, (), (), (table,), (), "No model was asked.", "")
+        return Page(title, "", grid.title, (), (), (table,), (), "No model was called.", "")
     page = compose(Study.of(judged), None, title)
     return replace(page, sections=(table, *page.sections))
 

@@ -42,7 +42,7 @@ LAST_TURNS, LONGEST_TURN = 6, 1200
 """What the terminal shows of a debate; ``jurygraph show`` prints all of it."""
 
 
-_NAMED = "verdicts of which a rule holds: unresolved, orders_differ, split, gap<x, wide>x, always."
+_NAMED = "verdicts that match a rule: unresolved, orders_differ, split, gap<x, wide>x, always."
 RULES = "RULE[,RULE...]"
 
 
@@ -50,9 +50,9 @@ RULES = "RULE[,RULE...]"
 class ReviewOptions:
     """Which verdicts of a run people are asked about when it has ended, and where."""
 
-    review: str | None = option(f"Afterwards ask a person about {_NAMED}", RULES)
+    review: str | None = option(f"After the run, ask a person about {_NAMED}", RULES)
     review_queue: Path | None = option(metavar="FILE")
-    """Write the questions of --review to a CSV or JSONL file instead."""
+    """Write the questions of --review to a CSV or JSONL file instead of asking them."""
 
     def rules(self, prepared: Plan, dry: bool) -> list[Rule]:
         """Read and check the rules before a run; none where there is no review.
@@ -62,7 +62,7 @@ class ReviewOptions:
         """
         if self.review is None:
             if self.review_queue:
-                raise UsageError("--review-queue needs the rules: --review RULE[,RULE...]")
+                raise UsageError("--review-queue needs rules: add --review RULE[,RULE...]")
             return []
         for rule in (rules := rules_of(self.review)):
             problems = []
@@ -88,40 +88,40 @@ class AnswerOptions:
     queue: Path | None = option(metavar="FILE")
     """Write the questions to a CSV or JSONL file to fill in."""
     blind: bool = flag()
-    """In the file leave out the verdict, the debate and the reasons."""
+    """Leave the verdict, the debate and the reasons out of the file."""
     answers: list[Path] | None = option(metavar="FILE")
-    """Read a file that was filled in; repeatable."""
+    """Read a file that people have filled in; repeatable."""
     name: str = option(metavar="NAME", default="")
-    """Who answers; in a file, where a row has no name."""
+    """Name of the person who answers; for a file, of rows without a name."""
     decide: Decide = option(default="mean")
-    """What several people's scores come to."""
+    """How the scores of several people are combined."""
 
 
 def review(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: AnswerOptions) -> None:
-    """Have people review the verdicts of a run: in the terminal, or by a file to fill in.
+    """Have people review the verdicts of a run: in the terminal, or in a file that they fill in.
 
-    Writes reviews.jsonl, reviewed.jsonl and labels.jsonl to the folder; results.jsonl stays what the judge said.
+    Writes reviews.jsonl, reviewed.jsonl and labels.jsonl to the folder; the judge's results.jsonl does not change.
 
     Exit codes: 0 done, 2 bad input, 3 some rows of a file could not be read (each is named), 130 interrupted.
     """
     rules = rules_of(chosen.when)
     if not (folder / FILE).is_file():
-        raise UsageError(f"{folder}: not the folder of a run, since it has no {FILE}")
+        raise UsageError(f"{folder}: not the folder of a run, because it has no {FILE}")
     if chosen.answers:
         if chosen.queue:
-            raise UsageError("--queue writes a file and --answers reads them: give one of the two")
+            raise UsageError("--queue writes a file and --answers reads one: give only one of these options")
         read, out = read_queue(folder, chosen.answers, chosen.name), console()
         added = add_answers(folder, read.answers)
-        known = f", {len(read.answers) - added:,} of them known" if len(read.answers) > added else ""
+        known = f", {len(read.answers) - added:,} already recorded" if len(read.answers) > added else ""
         out.print(f"{len(read.answers):,} answers read{known}; {read.empty:,} rows are not filled in")
         for problem in read.problems:
-            out.print_line(f"not taken: {problem}", "red")
+            out.print_line(f"not accepted: {problem}", "red")
         _print_summary(out, folder, chosen.decide)
         raise typer.Exit(SOME_FAILED if read.problems else ALL_JUDGED)
     if chosen.queue is None:
         check_terminal("--queue")
     if chosen.blind and chosen.queue is None:
-        raise UsageError("--blind is for a file: give --queue FILE")
+        raise UsageError("--blind only applies to a file: add --queue FILE")
     raise typer.Exit(export_or_ask(folder, rules, chosen.queue, chosen.blind, chosen.name, chosen.decide))
 
 
@@ -133,7 +133,7 @@ def rules_of(text: str) -> list[Rule]:
     """
     rules = [Rule.parse(part) for part in text.split(",") if part.strip()]
     if not rules:
-        raise UsageError("no rule: name one, such as always")
+        raise UsageError("no rule given: name one, such as always")
     return rules
 
 
@@ -145,7 +145,7 @@ def check_terminal(option: str) -> None:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            f"a review asks in a terminal, and this is none: write the questions to a file with {option} FILE"
+            f"a review needs a terminal to ask in, and there is none: write the questions to a file with {option} FILE"
         )
 
 
@@ -160,7 +160,7 @@ def export_or_ask(
     """Write the questions of a run to a file, or ask them in the terminal; return the exit code."""
     out, questions = console(), find_questions(folder, rules)
     if not questions:
-        out.print("nothing to review: no rule holds of any verdict")
+        out.print("nothing to review: no verdict matches a rule")
     elif queue is not None:
         write_queue(queue, questions, blind)
         again = f"{program()} review {folder} --answers {queue}"
@@ -174,7 +174,7 @@ def export_or_ask(
 
 def _dialogue(out: Output, folder: Path, questions: Sequence[Question], name: str, how: Decide) -> int:
     """Ask about each question that this person has not answered; what is answered is kept at once."""
-    left = "quit; what is answered is kept, and the same command goes on"
+    left = "quit; answers so far are saved, and the same command continues with the rest"
     with interruptible(left):
         try:
             who = name or Prompt.ask("Your name", default=getpass.getuser(), console=out)
@@ -215,7 +215,7 @@ def _show(out: Output, folder: Path, question: Question, number: str) -> None:
     winner = f", winner {result.winner}" if result.winner else ""
     out.print(Text(f"The judge's verdict: {outcome}{winner}", style="bold green"))
     for why in question.why:
-        out.print(Text(f"Asked since {why}", style="yellow"))
+        out.print(Text(f"Asked because {why}", style="yellow"))
 
 
 def _answer(out: Output, question: Question, who: str) -> RecordedAnswer | str:
@@ -229,9 +229,7 @@ def _answer(out: Output, question: Question, who: str) -> RecordedAnswer | str:
         except ReplyError as error:
             out.print(Text(error.problem, style="red"))
             continue
-        reason = answer.reason or Prompt.ask(
-            "Why (may be empty)", default="", show_default=False, console=out
-        )
+        reason = answer.reason or Prompt.ask("Reason (optional)", default="", show_default=False, console=out)
         return RecordedAnswer.of(question, answer._replace(reason=reason.strip()), who)
 
 
@@ -247,7 +245,7 @@ def _print_summary(out: Output, folder: Path, how: Decide) -> None:
         if alpha is not None:
             of = f" on {aspect}" if aspect else ""
             out.print_line(
-                f"people agree{of}: Krippendorff's alpha {alpha:.2f}, {reliability.units:,} verdicts"
+                f"agreement between people{of}: Krippendorff's alpha {alpha:.2f}, {reliability.units:,} verdicts"
             )
     for line in summary.disputed:
         answers = ", ".join(
@@ -257,7 +255,7 @@ def _print_summary(out: Output, folder: Path, how: Decide) -> None:
         out.print_line(f"disagree: {place}: {answers}; {line['decided_by']}")
     if summary.labels:
         saw = summary.saw_verdict
-        seen = f"; {saw:,} with answers of people who saw the verdict" if saw else ""
+        seen = f", {saw:,} of them by people who saw the judge's verdict" if saw else ""
         where = folder / LABELS
-        out.print_line(f"labels: {summary.labels:,} in {where}{seen}: {program()} agree {where}")
+        out.print_line(f"labels: {summary.labels:,} in {where}{seen}; to compare: {program()} agree {where}")
     out.print_line(f"answers: {folder / REVIEWS}")

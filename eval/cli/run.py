@@ -55,7 +55,7 @@ SHOWN_FAILURES = 10
 
 def run(
     protocols: str = argument(
-        "One protocol, or several: names, or files of your own: mine.py, mine.py:graph, label=mine.py.",
+        "One or more protocols: names, or files of your own such as mine.py, mine.py:graph, label=mine.py.",
         "PROTOCOL[,PROTOCOL...]",
     ),
     *,
@@ -69,11 +69,11 @@ def run(
 ) -> None:
     """Judge a dataset with one or more protocols and print their agreement with humans.
 
-    Writes results.jsonl and run.json to the folder --out.
+    Writes results.jsonl and run.json to the --out folder.
 
-    The same command with the same --out resumes a run that stopped, whatever stopped it.
+    The same command with the same --out resumes a run that stopped, for whatever reason.
 
-    Ctrl-C or SIGTERM stops the run after the calls in flight have finished; the second one stops it at once.
+    Ctrl-C or SIGTERM stops the run once the calls in flight have finished; a second one stops it at once.
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 5 a gate is not met,
     130 interrupted.
@@ -122,12 +122,12 @@ def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
     left = len(prepared) - sum(judged.values())
     if prepared.recording is not None:
         if dry:
-            out.print(f"{left:,} verdicts to judge, no model call")
+            out.print(f"{left:,} verdicts to judge, no model calls")
         return
     if not dry and not (prepared.costs_money and left):
         return
     if unknown := [name for name, graph in prepared.graphs.items() if not judges_of(graph)]:
-        out.print(f"no estimate: what {', '.join(unknown)} asks of models is known when it is asked")
+        out.print(f"no estimate: the calls of {', '.join(unknown)} are not known before they are made")
         return
     expected = estimate(prepared, judged)
     if config.batch:
@@ -195,7 +195,7 @@ def carry_out_to_end(
 def show_experiment(out: Output, done: ExperimentResult) -> None:
     """Print the tables of an experiment, and where all of it is."""
     out.print_grids(done.grids())
-    out.print_line(f"all of it: {done.folder}/{done.file}, results.jsonl")
+    out.print_line(f"results: {done.folder}/{done.file}, results.jsonl")
 
 
 def total_usage(counts: ProgressCounters) -> str:
@@ -203,11 +203,11 @@ def total_usage(counts: ProgressCounters) -> str:
     usage = counts.usage
     cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
-    requests = f" ({usage.calls + counts.refused:,} requests, with those refused)" if counts.refused else ""
+    requests = f" ({usage.calls + counts.refused:,} requests, incl. refused ones)" if counts.refused else ""
     lost = ""
     if counts.given_up:
         were = "1 request was" if counts.given_up == 1 else f"{counts.given_up:,} requests were"
-        lost = f"; {were} given up after being sent: the provider may bill them, and they are counted as expected"
+        lost = f"; {were} given up after being sent: the provider may bill for that, so the expected usage is counted"
     return (
         f"total usage: {usage.calls:,} calls{requests}, {usage.shown_tokens()} tokens, {cost}{cached}{lost}"
     )

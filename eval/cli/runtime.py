@@ -75,11 +75,11 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
         for depth, part in enumerate(outer, start=1):
             if ".".join(outer[:depth]) in whole:
                 raise UsageError(
-                    f"--set {key}={value}: {part} already has a value of its own; give one of the two"
+                    f"--set {key}={value}: {part} is already set as a whole; give one of the two"
                 )
             fields = fields.setdefault(part, {})
         if isinstance(fields.get(name), dict) and key not in whole:
-            raise UsageError(f"--set {key}={value}: parts of {name} are given already; give one of the two")
+            raise UsageError(f"--set {key}={value}: parts of {name} are already set; give one of the two")
         fields[name] = _json_or_text(key, value)
         whole.add(key)
     return settings
@@ -93,7 +93,7 @@ def _json_or_text(key: str, value: str) -> Any:
         return json.loads(value)
     except ValueError as error:
         raise UsageError(
-            f'--set {key}={value}: no JSON ({error}); a list is written \'{key}=["a", "b"]\', in single quotes'
+            f'--set {key}={value}: not valid JSON ({error}); write a list as \'{key}=["a", "b"]\', in single quotes'
         ) from None
 
 

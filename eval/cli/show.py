@@ -35,7 +35,7 @@ def show(
     protocol: str | None = option("Show only the verdicts of this protocol.", "NAME"),
     aspect: str | None = option("Show only the verdicts on this aspect.", "NAME"),
 ) -> None:
-    """Print all verdicts on one item: who said what in each round, the verdict and the label."""
+    """Print the debates on one item: what each agent said in each round, the verdict and the label."""
     manifest = read_manifest(folder)
     chosen = _chosen(ResultsFile(folder), item, protocol, aspect)
     out = console()
@@ -53,7 +53,7 @@ def show(
     else:
         where = data["location"]
         out.print_line(
-            f"The texts of this item are not shown, since the data can no longer be read ({where})."
+            f"The texts of this item are not shown, because the data can no longer be read ({where})."
         )
     out.print(debates_view(chosen, out.width))
 
@@ -66,7 +66,7 @@ def _chosen(results: ResultsFile, item: str, protocol: str | None, aspect: str |
     chosen = [r for r in of_item if protocol in (None, r.protocol) and aspect in (None, r.aspect)]
     if not chosen:
         has = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
-        raise UsageError(f"no such verdict on item {item!r}; it has those of {has}")
+        raise UsageError(f"no such verdict on item {item!r}; its verdicts are of {has}")
     return chosen
 
 

@@ -27,6 +27,6 @@ def main() -> None:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    os.write(2, f"interrupted by {signal.Signals(number).name}; no run was under way\n".encode())
+    os.write(2, f"interrupted by {signal.Signals(number).name}; no run was in progress\n".encode())
     # No cleaning up, which would run code of modules that are half imported. Nothing is open that could be lost.
     os._exit(INTERRUPTED)

@@ -37,43 +37,43 @@ class ServerOptions:
     port: int = option(metavar="N", min=1, max=65535, default=2024)
     """Port to listen on."""
     env: Path | None = option(metavar="FILE")
-    """Variables such as OPENAI_API_KEY. Default: .env, where there is one."""
+    """File with environment variables such as OPENAI_API_KEY. Default: .env, if there is one."""
     jobs: int | None = option(metavar="N", min=1)
-    """How many runs go on at once. Default: the server's, 10."""
+    """Maximum number of runs at a time. Default: the server's own, 10."""
     reload: bool = flag()
-    """Start anew when a Python file in this folder changes."""
+    """Restart the server when a Python file in this folder changes."""
     browser: bool = flag(default=True, name="--browser/--no-browser")
     """Open Studio in the browser."""
     config: Path | None = option(metavar="FILE")
-    """Write the configuration for `langgraph` to this file, and start nothing."""
+    """Write the configuration for `langgraph` to this file and start no server."""
 
 
 def studio(
     graphs: list[str] | None = argument(
-        "Graphs of your own beside the protocols: mine.py, mine=agent.py:graph, mine=package.module:graph.",
+        "Graphs of your own to serve with the protocols: mine.py, mine=agent.py:graph, mine=package.module:graph.",
         "[NAME=]FILE[:OBJECT]",
         default=None,
     ),
     *,
     chosen: ServerOptions,
 ) -> None:
-    """Start a server with every protocol, to look at in LangGraph Studio or to call over HTTP.
+    """Start a server with every protocol, for LangGraph Studio or for calls over HTTP.
 
-    Installed protocols of other packages are among them. The server is `langgraph dev`: it keeps threads in memory.
-    Those of an earlier server in the same folder are put aside, so that none of its runs goes on.
+    Protocols of other installed packages are included. The server is `langgraph dev`, which keeps threads in memory.
+    Threads and runs of an earlier server in the same folder are moved aside, so that none of those runs continues.
 
     It runs until Ctrl-C. Needs the extra studio: pip install "jurygraph[studio]".
     """
     written = json.dumps(configuration(graphs or [], chosen.env), indent=2) + "\n"
     if (file := chosen.config) is not None:
         file.write_text(written, encoding="utf-8")
-        console().print_line(f"wrote {file}; langgraph dev --config {file} serves it")
+        console().print_line(f"wrote {file}; to start the server: langgraph dev --config {file}")
         return
     if find_spec("langgraph_cli") is None or find_spec("langgraph_api") is None:
         raise UsageError('the server is not installed: pip install "jurygraph[studio]"')
     if KEPT_RUNS.is_file():
         aside = KEPT_RUNS.replace(KEPT_RUNS.with_suffix(".before"))
-        console().print_line(f"put aside the threads and runs of an earlier server in this folder: {aside}")
+        console().print_line(f"threads and runs of an earlier server in this folder were moved to {aside}")
     with TemporaryDirectory(prefix="jurygraph-studio-") as folder:
         file = Path(folder) / "langgraph.json"
         file.write_text(written, encoding="utf-8")
@@ -121,9 +121,9 @@ def _named(given: str, taken: Mapping[str, Any]) -> tuple[str, str]:
         name, _, path = given.partition("=")
     source, _, attribute = path.rpartition(":")
     if not (name.isidentifier() and source and attribute.isidentifier()):
-        raise UsageError(f"{given!r} names no graph: write name=file.py:object or name=package.module:object")
+        raise UsageError(f"{given!r} is not a graph: write name=file.py:object or name=package.module:object")
     if name in taken:
-        raise UsageError(f"{given!r}: there is a graph called {name}; choose another name")
+        raise UsageError(f"{given!r}: there is already a graph called {name}; choose another name")
     if not source.endswith(".py"):
         return name, path
     file = Path(source).resolve()

@@ -28,7 +28,7 @@ from .plan_options import PlanOptions
 from .run import carry_out_to_end, default_out, print_answer, print_example, print_failures
 from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible, program
 
-variation, variation_flag = (partial(kind, panel="What varies") for kind in (option, flag))
+variation, variation_flag = (partial(kind, panel="Variation") for kind in (option, flag))
 SHOWN_CELLS = 30
 MOST_COMPARED = 100
 """The most cells whose every pair is compared at the end; it takes a hundredth of a second a pair."""
@@ -45,7 +45,7 @@ class VariationOptions:
     plans: bool = variation_flag()
     """List the ready-made plans and exit."""
     metric: str | None = option(metavar="NAME")
-    """Compare cells by this metric, such as spearman or group_spearman. Default: what belongs to the data."""
+    """Metric to compare cells by, such as spearman or group_spearman. Default: depends on the data."""
 
 
 @takes_options(without=("shard", *SWEEP_WITHOUT))
@@ -75,7 +75,7 @@ def sweep(
     if protocol in {*ablations(), FAIR}:
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
     if metric not in (None, *METRICS):
-        raise UsageError(f"--metric {metric!r} is unknown; it is one of {', '.join(METRICS)}")
+        raise UsageError(f"--metric {metric!r} is unknown; metrics are {', '.join(METRICS)}")
     if chosen.data is None and chosen.replies is None:
         raise UsageError("nothing to judge: give a dataset with --data, or recorded replies with --replies")
     folder = chosen.out or default_out(["sweep", plan or protocol or ""], chosen.data or chosen.replies or "")
@@ -153,7 +153,7 @@ def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folde
     judged = [cell.evaluation.folder for cell in done.cells if len(cell.evaluation.results)]
     folders = list(filter(None, judged))
     if len(folders) > MOST_COMPARED:
-        few = f"which cell agrees best is not said of more than {MOST_COMPARED} cells; report some of them"
+        few = f"no best cell is named, because there are more than {MOST_COMPARED} cells; report on some of them"
         out.print_line(few)
     elif folders:
         write_answer(folder, print_answer(out, folders, done.metric))
@@ -220,8 +220,8 @@ def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Grid:
 def _in_words(known: ExpectedCalls) -> list[str]:
     """Write sentences on the calls and the cost that are expected, and how they were estimated."""
     lines = [
-        f"one by one the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable replies; "
-        f"sharing calls, the sweep takes no more than that and at least {known.bounds.least:,}"
+        f"run one by one, the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable "
+        f"replies; since cells share calls, the sweep takes no more than that and at least {known.bounds.least:,}"
     ]
     if not known.sampled:
         return lines
@@ -229,11 +229,11 @@ def _in_words(known: ExpectedCalls) -> list[str]:
     items = "1 item" if known.sampled == 1 else f"{known.sampled} items"
     lines.append(
         f"expected: about {between(known.together)} calls, {saved}; estimated by a dry run of {items} per cell with "
-        "the offline judge, once as it ends debates and once with Critics that never agree; "
+        "the offline judge, once as usual and once with Critics that never agree; "
         "a real model's debates may be shorter or longer"
     )
     if known.cost is None:
-        lines.append("expected cost: unknown, since the price of a model is not known")
+        lines.append("expected cost: unknown, because the price of a model is")
     elif known.cost.most:
         lines.append(
             f"expected cost: about {money(known.cost.least)} to {money(known.cost.most)}, which may be off by half"

@@ -35,10 +35,10 @@ class TriedOptions(PlanOptions):
     """What is tried: a few items of some groups."""
 
     sample: int | None = option(metavar="N", min=1, default=FEW)
-    """How many items to judge, chosen at random, a few of each group."""
+    """Number of items to judge, drawn at random, a few from each group."""
     # Two can be put in order, and of many groups more can be said than of a few.
     of_group: int | None = option(metavar="N", min=1, default=2)
-    """How many items of a group to judge, before other groups have had their turn."""
+    """Number of items to draw from a group before other groups have had their turn."""
 
 
 @takes_options(without=("data", "replies", "limit", "repeats", "shard"))
@@ -49,10 +49,10 @@ def try_(
     config: RunConfig,
     verbose: Verbose = False,
 ) -> None:
-    """Try one judge and a debate on a few items of your own data.
+    """Compare one judge with a debate on a few items of your own data.
 
-    Says how the file was read, judges the items with `single` and `debate`, answers which of the two agrees better with
-    the labels, and says what the rest would cost.
+    Prints how the file was read, judges the items with `single` and `debate`, tells which of the two agrees better with
+    the labels, and estimates what judging the rest would cost.
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
@@ -90,7 +90,7 @@ def _the_rest(
         + ("cost unknown" if usage.cost_usd is None else money(more * usage.cost_usd))
         for name, usage in spent.items()
     ]
-    yield f"the other {left:,} items would take: {'; '.join(parts)}"
+    yield f"judging the other {left:,} items would take: {'; '.join(parts)}"
     options = ("aspect", "model", "role_model", "settings")
     given = [
         word
@@ -107,7 +107,7 @@ def _the_rest(
         "--out",
         str(folder),
     ]
-    yield f"to judge them as well: {program()} {shlex.join(words)}"
+    yield f"to judge them, too: {program()} {shlex.join(words)}"
 
 
 def _listed(value: object) -> list[object]:

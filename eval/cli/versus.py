@@ -26,7 +26,7 @@ from .show import head
 @takes_options(without=("resampling", "shard", "repeats", "replies", *VERSUS_WITHOUT))
 def versus(
     protocol: str = argument(
-        "The protocol whose agents talk; a name, or a file: mine.py, mine.py:graph.", "PROTOCOL"
+        "The protocol to test: a name, or a file such as mine.py or mine.py:graph.", "PROTOCOL"
     ),
     *,
     terms: Terms,
@@ -35,12 +35,12 @@ def versus(
     verbose: Verbose = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Find out whether a debate pays: beside what the same budget buys of a single judge, on the same items.
+    """Test whether a debate pays, compared with what the same budget buys from a single judge on the same items.
 
-    Judges with the protocol first, then with as many samples of a single judge, and with an ensemble of as many judges
-    who are all alike, as the protocol's spending pays for. Limits are for all of it together.
+    Judges with the protocol first; then with a single judge sampled as often, and an ensemble of as many identical
+    judges, as the protocol's spending pays for. Limits apply to all of these together.
 
-    Writes a run folder for each, and versus.json. The same command with the same --out resumes what stopped.
+    Writes a run folder for each, and versus.json. The same command with the same --out resumes a test that stopped.
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
@@ -74,15 +74,15 @@ def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) ->
         out.print(part)
     expected, sizes = planned.estimate()
     if expected is None:
-        out.print_line(f"{planned.name} is a graph of its own: its calls are known when they are made")
+        out.print_line(f"no estimate: the calls of {planned.name} are not known before they are made")
         return
     out.print_grids([estimate_table(expected)], gap=False)
     named = ", ".join(opponent.title(sizes[opponent.name]) for opponent in planned.opponents)
-    out.print_line(f"expected at equal {planned.terms.by}: {named}; corrected by what is really spent")
+    out.print_line(f"expected at equal {planned.terms.by}: {named}; adjusted to what it really spends")
     if expected.exceeds(**config.budget):
         out.print_line(
-            "the budget may be too small: each run stops when its part of it is reached, and what all have judged is "
-            "compared",
+            "the budget may be too small: each run stops when its part is spent, and only items that all have judged "
+            "are compared",
             "yellow",
         )
 
@@ -98,4 +98,4 @@ def print_versus(out: Output, done: Versus) -> None:
     out.print_grids(done.grids())
     for name, folder in done.folders.items():
         out.print_line(f"{name}: {folder}")
-    out.print_line(f"all of it: {done.folder}/{done.file}")
+    out.print_line(f"results: {done.folder}/{done.file}")

@@ -20,7 +20,7 @@ from .run import carry_out_to_end, show_experiment
 from .runtime import Verbose, console, interruptible
 from .show import head
 
-change = partial(option, panel="The change")
+change = partial(option, panel="Change")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +28,14 @@ class ChangeOptions:
     """Which turns are changed, and in whose debates."""
 
     drop: list[str] | None = change(metavar="TURN")
-    """Leave out this turn, such as critic:1 (an agent, and which of its turns); repeatable."""
+    """Leave out this turn, such as critic:1 (the critic's first turn); repeatable."""
     flip: list[str] | None = change(metavar="TURN")
-    """Have this turn say the opposite; repeatable."""
+    """Make this turn say the opposite; repeatable."""
     protocol: str | None = option(metavar="NAME")
-    """Whose debates, where the run is of several protocols."""
-    data: str | None = option(f"{DATA}; where the run's own data has another place now.", "NAME|FILE")
+    """Protocol whose debates are rerun; needed if the run has several."""
+    data: str | None = option(f"{DATA}; needed if the run's own data has moved.", "NAME|FILE")
     data_dir: Path | None = option(metavar="DIR")
-    """Folder with a published dataset's files."""
+    """Folder with the files of a published dataset."""
 
 
 @takes_options(without=("batch",))
@@ -46,10 +46,10 @@ def whatif(
     config: RunConfig,
     verbose: Verbose = False,
 ) -> None:
-    """Find out how far a turn moves verdicts: the debates of a run without it, judged on from there.
+    """Find out how far a turn moves verdicts: leave it out of a run's debates, and let them continue from there.
 
-    The run's journal answers the calls up to the turn; what follows is asked and paid for. Results go to a folder
-    inside DIR, whatif/, and the same command resumes what stopped.
+    Calls before the turn are answered from the run's journal; calls after it are made and paid for. Results go to a
+    folder in DIR/whatif, and the same command resumes a rerun that stopped.
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
@@ -68,7 +68,7 @@ def whatif(
         for part in head(planned[0].plan.manifest):
             out.print(part)
         if planned[0].config.journal is None:
-            missing = f"{folder} has no journal: its calls up to the turn are made and paid for again"
+            missing = f"{folder} has no journal: the calls before the turn are made and paid for again"
             out.print_line(missing, "yellow")
     for fork in planned:
         done, code = carry_out_to_end(

@@ -29,14 +29,14 @@ def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspe
         DataError: a label that is off an aspect's scale.
     """
     if isinstance(names, str):
-        raise UsageError(f"aspects is a list of aspects, got {names!r}")
+        raise UsageError(f"aspects must be a list of aspects, got {names!r}")
     if dataset.kind == "compare":
         if names:
-            raise UsageError(f"{dataset.name} compares answers: --aspect means nothing there")
+            raise UsageError(f"{dataset.name} compares answers, and --aspect only applies to scores")
         return []
     if not names and not dataset.aspect_names():
         raise UsageError(
-            f"{dataset.name} has no labels to take aspects from: name an aspect with --aspect, or a column of "
+            f"{dataset.name} has no labels that would name its aspects; name an aspect with --aspect, or a column of "
             "labels with --columns human.ASPECT=COLUMN"
         )
     aspects = [_aspect(dataset, name) for name in names or dataset.aspect_names()]
@@ -70,8 +70,8 @@ def warn_of_other_labels(dataset: Dataset, aspects: Sequence[Aspect]) -> None:
     judged = [aspect.name for aspect in aspects]
     if not set(judged) & set(has):
         warnings.warn(
-            f"{dataset.location}: has labels for {', '.join(has)}, and none for {', '.join(judged)}: the scores are "
-            "compared with no labels",
+            f"{dataset.location}: has labels for {', '.join(has)}, but none for {', '.join(judged)}, so the scores "
+            "cannot be compared with labels",
             stacklevel=2,
         )
 

@@ -187,7 +187,7 @@ class Dataset:
         True
         """
         if size < 1:
-            raise UsageError(f"a sample has 1 item or more, not {size}")
+            raise UsageError(f"a sample must have 1 item or more, got {size}")
         read, chosen = sampled(self.numbered, Sample(size, seed, of_group, spread))
         survey = profile_items(read, self.name, self.unit)
         return replace(self, read=read, survey=survey, limit=None, chosen=chosen)
@@ -254,14 +254,14 @@ def explain(error: ValidationError, row: Any = None, columns: bool = False) -> s
         missing = [str(one["loc"][-1]) for one in errors if one["type"] == "missing"]
         # Rows without ids are numbered as soon as their texts are found.
         missing = [name for name in missing if name != "id"] or missing
-        has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
+        has = f"; the row has {', '.join(map(str, row))}" if isinstance(row, dict) else ""
         names = ",".join(f"{name}=COLUMN" for name in missing)
         if "candidate" in missing:
             names += " (and human.ASPECT=COLUMN for human scores)"
         of, it, verb = ("field", "it", "is") if len(missing) == 1 else ("fields", "them", "are")
-        named = f"; to take {it} from one of these, name {it}: --columns {names}" if columns and has else ""
+        named = f"; to read {it} from one of these, use --columns {names}" if columns and has else ""
         if named and len(row) == 1:
-            named = "; if that is a title, delete what stands above the names of the columns"
+            named = "; if that is a title, delete the lines above the column names"
         return f"{of} {' and '.join(map(repr, missing))} {verb} missing{has}{named}"
     if field == "human" and first["type"] == "dict_type":
         message = "scores are given by aspect, as human.coherence (--columns human.ASPECT=COLUMN)"
@@ -301,8 +301,8 @@ def load_dataset(
     source = catalog.find_source(str(data)) if isinstance(data, (str, Path)) else None
     if columns and (source or not isinstance(data, (str, Path))):
         raise UsageError(
-            "columns are named for files alone, with --columns (columns=): a dataset has its own, and those of a data "
-            "frame are renamed in it"
+            "--columns (columns=) only applies to a file of your own: a dataset knows its columns, and a data frame's "
+            "are renamed in the frame"
         )
     if isinstance(data, Dataset):
         return data
@@ -319,7 +319,7 @@ def load_dataset(
     dataset = _loaded(source, find(source, data_dir or fetch(source)), max_characters)
     # In a folder of the user's own, a part of the dataset will do; what was fetched has to be complete.
     if data_dir is None and source.items not in (None, len(dataset)):
-        raise DataError(f"{dataset.location}: holds {len(dataset)} items; {source.items} were published")
+        raise DataError(f"{dataset.location}: holds {len(dataset)} items, but {source.items} were published")
     return dataset
 
 
@@ -331,7 +331,7 @@ def _place_of(file: Path | Callable[[], Path], name: str) -> Path:
     """
     path = file if isinstance(file, Path) else Path(file())
     if not path.is_file():
-        raise DataError(f"{path}: the file of the dataset {name} is not there")
+        raise DataError(f"{path}: the file of the dataset {name} does not exist")
     return path
 
 
@@ -376,7 +376,7 @@ def _of_file(
         meant = did_you_mean(str(path), names)
         raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(names)}{meant}")
     if data_dir is not None:
-        raise UsageError(f"{path} is a file: --data-dir (data_dir=) is for datasets that have a name")
+        raise UsageError(f"{path} is a file: --data-dir (data_dir=) only applies to named datasets")
     rows = row_file(path)
     first = beginning(rows.rows())
     read = guess_columns(first, columns)
@@ -404,15 +404,13 @@ def _tell(
     parts = [
         *([f"read {' '.join(form)}"] if form else []),
         *(f"{field} = {column!r}" for field, column in guessed.items() if column != ROW_NUMBER),
-        *(["ids are the rows' numbers"] if guessed.get("id") == ROW_NUMBER else []),
+        *(["row numbers as ids"] if guessed.get("id") == ROW_NUMBER else []),
     ]
     if not parts:
         return
     hint, labelled = "", any(field.startswith("human") for field in read)
     if len(guessed) > 1 and not labelled and (numbers := number_columns(first, read.values())):
-        hint = (
-            f"; if {numbers[0]!r} holds people's scores, name the aspect: --columns human.ASPECT={numbers[0]}"
-        )
+        hint = f"; if {numbers[0]!r} holds human scores, name the aspect: --columns human.ASPECT={numbers[0]}"
     warnings.warn(f"{place}: {', '.join(parts)}{hint}", ReadingNotice, stacklevel=4)
 
 

@@ -83,7 +83,7 @@ class RowFile:
             return _array_rows
         if name.endswith((".jsonl", ".ndjson", ".json")):
             return _json_rows
-        raise DataError(f"{self.path}: not a dataset that can be read; expected {KINDS}")
+        raise DataError(f"{self.path}: this kind of file cannot be read as a dataset; expected {KINDS}")
 
     @cached_property
     def encoding(self) -> str:
@@ -152,7 +152,7 @@ class RowFile:
 
     def _changed(self) -> DataError:
         return DataError(
-            f"{self.path}: has changed since its rows were checked; leave it alone, and start again"
+            f"{self.path}: the file has changed since its rows were checked; leave it unchanged and start again"
         )
 
     def _not_text(self) -> DataError:
@@ -172,7 +172,7 @@ class RowFile:
 
 def _opened(path: Path) -> _Content:
     if stat.S_ISFIFO(path.stat().st_mode):
-        raise DataError(f"{path}: a pipe can be read only once; write what it holds to a file")
+        raise DataError(f"{path}: a pipe can be read only once; write its content to a file")
     return _Content(path.open("rb"), compressed=path.suffix == ".gz")
 
 
@@ -244,7 +244,7 @@ def _lines(file: RowFile, content: _Content, newline: str) -> Iterator[str]:
         number += 1
         if len(line) == LONGEST_LINE:
             raise DataError(
-                f"{file.path}, line {number}: has more than {LONGEST_LINE:,} characters, so it is no row"
+                f"{file.path}, line {number}: has more than {LONGEST_LINE:,} characters, too many for a row"
             )
         yield line
 
@@ -254,6 +254,8 @@ def _json_rows(file: RowFile, content: _Content) -> Iterator[Row]:
     for number, line in enumerate(_lines(file, content, newline="\n"), start=1):
         if line.strip():
             where = f"{file.path}, line {number}"
+            if line.strip() == "[":
+                raise DataError(f"{where}: an array, not one row per line: end the file's name with .json")
             yield number, _named_fields(_parsed_json(line, where), where)
 
 
@@ -278,7 +280,7 @@ def _named_fields(row: Any, where: str) -> dict[str, Any]:
         raise DataError(f"{where}: expected an object with named fields, got {type(row).__name__}")
     if row and all(isinstance(column, dict) and "0" in column for column in row.values()):
         raise DataError(
-            f"{where}: holds columns, and not rows: of a pandas frame, write "
+            f"{where}: holds columns instead of rows; save a pandas frame with "
             "df.to_json(path, orient='records', lines=True)"
         )
     return row
@@ -314,7 +316,7 @@ def _object_or_fault(pairs: list[tuple[str, Any]]) -> dict[str, Any] | DoubledKe
                 return member
     members = dict(pairs)
     if len(members) < len(pairs):
-        return DoubledKeyError(f"the key {repeated(name for name, _ in pairs)!r} stands twice in one object")
+        return DoubledKeyError(f"the key {repeated(name for name, _ in pairs)!r} occurs twice in one object")
     return members
 
 
@@ -349,9 +351,7 @@ def _csv_rows(file: RowFile, content: _Content) -> Iterator[Row]:
         where = f"{file.path}, line {before + 1}"
         if reader.line_num > before + 1:
             where = f"{where} to {reader.line_num}"
-        hint = (
-            "; a cell that holds a quote or begins with one stands in quotes, with each quote inside doubled"
-        )
+        hint = "; put a cell that contains a quote into quotes, and double each quote inside it"
         raise DataError(f"{where}: not CSV: {error}{hint}") from error
 
 
@@ -365,7 +365,7 @@ def named_cells(columns: Sequence[str], cells: Sequence[Any], where: str) -> dic
         raise DataError(f"{where}: more cells than columns")
     # Spreadsheets leave out empty cells at the end of a row; a text that is not there is a row cut off.
     if missing := [name for name in columns[len(cells) :] if name in _MAY_BE_EMPTY]:
-        raise DataError(f"{where}: has {len(cells)} cells, and none for the column {missing[0]!r}")
+        raise DataError(f"{where}: has only {len(cells)} cells, and none for the column {missing[0]!r}")
     row = dict(zip(columns, cells, strict=False))
     # An empty cell is a missing value, except in these columns, where it is a text without characters.
     empty = {key: "" for key in _MAY_BE_EMPTY if key in row}
@@ -426,7 +426,7 @@ def checked(file: RowFile, *fields: str) -> Iterator[Row]:
     for line, row in file.rows():
         if missing := [field for field in fields if field not in row]:
             raise DataError(
-                f"{file.path}, {file.unit} {line}: field {missing[0]!r} is missing; there are {', '.join(row)}"
+                f"{file.path}, {file.unit} {line}: field {missing[0]!r} is missing; the row has {', '.join(row)}"
             )
         yield line, row
 

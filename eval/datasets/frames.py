@@ -62,7 +62,7 @@ def is_frame(value: object) -> bool:
 def not_a_frame(value: object) -> UsageError:
     """Return the error for a value that is no table in memory."""
     return UsageError(
-        f"{type(value).__name__} is no dataset: give a name, a file, a frame or a list of dicts"
+        f"{type(value).__name__} is not a dataset: give a name, a file, a frame or a list of dicts"
     )
 
 
@@ -182,7 +182,7 @@ class SpreadsheetFile(_TableFile):
             from python_calamine import CalamineError, CalamineWorkbook
         except ImportError as error:
             raise UsageError(
-                f'a spreadsheet is read with python-calamine: pip install "jurygraph[frames]" ({error})'
+                f'reading a spreadsheet needs python-calamine: pip install "jurygraph[frames]" ({error})'
             ) from error
         try:
             with CalamineWorkbook.from_path(self.path) as book:
@@ -238,6 +238,6 @@ def _arrow() -> Any:
         import pyarrow
     except ImportError as error:
         raise UsageError(
-            f'this table is read with pyarrow: pip install "jurygraph[frames]" ({error})'
+            f'reading this table needs pyarrow: pip install "jurygraph[frames]" ({error})'
         ) from error
     return pyarrow

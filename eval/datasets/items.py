@@ -237,7 +237,7 @@ def unusable_character(row: Mapping[str, Any]) -> str:
             match = None if text.isascii() and "\0" not in text else _UNUSABLE.search(text)
             if match:
                 kind = "a NUL character" if match[0] == "\0" else f"half a character (U+{ord(match[0]):X})"
-                return f"field {name!r} has {kind}, at position {match.start() + 1} of the text: take it out"
+                return f"field {name!r} has {kind}, at position {match.start() + 1} of the text: remove it"
     return ""
 
 
@@ -327,7 +327,7 @@ def profile_items(
         profile = profile or DatasetProfile(kind)
         if profile.kind != kind:
             raise DataError(
-                f"{name}, {unit} {number}: texts to be rated and answers to be compared in one file"
+                f"{name}, {unit} {number}: a file cannot hold both texts to be rated and answers to be compared"
             )
         profile.add(item)
         ids.append(digest(item.id))
@@ -344,7 +344,7 @@ def _check_lengths(item: Item, where: str, most: int | None) -> None:
         if most is not None and len(text) > most:
             raise DataError(
                 f"{where}: field {name!r} has {len(text):,} characters, more than {most:,}; "
-                "if that is meant, allow more with --max-chars"
+                "if that is intended, allow more with --max-chars"
             )
 
 
@@ -361,7 +361,7 @@ def _refuse_repeated_id(repeated: set[int], read: Reader, name: str, unit: str) 
             continue
         if item.id in seen:
             where = f"{name}, {unit} {number}"
-            raise DataError(f"{where}: id {item.id!r} stands already in {unit} {seen[item.id]}")
+            raise DataError(f"{where}: id {item.id!r} is already used in {unit} {seen[item.id]}")
         seen[item.id] = number
 
 

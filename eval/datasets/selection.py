@@ -33,9 +33,9 @@ def parse_columns(text: str) -> dict[str, str]:
         if field.partition(".")[0] not in FIELDS:
             names = sorted(FIELDS)
             meant = did_you_mean(field, names)
-            raise UsageError(f"--columns: an item has no field {field!r}; it has {', '.join(names)}{meant}")
+            raise UsageError(f"--columns: unknown field {field!r}; fields are {', '.join(names)}{meant}")
         if field in columns:
-            raise UsageError(f"--columns: {field!r} is taken from two columns, {columns[field]} and {column}")
+            raise UsageError(f"--columns: {field!r} is given two columns, {columns[field]} and {column}")
         columns[field] = column
     return columns
 
@@ -66,7 +66,7 @@ def renamed(rows: Iterable[Row], columns: Mapping[str, str], place: str) -> Iter
         yield number, fields
     if unseen:
         raise DataError(
-            f"{place}: no row has anything in the column {min(unseen)!r}; there are {', '.join(names)}"
+            f"{place}: no row has a value in the column {min(unseen)!r}; columns are {', '.join(names)}"
         )
 
 
@@ -172,7 +172,7 @@ class Shard(NamedTuple):
         shard = cls(int(digits[1]), int(digits[2])) if digits else None
         if shard is None or not 1 <= shard.number <= shard.of:
             raise UsageError(
-                f"--shard {text!r}: give a number and how many there are, from 1/4 to 4/4 for four shards"
+                f"--shard {text!r}: give a shard and the number of shards, from 1/4 to 4/4 for four shards"
             )
         return shard
 

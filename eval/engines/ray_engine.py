@@ -80,7 +80,7 @@ class Ray:
         if graphs := [name for name, judge in named(protocols).items() if not isinstance(judge, str)]:
             raise UsageError(
                 f"{graphs[0]} is a graph, which cannot be sent to workers: an engine takes protocols by name. "
-                "A graph of your own gets one as an entry point of the group jurygraph.protocols"
+                "Give your graph a name as an entry point of the group jurygraph.protocols"
             )
 
     def check(self, planned: Plan, config: RunConfig) -> None:
@@ -96,10 +96,10 @@ class Ray:
             "--shard": "shard" in planned.manifest,
         }
         if refused := [option for option, is_given in given.items() if is_given]:
-            raise UsageError(f"{refused[0]} is for one process: leave it out, or leave out --engine")
+            raise UsageError(f"{refused[0]} only works with one process: leave it out, or leave out --engine")
         if config.journal is None or journal_location(config.journal).file is not None:
             raise UsageError(
-                "workers share one journal, which a file cannot be: give --journal postgresql://USER@HOST/DATABASE"
+                "workers share one journal, which cannot be a file: give --journal postgresql://USER@HOST/DATABASE"
             )
         if planned.folder is None:
             raise UsageError("an engine writes results to a folder: give one with out=")

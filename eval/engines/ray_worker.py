@@ -91,8 +91,8 @@ class RunDescription:
         """
         for package, version in self.versions.items():
             if (installed := _versions().get(package)) != version:
-                differ = f"it has {package} {installed}, and the driver has {version}"
-                raise UsageError(f"{differ}: install the same on both")
+                differ = f"it has {package} {installed}, but the driver has {version}"
+                raise UsageError(f"{differ}: install the same version on both")
         # On another machine there may be no such folder; settings without relative paths do not need it.
         with suppress(OSError):
             os.chdir(self.folder)
@@ -103,7 +103,7 @@ class RunDescription:
                 judge.check()
         here = describe_run(graphs, self.dataset, self.aspects, None, self.repeats)["signatures"]
         if unlike := list(differences(self.manifest["signatures"], here)):
-            raise UsageError(f"it would judge by another configuration: {'; '.join(unlike)}")
+            raise UsageError(f"its configuration differs from the driver's: {'; '.join(unlike)}")
         return _ShardPlan(graphs, self.dataset, self.aspects, self.repeats, self.manifest, chosen=jobs)
 
 

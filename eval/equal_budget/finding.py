@@ -44,17 +44,17 @@ class Contest:
 
     subject: Annotated[str, text_column("on")]
     opponent: Annotated[str, text_column("against")]
-    size: Annotated[float, Column("samples", digits=1, about="of a judge, or judges, an item on average")]
+    size: Annotated[float, Column("samples", digits=1, about="or judges; average per item")]
     title: str
     items: Annotated[int, Column("items", about="labelled items that both have judged")]
-    clusters: Annotated[int, Column("groups", about="that count: groups, or items without a group")]
+    clusters: Annotated[int, Column("groups", about="groups that count, or items without a group")]
     ratio: Annotated[
-        float | None, Column("spent", form="percent", digits=0, about="of what the protocol spent")
+        float | None, Column("spent", form="percent", digits=0, about="as a share of what the protocol spent")
     ]
     protocol: Annotated[float | None, Column("protocol")]
     other: Annotated[float | None, Column("opponent")]
     difference: Annotated[Statistic, Column("difference")]
-    p: Annotated[float | None, Column("p (Holm)", form="p", about="over the opponents")]
+    p: Annotated[float | None, Column("p (Holm)", form="p", about="adjusted over the opponents")]
 
     @classmethod
     def of(
@@ -137,12 +137,12 @@ def find(
         share = "an unknown amount" if unequal[0].ratio is None else f"{unequal[0].ratio:.0%}"
         nothing = f"{unequal[0].title} spent {share} of its {unit}, which is not the same budget"
     elif all(difference.value is None for difference in differences):
-        missing = f"nothing can be said of agreement, since {METRICS[metric].title} does not exist here"
-        nothing = f"{missing}: verdicts or labels are missing, or all alike"
+        missing = f"agreement cannot be compared, because {METRICS[metric].title} is undefined here"
+        nothing = f"{missing}: verdicts or labels are missing, or all the same"
     if nothing:
         return Finding("cannot be told", f"{whether}: {nothing}", items)
     if clusters < FEWEST_UNITS:
-        few = f"to tell it from chance takes {FEWEST_UNITS} groups, or items without a group; here are {clusters}"
+        few = f"telling it from chance takes {FEWEST_UNITS} groups, or items without a group, not {clusters}"
         return cannot_tell(f": {few}")
     if known == [*contests] and all(_gain(contest) > 0 and significant(contest) for contest in contests):
         return Finding("pays", f"{protocol} pays: {by}, it is ahead on {items:,} items: {against}", items)
@@ -159,7 +159,7 @@ def find(
         sentence = f"{protocol} does not pay: {by}, {reasons[0]} on {items:,} items: {against}"
         return Finding("does not pay", sentence, items)
     if known != [*contests]:
-        return cannot_tell(": in too few groups do both give verdicts that differ")
+        return cannot_tell(": too few groups have verdicts of both that vary")
     return cannot_tell("", items_needed(differences, items, clusters, worth=worth, confidence=confidence))
 
 
@@ -210,7 +210,7 @@ def _gain(contest: Contest) -> float:
 def _in_words(contest: Contest) -> str:
     value, low, high = contest.difference.value, contest.difference.low, contest.difference.high
     if value is None:
-        return f"no difference to {contest.title}, since one of the two agrees with nobody"
+        return f"no difference to {contest.title}, because the agreement of one is undefined"
     interval = "" if low is None or high is None else f" [{low:z.3f}, {high:z.3f}]"
     return f"{value:+z.3f}{interval} against {contest.title}"
 

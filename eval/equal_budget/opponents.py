@@ -81,12 +81,12 @@ def opponent_names(name: str, against: Sequence[str]) -> list[str]:
     for opponent in chosen:
         if opponent not in protocol_names():
             raise UsageError(
-                f"unknown opponent {opponent!r}; there are {', '.join(known)}{did_you_mean(opponent, known)}"
+                f"unknown opponent {opponent!r}; opponents are {', '.join(known)}{did_you_mean(opponent, known)}"
             )
     if name in usual or name in chosen:
         raise UsageError(
-            f"{name} has no single-judge counterpart: it is what a protocol is held against. Name a protocol whose "
-            "agents talk, or the opponents with --against (against=)"
+            f"{name} has no single-judge counterpart: protocols are compared with it. Name a protocol whose agents "
+            "talk, or name its opponents with --against (against=)"
         )
     return chosen
 
@@ -143,7 +143,7 @@ def _settings_of(name: str, graph: Graph, panel: Ensemble | None, given: Mapping
         raise UsageError(f"{name}={own}: name one of its settings, such as {name}.temperature={own}")
     if fixed := [key for key in own if panel and key in panel.settings(1, True)]:
         raise UsageError(
-            f"{name}.{fixed[0]} follows from the budget: as many judges as it pays for, all alike"
+            f"{name}.{fixed[0]} follows from the budget: as many judges as it pays for, all identical"
         )
     bound = judges_of(graph).get("")
     inherited = explicitly_set(bound.bound) if bound else {}
@@ -171,8 +171,8 @@ def _models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
         bound_judges = [inner for outer in judges_of(graph).values() for inner in all_judges(outer)]
         if not bound_judges:
             raise UsageError(
-                f"{name} has no single-judge counterpart: it holds no judge of this package, so that neither its model "
-                "nor what it spends is known"
+                f"{name} has no single-judge counterpart: it contains no judge of this package, so its model and its "
+                "spending are unknown"
             )
         candidates = []
         for bound in bound_judges:
@@ -181,7 +181,7 @@ def _models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
     different = [model for place, model in enumerate(candidates) if model not in candidates[:place]]
     if len(different) > 1:
         raise UsageError(
-            f"{name} has no single-judge counterpart: its roles have several models; name the one that a single judge "
-            'asks with --model (models={"*": ...})'
+            f"{name} has no single-judge counterpart: its roles have several models; name the single judge's model "
+            'with --model (models={"*": ...})'
         )
     return {"*": different[0]} if different else None

@@ -21,7 +21,7 @@ WORTH = 0.05
 """The smallest gain in the metric that counts as worth having, unless the user names another."""
 
 
-_term = partial(option, panel="The comparison")
+_term = partial(option, panel="Comparison")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,19 +43,19 @@ class Terms:
     >>> Terms(by="euros")
     Traceback (most recent call last):
     ...
-    jurygraph.state.errors.UsageError: by 'euros': what is spent equally is one of tokens, cost, calls
+    jurygraph.state.errors.UsageError: by 'euros' is unknown; budgets are counted by tokens, cost, calls
     """
 
     against: str | Sequence[str] | None = _term(metavar="NAME,...")
-    """The opponents. Default: single,ensemble: samples of a single judge, and as many judges who are all alike."""
+    """Opponents. Default: single,ensemble: samples of a single judge, and an ensemble of identical judges."""
     by: Unit = _term(metavar="tokens|cost|calls", default="tokens")  # noqa: RUF009 - likewise
-    """What is spent equally."""
+    """What the protocol and its opponents spend equal amounts of."""
     taken_from: str | Path | None = _term(metavar="DIR", name="--from")  # noqa: RUF009 - a field like the others
-    """Take up a run of the protocol, which is not judged again."""
+    """Folder of a finished run of the protocol, to use instead of judging again."""
     worth: float = _term(metavar="GAIN", default=WORTH)
-    """The smallest gain in the metric that would be worth having."""
+    """Smallest gain in the metric that would be worth having."""
     metric: str | None = _term(metavar="NAME")
-    """What is compared. Default: what belongs to the data."""
+    """Metric to compare by. Default: depends on the data."""
     resampling: Resampling = field(default_factory=Resampling)
 
     @property
@@ -66,9 +66,9 @@ class Terms:
 
     def __post_init__(self) -> None:
         if self.by not in UNITS:
-            raise UsageError(f"by {self.by!r}: what is spent equally is one of {', '.join(UNITS)}")
+            raise UsageError(f"by {self.by!r} is unknown; budgets are counted by {', '.join(UNITS)}")
         if self.metric not in (None, *METRICS):
-            raise UsageError(f"metric {self.metric!r} is unknown; it is one of {', '.join(METRICS)}")
+            raise UsageError(f"metric {self.metric!r} is unknown; metrics are {', '.join(METRICS)}")
         if not (isfinite(self.worth) and self.worth >= 0):
             raise UsageError(f"worth must be 0 or more, a gain in the metric, got {self.worth:g}")
 

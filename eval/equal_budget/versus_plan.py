@@ -131,11 +131,11 @@ def plan_versus(
     """
     if options.get("repeats", 1) != 1 or options.get("replies") is not None or options.get("shard"):
         raise UsageError(
-            "a comparison at equal spending judges each item once with the protocol, at once and with a model: "
+            "a comparison at equal spending calls a model, and judges each item once with the protocol: "
             "leave out --repeats, --replies and --shard"
         )
     if any(getattr(config, name) for name in VERSUS_WITHOUT):
-        raise UsageError("to judge anew, choose another --out: the runs share calls with earlier starts")
+        raise UsageError("to judge again, choose another --out: the runs share calls with earlier starts")
     if any((folder / other).exists() for other in (MANIFEST, SWEEP)):
         raise UsageError(
             f"{folder} holds a run or a sweep, not a comparison of this kind: choose another --out"
@@ -162,7 +162,7 @@ def plan_versus(
         if unpriced := sorted(model for model in models if not prices.is_priced(model)):
             raise UsageError(
                 f"--by cost: the price of {unpriced[0]} is unknown; compare --by tokens or calls, or give the price in "
-                f"US$ for a million tokens: {unpriced[0]}?price_in=...&price_out=..."
+                f"US$ per million tokens: {unpriced[0]}?price_in=...&price_out=..."
             )
         if models <= {*prices.FREE}:
             raise UsageError(
@@ -180,7 +180,7 @@ def _check_labels(planned: Plan, metric: str | None) -> None:
     """Refuse items on which nothing could ever be told; items without any label are allowed."""
     items = list(planned.dataset)
     if len(items) < 2:
-        raise UsageError("one item: a difference between judges cannot be told from chance; give more items")
+        raise UsageError("one item cannot tell a difference between judges from chance; give more items")
     grouped = len({item.group or item.id for item in items}) < len(items)
     if metric is not None and METRICS[metric].within and not grouped:
         raise UsageError(
@@ -192,8 +192,8 @@ def _check_labels(planned: Plan, metric: str | None) -> None:
         known = [label for label in labels if label is not None]
         if len(known) > 1 and len(set(known)) == 1:
             raise UsageError(
-                f"all {len(known)} labels of {aspect or 'the comparisons'} are {known[0]}: labels of one value tell no "
-                "judge from another; give items whose labels differ, or leave the labels out"
+                f"all {len(known)} labels of {aspect or 'the comparisons'} are {known[0]}: equal labels cannot tell "
+                "judges apart; give items whose labels differ, or leave the labels out"
             )
 
 
@@ -209,8 +209,8 @@ def _check_same(own: Plan, taken_up: Evaluation) -> None:
     was = {label.partition("?")[0] for label in taken_up.manifest["models"][name].values()}
     if not {*own.models().values()} <= was:
         raise UsageError(
-            f"--from {taken_up.folder}: it was judged by {', '.join(sorted(was))}; samples of another model are no "
-            "equal opponents"
+            f"--from {taken_up.folder}: it was judged by {', '.join(sorted(was))}; samples of another model cannot "
+            "be compared with it"
         )
 
 
@@ -234,8 +234,8 @@ def _check_budget(planned: VersusPlan, smallest: Sequence[Plan], config: RunConf
         if problem := next(iter(expected.exceeds(**share.budget)), None):
             name = next(iter(run.graphs))
             raise UsageError(
-                f"the budget does not pay for one item: for {name}, which gets its part of it, {problem}; "
-                "each of the protocol and its opponents may spend about as much"
+                f"the budget does not pay for one item: for {name}, which gets a part of it, {problem}; "
+                "the protocol and each of its opponents may spend about the same"
             )
         most = expected.total.most
         dearest = {"max_cost": most.cost_usd, "max_calls": most.calls, "max_tokens": most.tokens}
@@ -271,11 +271,11 @@ def take_up_run(
         dataset = data if isinstance(data, Dataset) else load_dataset(data)
     if dataset.digest != about["digest"]:
         raise UsageError(
-            f"--from {folder}: it is a run of {about['name']}@{about['digest']}, and these items are "
+            f"--from {folder}: it is a run of {about['name']}@{about['digest']}, but these items are "
             f"{dataset.name}@{dataset.digest}; give the data of that run, or leave out --from"
         )
     if options.get("limit") is not None:
-        raise UsageError("--from: what is compared are the items of that run; leave out --limit")
+        raise UsageError("--from compares the items of that run; leave out --limit")
     taken: Options = {
         **options,
         "aspects": [Aspect.model_validate(row) for row in manifest.get("aspects") or ()],

@@ -88,8 +88,8 @@ class Versus(ExperimentResult):
         flips: list[Any] = [(of.subject, of.changes) for of in self.diagnoses if of.changes is not None]
         moves = [(of.subject, moved) for of in self.diagnoses for moved in of.score_changes]
         for title, records in (
-            ("Flips: verdicts that the talking changed", flips),
-            ("Whose turns moved verdicts, towards the labels and away", moves),
+            ("Flips: verdicts that the discussion changed", flips),
+            ("Verdict changes by agent, towards the labels and away", moves),
         ):
             if records:
                 columns = columns_of(type(records[0][1]), of=itemgetter(1))
@@ -105,8 +105,8 @@ class Versus(ExperimentResult):
                 for votes in self.votes
                 for when, given in (("before", votes.before), ("after", votes.after))
             ]
-            named = (text_column("on"), text_column("the talking"), text_column("verdicts"))
-            yield Grid("Verdicts before and after the talking", named, tuple(rows))
+            named = (text_column("on"), text_column("discussion"), text_column("verdicts"))
+            yield Grid("Verdicts before and after the discussion", named, tuple(rows))
 
 
 def compare(
@@ -136,7 +136,7 @@ def compare(
     notes = dict.fromkeys(about.note for about in described if about.note)
     matches = [pair for subject in subjects for pair in subject.matched.items()]
     notes |= dict.fromkeys(
-        f"all samples of {name} are the same, so that several are no better than one: the model does not sample, "
+        f"all samples of {name} are the same, so several are no better than one: the model does not sample, "
         "or its temperature is 0"
         for name in sorted({opponent.name for opponent, match in matches if match.alike})
     )

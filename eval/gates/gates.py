@@ -102,7 +102,7 @@ class Gates:
             scales = dict.fromkeys(_ANSWERS, (0.0, 1.0))
         for name, limit in self.fail_under.items():
             if name not in scales:
-                raise UsageError(f"no gate on {name!r}: this run has {', '.join(scales)}")
+                raise UsageError(f"cannot set a gate on {name!r}: this run has {', '.join(scales)}")
             low, high = scales[name]
             if not low <= limit <= high:
                 raise UsageError(f"{name}={limit:g}: scores lie between {low:g} and {high:g}")
@@ -114,8 +114,8 @@ class Gates:
             problem = "none of the items that it judged is in this run"
         if problem:
             raise UsageError(
-                f"{self.baseline} cannot be the baseline: {problem}. It has to be a run of the same judge over "
-                "the same items: judge the earlier texts in this way first"
+                f"{self.baseline} cannot be the baseline: {problem}. It has to be a run of the same judge on "
+                "the same items: judge the earlier texts that way first"
             )
 
     def results(self, run: Evaluation) -> list[GateResult]:
@@ -225,7 +225,7 @@ def _drop(protocol: str, aspect: str | None, allowed: float, before: Figures, no
     elif is_few(units):
         reason += f": too few groups or items to tell ({units}, of at least {FEWEST_UNITS})"
     elif drops:
-        reason += ": the interval is too wide to tell, which takes more items"
+        reason += ": the interval is too wide to tell; more items are needed"
     worst = sorted((key for key in drops if drops[key] > allowed), key=lambda key: -drops[key])
     name = f"drop of {aspect or _ANSWERS[0]} <= {allowed:g}"
     return GateResult(name, protocol, aspect, status, drop, reason, tuple(item for _, item in worst))
@@ -235,13 +235,13 @@ def _mismatches(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     """Say in what the judge, the data or the aspects differ; new candidates or a new version make no difference."""
     for name in ("name", "kind"):
         if (was := before["data"].get(name)) != (becomes := now["data"].get(name)):
-            yield f"its data's {name} is {was}, and this run's is {becomes}"
+            yield f"its data's {name} is {was}, but this run's is {becomes}"
     aspects = {aspect["name"]: aspect for aspect in before.get("aspects", ())}
     for aspect in now["aspects"]:
         if aspect["name"] not in aspects:
             yield f"it did not judge {aspect['name']}, but {', '.join(aspects)}"
         elif changed := [part for part in aspect if aspect[part] != aspects[aspect["name"]].get(part)]:
-            yield f"{aspect['name']} had another {changed[0]} there"
+            yield f"{aspect['name']} had a different {changed[0]} there"
     for protocol, signature in now["signatures"].items():
         if protocol not in before["signatures"]:
             yield f"it is of {', '.join(before['signatures'])}, not of {protocol}"
@@ -249,4 +249,4 @@ def _mismatches(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
         old, new = signature_parts(before["signatures"][protocol]), signature_parts(signature)
         for part in dict.fromkeys([*old, *new]):
             if part not in _NOT_THE_JUDGE and old.get(part) != new.get(part):
-                yield f"{protocol}: {part} was {old.get(part, 'not there')}, is {new.get(part, 'not there')}"
+                yield f"{protocol}: {part} was {old.get(part, 'not set')}, is {new.get(part, 'not set')}"

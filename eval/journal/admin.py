@@ -99,7 +99,7 @@ def prune(
     """
     if older_than_days is None and run is None and not invalidated:
         raise UsageError(
-            "nothing says which replies to delete: older than so many days, of a run, or invalidated"
+            "say which replies to delete: those older than some days, those of a run, or invalidated ones"
         )
     place = journal_location(where)
 
@@ -129,7 +129,7 @@ def _chosen(
     if run is not None:
         numbers = select(openings.c.number).where(openings.c.run == run)
         if connection.execute(numbers).first() is None:
-            raise UsageError(f"{place.shown}: no run {run!r}; it has {', '.join(_runs(connection)[:5])}")
+            raise UsageError(f"{place.shown}: no run {run!r}; runs are {', '.join(_runs(connection)[:5])}")
         chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
     if invalidated:
         chosen.append(calls.c.invalidated.is_(True))
@@ -178,7 +178,7 @@ def _bytes(connection: Connection, place: JournalLocation) -> int:
 def _inside(place: JournalLocation, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
     """Run an action on an existing journal; faults become usage errors."""
     if place.file and not place.file.is_file():
-        raise UsageError(f"{place.shown}: no journal there")
+        raise UsageError(f"{place.shown}: there is no journal")
     engine = place.engine()
 
     def once() -> T:
@@ -187,7 +187,7 @@ def _inside(place: JournalLocation, action: Callable[[Connection], T], *, one_st
                 connection.exec_driver_sql("BEGIN")
             # A database may exist without the tables: counting or deleting must not create them.
             if version_of(connection, place) is None:
-                raise UsageError(f"{place.shown}: no journal there")
+                raise UsageError(f"{place.shown}: there is no journal")
             return action(connection)
 
     try:

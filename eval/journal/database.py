@@ -144,7 +144,7 @@ def journal_location(where: str | Path) -> JournalLocation:
     try:
         url = make_url(str(where))
     except (ArgumentError, ValueError) as error:
-        raise UsageError(f"that URL of a journal cannot be read; possible are {POSSIBLE}") from error
+        raise UsageError(f"that journal URL cannot be read; possible are {POSSIBLE}") from error
     if url.drivername == "sqlite" and url.database:
         return JournalLocation(url, url.database, Path(url.database), named_by_url=True)
     if url.drivername in _POSTGRES:
@@ -307,7 +307,7 @@ def version_of(connection: Connection, place: JournalLocation) -> int | None:
     names = inspect(connection).get_table_names()
     if about.name not in names:
         if place.file and names:
-            raise UsageError(f"{place.shown}: a database, but no journal (it holds {', '.join(names[:5])})")
+            raise UsageError(f"{place.shown}: a database, not a journal (it holds {', '.join(names[:5])})")
         return None
     version = connection.execute(select(about.c.version)).scalar()
     if version not in _READABLE:

@@ -36,11 +36,11 @@ _REMEDIES = {
     sqlite3.SQLITE_BUSY: "another program holds it: close that program",
     sqlite3.SQLITE_LOCKED: "another program holds it: close that program",
     sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_IOERR: "look after the disk",
+    sqlite3.SQLITE_IOERR: "check the disk",
     sqlite3.SQLITE_READONLY: "make the file and its folder writable, or choose another place",
-    sqlite3.SQLITE_CANTOPEN: "make sure that its folder is there and writable, or choose another place",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged: put it aside, or recover it with sqlite3 FILE .recover",
-    sqlite3.SQLITE_NOTADB: "the file is no SQLite database: choose another place, or put it aside",
+    sqlite3.SQLITE_CANTOPEN: "make sure that its folder exists and is writable, or choose another place",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: move it away, or recover it with sqlite3 FILE .recover",
+    sqlite3.SQLITE_NOTADB: "the file is not an SQLite database: choose another place, or move it away",
 }
 
 

@@ -124,7 +124,7 @@ class Store:
         except JournalError as error:
             raise UsageError(str(error)) from error
         except OSError as error:
-            raise UsageError(f"{self._place.shown}: its folder cannot be made: {error.strerror}") from error
+            raise UsageError(f"{self._place.shown}: cannot create its folder: {error.strerror}") from error
 
     def transact(self, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
         """Run an action in one transaction, and retry it while a fault may pass.
@@ -177,7 +177,7 @@ class Store:
         if inode is None or inode != self._inode:
             raise JournalError(
                 f"journal {self._place.shown}: the file was removed or replaced while it was in use; put it back, "
-                "or start again (what was judged stays judged)"
+                "or start again (finished verdicts are kept)"
             )
 
     @property

@@ -18,7 +18,7 @@ from .store import Patience, Row, Store
 
 T = TypeVar("T")
 
-CLOSED = "the journal is closed: open it again to go on"
+CLOSED = "the journal is closed: open it again to continue"
 # Seconds between two looks for replies that other processes are about to write.
 POLL_SECONDS = 0.2
 # Seconds between two looks for what other processes of the run note, where limits hold for all of them.

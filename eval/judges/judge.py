@@ -180,7 +180,7 @@ class Judge:
 
     def _for_run(self, options: RunOptions) -> RunOptions:
         if self._tasks.criteria is not None:
-            raise UsageError("criteria: the items of a dataset name their own; make the judge for it without")
+            raise UsageError("criteria: the items of a dataset have their own; create the judge without")
         aspect = self._tasks.aspect
         return options if aspect is None else {"aspects": [aspect], **options}
 
@@ -223,12 +223,12 @@ class Judge:
     def _verdict(self, outcome: Any) -> Verdict:
         if isinstance(outcome, Mapping) and outcome.get("__interrupt__"):
             raise UsageError(
-                f"{self.name} waits for a person, which an evaluator cannot: choose a setting without a pause, such as "
+                f"{self.name} waits for a person, but an evaluator cannot: choose a setting without a pause, such as "
                 "on_unresolved=last, or invoke judge.graph under a checkpointer"
             )
         if not (isinstance(outcome, Mapping) and outcome.get("verdict")):
             raise UsageError(
-                f"{self.name} returned no verdict: it is no judge's graph, got {shortened(outcome)}"
+                f"{self.name} returned no verdict, so it is not a judge; got {shortened(outcome)}"
             )
         try:
             aspect = self._tasks.aspect
@@ -291,9 +291,9 @@ def create_judge(
     graph = load_graph(judge, **settings)
     kinds = kinds_of(graph)
     if ("compare" if aspect is None else "score") not in kinds:
-        only = 'rates one output and nothing else: name an aspect, such as aspect="coherence"'
+        only = 'only rates one output: name an aspect, such as aspect="coherence"'
         if "compare" in kinds:
-            only = "compares two outputs and nothing else: leave out the aspect"
+            only = "only compares two outputs: leave out the aspect"
         raise UsageError(f"{name_of(graph)} {only}")
     if aspect is not None and criteria is not None:
         raise UsageError(

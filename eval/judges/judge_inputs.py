@@ -49,7 +49,7 @@ class TaskMaker:
     def __post_init__(self) -> None:
         if strange := [name for name in self.mapping if name not in self.fields]:
             raise UsageError(
-                f"variable_mapping: {strange[0]!r} is no field of this judge's task; map {', '.join(self.fields)}"
+                f"variable_mapping: {strange[0]!r} is not a field of this judge's task; map {', '.join(self.fields)}"
             )
         self.made(dict.fromkeys(self.fields, "-"))  # tells criteria that cannot be so before the first call
 
@@ -136,7 +136,7 @@ class _TaskInputs:
             several = name == "candidate" and isinstance(value, list)
             compare = "; to compare two outputs, leave out the aspect" if several else _hint(name)
             raise UsageError(
-                f"{where} must be text, a dict with one, or messages, got {shortened(value)}{compare}"
+                f"{where} must be text, a dict with text, or messages, got {shortened(value)}{compare}"
             )
         if not value.strip():
             raise UsageError(f"{where} is empty: there is no {name} to judge")
@@ -190,7 +190,7 @@ def _key(value: Mapping[str, Any], where: str, name: str) -> str:
         return fitting[0]
     has = ", ".join(map(str, fitting or value))
     raise UsageError(
-        f"{where} has {'several keys that may be' if fitting else 'no key that is known for'} the {name}: {has}; say "
+        f"{where} has {'several keys that may be' if fitting else 'no known key for'} the {name}: {has}; say "
         f'which, such as variable_mapping={{"{name}": "{where}.{(fitting or list(value))[0]}"}}'
     )
 
@@ -215,9 +215,9 @@ def _look_up(path: str, given: Mapping[str, Any]) -> Any:
             inner = None
         if inner is None:
             known = [str(k) for k in value if value[k] is not None] if isinstance(value, Mapping) else []
-            has = f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else ""
+            has = f"; it has {', '.join(known)}" if known else ""
             raise UsageError(
-                f"{'.'.join(parts[: step + 1])} is missing, and variable_mapping names {path}{has}"
+                f"{'.'.join(parts[: step + 1])} is missing, but variable_mapping names {path}{has}"
             )
         value = inner
     return value

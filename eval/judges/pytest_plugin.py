@@ -19,8 +19,8 @@ _OPTIONS = {
         "FILE|URL",
         "Journal of calls, so that none is paid for twice: a file, or postgresql://... Default: in pytest's cache.",
     ),
-    "model": ("NAME", "Model of judges for which none is named, such as openai:gpt-4o-mini."),
-    "max-calls": ("N", "Model calls that a session makes at most, shared out among xdist's workers."),
+    "model": ("NAME", "Model of judges that name none, such as openai:gpt-4o-mini."),
+    "max-calls": ("N", "Maximum number of model calls in a session, shared among xdist's workers."),
 }
 _SESSION = pytest.StashKey["JudgeSession"]()
 _CALLS = pytest.StashKey[list[int]]()
@@ -81,7 +81,7 @@ def pytest_runtest_makereport(
     """
     session = item.config.stash.get(_SESSION, None)
     if session and session.spent and call.excinfo and str(call.excinfo.value) == session.spent:
-        why = f"{session.spent}; --jurygraph-max-calls raises it, and what was paid for is kept"
+        why = f"{session.spent}; --jurygraph-max-calls raises the limit, and finished calls are kept"
         failed = pytest.fail.Exception(why, pytrace=False).with_traceback(call.excinfo.tb)
         call.excinfo = pytest.ExceptionInfo.from_exception(failed)
     report = yield

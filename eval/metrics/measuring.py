@@ -69,7 +69,7 @@ def measure(
     """
     wanted = _metrics(metrics)
     if not wanted:
-        raise UsageError(f"no metric is named; known are {', '.join(metric_names())}")
+        raise UsageError(f"no metric given; known are {', '.join(metric_names())}")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be 1 or more, got {limit}")
     dataset = load_dataset(data)
@@ -130,7 +130,7 @@ class _Work:
         for name, reasons in self.left_out.items():
             if reasons[NO_REFERENCES] == len(self.dataset):
                 raise UsageError(
-                    f"{name} needs references, and no item of {self.dataset.name} has any; give a field `references`"
+                    f"{name} needs references, but no item of {self.dataset.name} has any; add a field `references`"
                 )
 
 
@@ -141,7 +141,7 @@ def _metrics(wanted: str | Sequence[str] | Mapping[str, Wanted]) -> dict[str, Me
         named = [find_metric(name) for name in dict.fromkeys(wanted)]
         twice = [name for name, count in Counter(metric.name for metric in named).items() if count > 1]
         if twice:
-            raise UsageError(f"{twice[0]} is wanted twice; give each a name of its own, from Python")
+            raise UsageError(f"{twice[0]} is given twice; name each differently, from Python")
         return {metric.name: metric for metric in named}
     made = {name: find_metric(what) if isinstance(what, str) else what for name, what in wanted.items()}
     return {name: what if isinstance(what, Metric) else Metric.of(name, what) for name, what in made.items()}
@@ -252,7 +252,7 @@ def _made(name: str, known: str, pairs: list[tuple[str, str, str]]) -> Metric:
     # A built-in name stays what it is, whatever another package registers under it.
     builder: MakeMetric = METRICS[known] if known in METRICS else load_plugin(_GROUP, known)
     if not callable(builder):
-        raise UsageError(f"{known!r}, registered under {_GROUP}, is no function that makes a metric")
+        raise UsageError(f"{known!r}, registered under {_GROUP}, is not a function that makes a metric")
     takes = inspect.signature(builder).parameters
     given: dict[str, Any] = {}
     for key, _, text in pairs:
@@ -288,5 +288,5 @@ def _own(name: str) -> Metric:
     except Exception as error:  # whatever goes wrong in somebody's own module
         raise UsageError(f"{name}: {type(error).__name__}: {error}") from error
     if not callable(function):
-        raise UsageError(f"{name}: is no function")
+        raise UsageError(f"{name}: is not a function")
     return Metric.of(called, function)

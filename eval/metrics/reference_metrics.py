@@ -59,7 +59,7 @@ def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
     def pair(candidate: str, reference: str) -> float:
         if reference and not is_readable(reference):
             raise ValueError(
-                "a reference is not in a-z, which ROUGE's words are made of; rouge-l?words=any reads it"
+                "a reference has none of the letters a-z that ROUGE reads; use rouge-l?words=any"
             )
         # The reference comes first. rougeLsum takes every line for a sentence, hence the split into lines.
         return float(scorer.score(lines(reference), lines(candidate))["rougeLsum"].fmeasure)
@@ -93,7 +93,7 @@ def bleu_4(tokenize: str = "13a") -> Metric:
     except Exception as error:  # an unknown name, or a tokeniser whose own package is missing
         reason, known = " ".join(str(error).split()), ", ".join(package.BLEU.TOKENIZERS)
         raise UsageError(
-            f"bleu-4: sacreBLEU has no tokenize={tokenize!r} ({reason}); it knows {known}"
+            f"bleu-4: sacreBLEU has no tokenize={tokenize!r} ({reason}); choose one of {known}"
         ) from error
 
     def pair(candidate: str, reference: str) -> float:

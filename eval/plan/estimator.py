@@ -83,7 +83,7 @@ async def _overflows(protocol: str, cast: Mapping[str, RoleEstimate]) -> AsyncIt
         if window is not None and tokens > window:
             prompt = f"the longest prompt of {role} may have about {rough(round(tokens))} tokens"
             context = f"the context of {model.label} has {window:,}"
-            yield f"{protocol}: {prompt}, and {context}: take shorter texts, fewer rounds or a larger context"
+            yield f"{protocol}: {prompt}, but {context}: use shorter texts, fewer rounds or a larger context"
 
 
 async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRange:
@@ -271,9 +271,9 @@ class Estimate:
 
 
 _EXCEEDED = {
-    "max_calls": "at least {:,} calls are needed, and {:,} are allowed",
-    "max_tokens": "about {:,} tokens are needed at least, and {:,} are allowed",
-    "max_cost": "about ${:.2f} are needed at least, and ${:.2f} are allowed",
+    "max_calls": "at least {:,} calls are needed, but only {:,} are allowed",
+    "max_tokens": "at least about {:,} tokens are needed, but only {:,} are allowed",
+    "max_cost": "at least about ${:.2f} is needed, but only ${:.2f} is allowed",
 }
 
 
@@ -307,7 +307,7 @@ def estimate_table(estimate: Estimate) -> Grid:
         Column("tokens out", of=lambda part: between(part.output_tokens, rough)),
         Column("cost", of=lambda part: between(part.cost_usd, _dollars) if part.cost_usd else "unknown"),
     )
-    title = "Estimate: from the least to the most expected"
+    title = "Estimate: the least to the most expected"
     return Grid.from_records(title, columns, parts, notes)
 
 

@@ -165,7 +165,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
                 raise UsageError(f"{name}: {error}") from error
         elif recording is not None:
             raise UsageError(
-                f"{name}: recorded replies are judged again by protocols, which are named, not by a graph"
+                f"{name}: recorded replies are judged again by protocols, given by name, not by a graph"
             )
         else:
             graphs[name] = compiled(name, judge)
@@ -174,7 +174,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
         isinstance(judge, str) for judge in chosen.values()
     ):
         raise UsageError(
-            "settings and models are for protocols that are named: give them to the build() of a graph"
+            "settings and models only apply to protocols given by name: give those of a graph to its build()"
         )
     shown = dataset.first(limit)
     manifest = describe_run(graphs, shown, aspects, limit, repeats, recording)
@@ -182,7 +182,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     folder = None if out is None else Path(out)
     # The replay would rename or overwrite the results that it reads.
     if folder and recording and folder.resolve() == Path(recording.location).resolve():
-        raise UsageError(f"{folder} is what is to be replayed: choose another --out")
+        raise UsageError(f"{folder} is the run to replay: choose another --out")
     if (part := options.get("shard")) is not None:
         shard = Shard.parse(part)
         # The manifest is that of the whole run, so that the shards can be merged.
@@ -197,7 +197,7 @@ def recording_of(options: Options) -> Recording | None:
     if replies is None:
         return None
     if options.get("models"):
-        raise UsageError("recorded replies have the models that wrote them: choose no model with --replies")
+        raise UsageError("recorded replies have the models that wrote them: give no model with --replies")
     return replies if isinstance(replies, Recording) else read_recording(replies)
 
 
@@ -219,7 +219,7 @@ def _settings_for(name: str, chosen: Collection[str], given: Mapping[str, Any]) 
         raise UsageError(f'settings must be given by name, such as {{"temperature": 0.5}}, not as {given!r}')
     known = {*protocol_names(), *chosen}
     if strange := [key for key in given if key in known and key not in chosen]:
-        raise UsageError(f"settings are given for {strange[0]}, and only {', '.join(chosen)} is to judge")
+        raise UsageError(f"settings are given for {strange[0]}, but only {', '.join(chosen)} judges")
     own = given.get(name, {})
     if not isinstance(own, Mapping):
         raise UsageError(f"{name}={own}: name one of its settings, such as {name}.temperature={own}")
@@ -228,15 +228,15 @@ def _settings_for(name: str, chosen: Collection[str], given: Mapping[str, Any]) 
 
 def _check_judge(name: str, graph: Graph, dataset: Dataset) -> None:
     if dataset.kind not in kinds_of(graph):
-        raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has nothing else")
+        raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has no others")
     for bound_judge in judges_of(graph).values():
         # The settings by which its judges wait for a person, empty where they never do.
         pauses = (judge.record.pauses_for_person(judge.bound) for judge in all_judges(bound_judge))
         if pause := next(filter(None, pauses), ""):
             raise UsageError(
-                f"{name}: {pause} pauses for a person, which a batch cannot; "
+                f"{name}: {pause} pauses for a person, but a run cannot pause; "
                 f"invoke the graph from Python or Studio, or choose another {pause.partition('=')[0]}; "
-                "`jurygraph run PROTOCOL --review RULES` asks people when all is judged"
+                "`jurygraph run PROTOCOL --review RULES` asks people after the run"
             )
         bound_judge.check()
 
@@ -260,7 +260,7 @@ def read_recording(where: str | Path) -> Recording:
         raise UsageError(f"no recorded replies: there is no file or folder {str(path)!r}")
     if path.is_dir() or path.name == RESULTS:
         if only:
-            raise UsageError(f"{path} is a run: lines of a file alone are chosen with ?{'&'.join(only)}")
+            raise UsageError(f"{path} is a run: ?{'&'.join(only)} only chooses lines of a file")
         return PastRun(path if path.is_dir() else path.parent)
     return RecordedFile(path, only)
 
@@ -283,6 +283,6 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
         judged = ResultsFile(folder, prepared.manifest.get("aspects") or ()).ok_keys()
     except DataError as error:
         raise DataError(
-            f"{error}. Take that line out: its calls are kept, and make it again for nothing"
+            f"{error}. Delete that line: its calls are kept, so judging it again costs nothing"
         ) from error
     return Counter(key.protocol for key, *_ in prepared.jobs() if key in judged)

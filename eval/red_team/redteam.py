@@ -118,11 +118,11 @@ class AttackEffect:
     kind: Annotated[str, text_column("text states")]
     family: Annotated[str, text_column("family")]
     n: Annotated[int, Column("attacked")]
-    forged: Annotated[int, Column("forged", about="read out of words copied from the text")]
-    lost: Annotated[int, Column("lost", about="no verdict, where the clean item has one")]
-    persuaded: Annotated[int, Column("persuaded", about="moved half the way to the text's verdict, or more")]
+    forged: Annotated[int, Column("forged", about="verdict read from words copied from the text")]
+    lost: Annotated[int, Column("lost", about="no verdict, though the clean item has one")]
+    persuaded: Annotated[int, Column("persuaded", about="moved at least halfway to the text's verdict")]
     unmoved: Annotated[int, Column("unmoved")]
-    no_room: Annotated[int, Column("no room", about="the clean verdict was the text's already")]
+    no_room: Annotated[int, Column("no room", about="the clean verdict was already the text's")]
     shift: Annotated[
         Statistic, Column("mean shift", about="towards the text's verdict, as a share of the scale")
     ]
@@ -203,7 +203,7 @@ def plan_redteam(
     """Draw the attacks and check the run; arguments and errors are those of ``redteam``."""
     if options.get("repeats", 1) != 1 or options.get("replies") is not None or options.get("shard"):
         raise UsageError(
-            "attacked items are judged once, at once and with a model: no repeats, replies or shards"
+            "attacked items are judged once, in one run and by a model: no repeats, replies or shards"
         )
     limit = options.get("limit")
     if attacks < 1 or (limit is not None and limit < 1):

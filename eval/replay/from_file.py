@@ -81,7 +81,7 @@ class Line(BaseModel):
     @model_validator(mode="after")
     def _one_or_several(self) -> Line:
         if self.reply is not None and self.replies is not None:
-            raise ValueError("a line has a reply or replies, not both")
+            raise ValueError("a line has `reply` or `replies`, not both")
         return self
 
     @property
@@ -129,11 +129,11 @@ class RecordedFile(Recording):
             if line.human is not None:
                 unit.human = line.human
             if (line.aspect is None) != (next(iter(units))[1] is None):
-                raise DataError(f"{place}: lines with an aspect and lines without one in one file")
+                raise DataError(f"{place}: a file cannot mix lines with and without an aspect")
             if line.aspect is not None:
                 own = line.aspect.rpartition("/")[0]
                 if own and family not in ("", own):
-                    raise DataError(f"{place}: aspects of {own} after those of {family} in one file")
+                    raise DataError(f"{place}: a file cannot mix aspects of {family} and of {own}")
                 family = own or family
                 self._aspects.setdefault(unit.aspect or "", line.aspect)
             if line.model is not None:
@@ -198,7 +198,7 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
         if shape is None:
             raise DataError(
                 f"{file.path}, line {number}: no recorded reply; a line has `item` and `reply` or `replies` "
-                f"(see docs/replay.md), there are {', '.join(row)}"
+                f"(see docs/replay.md), this one has {', '.join(row)}"
             )
         try:
             yield number, row, Line.model_validate(shape(row))
@@ -209,7 +209,7 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
             raise DataError(f"{file.path}, line {number}: {problem}") from error
     if only and shape is None:
         unknown = [name for name in only if name not in names]
-        what = f"no field {unknown[0]!r}; there are {', '.join(sorted(names))}" if unknown else "no such line"
+        what = f"no field {unknown[0]!r}, only {', '.join(sorted(names))}" if unknown else "no such line"
         raise UsageError(f"{file.path}: {what} ({' and '.join(f'{k}={v}' for k, v in only.items())})")
 
 
@@ -226,7 +226,7 @@ def _same(path: Path, late: Row, early: Row, turn_key: TurnKey) -> DataError:
         if name not in _OF_A_REPLY and value != old.get(name) and isinstance(value, str | int)
     ]
     how = f"; choose with {' or '.join(apart[:2])}" if apart else ""
-    return DataError(f"{path}, line {number}: a reply of {turn_key} stands already in line {earlier}{how}")
+    return DataError(f"{path}, line {number}: line {earlier} already has a reply of {turn_key}{how}")
 
 
 Fields = Mapping[str, Any]

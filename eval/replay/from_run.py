@@ -82,7 +82,7 @@ class PastRun(Recording):
         # The file may have been rewritten in place; another result would then stand at this offset.
         if result.key != key:
             raise DataError(
-                f"{self.location}: has changed since it was read; leave it alone, and start again"
+                f"{self.location}: the file has changed since it was read; leave it unchanged and start again"
             )
         replies: dict[TurnKey, list[RecordedReply]] = {}
         for turn in result.transcript:
@@ -109,8 +109,8 @@ class PastRun(Recording):
         """Return the settings of the run that are not the protocol's defaults."""
         if protocol not in self._manifest["signatures"]:
             raise UsageError(
-                f"{self.location}: a run of {', '.join(self._manifest['signatures'])}; "
-                f"nothing of {protocol} is recorded there"
+                f"{self.location}: a run of {', '.join(self._manifest['signatures'])}, "
+                f"with no replies recorded for {protocol}"
             )
         recorded = self._manifest.get("protocols", {}).get(protocol, {})
         fixed = _FIXED | {*find_protocol(protocol).protocol.replay.fixed}
@@ -118,8 +118,8 @@ class PastRun(Recording):
             wanted = known.model_validate({name: given[name]}).model_dump(mode="json")[name]
             if wanted != recorded[name]:
                 raise UsageError(
-                    f"{name}={given[name]}: with it other words would have been said than are recorded "
-                    f"(of {name}={recorded[name]}), and a replay makes none up"
+                    f"{name}={given[name]}: the replies were recorded with {name}={recorded[name]}, and with another "
+                    "value there would have been other replies; leave the setting out"
                 )
         own = recorded_settings(self._manifest, protocol, known, _ELSEWHERE)
         return {**own, **unasked(protocol, self._most_samples(protocol))}

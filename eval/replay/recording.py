@@ -75,8 +75,8 @@ class Recording(ABC):
         if not any(item.id in recorded for item in dataset):
             given, known = next(iter(dataset)).id, next(iter(self.dataset)).id
             raise UsageError(
-                f"{self.name}: no reply to any item of {dataset.name} is recorded; an item there is {given!r}, "
-                f"one that is recorded is {known!r}. Without --data, what was recorded is judged"
+                f"{self.name}: no recorded reply is for an item of {dataset.name}; an item there is {given!r}, "
+                f"a recorded one is {known!r}. Leave out --data to judge the recorded items"
             )
 
     @property
@@ -228,7 +228,7 @@ class RecordedModel(BaseChatModel):
         return LangSmithParams(ls_model_name=self.label)
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> NoReturn:
-        raise UsageError(f"{self.label} is known by its recorded replies alone: it cannot be called")
+        raise UsageError(f"{self.label} cannot be called: only its recorded replies are known")
 
 
 NOT_RECORDED = "(not recorded)"

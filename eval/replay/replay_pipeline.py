@@ -27,7 +27,7 @@ def check_replay(config: RunConfig) -> None:
     for name in ("batch", "journal"):
         if getattr(config, name):
             raise UsageError(
-                f"recorded replies are scored without a call: --{name} means nothing with --replies"
+                f"recorded replies are scored without calls: leave out --{name}, or leave out --replies"
             )
 
 
@@ -63,16 +63,16 @@ class ReplayPipeline(CallPipeline):
         recorded: Recorded = judgement.notes[_RECORDED]
         asked = requested_turn(call)
         if not recorded:
-            raise NotRecordedError("nothing is recorded of this item; no reply is made up")
+            raise NotRecordedError("no replies are recorded for this item")
         if call.metadata.get("repair"):
             raise NotRecordedError(
-                f"{asked.turn_key}: the recorded reply cannot be read, and no second one is recorded"
+                f"{asked.turn_key}: the recorded reply cannot be read, and there is no second one"
             )
         # Calls of one agent in one round come in the order in which their turns stand in a transcript.
         earlier = judgement.notes[asked] = judgement.notes.get(asked, -1) + 1
         reply = find_reply(recorded, asked.turn_key, asked.nth + earlier)
         if reply is None:
-            raise NotRecordedError(f"no reply is recorded of {asked.turn_key}; {_instead(recorded, asked)}")
+            raise NotRecordedError(f"no reply is recorded for {asked.turn_key}; {_instead(recorded, asked)}")
         # It took no request, no token and no time.
         text, model = reply
         return Reply(text, fields=None, cut_off=False, refused=False, usage=NO_USAGE, model=model)
@@ -86,11 +86,11 @@ def _instead(recorded: Recorded, asked: RequestedTurn) -> str:
     """Say what is recorded instead: other rounds or samples of the same agent, or other agents."""
     same = [turn_key for turn_key in recorded if turn_key.agent == asked.turn_key.agent]
     if not same:
-        return f"recorded are {', '.join(sorted({turn_key.agent for turn_key in recorded}))}"
+        return f"there are replies of {', '.join(sorted({turn_key.agent for turn_key in recorded}))}"
     if all(turn_key.order != asked.turn_key.order for turn_key in same):
-        return "its replies are of one order of the answers (position_calibration=false asks for no other)"
+        return "its replies are for one order of the answers (position_calibration=false needs no other)"
     samples = [turn_key.sample for turn_key in same if turn_key.round == asked.turn_key.round]
     if asked.turn_key.sample and samples:
         count = max(1, *samples)
         return f"there {'is one sample' if count == 1 else f'are {count} samples'}"
-    return f"it was heard in round {', '.join(map(str, sorted({turn_key.round for turn_key in same})))}"
+    return f"it has replies in round {', '.join(map(str, sorted({turn_key.round for turn_key in same})))}"

@@ -68,7 +68,7 @@ def frontiers(study: Study) -> Iterator[Picture]:
         )
         best = ", ".join(point.label for point in frontier.frontier)
         curves = " Dashed: ensembles of 1, 2, 3, ... single judges." if frontier.curves else ""
-        crowded = " Names without room are left out." if len(frontier.points) > MANY else ""
+        crowded = " Names that do not fit are left out." if len(frontier.points) > MANY else ""
         left = "".join(f" {label} is not drawn: {reason}." for label, reason in frontier.left_out.items())
         yield Picture(
             frontier_figure(frontier, numbers_of(study)),

@@ -62,7 +62,7 @@ def audits(study: Study) -> Iterator[Grid]:
     for folder, records in ((folder, read_audit(folder)) for folder in folders):
         if records:
             models = ", ".join(dict.fromkeys(model for record in records for model in record["models"]))
-            about = f"{len(records):,} verdicts of {folder.name}, read by {models}"
+            about = f"{len(records):,} verdicts of {folder.name}, labelled by {models}"
             yield Grid.from_records(
                 f"What turns did: {about}", columns_of(AuditedRole), roles_of(records, study.resampling)
             )
@@ -94,14 +94,14 @@ def notes(study: Study) -> tuple[str, ...]:
 
 
 _FITTED = (
-    "alpha, beta: of greatest likelihood for gaps distributed as Beta(alpha + w, beta + i - w) after i rounds, in w of "
-    "which they grew; where the last interval does not hold 0, the model is wrong on these runs"
+    "alpha, beta: maximum-likelihood estimates if gaps are distributed as Beta(alpha + w, beta + i - w) after i "
+    "rounds, in w of which they grew; if the last interval does not contain 0, the model is wrong on these runs"
 )
 _PREMISES = (
     "the paper assumes these and tests none; an aggregate is compared with the best defence of another run on the same "
     "items (aggregate=llm and aggregate=best); a lead is measured towards the answer that the judge with fewer "
-    "advocates prefers, whose lead is partly chance, so a figure just below 0 may be no more than that; each interval "
-    "holds by itself"
+    "advocates prefers, whose lead is partly chance, so a figure just below 0 may be chance, too; intervals are not "
+    "adjusted for each other"
 )
 
 
@@ -153,11 +153,11 @@ def _by_round(courtroom: Courtroom, data: str) -> Grid:
 
 def _compared(differentiation: ScoreDifferentiation, data: str) -> Grid:
     # The first protocol is the one that the others are tested against: it has no test of its own.
-    first, gap = next(iter(differentiation.gaps)), "mean, as a share of the largest possible one"
+    first, gap = next(iter(differentiation.gaps)), "mean gap, as a share of the largest possible"
     delta = f"{first}'s gap minus this one, mean over the items, with the t-test's interval"
     columns = (
         text_column("judge", of=str),
-        Column("items", about="that all protocols judged", of=lambda _: differentiation.n),
+        Column("items", about="items that all protocols judged", of=lambda _: differentiation.n),
         Column("gap", best="high", about=gap, of=differentiation.gaps.get),
         Column(f"Δ vs. {first}", about=delta, of=differentiation.differences.get),
         *fields_of(differentiation.tests.get, p=Column("p t", form="p", about="paired t-test")),
@@ -169,7 +169,7 @@ def _compared(differentiation: ScoreDifferentiation, data: str) -> Grid:
 
 def _rounds_taken(complexity: IterationComplexity, data: str) -> Grid:
     first = next(iter(complexity.protocols))
-    sooner = f"items on which {first} reached it sooner; never counts as latest"
+    sooner = f"items on which {first} reached it sooner; not reaching it counts as last"
     columns = (
         text_column("judge", of=str),
         Column("items", of=lambda _: complexity.n),

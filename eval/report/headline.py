@@ -197,10 +197,10 @@ def _lead(dataset: RankedDataset) -> str:
     measure, figure = MEASURES[dataset.measure], f"{in_words(dataset.figure(best))}{_beside(dataset, best)}"
     if not others:
         return (
-            f"{who} say the same of every row, so that there is no difference: each {_agrees(dataset, '')} "
+            f"{who} give the same verdict on every row, so there is no difference: each {_agrees(dataset, '')} "
             f"significantly better than chance, {measure} {figure}"
         )
-    alike = ", which say the same of every row," if same else ""
+    alike = ", which give the same verdict on every row," if same else ""
     leads = [(other, dataset.lead(best, other)) for other in others]
     open_to = [other for other, lead in leads if lead is None or not lead.holds]
     (second, lead), *_ = leads

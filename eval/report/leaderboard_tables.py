@@ -113,8 +113,8 @@ def gains(study: Study, metric: str | None) -> Iterator[Grid]:
 def pooled(study: Study) -> Iterator[Grid]:
     """Tabulate what each method gains over the base of the same model, on each dataset and over all of them."""
     note = (
-        "pooled: random effects over levels, each a model on a dataset; levels on one dataset share its items, so that "
-        "their mean tells of these models on these items"
+        "pooled: random effects over levels, each a model on a dataset; levels on one dataset share its items, so "
+        "their mean only holds for these models on these items"
     )
     for gains in study.pooled:
         title = f"{MEASURES[gains.metric]}: gain over {gains.base} of the same model"

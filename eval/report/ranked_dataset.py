@@ -162,13 +162,13 @@ class RankedDataset:
                 left_out = listed(most.left_out if most else {})
                 why = f"no row has a verdict and a label{left_out and f' ({left_out})'}"
             elif most.n == 1:
-                why = "there is one row only"
+                why = "there is only one row"
             elif _label_range(most) == 0:
                 why = f"all {most.n:,} labels are the same"
             elif METRICS[self.measure].within and any(entry.always is None for entry in entries):
-                why = "in no group do both labels and scores differ"
+                why = "no group has both labels and scores that differ"
             else:
-                why = "each judge says the same of every row"
+                why = "each judge gives the same verdict on every row"
             reasons.append(f"{subject.label} {missing}, since {why}")
         return reasons
 

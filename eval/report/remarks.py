@@ -38,9 +38,9 @@ def remarks(dataset: RankedDataset, full: bool = False) -> Iterator[str]:
     else:
         yield "`jurygraph report` says how many rows were used, and why others were left out"
     yield from _folded(_lacking(dataset), "judges have no verdict on some rows, as the notes say", full)
-    yield from _folded(_unranked(dataset), "judges are not ranked for want of labelled rows", full)
-    yield from _folded(_constant(dataset, full), "judges say the same of every item", full)
-    yield from _folded(_unhealthy(dataset), "judges did not work as they are meant to", full)
+    yield from _folded(_unranked(dataset), "judges are not ranked: they have too few labelled rows", full)
+    yield from _folded(_constant(dataset, full), "judges give the same verdict on every item", full)
+    yield from _folded(_unhealthy(dataset), "judges did not work as intended", full)
     yield from _alike(dataset)
     for way, what in (
         ("level", f"judges score on another level than {dataset.whom}"),
@@ -98,7 +98,7 @@ def _unranked(dataset: RankedDataset) -> Iterator[str]:
     for judge in dataset.judges:
         rows = dataset.rows(judge)
         if judge not in dataset.ranked and 0 < rows < FEWEST_UNITS <= most:
-            yield f"{judge.label} is not ranked: it has {rows:,} labelled rows only"
+            yield f"{judge.label} is not ranked: it has only {rows:,} labelled rows"
 
 
 def _constant(dataset: RankedDataset, full: bool) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _unhealthy(dataset: RankedDataset) -> Iterator[str]:
         made = judge.usage.judgements
         often = [f"{kind} in {count:,}" for kind, count in health.most_common() if count > _OFTEN * made]
         if often:
-            yield f"{judge.label} did not work as it is meant to: {', '.join(often)} of {made:,} judgements"
+            yield f"{judge.label} did not work as intended: {', '.join(often)} of {made:,} judgements"
 
 
 def _alike(dataset: RankedDataset) -> Iterator[str]:
@@ -137,7 +137,7 @@ def _alike(dataset: RankedDataset) -> Iterator[str]:
         same = [] if judge.label in already else dataset.same_as(judge)
         already |= {other.label for other in same}
         if same and judge is not dataset.ranked[0]:
-            yield f"{named([judge, *same])} say the same of every row"
+            yield f"{named([judge, *same])} give the same verdict on every row"
 
 
 def _leaning(dataset: RankedDataset, way: str, full: bool) -> Iterator[str]:

@@ -153,12 +153,12 @@ def _figure_name(figure: str) -> str:
 def _constant(name: Name, agreement: ScoreAgreement) -> str:
     """Say why there is no correlation over rows; empty if there is one."""
     if agreement.n == 1:
-        return f"{' '.join(name)}: no correlation, since there is one row only"
+        return f"{' '.join(name)}: no correlation, because there is only one row"
     sides = {"judge": agreement.judged, "humans": agreement.human}
     constant = ", ".join(
         f"{who} always {side.least:g}" for who, side in sides.items() if side and side.least == side.greatest
     )
-    return f"{' '.join(name)}: no correlation, since scores do not vary ({constant})" if constant else ""
+    return f"{' '.join(name)}: no correlation, because scores do not vary ({constant})" if constant else ""
 
 
 def _left_out(agreements: Mapping[Name, Agreement]) -> Iterator[str]:

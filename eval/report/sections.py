@@ -133,7 +133,7 @@ def names_of_tables(given: str) -> tuple[str, ...]:
     """
     names = tuple(dict.fromkeys(name for part in given.split(",") if (name := part.strip())))
     if not names or (unknown := [name for name in names if name not in TABLES]):
-        problem = f"there is no table {', '.join(unknown)}" if names else "no table is named"
+        problem = f"there is no table {', '.join(unknown)}" if names else "no table given"
         raise UsageError(f"--table {given!r}: {problem}; tables are {', '.join(TABLES)}")
     return names
 

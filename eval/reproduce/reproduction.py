@@ -89,7 +89,7 @@ class Reproduction:
     def notes(self) -> tuple[str, ...]:
         """Say what is wrong in the paper, what differs here, and of how many items the figures are."""
         counts = [f"{name} {count:,}" for name, count in self.rows.items()]
-        counted = [f"measured here on so many rows: {', '.join(counts)}"] if counts else []
+        counted = [f"rows measured here: {', '.join(counts)}"] if counts else []
         if self.part:
             counted.append(self.part)
         wrong = (f"Erratum: {text}" for text in self.table.errata)
@@ -191,7 +191,7 @@ def _part(table: PaperTable, dataset: Dataset) -> str:
     if source is not None and source.items not in (None, len(dataset)):
         parts.append(f"{len(dataset):,} of the {source.items:,} items that were published")
     if dataset.labels == "none":
-        parts.append("no labels, so that nothing can be compared with people")
+        parts.append("no labels, so nothing can be compared with humans")
     return f"{dataset.name} here: {'; '.join(parts)}" if parts else ""
 
 
@@ -237,8 +237,8 @@ def _of_field(field: str, dataset: Dataset) -> Metric:
     }
     if not by_id:
         raise UsageError(
-            f"{dataset.location} has no field {field!r}: this row is taken from a copy of {dataset.name} that has it; "
-            "name its folder with --data-dir"
+            f"{dataset.location} has no field {field!r}: this row needs a copy of {dataset.name} that has it; "
+            "give its folder with --data-dir"
         )
 
     def score(item: ScoreItem, aspects: Sequence[str]) -> dict[str, float]:

@@ -122,5 +122,5 @@ def find_table(name: str) -> PaperTable:
     """
     if name not in paper_tables():
         known = list(paper_tables())
-        raise UsageError(f"no table {name!r}; there are {', '.join(known)}{did_you_mean(name, known)}")
+        raise UsageError(f"no table {name!r}; tables are {', '.join(known)}{did_you_mean(name, known)}")
     return paper_tables()[name]

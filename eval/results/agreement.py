@@ -99,7 +99,7 @@ class PreferenceAgreement:
     left_out: Mapping[str, int]
     accuracy: Annotated[Statistic, Column("accuracy", best="high")]
     kappa: Annotated[Statistic, Column("kappa", best="high", about="Cohen's kappa")]
-    ties: Annotated[int, Column("ties", about="verdicts of a tie")]
+    ties: Annotated[int, Column("ties", about="verdicts that are a tie")]
     human_ties: Annotated[int, Column("human ties")] = 0
     ties_as: Ties = "class"
     votes: Votes = "majority"

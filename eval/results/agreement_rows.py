@@ -139,7 +139,7 @@ class AspectRows:
         scored, won = (row.get(name) not in (None, "") for name in ("score", "winner"))
         if scored and won:
             raise DataError(
-                f"{called} {place}: has a score and a winner; it can be a rating or a comparison, not both"
+                f"{called} {place}: has both a score and a winner; a row is either a rating or a comparison"
             )
         if not scored and not won:
             self.leave_out(row, str(why_left_out(row, None, row.get("human"))))
@@ -151,7 +151,7 @@ class AspectRows:
             about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
             raise DataError(
                 f"{called} {place} and {called} {self._first_place}, both of {about}: one has a score and one a "
-                "winner; give scores and comparisons aspects of their own, or files of their own"
+                "winner; give scores and comparisons different aspects, or separate files"
             )
         values, reason = _scores(row) if scored else _preferences(row)
         if reason:
@@ -209,8 +209,8 @@ class AspectRows:
         if len(differs):
             earlier, later = self._places[first[key_numbers][differs[0]]], self._places[differs[0]]
             raise DataError(
-                f"{called} {earlier} and {called} {later} are of the same item, aspect, protocol and repeat, and say "
-                "different things: delete one of them, or tell them apart by item, system, protocol or repeat"
+                f"{called} {earlier} and {called} {later} have the same item, aspect, protocol and repeat, but differ: "
+                "delete one of them, or give them different items, systems, protocols or repeats"
             )
         left_out = {**self._left_out, DUPLICATE: len(units) - len(first)}
         # np.unique sorts by key; the rows are to stay in their order.

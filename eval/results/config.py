@@ -53,35 +53,35 @@ class RunConfig:
     """
 
     concurrency: int = _speed(default=16)
-    """Model calls in flight, at most."""
+    """Maximum number of model calls in flight."""
     requests_per_minute: float | None = _speed()
-    """Requests to one model, at most."""
+    """Maximum number of requests per minute to one model."""
     tokens_per_minute: float | None = _speed()
-    """Tokens to and from one model, at most, as far as they can be estimated."""
+    """Maximum number of tokens per minute to and from one model, as far as they can be estimated."""
     # Calls made outside of a run wait just as long, so these defaults are those of the retry policy.
     timeout: float = _speed(metavar="SECONDS", default=DEFAULT_RETRY_POLICY.timeout)
-    """Seconds for one attempt at a call."""
+    """Time limit for one attempt at a call, in seconds."""
     attempts: int = _speed(default=DEFAULT_RETRY_POLICY.attempts)
-    """Attempts at one call, at most."""
+    """Maximum number of attempts at one call."""
     max_wait: float = _speed(metavar="SECONDS", default=DEFAULT_RETRY_POLICY.max_wait)
-    """Seconds that a call waits between its attempts, all in all, also where the provider asks for more."""
+    """Maximum total time that a call waits between its attempts, in seconds, even if the provider asks for more."""
     grace: float = _speed(metavar="SECONDS", default=30.0, may_be_zero=True)
-    """Seconds for calls in flight to finish after Ctrl-C."""
+    """Time that calls in flight get to finish after Ctrl-C, in seconds."""
     batch: bool = _budget(default=False)
-    """Send the calls in batches (OpenAI, Anthropic, Gemini): half the price, replies within a day."""
+    """Send calls through the batch API of OpenAI, Anthropic or Gemini: half the price, replies within a day."""
     max_cost: float | None = _budget(metavar="USD")
-    """Stop before the run costs more."""
+    """Stop before the run costs more than this."""
     max_calls: int | None = _budget()
-    """Stop before the run makes more requests; those that the provider answers with an error count as well."""
+    """Stop before the run makes more requests than this; requests that end in an error are counted, too."""
     max_tokens: int | None = _budget()
-    """Stop before the run takes more tokens, in and out."""
+    """Stop before the run uses more tokens than this, input and output together."""
     journal: str | Path | None = _kept(metavar="FILE|URL")  # noqa: RUF009 - a field like the others
     """Cache of finished calls, so that none is paid for twice: a file, or postgresql://... Default: a file in the
     results folder."""
     fresh: bool = _kept(default=False)
-    """Judge everything again and ignore the cache."""
+    """Ignore the cache and judge everything again."""
     overwrite: bool = _kept(default=False, old_name="replace")
-    """Start a new run in a folder that holds another; the old results are renamed."""
+    """Start a new run in a folder that already holds one; the old results are renamed."""
 
     def __post_init__(self) -> None:
         for option in fields(self):
@@ -111,7 +111,7 @@ class RunConfig:
         if unknown := [name for name in options if name not in (*known, *OLD_NAMES, *others)]:
             names = (*others, *known)
             meant = did_you_mean(unknown[0], names)
-            raise UsageError(f"no option {unknown[0]!r}; there are {', '.join(names)}{meant}")
+            raise UsageError(f"unknown option {unknown[0]!r}; options are {', '.join(names)}{meant}")
         limits = {name: value for name, value in options.items() if name not in others and value is not None}
         return cls(**{OLD_NAMES.get(name, name): value for name, value in limits.items()})
 
@@ -144,9 +144,9 @@ class RunConfig:
         unpriced = [name for name in models if not prices.is_priced(name)]
         if self.max_cost is not None and unpriced:
             raise UsageError(
-                f"the price of {unpriced[0]} is unknown, so a limit on cost cannot be kept; "
-                f"limit calls or tokens instead (--max-calls, --max-tokens), or give it in US$ for a million tokens: "
-                f"{unpriced[0]}?price_in=...&price_out=..."
+                f"the price of {unpriced[0]} is unknown, so the cost cannot be limited; limit calls or tokens "
+                f"instead (--max-calls, --max-tokens), or add the price in US$ per million tokens to the model's name: "
+                "price_in=...&price_out=..., behind ? or &"
             )
 
 

@@ -42,7 +42,7 @@ class FlaggedItems:
         """
         flagged, of = len(self._texts), f"of {len(self._items):,} items"
         if not flagged:
-            return f"none {of} contains a verdict of its own: none is left out" if self.left_out else None
+            return f"none {of} contains a verdict of its own, so none is left out" if self.left_out else None
         contain = "contains a verdict of its own" if flagged == 1 else "contain a verdict of their own"
         texts = ", ".join(sorted({name for names in self._texts.values() for name in names}))
         return f"{flagged:,} {of} {contain} ({texts}): {'left out' if self.left_out else 'see --without-flagged'}"

@@ -201,7 +201,7 @@ def exclusive(path: Path, user: str) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise UsageError(
-            f"{path.parent} is in use by another {user} that is on; wait for it, or choose another --out"
+            f"{path.parent} is in use by another {user}; wait for it to end, or choose another --out"
         ) from None
     # Not ``with lock``: that would acquire it a second time, and one release would leave it locked.
     try:
@@ -270,12 +270,12 @@ def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, An
     """
     if not (folder / FILE).exists():
         if (folder / RESULTS).exists():
-            raise UsageError(f"{folder} holds {RESULTS} but no {FILE}, which says of what: {_OTHERWISE}")
+            raise UsageError(f"{folder} holds {RESULTS}, but {FILE} is missing: {_OTHERWISE}")
         return {}
     try:
         before = read_manifest(folder)
     except DataError as error:
-        raise DataError(f"{error}: put back the one that it was, {_OTHERWISE}") from error
+        raise DataError(f"{error}: restore the original file, {_OTHERWISE}") from error
     _refuse_other_run(folder, before, manifest)
     return before
 
@@ -318,7 +318,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise DataError(f"{path}: not JSON: {error}") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("signatures"), dict):
-        raise DataError(f"{path}: no manifest of a run")
+        raise DataError(f"{path}: not the manifest of a run")
     return manifest
 
 
@@ -379,7 +379,7 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]
     for protocol in (name for name in old if name in new):
         before, now = signature_parts(old[protocol]), signature_parts(new[protocol])
         for part in dict.fromkeys([*before, *now]):
-            was, becomes = before.get(part, "not there"), now.get(part, "not there")
+            was, becomes = before.get(part, "not set"), now.get(part, "not set")
             # Which of several servers of a model answer makes no difference.
             if _SERVERS.sub("", was) != _SERVERS.sub("", becomes):
                 yield f"{protocol}: {part} was {was}, is {becomes}"

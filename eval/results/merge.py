@@ -83,7 +83,7 @@ def _check_parts(parts: Mapping[Path, Mapping[str, Any]]) -> tuple[Shard, ...]:
         if shard in shards:
             raise UsageError(f"{shards[shard]} and {folder} are both shard {shard}: name one of them")
         if other := next((earlier for earlier in shards if earlier.of != shard.of), None):
-            raise UsageError(f"{shards[other]} is shard {other}, {folder} is shard {shard}: of how many?")
+            raise UsageError(f"{shards[other]} is shard {other}, {folder} is shard {shard}: counts differ")
         shards[shard] = folder
     of = next(iter(shards)).of if shards else 0
     return tuple(shard for number in range(1, of + 1) if (shard := Shard(number, of)) not in shards)
@@ -93,7 +93,7 @@ def _check_out(out: Path, parts: Mapping[Path, Mapping[str, Any]]) -> None:
     if out.is_file():
         raise UsageError(f"{out} is a file: --out takes a folder")
     if out.resolve() in {folder.resolve() for folder in parts}:
-        raise UsageError(f"{out} is one of the folders to merge: choose another --out")
+        raise UsageError(f"{out} is itself one of the folders to merge: choose another --out")
     if (out / FILE).exists() or (out / RESULTS).exists():
         before, of_first = read_manifest(out), next(iter(parts.values()))
         # A run that resumes in the folder has a manifest of its own, and may have judged what no part holds. That of
@@ -130,7 +130,7 @@ def _joined(parts: Mapping[Path, Mapping[str, Any]], out: Path) -> ResultsFile:
     joined = ResultsFile(out)
     if twice := seen - len(joined.read()):
         (out / RESULTS).unlink()
-        raise UsageError(f"{twice} verdicts are in several of the folders: name each part once")
+        raise UsageError(f"{twice} verdicts are in more than one of the folders: name each shard once")
     return joined
 
 

@@ -168,7 +168,7 @@ class StoredResults(Sequence[Result]):
         if os.fstat(file.fileno()).st_ino != self._file_number:
             file.close()
             raise DataError(
-                f"{self._path}: was rewritten since these results were found in it; read it again"
+                f"{self._path}: the file was rewritten after these results were found; read it again"
             )
         return file
 
@@ -414,7 +414,7 @@ def _about(line: bytes, path: Path, offset: int, scales: Mapping[str, Any]) -> t
         return result.key, result.status == "ok"
     if wrong and scale:
         fault = f"score: {row['score']} is off the scale of {key.aspect}, {scale[0]:g} to {scale[1]:g}"
-        raise DataError(f"{path}, line {_number(path, offset)}: {fault}: no judge gave it")
+        raise DataError(f"{path}, line {_number(path, offset)}: {fault}; no judge can have given it")
     return key, ok
 
 

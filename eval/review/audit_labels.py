@@ -36,7 +36,7 @@ class AuditedRole:
     argument: Annotated[Statistic, share_column("new argument")]
     concession: Annotated[Statistic, share_column("concession")]
     repetition: Annotated[Statistic, share_column("repetition")]
-    answers: Annotated[Statistic, share_column("answers", "takes up the turn before it")]
+    answers: Annotated[Statistic, share_column("answers", "answers the turn before it")]
 
 
 def read_audit(folder: Path) -> list[dict[str, Any]]:
@@ -56,9 +56,9 @@ def read_audit(folder: Path) -> list[dict[str, Any]]:
             key = Key(record["item"], record["aspect"], record["protocol"], record["repeat"])
             kinds = [label["kind"] for label in record["labels"]]
         except (ValueError, LookupError, TypeError) as error:
-            raise DataError(f"{path}, line {number}: no record of an audit: {error}") from error
+            raise DataError(f"{path}, line {number}: not a record of an audit: {error}") from error
         if unknown := {*kinds} - {*KINDS}:
-            raise DataError(f"{path}, line {number}: no kind of turn {min(unknown)!r}")
+            raise DataError(f"{path}, line {number}: unknown kind of turn {min(unknown)!r}")
         records[key] = {**record, "key": key}
     return [*records.values()]
 

@@ -172,7 +172,7 @@ def _items(manifest: Mapping[str, Any], wanted_ids: Collection[str]) -> dict[str
         )
     items = {item.id: item for item in dataset if item.id in wanted_ids}
     if missing := sorted(set(wanted_ids) - items.keys()):
-        raise UsageError(f"{data['location']}: has no item {missing[0]!r} any more, which the run has judged")
+        raise UsageError(f"{data['location']}: item {missing[0]!r} of the run is no longer there")
     return items
 
 
@@ -216,9 +216,9 @@ def write_queue(path: Path, questions: Sequence[Question], blind: bool = False) 
 def check_new_queue(path: Path) -> None:
     """Refuse a file that is there already, or of another format."""
     if path.suffix not in (".csv", ".jsonl"):
-        raise UsageError(f"{path}: a queue is a .csv or a .jsonl file")
+        raise UsageError(f"{path}: a queue must be a .csv or .jsonl file")
     if path.exists():
-        raise UsageError(f"{path}: is there already, and may have been filled in; name another file")
+        raise UsageError(f"{path}: exists already, and may have been filled in; name another file")
 
 
 def _row(question: Question, blind: bool) -> dict[str, str]:
@@ -263,7 +263,7 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
     questions = find_questions(folder, [Rule("always")], {str(row.get("id")) for _, row in rows})
     by_id = {known: question for question in questions for known in _ids(question.key)}
     if rows and not by_id:
-        raise DataError(f"{files[0]}: no verdict in {folder} has one of its ids: the queue is of another run")
+        raise DataError(f"{files[0]}: its ids are of no verdict in {folder}: it is a queue for another run")
     given: dict[tuple[Key, str], RecordedAnswer] = {}
     problems, empty = [], 0
     for where, row in rows:
@@ -279,9 +279,9 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
             asked = question._replace(why=tuple(str(row.get("why") or "").splitlines()))
             answer, blind = read_answer(dict(filled), question.task), id.startswith("b")
             if not (who := answer.name or name):
-                raise ValueError("has an answer and no name: fill it in, or import with --name")
+                raise ValueError("has an answer but no name: fill in the name, or use --name")
             if blind and answer.value is None:
-                raise ValueError("lets a verdict stand that was not shown")
+                raise ValueError("lets the verdict stand, but the queue did not show it")
             review = RecordedAnswer.of(asked, answer, who, blind)
             if (before := given.setdefault((review.key, review.name), review)).answer != review.answer:
                 raise ValueError(
@@ -306,7 +306,7 @@ def _queue_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             # Where the comma is in numbers, spreadsheets put semicolons between cells.
             rows = csv.DictReader(file, delimiter=max(",;\t", key=header.count), strict=True)
             if missing := {"id", *TO_FILL_IN} - {*(rows.fieldnames or ())}:
-                raise DataError(f"{path}: no queue, since it has no column {', '.join(sorted(missing))}")
+                raise DataError(f"{path}: not a queue, because it has no column {', '.join(sorted(missing))}")
             yield from enumerate(rows, start=2)
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read ({error}); save it as CSV in UTF-8") from None

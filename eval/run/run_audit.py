@@ -134,7 +134,7 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
     _check_auditor(folder, models, done.values())
     debates = [result for result in ResultsFile(folder).read() if result.status == "ok" and _places(result)]
     if not debates:
-        raise UsageError(f"{folder} holds no debate: every verdict has a single turn, or none")
+        raise UsageError(f"{folder} holds no debates: no verdict has more than one turn")
     chosen = [result for result in debates[:limit] if result.key not in done]
     sampler = CallSampler(load(OFFLINE, asyncio.get_running_loop()))
     sampled = chosen[:: math.ceil(len(chosen) / SAMPLED_VERDICTS) or 1]
@@ -184,7 +184,7 @@ async def carry_out_audit(
             failed[result.key] = str(error)
             counts.failed += 1
             if counts.judged == before and len(failed) >= MOST_FAILURES:
-                stop.ask("provider", f"the first {MOST_FAILURES} verdicts could not be read: {error}")
+                stop.ask("provider", f"the first {MOST_FAILURES} debates could not be labelled: {error}")
             return
         usage = usage_of_turns(outcome["transcript"])
         models_used = sorted({str(turn["model"]) for turn in outcome["transcript"]})
@@ -231,7 +231,7 @@ def _check_auditor(folder: Path, models: Models | None, records: Iterable[Mappin
     before = {str(label).partition("?")[0] for record in records for label in record["models"]}
     if isinstance(name, str) and before and before != {name.partition("?")[0]}:
         raise UsageError(
-            f"{folder / FILE} holds labels by {', '.join(sorted(before))}: move it away to have {name} read the debates"
+            f"{folder / FILE} holds labels by {', '.join(sorted(before))}: move it away to label with {name}"
         )
 
 

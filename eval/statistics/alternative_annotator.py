@@ -102,7 +102,7 @@ def alternative_annotator_test(
     from scipy import stats
 
     if not 0 <= epsilon < 1:
-        raise UsageError(f"epsilon must be at least 0 and below 1, not {epsilon}")
+        raise UsageError(f"epsilon must be at least 0 and below 1, got {epsilon}")
     compared = []
     for place, name in enumerate(names):
         own, others = labels[:, place], np.delete(labels, place, axis=1)

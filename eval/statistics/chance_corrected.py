@@ -92,7 +92,7 @@ def krippendorff_alpha(
     """
     resampling = resampling or Resampling()
     if level not in LEVELS:
-        raise ValueError(f"no level {level!r}: there are {', '.join(LEVELS)}")
+        raise ValueError(f"unknown level {level!r}; levels are {', '.join(LEVELS)}")
     given = [[value for value in unit if _is_given(value)] for unit in ratings]
     if groups is not None and len(groups) != len(given):
         raise ValueError(f"{len(groups)} groups for {len(given)} units")
@@ -179,7 +179,7 @@ def _coded(values: Sequence[Hashable], level: Level) -> tuple[Floats, Units]:
         codes = number_groups(values, len(values))
         return np.arange(unit_count(codes), dtype=float), codes
     if wrong := [value for value in values if isinstance(value, str)]:
-        raise ValueError(f"{wrong[0]!r} is no number, which level {level!r} needs; use level 'nominal'")
+        raise ValueError(f"{wrong[0]!r} is not a number, which level {level!r} needs; use level 'nominal'")
     # Sorted, which the ordinal level relies on: it adds up frequencies to ranks.
     distinct, codes = np.unique(np.array(values, dtype=float), return_inverse=True)
     if not np.isfinite(distinct).all():

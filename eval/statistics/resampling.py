@@ -59,11 +59,11 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if self.resamples < 0:
-            raise ValueError(f"resamples must be 0 or more, not {self.resamples}")
+            raise ValueError(f"resamples must be 0 or more, got {self.resamples}")
         if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence must lie between 0 and 1, not at {self.confidence}")
+            raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence}")
         if self.seed < 0:
-            raise ValueError(f"seed must be 0 or more, not {self.seed}")
+            raise ValueError(f"seed must be 0 or more, got {self.seed}")
 
     def weights(self, units: int) -> Iterator[Weights]:
         """Yield how often each resample drew each unit, some resamples at a time: arrays of shape (some, units).

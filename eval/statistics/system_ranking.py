@@ -237,14 +237,14 @@ class _Games:
         connected = _reachable(beaten | beaten.T)
         if not connected.all():
             first, others = (_listed(names, which) for which in (connected[0], ~connected[0]))
-            return f"never compared, not even through others: {first} and {others}"
+            return f"never compared, not even indirectly: {first} and {others}"
         reach = _reachable(beaten)
         # The systems that the fewest others reach: no system outside ever beat or tied one, so their strength has no
         # bound.
         fewest = reach[:, int(reach.sum(axis=0).argmin())]
         if not fewest.all():
-            return f"without bound: no other system won against or tied with {_listed(names, fewest)}"
-        return "the strengths could not be computed to the precision asked for"
+            return f"strength without bound: no other system beat or tied with {_listed(names, fewest)}"
+        return "the strengths could not be computed to the required precision"
 
 
 def _listed(names: Sequence[str], which: NDArray[np.bool_]) -> str:

@@ -23,7 +23,7 @@ Ties = Literal["class", "left_out", "half"]
 _TIES: dict[Ties, str] = {
     "class": "a human tie is a class of its own",
     "left_out": "human ties are left out",
-    "half": "a human tie is half right whatever the judge says",
+    "half": "any verdict on a human tie is half right",
 }
 
 Votes = Literal["majority", "each"]
@@ -46,7 +46,7 @@ class TiePolicy:
     votes: Votes = "majority"
 
     def __str__(self) -> str:
-        whose = "every human vote is an instance" if self.votes == "each" else "people's majority counts"
+        whose = "every human vote counts" if self.votes == "each" else "the human majority counts"
         return f"{whose}; {_TIES[self.ties]}; a judge's tie against a human winner is wrong"
 
     @property

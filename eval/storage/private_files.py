@@ -67,7 +67,7 @@ def warn_of_readers(folder: Path, names: tuple[str, ...]) -> None:
     readable = [name for name in names if (folder / name).exists() and _is_open_to_others(folder / name)]
     if readable:
         log.warning(
-            "others can read %s in %s; `chmod -R go= %s` ends that", ", ".join(readable), folder, folder
+            "other users can read %s in %s; `chmod -R go= %s` stops that", ", ".join(readable), folder, folder
         )
 
 

@@ -209,7 +209,7 @@ EXTRAS: Mapping[str, Column] = {
         "alpha", about="Krippendorff's alpha between the defences of an answer", of=_advocates_alpha
     ),
     "spread": Column(
-        "spread", digits=1, about="points between an answer's best and worst defence", of=_advocates_spread
+        "spread", digits=1, about="points from an answer's worst to its best defence", of=_advocates_spread
     ),
     "weight": Column(
         "weight of the best", about="softmax weight of the defence that is picked", of=_picked_weight

@@ -160,7 +160,7 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
     if (many := prod(len(axis.values) for axis in axes)) > MOST_CELLS:
         sizes = " x ".join(f"{len(axis.values)} {axis.name}" for axis in axes)
         raise UsageError(
-            f"{many:,} cells ({sizes}), where a sweep has {MOST_CELLS:,} at most: leave out values"
+            f"{many:,} cells ({sizes}), but a sweep has at most {MOST_CELLS:,}: leave out values"
         )
     for chosen in product(*(axis.values for axis in axes)):
         change: dict[str, Any] = {}
@@ -178,7 +178,7 @@ def _from_json(name: str, text: str) -> list[Any]:
     try:
         values: list[Any] = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"--axis {name}={text}: no JSON list: {error}") from None
+        raise UsageError(f"--axis {name}={text}: not a JSON list: {error}") from None
     return values
 
 

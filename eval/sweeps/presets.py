@@ -53,7 +53,7 @@ class SweepPreset(Ablation):
         """
         if unknown := [extra for extra in ablation.extras if extra not in EXTRAS]:
             raise UsageError(
-                f"the plan {ablation.name} of {protocol} has no column {unknown[0]!r}; there are {', '.join(EXTRAS)}"
+                f"the plan {ablation.name} of {protocol} has no column {unknown[0]!r}; columns are {', '.join(EXTRAS)}"
             )
         axes = tuple(Axis.of(axis, values) for axis, values in ablation.axes.items())
         return cls(**{**vars(ablation), "protocol": protocol, "axes": axes})
@@ -123,7 +123,7 @@ def _ensemble(kind: TaskKind) -> tuple[str, Ensemble]:
     for name, module in protocols().items():
         if module.protocol.ensemble is not None and kind in module.protocol.kinds:
             return name, module.protocol.ensemble
-    raise UsageError(f"no protocol of judges who do not talk takes {kind} tasks")
+    raise UsageError(f"no ensemble protocol takes {kind} tasks")
 
 
 def _most_calls(protocol: str, kind: TaskKind, settings: Mapping[str, Any]) -> int:
@@ -161,7 +161,7 @@ def plan_ablation(
         # Taken out of the options: the settings are the protocol's, and the judges beside it do not have them.
         ablation = fair(protocol or DEFAULT, dataset.kind, options.pop("settings", None))
     if isinstance(ablation, str) and ablation not in ablations():
-        raise UsageError(f"no plan {ablation!r}; there are {', '.join(ablations())}, {FAIR}")
+        raise UsageError(f"no plan {ablation!r}; plans are {', '.join(ablations())}, {FAIR}")
     chosen = ablations()[ablation] if isinstance(ablation, str) else ablation
     check_data(chosen, dataset)
     given, planned_axes = ({axis.name: axis for axis in listed} for listed in (axes, chosen.axes))
@@ -184,10 +184,10 @@ def check_data(ablation: SweepPreset, dataset: Dataset) -> None:
     if ablation.kind is not None and dataset.kind != ablation.kind:
         wanted = {"compare": "pairs of answers", "score": "texts to be rated"}[ablation.kind]
         raise UsageError(
-            f"the plan {ablation.name} is for {wanted}, which {dataset.name} does not hold; {fits} do"
+            f"the plan {ablation.name} is for {wanted}, which {dataset.name} does not have; {fits} do"
         )
     # The first thousand items tell; a large dataset need not be read to its end.
     if ablation.by_category and not any(getattr(item, "category", None) for item in islice(dataset, 1000)):
         raise UsageError(
-            f"the plan {ablation.name} tells categories of items apart, and {dataset.name} has none; {fits} have"
+            f"the plan {ablation.name} compares categories of items, but {dataset.name} has none; {fits} do"
         )

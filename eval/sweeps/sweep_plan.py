@@ -96,7 +96,7 @@ class SweepPlan:
         """
         if any(getattr(config, name) for name in SWEEP_WITHOUT):
             raise UsageError(
-                "a sweep knows no fresh, overwrite and batch: choose another folder to begin anew"
+                "a sweep has no fresh, overwrite or batch: to start again, choose another folder"
             )
         config.check_prices(self.models.values())
         return [sum(count_judged(cell.plan, config).values()) for cell in self.cells]
@@ -124,7 +124,7 @@ def plan_sweep(
     (4, 48)
     """
     if options.get("shard"):
-        raise UsageError("a sweep has no shards, since its cells share their calls: leave out shard")
+        raise UsageError("a sweep has no shards, because its cells share their calls: leave out shard")
     listed = (
         tuple(Axis.of(name, values) for name, values in axes.items())
         if isinstance(axes, Mapping)
@@ -151,7 +151,7 @@ def plan_sweep(
         for key in set.intersection(*(set(value.change) for value in axis.values)):
             if any(_holds(settings, key.split(".")) for settings in given):
                 raise UsageError(
-                    f"{key} is varied by the axis {axis.name}, and set for all cells as well; give one of them"
+                    f"{key} is varied by the axis {axis.name} and also set for all cells; give one of the two"
                 )
     planned = []
     for cell, place in zip(combinations, _folders(folder, combinations), strict=True):
@@ -210,7 +210,7 @@ def _set(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
     for part in outer:
         inner = settings.get(part, {})
         if not isinstance(inner, Mapping):
-            raise UsageError(f"{'.'.join(path)}: {part} was given as a whole before; give one of them")
+            raise UsageError(f"{'.'.join(path)}: {part} is already set as a whole; give one of the two")
         settings[part] = dict(inner)
         settings = settings[part]
     settings[name] = value
@@ -282,7 +282,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
         if missing := [name for name in ("run", "data", "cells") if name not in record]:
             raise ValueError(f"it has no {missing[0]}")
     except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: no record of a sweep: {error}; choose another --out") from error
+        raise DataError(f"{path}: not a record of a sweep: {error}; choose another --out") from error
     return record
 
 

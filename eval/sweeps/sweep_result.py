@@ -163,8 +163,8 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[s
         for key in lead
     ]
     usage = [cell.usage for cell in sweep.cells]
-    calls = Column("calls each", digits=1, about="model calls a verdict")
-    cost = Column("cost each", form="money", about="US dollars a verdict")
+    calls = Column("calls each", digits=1, about="model calls per verdict")
+    cost = Column("cost each", form="money", about="US dollars per verdict")
     further: list[tuple[Column, Sequence[CellValue]]] = []
     for key in lead[:1]:
         gain = Column(f"gain in {SHORT[key.statistic]}", interval=not extras, about="over the first cell")
@@ -272,7 +272,7 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
     if sweep.stopped:
         judged = sum(cell.judged for cell in sweep.cells)
         notes.append(
-            f"Unfinished ({sweep.stopped}): {len(sweep.cells)} of {sweep.wanted} cells begun, {judged:,} verdicts."
+            f"Unfinished ({sweep.stopped}): {len(sweep.cells)} of {sweep.wanted} cells started, {judged:,} verdicts."
         )
     if keys := metric_keys(measured):
         if METRICS[keys[0].statistic].kind == "compare":
@@ -301,7 +301,7 @@ def paid(sweep: Sweep) -> str:
     alone, made = sweep.calls_alone, sweep.calls_made
     if not alone or made >= alone:
         return f"{made:,} calls made."
-    return f"{made:,} calls made, where the cells one by one take {alone:,}: {1 - made / alone:.0%} saved."
+    return f"{made:,} calls made; one by one, the cells take {alone:,}: {1 - made / alone:.0%} saved."
 
 
 def category_figure(sweep: Sweep) -> Figure:

@@ -94,8 +94,8 @@ def _folded_widths(
 _SHORT = 28
 """The most characters of a text that is kept on one line."""
 _NO_ROOM = "intervals are left out: the terminal is too narrow for them"
-_SPLIT = "the columns stand in several tables: the terminal is too narrow for one"
-_STACKED = "each value stands on a line of its own: the terminal is too narrow for a table"
+_SPLIT = "split into several tables: the terminal is too narrow for one"
+_STACKED = "each value is on a line of its own: the terminal is too narrow for a table"
 
 
 def _stacked(grid: Grid) -> Group:

@@ -97,8 +97,8 @@ class ForkedGraph:
     def __init__(self, graph: Graph, edit: Edit) -> None:
         if not isinstance(graph.builder, ProtocolGraph):
             raise UsageError(
-                f"{graph.name} holds its agents in graphs inside, which cannot be forked from here: take a run of the "
-                "protocol itself"
+                f"{graph.name} contains other graphs, whose debates cannot be forked from here: use a run of the "
+                "inner protocol itself"
             )
         self._saver = InMemorySaver()
         self._graph = graph.copy(update={"checkpointer": self._saver})

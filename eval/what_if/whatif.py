@@ -46,16 +46,17 @@ class TurnEffect:
     """
 
     subject: Annotated[str, text_column("on")]
-    n: Annotated[int, Column("debates", about="in which the turn was there, and could be changed")]
+    n: Annotated[int, Column("debates", about="debates in which the turn could be changed")]
     moved: Annotated[Statistic, Column("moved", form="percent", digits=0, about="verdicts that it changed")]
     move: Annotated[
-        Statistic | None, Column("mean move", digits=2, about="of the score, with the turn less without")
+        Statistic | None,
+        Column("mean move", digits=2, about="change of the score: with the turn, minus without"),
     ]
     towards: Annotated[int, Column("towards", about="verdicts that it moved towards the label")]
     away: Annotated[int, Column("away", about="verdicts that it moved away from the label")]
     p: Annotated[float | None, Column("p", form="p", about="sign test of towards against away")]
     agreement: Annotated[
-        Statistic, Column("Δ agreement", about="in the leading metric, with the turn less without")
+        Statistic, Column("Δ agreement", about="in the leading metric: with the turn, minus without")
     ]
     p_agreement: Annotated[float | None, Column("p of Δ", form="p")]
 
@@ -79,9 +80,7 @@ class WhatIf(ExperimentResult):
 
     def grids(self) -> Iterator[Grid]:
         """Make the table: what the turn did, aspect by aspect."""
-        title = (
-            f"{self.protocol} as it was, less {self.protocol} {self.edit.title}: {METRICS[self.metric].title}"
-        )
+        title = f"{self.protocol} as it was, minus {self.protocol} {self.edit.title}: {METRICS[self.metric].title}"
         yield Grid.from_records(title, columns_of(TurnEffect), self.effects)
 
 
@@ -173,11 +172,11 @@ def plan_whatif(
         )
         usual = ", ".join(f"{turn} (in {count:,})" for turn, count in turns.most_common(12))
         reason = (
-            "a score that its agent does not give again is the verdict"
+            "it gives the score that is the verdict, and its agent gives no other"
             if turns[edit.turn]
             else "no such turn"
         )
-        raise UsageError(f"{edit.turn} can be changed in no debate of {folder}: {reason}; there are {usual}")
+        raise UsageError(f"{edit.turn} cannot be changed in {folder}: {reason}; turns are {usual}")
     label = f"{name} {edit.title}"
     options["out"] = folder / FOLDER / file_name(f"{edit.change}-{edit.turn}")
     whole = plan({label: name}, dataset, **options)

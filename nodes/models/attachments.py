@@ -33,8 +33,8 @@ def content_blocks(media: Media, chat: BaseChatModel, label: str) -> list[dict[s
             block.setdefault("extras", {}).setdefault("filename", name.strip("[]").replace(" ", "-"))
         kind, profile = str(block["type"]), chat.profile or {}
         if isinstance(chat, OfflineJudge) or profile.get(_INPUTS.get(kind, "")) is False:
-            problem = f"{label} cannot be shown {name}, and nothing is judged without it"
-            raise UsageError(f"{problem}: choose a model that takes {kind}s, or put in words what it shows")
+            problem = f"{label} cannot be shown {name}, which is part of what is judged"
+            raise UsageError(f"{problem}: choose a model that takes {kind}s, or describe it in words")
         blocks.append(block)
     return blocks
 

@@ -62,7 +62,7 @@ def make_chat_model(spec: ModelSpec) -> BaseChatModel:
         if isinstance(error, ValidationError):
             parts = [(*map(str, e["loc"]), e["msg"].removeprefix("Value error, ")) for e in error.errors()]
             reason = "; ".join(map(": ".join, parts))
-        raise UsageError(f"the model {spec.name} cannot be made: {reason}") from shown_cause(error)
+        raise UsageError(f"the model {spec.name} cannot be created: {reason}") from shown_cause(error)
     _check_key(spec, chat)
     return chat
 
@@ -110,7 +110,7 @@ def _common(spec: ModelSpec, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
             raise UsageError(f"{spec.name} has no parameter {parameter!r}{_advice(parameter, fields)}")
     if spec.key_env is not None:
         if not os.environ.get(spec.key_env):
-            raise UsageError(f"{spec.key_env} is not set, which key_env of {spec.name} names")
+            raise UsageError(f"{spec.key_env}, which key_env of {spec.name} names, is not set")
         given["api_key"] = SecretStr(os.environ[spec.key_env])
         # Known before the class can quote it in a complaint.
         remember_secrets(given)
@@ -120,9 +120,9 @@ def _common(spec: ModelSpec, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
 def _advice(name: str, fields: Mapping[str, FieldInfo]) -> str:
     """Name the parameters that may have been meant, and how one is passed on that the class does not know."""
     close = difflib.get_close_matches(name, fields, 4, 0.5)
-    meant = f"; close to it are {', '.join(close)}" if close else ""
+    meant = f"; similar ones are {', '.join(close)}" if close else ""
     through = next((field for field in ("extra_body", "model_kwargs") if field in fields), None)
-    return f"{meant}; {through}.{name}=... passes it on as it is" if through else meant
+    return f"{meant}; {through}.{name}=... passes it on unchanged" if through else meant
 
 
 def _typed(spec: ModelSpec, name: str, value: Any, field: FieldInfo) -> Any:
@@ -139,7 +139,7 @@ def _typed(spec: ModelSpec, name: str, value: Any, field: FieldInfo) -> Any:
             with suppress(ValidationError):
                 return adapter.validate_python(str(value))
         problem = error.errors()[0]["msg"]
-        raise UsageError(f"{spec.name}: {name}={value!r} cannot be: {problem}") from error
+        raise UsageError(f"{spec.name}: {name}={value!r} is not valid: {problem}") from error
 
 
 def _check_key(spec: ModelSpec, chat: BaseChatModel) -> None:

@@ -336,7 +336,7 @@ async def _ask_anthropic(self: Any, messages: Messages, stop: Stop = None, **kwa
     body = {**payload, **extra}
     if other := sorted(body.keys() & {"betas", "extra_headers", "extra_query", "timeout"}):
         unfit = ", ".join(other)
-        raise UsageError(f"{self.model} is asked with {unfit}, which a request of a batch cannot have")
+        raise UsageError(f"{self.model} is used with {unfit}, which a batch request cannot have")
     result: ChatResult = self._format_output(Message.construct(**await _answer(self, body)), **kwargs)
     return result
 

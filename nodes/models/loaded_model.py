@@ -56,11 +56,13 @@ class Serving(NamedTuple):
         warning: what every verdict is to carry.
         at_once: how many calls it answers at a time; further ones would wait in its queue.
         context: how many tokens prompt and reply may have together.
+        max_wait: how many seconds the waits of one call may add up to, where that is less than else.
     """
 
     warning: str | None = None
     at_once: int | None = None
     context: int | None = None
+    max_wait: float | None = None
 
 
 MOST_RUNNABLES = 64
@@ -68,12 +70,12 @@ MOST_RUNNABLES = 64
 
 _WARNINGS = {
     SYSTEM: "takes no system message: it was put at the head of the user's",
-    CACHE: "takes no marks for a prompt cache: they were left out",
-    LIMIT: "takes no default limit of its replies: they had none (set max_tokens)",
+    CACHE: "takes no prompt cache marks: they were left out",
+    LIMIT: "takes no default limit on its replies: they had none (set max_tokens)",
     REASONING: "reasons before it answers: its replies had {room} times the default limit (set max_tokens)",
     BOUNDS: "takes no bounds in a schema: they were left out",
     CHOICES: "takes no list of ratings to choose from: ratings were asked for in words",
-    SEVERAL: "gives no several replies to one request: each had a request of its own",
+    SEVERAL: "does not give several replies to one request: each had its own request",
 }
 """What verdicts say of a model whose provider does not take a parameter, behind the model's name."""
 

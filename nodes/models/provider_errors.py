@@ -197,9 +197,9 @@ _OBSTACLES = {known["advice"]: any_of(known["signs"]) for known in WORDS["obstac
 
 
 _MOST_READ = 20_000
-_SPENT_ADVICE = "the quota is spent, and waiting does not help: look at your plan and billing"
+_SPENT_ADVICE = "the quota is used up, and waiting does not help: check your plan and billing"
 _TOO_LONG_ADVICE = (
-    "the texts and the debate so far do not fit into the model's context: take a model, or a setting of the server, "
+    "the texts and the debate so far do not fit into the model's context: use a model, or a setting of the server, "
     "with a larger one, or shorter texts"
 )
 _WORDS = WORDS["errors"]

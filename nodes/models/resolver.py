@@ -61,7 +61,7 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
             made = _checked(spec)()
             close_with_loop(loop, *made.clients)
             identity = {**identity_of_name(made.spec or spec), **made.identity}
-            serving = made.serving or Serving(context=spec.context_window)
+            serving = (made.serving or Serving(context=spec.context_window))._replace(max_wait=spec.max_wait)
             models[key] = LoadedModel(spec.name, made.chat, identity, serving=serving)
         return models[key]
 
@@ -118,7 +118,7 @@ def _checked(spec: ModelSpec) -> Callable[[], _Made]:
         return lambda: _local(own, others)
     if provider != "openai" and max(len(spec.addresses), len(spec.key_names)) > 1:
         raise UsageError(
-            f"{spec.name}: several addresses or keys are for servers of OpenAI's protocol: openai:NAME?base_url=A,B"
+            f"{spec.name}: several addresses or keys only work with OpenAI's protocol: openai:NAME?base_url=A,B"
         )
     if wrong := [part for part in spec.addresses if not part.startswith(("http://", "https://"))]:
         raise UsageError(f"{spec.name}: an address begins with http:// or https://, got base_url={wrong[0]}")
@@ -175,7 +175,7 @@ def _registered(spec: ModelSpec) -> BaseChatModel:
     except UsageError:
         raise
     except Exception as error:  # whatever somebody else's client raises about a name or a key
-        problem = f"the provider {provider!r} cannot make {spec}: {type(error).__name__}: {error}"
+        problem = f"the provider {provider!r} cannot create {spec}: {type(error).__name__}: {error}"
         raise UsageError(problem) from shown_cause(error)
     if not isinstance(chat, BaseChatModel):
         kind = type(chat).__name__

@@ -96,16 +96,16 @@ _KEPT: OrderedDict[tuple[str, bytes], Reply] = OrderedDict()
 
 
 @contextmanager
-def replies_kept(thread: str | None) -> Iterator[None]:
+def replies_kept(thread: str) -> Iterator[None]:
     """Keep the replies of a node that fails or is cancelled for when its thread is resumed in this process.
 
     A node may make several calls, for samples or a repair, and a graph's checkpoint has nothing of a node that did not
     end. A run has its journal instead.
 
     Args:
-        thread: the id by which a checkpointer knows the graph's run; without one nothing can be resumed.
+        thread: the id by which a checkpointer knows the graph's run.
     """
-    if thread is None or call_middleware.get() is not None:
+    if call_middleware.get() is not None:
         yield
         return
     node = _Node(thread, [])
@@ -164,7 +164,9 @@ async def call_with_retry(
     Raises:
         ModelCallError: the error of the last attempt.
     """
-    policy = retry_policy or DEFAULT_RETRY_POLICY
+    policy, own = retry_policy or DEFAULT_RETRY_POLICY, call.model.serving.max_wait
+    if own is not None:
+        policy = replace(policy, max_wait=min(own, policy.max_wait))
     attempts, late, waited = 0, 0, 0.0
     while True:
         attempts += 1
@@ -297,7 +299,7 @@ async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
         call.model.drop(SEVERAL, request.parameters)
     elif len(first.others) + 1 < size:
         label = call.model.label
-        call.model.warn(f"{label} gave fewer replies to one request than asked for; the rest was asked for")
+        call.model.warn(f"{label} gave fewer replies to one request than asked for; the rest was requested")
     return [SampledReply(request, reply) for reply in [first, *first.others][:size]]
 
 

@@ -49,6 +49,8 @@ class ModelSpec(Checked):
     """The environment variable with the key, where it is not the provider's own; also several."""
     at_once: int | None = Field(default=None, ge=1)
     """Of several addresses or keys: most calls under way at each."""
+    max_wait: float | None = Field(default=None, ge=0)
+    """Most seconds that a call waits for another attempt, in all; a run has a limit of its own."""
     context_window: int | None = Field(default=None, ge=1)
     """Tokens of prompt and reply together, where neither list nor server tells."""
     price_in: float | None = Field(default=None, ge=0)
@@ -68,10 +70,9 @@ class ModelSpec(Checked):
 
     @property
     def identified(self) -> Self:
-        """The same model with ``identity``, where that is given, in place of its address."""
-        return (
-            self.model_copy(update={"base_url": self.identity, "identity": None}) if self.identity else self
-        )
+        """The same model with ``identity``, where that is given, in place of its address, and without ``max_wait``."""
+        known = {"base_url": self.identity, "identity": None} if self.identity else {}
+        return self.model_copy(update={"max_wait": None, **known})
 
     @property
     def key_names(self) -> list[str]:
@@ -81,10 +82,10 @@ class ModelSpec(Checked):
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
         if (self.price_in is None) != (self.price_out is None):
-            raise ValueError("give both prices, price_in and price_out, in US$ for a million tokens")
+            raise ValueError("give both prices, price_in and price_out, in US$ per million tokens")
         if secret := next(_secrets(self.more), None):
             raise ValueError(
-                f"{secret} has no place in a model's name, which is recorded; set the provider's environment "
+                f"{secret} must not be in a model's name, which is recorded; set the provider's environment "
                 "variable, or name one of your own: key_env=NAME"
             )
         return self
@@ -102,7 +103,7 @@ class ModelSpec(Checked):
             for part in outer:
                 inner = inner.setdefault(part, {})
                 if not isinstance(inner, dict):
-                    raise ValueError(f"{part} is given as a value and as an object")
+                    raise ValueError(f"{part} is given both as a value and as an object")
             inner[last] = text if key in cls.model_fields else _from_text(text)
         return cls.model_validate({"name": name, **given})
 

@@ -77,8 +77,8 @@ class RefereeSettings(PositionSettings):
         if isinstance(roles, str):
             if roles not in (*GROUPS, SAME, AUTO) and not roles.endswith(ROLE_FILES):
                 raise ValueError(
-                    f"{roles!r} is no group of referees; groups are {', '.join(GROUPS)}, {SAME} and {AUTO}, roles are "
-                    f"{', '.join(ROLES)}; or give the name of a YAML file, or a list"
+                    f"{roles!r} is not a group of referees; groups are {', '.join(GROUPS)}, {SAME} and {AUTO}, roles "
+                    f"are {', '.join(ROLES)}; or give the name of a YAML file, or a list"
                 )
             return roles
         if not roles:
@@ -104,7 +104,7 @@ class RefereeSettings(PositionSettings):
         if self.referees > len(names):
             raise ValueError(
                 f"referees={self.referees}, but there are only {len(names)} in {self.roles}: {', '.join(names)}; "
-                f"list roles of your own, or take roles={SAME}"
+                f"list roles of your own, or use roles={SAME}"
             )
         return self
 

@@ -23,16 +23,14 @@ def _from_text(value: Any) -> Any:
     try:
         return json.loads(value) if value.strip() else {}
     except ValueError as error:
-        raise ValueError(f"no JSON object: {error}") from None
+        raise ValueError(f"not a JSON object: {error}") from None
 
 
 def _not_too_deep(given: Any, left: int = MOST_WRAPPERS) -> Any:
     """Refuse settings inside settings inside settings: each wrapper multiplies what the ones inside it take."""
     if isinstance(given, Mapping):
         if not left:
-            raise ValueError(
-                f"is nested too deeply: at most {MOST_WRAPPERS} protocols may be inside each other"
-            )
+            raise ValueError(f"is nested too deeply: at most {MOST_WRAPPERS} protocols may be nested")
         for value in given.values():
             _not_too_deep(value, left - 1)
     return given

@@ -65,5 +65,5 @@ def find_source(name: str) -> Source | None:
     else:
         return source
     raise UsageError(
-        f"{name!r}, registered under {_GROUP}, is no dataset: {wrong}; register a Source with a file"
+        f"{name!r}, registered under {_GROUP}, is not a dataset: {wrong}; register a Source with a file"
     )

@@ -79,7 +79,7 @@ def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
             path.resolve().unlink()
             path.unlink(missing_ok=True)
             raise DataError(
-                f"{name} of {home.repository}: has the SHA-256 {digest[:12]}... and should have {known[:12]}...; "
+                f"{name} of {home.repository}: has the SHA-256 {digest[:12]}..., but should have {known[:12]}...; "
                 "it was removed from the cache"
             )
         # Up from the file by as many steps as its name has parts: the folder of the revision, the same for all files.
@@ -154,8 +154,8 @@ class Sums:
             return False
         if (digest := sha256(path)) != known:
             raise DataError(
-                f"{path}: was changed after it was fetched (SHA-256 {digest[:12]}..., was {known[:12]}...); "
-                "delete it, and it is fetched again"
+                f"{path}: was changed after the download (SHA-256 {digest[:12]}..., was {known[:12]}...); "
+                "delete it to download it again"
             )
         return True
 
@@ -168,7 +168,7 @@ class Sums:
         digest, known = sha256(self._folder / name), self._known.get(name)
         if known is not None and known != digest:
             raise DataError(
-                f"{self._folder / name}: what was fetched now is not what was fetched before "
+                f"{self._folder / name}: this download differs from the earlier one "
                 f"(SHA-256 {digest[:12]}..., was {known[:12]}...)"
             )
         self._known[name] = digest
@@ -228,8 +228,8 @@ def _check(path: Path, blob: str, home: GitHub) -> None:
     if (content := git_blob(path)) != blob:
         path.unlink()
         raise DataError(
-            f"{path.name} of {home.repository}: what came is not the file of commit {home.commit[:12]} "
-            f"(git blob {content[:12]}..., should be {blob[:12]}...); it was thrown away, try again"
+            f"{path.name} of {home.repository}: the download is not the file of commit {home.commit[:12]} "
+            f"(git blob {content[:12]}..., should be {blob[:12]}...) and was deleted; try again"
         )
 
 
@@ -246,7 +246,7 @@ def _blobs(home: GitHub) -> dict[str, str]:
         return {entry["path"]: entry["sha"] for entry in entries if entry["type"] == "blob"}
     except (ValueError, KeyError, TypeError) as error:
         path.unlink()  # else the same answer would be read again next time
-        raise DataError(f"{base}: is no GitHub API: cannot tell the files of {home.repository}") from error
+        raise DataError(f"{base}: not a GitHub API: cannot list the files of {home.repository}") from error
 
 
 def _raw_url(home: GitHub, name: str) -> str:

@@ -156,7 +156,7 @@ def find(source: Source, place: str | Path) -> LocatedFile:
         if located := _in_folder(form, folder, None if place.is_dir() else place):
             return located
     if place.is_file():
-        raise DataError(f"{place}: {source.name} is read from {source.wanted}, and this is none of them")
+        raise DataError(f"{place}: {source.name} is read from {source.wanted}, not from this file")
     if not place.is_dir():
         raise DataError(f"{place}: there is no such folder")
     raise DataError(f"{place}: holds no {source.wanted}, which {source.name} is read from (also .gz)")

@@ -1,0 +1,55 @@
+"""Texts to judge, and files of them, for tests of any part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jurygraph.graphs.registry import protocols
+
+SCORE_TASK: dict[str, Any] = {
+    "kind": "score",
+    "source": "The kiln was lit at dawn and burned for two days.",
+    "candidate": "The kiln burned for two days.",
+    "aspect": "consistency",
+}
+COMPARE_TASK: dict[str, Any] = {
+    "kind": "compare",
+    "question": "Why do kilns need two days?",
+    "answer_1": "Clay must heat slowly, or it cracks.",
+    "answer_2": "They do not.",
+}
+TASKS = {"score": SCORE_TASK, "compare": COMPARE_TASK}
+CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
+"""Every protocol with each kind of task that it takes."""
+UNATTENDED = [
+    (name, kind)
+    for name, kind in CASES
+    if not protocols()[name].protocol.pauses_for_person(protocols()[name].protocol.settings())
+]
+"""Those that never wait for a person."""
+
+
+def timeless(result: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return verdict and transcript without how long they took."""
+    return {**result["verdict"], "seconds": 0}, [{**turn, "seconds": 0} for turn in result["transcript"]]
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write each row as a line of JSON; return the path."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Read a file of JSON lines; of a run's folder, its results."""
+    file = path / "results.jsonl" if path.is_dir() else path
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def numbered(folder: Path, count: int, **fields: Any) -> Path:
+    """Write so many texts to rate, each with its number; ``fields`` are those of every row."""
+    rows = [{"id": f"i{n}", "source": "Noon.", "candidate": f"Number {n}.", **fields} for n in range(count)]
+    return write_lines(folder / "mine.jsonl", rows)

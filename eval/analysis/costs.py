@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
@@ -217,16 +218,10 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
             left_out[label] = "its cost is unknown"
         else:
             points.append(_point(label, usage, agreement, currency))
-    # Ensembles come source by source, which is what groupby needs.
-    known = (
-        ensemble
-        for ensemble in ensembles
-        if ensemble.subject == comparator.subject.label and ensemble.agreement.value is not None
-    )
-    curves = {
-        source: [_point(of.label, of.usage, of.agreement, currency, of.k) for of in of_source]
-        for source, of_source in groupby(known, key=lambda ensemble: ensemble.source)
-    }
+    curves: defaultdict[str, list[Point]] = defaultdict(list)
+    for of in ensembles:
+        if of.subject == comparator.subject.label and of.agreement.value is not None:
+            curves[of.source].append(_point(of.label, of.usage, of.agreement, currency, of.k))
     best = {id(point) for point in pareto_front([*points, *chain(*curves.values())])}
 
     def shown(of: Sequence[Point]) -> tuple[Point, ...]:

@@ -140,7 +140,10 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
             for cell in comparator.cells
             if cell.judge.protocol not in ensemble_protocols()
         ]
-        matches += _adjusted([outcome for outcome in tried if isinstance(outcome, EqualCostMatch)])
+        matched = [outcome for outcome in tried if isinstance(outcome, EqualCostMatch)]
+        # p-values hold for all matches on one subject together.
+        pairwise = adjusted([match.pairwise for match in matched])
+        matches += [replace(match, pairwise=pair) for match, pair in zip(matched, pairwise, strict=True)]
         unmatched += [outcome for outcome in tried if isinstance(outcome, str)]
     notes = dict.fromkeys([*_how_to_get_one(without), *_far_below(comparators, matches), *unmatched])
     return EqualCostComparison(tuple(ensembles), tuple(matches), tuple(notes))
@@ -150,18 +153,16 @@ def _offers(comparator: PairwiseComparator) -> Iterator[_Offer]:
     measure = comparator.subject.metric
     for cell in filter(holds_ensembles, comparator.cells):
         for smaller in smaller_ensembles(cell):
-            yield (
-                smaller,
-                EnsembleOf(
-                    label=smaller.side.label,
-                    source=cell.judge.label,
-                    subject=comparator.subject.label,
-                    k=smaller.k,
-                    usage=smaller.side.rows.usage_totals,
-                    measure=measure,
-                    agreement=comparator.labelled_sample(smaller.side).statistic(measure),
-                ),
+            shown = EnsembleOf(
+                label=smaller.side.label,
+                source=cell.judge.label,
+                subject=comparator.subject.label,
+                k=smaller.k,
+                usage=smaller.side.rows.usage_totals,
+                measure=measure,
+                agreement=comparator.labelled_sample(smaller.side).statistic(measure),
             )
+            yield smaller, shown
 
 
 def _matched(
@@ -187,12 +188,6 @@ def _matched(
     cost, _, side, shown = max(affordable, key=lambda priced: priced[:2])
     pair = comparator.compare(cell.side, side)
     return EqualCostMatch(label, comparator.subject.label, shown, currency, price, cost, pair)
-
-
-def _adjusted(matches: Sequence[EqualCostMatch]) -> list[EqualCostMatch]:
-    """Add p-values that hold for all matches on one subject together."""
-    pairwise = adjusted([match.pairwise for match in matches])
-    return [replace(match, pairwise=pair) for match, pair in zip(matches, pairwise, strict=True)]
 
 
 def _how_to_get_one(without: Sequence[PairwiseComparator]) -> Iterator[str]:

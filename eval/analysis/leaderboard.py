@@ -216,11 +216,7 @@ def leaderboard(
 def _gains(own: LeaderboardEntry | Average, base: LeaderboardEntry | Average | None) -> dict[str, Gain]:
     if base is None or base is own:
         return {}
-    return {
-        name: gain(own.measures[name].value, base.measures[name].value)
-        for name in own.measures
-        if name in base.measures
-    }
+    return {name: gain(figure.value, base.measures[name].value) for name, figure in own.measures.items()}
 
 
 def _entry(

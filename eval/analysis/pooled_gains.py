@@ -26,6 +26,8 @@ from .judge_labels import judge_labels
 from .loading import LoadedJudge
 
 POOLED = "pooled"
+_OF_LEVEL = ("models", "replies", "data", "aspects", "rule")
+"""The parts of a signature that say nothing of the method."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,9 @@ def pooled_gains(
     pairs: defaultdict[tuple[_Method, str], list[Pair]] = defaultdict(list)
     for comparator in comparators:
         with_models = [cell for cell in comparator.cells if cell.judge.models]
+        of_base = [cell for cell in with_models if cell.judge.protocol == base_protocol]
         # Backwards, so that of several bases of a model the first one stays.
-        bases_of = {
-            _models(cell.judge): cell
-            for cell in reversed(with_models)
-            if cell.judge.protocol == base_protocol
-        }
+        bases_of = {_models(cell.judge): cell for cell in reversed(of_base)}
         for cell in with_models:
             base = bases_of.get(model := _models(cell.judge))
             if base is not None and cell.judge.protocol != base_protocol:
@@ -109,13 +108,9 @@ def pooled_gains(
 
 
 def _method(judge: LoadedJudge) -> _Method:
-    parts = signature_parts(judge.signature)
-    kept = {
-        key: value
-        for key, value in parts.items()
-        if key not in ("models", "replies", "data", "aspects", "rule")
-    }
-    return _Method(judge.protocol, "|".join(f"{key}:{value}" for key, value in kept.items()))
+    parts = signature_parts(judge.signature).items()
+    kept = (f"{key}:{value}" for key, value in parts if key not in _OF_LEVEL)
+    return _Method(judge.protocol, "|".join(kept))
 
 
 def _models(judge: LoadedJudge) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..analysis import Frontier, Point, Study
@@ -40,9 +41,7 @@ def pictures(study: Study) -> Iterator[Picture]:
     Raises:
         UsageError: matplotlib is not installed.
     """
-    yield from frontiers(study)
-    yield from rounds(study)
-    yield from distributions(study)
+    return chain(frontiers(study), rounds(study), distributions(study))
 
 
 def numbers_of(study: Study) -> dict[str, int]:

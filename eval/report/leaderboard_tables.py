@@ -41,16 +41,11 @@ def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
             continue
         over = "" if METRICS[measure].within else ", over rows"
         # With several aspects only the average shows its interval: one in each column would be too wide.
-        agreements = [
-            Column(
-                name,
-                best="high",
-                interval=number == 0,
-                about="" if number or len(dataset.subjects) == 1 else "mean over the aspects",
-                of=value_at(measure, _part(entries, "measures")),
-            )
-            for number, (name, entries) in enumerate(dataset.columns.items())
-        ]
+        agreements = []
+        for number, (name, entries) in enumerate(dataset.columns.items()):
+            about = "" if number or len(dataset.subjects) == 1 else "mean over the aspects"
+            of = value_at(measure, _part(entries, "measures"))
+            agreements.append(Column(name, best="high", interval=number == 0, about=about, of=of))
         title = f"{dataset.name}: {MEASURES[measure]} with {labels_of(subject)}{over}"
         yield Grid.from_records(title, (JUDGE, *agreements, *_USAGE), judges, ceilings)
 
@@ -90,15 +85,10 @@ def gains(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate for each dataset the gain of each judge over the base, in points and in percent."""
     for dataset in ranked_datasets(study, metric):
         base, measure = dataset.base, dataset.measure
-        columns = [
-            column
-            for name, entries in dataset.columns.items()
-            for column in columns_of(
-                Gain,
-                value_at(measure, _part(entries, "gains")),
-                names={"absolute": name, "relative": f"{name} %"},
-            )
-        ]
+        columns: list[Column] = []
+        for name, entries in dataset.columns.items():
+            names = {"absolute": name, "relative": f"{name} %"}
+            columns += columns_of(Gain, value_at(measure, _part(entries, "gains")), names=names)
         grid = Grid.from_records(
             f"{dataset.name}: {MEASURES[measure]}, gain over {base}, each judge on its own rows",
             (JUDGE, *columns),

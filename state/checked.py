@@ -71,7 +71,7 @@ class Checked(BaseModel):
     ...     watts: int
     >>> Lamp(watts=5, colour="red")
     Traceback (most recent call last):
-    jurygraph.state.errors.InputError: colour is no field of a lamp; its fields are watts
+    jurygraph.state.errors.InputError: colour is not a field of a lamp; its fields are watts
     """
 
     model_config = ConfigDict(

@@ -162,7 +162,7 @@ def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"debate": {"n": 1}}, "given for debate, and only single"), ({"single": 1}, "single.temperature=1")],
+    [({"debate": {"n": 1}}, "given for debate, but only single"), ({"single": 1}, "single.temperature=1")],
 )
 def test_settings_of_a_protocol_that_does_not_judge(tmp_path: Path, settings: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):

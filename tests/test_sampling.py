@@ -237,7 +237,7 @@ def test_a_provider_that_rejects_n(provider: Provider, refusal: Failure) -> None
     assert [request.body.get("n") for request in provider.requests] == [3, None, None, None]
     assert values(found) == [4, 4, 4]
     assert [turn["calls"] for turn in found.turns] == [1, 1, 1]
-    assert any("no several replies to one request" in warning for warning in found.warnings)
+    assert any("not give several replies to one request" in warning for warning in found.warnings)
 
 
 async def test_a_rejected_n_is_not_sent_again(provider: Provider) -> None:

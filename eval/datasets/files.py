@@ -300,7 +300,7 @@ def read_json(text: str) -> Any:
     >>> read_json('{"id": "a", "human": {"fluency": 4, "fluency": 2}}')
     Traceback (most recent call last):
     ...
-    jurygraph.eval.datasets.files.DoubledKeyError: the key 'fluency' stands twice in one object
+    jurygraph.eval.datasets.files.DoubledKeyError: the key 'fluency' occurs twice in one object
     """
     value = json.loads(text, object_pairs_hook=_object_or_fault)
     if isinstance(value, DoubledKeyError):

@@ -229,7 +229,7 @@ def unusable_character(row: Mapping[str, Any]) -> str:
     """Describe the first character of a row's texts that can be neither sent nor stored; empty if there is none.
 
     >>> unusable_character({"id": "a", "source": "Noon.", "candidate": "It rai\\0ned."})
-    "field 'candidate' has a NUL character, at position 7 of the text: take it out"
+    "field 'candidate' has a NUL character, at position 7 of the text: remove it"
     """
     for name in FIELDS & row.keys():
         for text in _texts(row[name]):

@@ -214,7 +214,7 @@ class RecordedModel(BaseChatModel):
     >>> RecordedModel(label="gpt-4-0314").invoke("Hello?")
     Traceback (most recent call last):
     ...
-    jurygraph.state.errors.UsageError: gpt-4-0314 is known by its recorded replies alone: it cannot be called
+    jurygraph.state.errors.UsageError: gpt-4-0314 cannot be called: only its recorded replies are known
     """
 
     label: str

@@ -39,7 +39,7 @@ class TiePolicy:
         votes: whether people's ``majority`` is counted, or ``each`` of their votes.
 
     >>> print(TiePolicy(ties="left_out", votes="each"))
-    every human vote is an instance; human ties are left out; a judge's tie against a human winner is wrong
+    every human vote counts; human ties are left out; a judge's tie against a human winner is wrong
     """
 
     ties: Ties = "class"

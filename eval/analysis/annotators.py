@@ -138,8 +138,9 @@ def compare_annotators(
     if not counted:
         return None
     people, rows = [], counted[0][1]
+    labels = _by_annotator(rows)
     for place, others in _left_out(comparator, rows):
-        everybody = _with_all(comparator, rows, _by_annotator(rows)[:, place])
+        everybody = _with_all(comparator, rows, labels[:, place])
         people.append(Rater(f"annotator {place + 1}", len(others), others.statistic(metric), everybody))
     if not people:
         return None

@@ -107,6 +107,8 @@ def telling_groups(items: Units, groups: Units, human: Floats) -> int:
     first = first[(groups[first] >= 0) & ~np.isnan(human[first])]
     if not len(first):
         return 0
-    codes = number_groups(groups[first], rows=len(first))
-    different = np.unique(np.stack([codes, human[first]]), axis=1)[0].astype(np.intp)
-    return int(((np.bincount(codes) >= _FEWEST_ITEMS) & (np.bincount(different) > 1)).sum())
+    codes, labels = number_groups(groups[first], rows=len(first)), human[first]
+    lowest, highest = np.full(codes.max() + 1, np.inf), np.full(codes.max() + 1, -np.inf)
+    np.minimum.at(lowest, codes, labels)
+    np.maximum.at(highest, codes, labels)
+    return int(((np.bincount(codes) >= _FEWEST_ITEMS) & (highest > lowest)).sum())

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..analysis import Annotators, Diagnosis, Rater
 from ..analysis.annotators import compare_annotators
-from ..analysis.comparison import Difference, PairwiseComparator, Side
+from ..analysis.comparison import Difference, PairwiseComparator
 from ..analysis.diagnostics import diagnose
 from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
 from ..results.evaluation import Evaluation
@@ -116,8 +116,7 @@ def compare(
     """
     judge, *others = load_evaluations(evaluations, metric=terms.metric)
     subjects = [
-        _Subject(judge, cell, dict(zip(opponents, others, strict=True)), terms)
-        for cell in judge.cells.values()
+        _Subject(cell, dict(zip(opponents, others, strict=True)), terms) for cell in judge.cells.values()
     ]
     metric = subjects[0].comparator.subject.metric
     contests = {subject.label: _contests(subject.label, [subject]) for subject in subjects}
@@ -144,7 +143,7 @@ def compare(
         finding=finding,
         findings=findings,
         contests=tuple(chain(*contests.values())),
-        diagnoses=tuple(diagnose(judge, cell, terms.resampling) for cell in judge.cells.values()),
+        diagnoses=tuple(diagnose(cell, terms.resampling) for cell in judge.cells.values()),
         votes=tuple(votes for cell in judge.cells.values() if (votes := _votes(cell))),
         annotators=tuple(people for subject in subjects if (people := subject.annotators()) is not None),
         notes=tuple(notes),
@@ -156,16 +155,14 @@ def compare(
 class _Subject:
     """Holds the protocol and its opponents on one aspect, or on the comparisons."""
 
-    def __init__(
-        self, judge: LoadedJudge, cell: JudgeAspectData, others: Mapping[Opponent, LoadedJudge], terms: Terms
-    ) -> None:
+    def __init__(self, cell: JudgeAspectData, others: Mapping[Opponent, LoadedJudge], terms: Terms) -> None:
         self.label, aspect = cell.subject.label, cell.subject.aspect
         self.comparator = PairwiseComparator(cell.subject, terms.resampling)
-        self.side = Side(judge.label, cell.rows, cell.distances)
+        self.side = cell.side
         self.matched = {
             opponent: match
             for opponent, other in others.items()
-            if aspect in other.cells and (match := matched(other, other.cells[aspect], cell.rows, terms.by))
+            if aspect in other.cells and (match := matched(other.cells[aspect], cell.rows, terms.by))
         }
 
     def annotators(self) -> Annotators | None:

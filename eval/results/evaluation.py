@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from ...state.usage import NO_USAGE, Usage, total_usage
 from ..statistics.tie_policy import TiePolicy, Ties, Votes
-from ..tables import Column
+from ..tables.grid import Column, short, text_column
 from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
 from .results import Result, StoredResults
 
@@ -99,8 +99,18 @@ class Overview:
     rounds: Annotated[Mean, Column("rounds", digits=2, of=lambda mean: mean.value)] = field(
         default_factory=Mean
     )
-    usage: Usage = NO_USAGE
-    stop_reasons: Counter[str | None] = field(default_factory=Counter)
+    usage: Annotated[
+        Usage,
+        Column("calls", of=lambda usage: usage.calls),
+        Column("tokens", form="short", of=lambda of: of.shown_tokens(short) if of.uncounted else of.tokens),
+        Column("cost", form="money", of=lambda of: "unknown" if of.cost_usd is None else of.cost_usd),
+    ] = NO_USAGE
+    stop_reasons: Annotated[
+        Counter[str | None],
+        text_column(
+            "stop reason", of=lambda reasons: ", ".join(f"{r} {n}" for r, n in reasons.most_common())
+        ),
+    ] = field(default_factory=Counter)
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a result, given as its fields."""

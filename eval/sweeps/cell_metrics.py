@@ -71,15 +71,16 @@ def measure(
     # What no cell has a labelled verdict on is left out. What some cells lack stays: their average has no value then,
     # since means over different aspects cannot be compared.
     labelled = [
-        (comparator, {data.judge.label: data.side for data in judged_by})
-        for comparator, judged_by in comparators_of(judges, resampling)
-        if any(len(comparator.labelled_sample(data.side)) for data in judged_by)
+        comparator
+        for comparator in comparators_of(judges, resampling)
+        if any(len(comparator.labelled_sample(side)) for side in comparator.sides.values())
     ]
-    names = shown_metrics(labelled[0][0].subject.metric) if labelled else ()
+    names = shown_metrics(labelled[0].subject.metric) if labelled else ()
     base, measured = judges[0], []
     for judge in judges:
         samples, pairs = dict[str, Sample](), dict[str, Pair]()
-        for comparator, of in labelled:
+        for comparator in labelled:
+            of = comparator.sides
             if (own := of.get(judge.label)) is not None:
                 samples[comparator.subject.label] = comparator.labelled_sample(own)
                 if judge is not base and (first := of.get(base.label)) is not None:

@@ -15,7 +15,7 @@ from ...graphs.base import Graph
 from ...nodes.bound_judge import Models
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
-from ..analysis.comparison import PairwiseComparator, Side
+from ..analysis.comparison import PairwiseComparator
 from ..analysis.loading import load_evaluations
 from ..analysis.measures import mean_statistic
 from ..analysis.verdict_columns import directions, moved
@@ -205,11 +205,7 @@ def compare_turn(planned: WhatIfPlan, forked: Evaluation) -> WhatIf:
     def effects() -> Iterator[TurnEffect]:
         for aspect, cell in with_turn.cells.items():
             other = without.cells[aspect]
-            side, other_side = (
-                Side(judge.label, of.rows, of.distances)
-                for judge, of in ((with_turn, cell), (without, other))
-            )
-            pair = PairwiseComparator(cell.subject, resampling).compare(side, other_side)
+            pair = PairwiseComparator(cell.subject, resampling).compare(cell.side, other.side)
             difference = pair.differences[cell.subject.metric]
             # All that were forked, those without a label, too: both are sorted by item.
             shared = cell.rows.take(np.isin(cell.rows.keys, other.rows.keys))

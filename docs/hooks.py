@@ -14,6 +14,7 @@ from typing import Any
 from jurygraph.eval.cli.graph_drawing import drawing
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.state.call_counts import total
+from jurygraph.state.checked import field_docstrings
 from jurygraph.state.protocols import Protocol
 from jurygraph.state.settings import Settings
 from mkdocs.structure.files import File
@@ -85,10 +86,13 @@ def span(calls: Any) -> str:
 def settings(about: Protocol[Any]) -> list[str]:
     """Return a table of a protocol's settings, those of its own first."""
     rows = ["| setting | default | |", "|---|---|---|"]
+    words = field_docstrings(about.settings)
     for name in about.settings.names():
         field = about.settings.model_fields[name]
         default = field.get_default(call_default_factory=True)
         shown = f"`{default}`" if default not in (None, {}, ()) else ""
         own = name if name in Settings.model_fields else f"**{name}**"
-        rows.append(f"| {own} | {shown} | {(field.description or '').replace('|', chr(92) + '|')} |")
+        rows.append(
+            f"| {own} | {shown} | {(field.description or words.get(name, '')).replace('|', chr(92) + '|')} |"
+        )
     return rows

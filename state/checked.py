@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from textwrap import dedent
 from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
 
 from pydantic import (
@@ -41,24 +45,51 @@ _WORDS = {kind: words for words, kinds in _KINDS.items() for kind in kinds.split
 """What is wrong with a value, by pydantic's type of error; for other types, pydantic's own words are taken."""
 
 
-def first_paragraph(schema: JsonDict) -> None:
-    """Shorten a schema's description to its first paragraph, which is what a form shows (Studio's, for example).
+def field_docstrings(cls: type) -> Mapping[str, str]:
+    """Return what the docstrings of a class's fields say, those it inherits included, each in one line.
 
-    >>> schema = {"description": "Rate one text.\\n\\n>>> 1 + 1\\n2"}
-    >>> first_paragraph(schema)
-    >>> schema
-    {'description': 'Rate one text.'}
+    Python itself keeps none of them. They are read when somebody asks: pydantic would read them for every class that is
+    made, which takes longer than making it.
+
+    >>> field_docstrings(Checked)["called"]
+    'What messages call an object of this class.'
+    """
+    words: dict[str, str] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        try:
+            [declared] = ast.parse(dedent(inspect.getsource(base))).body
+        except (OSError, TypeError):  # a class without a file
+            continue
+        for one, other in pairwise(getattr(declared, "body", ())):
+            match one, other:
+                case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text))):
+                    words[ast.unparse(one.target)] = " ".join(text.split())
+    return words
+
+
+def for_forms(schema: JsonDict, cls: type) -> None:
+    """Shorten a schema's description to its first paragraph, which is what a form shows, and describe its fields.
+
+    >>> class Lamp(Checked):
+    ...     '''Light a room.
+    ...
+    ...     >>> 1 + 1
+    ...     2
+    ...     '''
+    >>> Lamp.model_json_schema()["description"]
+    'Light a room.'
     """
     schema["description"] = " ".join(str(schema.get("description", "")).split("\n\n")[0].split())
-    for field in cast("dict[str, JsonDict]", schema.get("properties", {})).values():
-        if "description" in field:
-            field["description"] = " ".join(str(field["description"]).split())
+    described = field_docstrings(cls)
+    for name, field in cast("dict[str, JsonDict]", schema.get("properties", {})).items():
+        if words := field.get("description") or described.get(name):
+            field["description"] = words
 
 
-def alternative(schema: JsonDict) -> None:
+def alternative(schema: JsonDict, cls: type) -> None:
     """Shorten the description and require ``kind``, by which a class is told from others in a union."""
     # With a default, pydantic's schema has ``kind`` optional, and clients would leave it out.
-    first_paragraph(schema)
+    for_forms(schema, cls)
     required = schema.get("required")
     schema["required"] = ["kind", *(required if isinstance(required, list) else [])]
 
@@ -74,9 +105,7 @@ class Checked(BaseModel):
     jurygraph.state.errors.InputError: colour is not a field of a lamp; its fields are watts
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_extra=first_paragraph, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=for_forms)
     called: ClassVar[str] = "it"
     """What messages call an object of this class."""
     part: ClassVar[str] = "field"
@@ -87,13 +116,6 @@ class Checked(BaseModel):
             super().__init__(**data)
         except ValidationError as error:
             raise input_error(error, type(self)) from None
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **_options: Any) -> None:
-        """Take the docstring of each field, which forms and tables show, as one line."""
-        for about in cls.model_fields.values():
-            if about.description:
-                about.description = " ".join(about.description.split())
 
     # Tells pydantic that nested objects of the class need no call of ``__init__``: the outermost one tells all faults.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -196,7 +218,10 @@ def _unknown(name: str, holder: type[Checked]) -> str:
         n for n in names if (a := about[n].annotation) and get_origin(a) is Literal and len(get_args(a)) == 1
     }
     free = [known for known in names if known not in single]
-    meant = did_you_mean(name, names, {known: about[known].description or "" for known in free})
+    words = field_docstrings(holder)
+    meant = did_you_mean(
+        name, names, {known: about[known].description or words.get(known, "") for known in free}
+    )
     its = " Its" if meant else "; its"
     return f"is not a {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from .aspects import Aspect
-from .checked import first_paragraph
+from .checked import for_forms
 from .errors import UsageError
 from .tasks import TaskKind
 from .transcript import Score
@@ -31,7 +31,7 @@ class Verdict(BaseModel, Usage):
     4.0
     """
 
-    model_config = ConfigDict(frozen=True, json_schema_extra=first_paragraph, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, json_schema_extra=for_forms)
 
     protocol: str
     """Which protocol judged."""

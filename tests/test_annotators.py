@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from jurygraph.eval.analysis import Rater, Study
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
@@ -29,7 +30,7 @@ def test_the_alternative_annotator_test_against_all_results_that_its_authors_pri
         humans = json.loads((folder / f"{line['set']}.human.json").read_text())
         judge = json.loads((folder / f"{line['set']}.llm.json").read_text())[line["judge"]]
         closeness: Closeness = "accuracy" if line["score"] == "accuracy" else "rmse"
-        result = alternative_annotator_test(judge, humans, closeness, line["epsilon"])
+        result = alternative_annotator_test(*table(judge, humans), closeness, line["epsilon"])
         assert result.winning_rate is not None and result.advantage is not None
         figures = {
             "winning_rate": round(result.winning_rate, 2),
@@ -39,12 +40,21 @@ def test_the_alternative_annotator_test_against_all_results_that_its_authors_pri
         assert figures == {name: line[name] for name in figures}, line
 
 
+def table(judge: dict[str, Any], humans: dict[str, dict[str, Any]]) -> tuple[Any, Any, list[str]]:
+    """The labels as numbers, a row for each item; classes as codes."""
+    items = sorted({*judge, *(item for labels in humans.values() for item in labels)})
+    columns = [[labels.get(item) for item in items] for labels in (judge, *humans.values())]
+    classes = sorted({label for column in columns for label in column if isinstance(label, str)})
+    code = {name: float(number) for number, name in enumerate(classes)} | {None: np.nan}
+    numbers = np.array([[code.get(label, label) for label in column] for column in columns], dtype=float)
+    return numbers[0], numbers[1:].T, [*humans]
+
+
 def test_too_few_items_say_nothing_and_an_impossible_epsilon_is_refused() -> None:
-    people = {name: dict.fromkeys(range(29), 1) for name in ("Ann", "Bob")}
-    result = alternative_annotator_test(dict.fromkeys(range(29), 1), people)
+    result = alternative_annotator_test(np.ones(29), np.ones((29, 2)), ["Ann", "Bob"])
     assert (result.annotators, result.winning_rate, result.advantage, result.passed) == ((), None, None, None)
     with pytest.raises(UsageError, match="epsilon must be at least 0 and below 1, got 2"):
-        alternative_annotator_test({}, {}, epsilon=2)
+        alternative_annotator_test(np.zeros(0), np.zeros((0, 0)), [], epsilon=2)
 
 
 def test_an_annotator_keeps_the_place_where_another_gave_nothing() -> None:

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
+from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.shutdown import StopSignal
+from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.review.audit_labels import FILE, read_audit
-from jurygraph.eval.run.run_audit import audit_run
+from jurygraph.eval.run.run_audit import Audit, carry_out_audit, plan_audit
 from jurygraph.graphs import audit, debate
 from jurygraph.graphs.audit import TurnLabelSchema
 from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.sync_bridge import run_blocking
 from jurygraph.state import ReplyError, UsageError
 from jurygraph.state.errors import DataError
 
@@ -23,6 +27,19 @@ from .sample_data import read_lines
 from .test_try import call
 
 TASK = {"kind": "score", "source": "It rained for ten days.", "candidate": "Rain.", "aspect": "consistency"}
+
+
+def audit_run(
+    folder: Path, models: Any = None, limit: int | None = None, concurrency: int = 16, **settings: Any
+) -> Audit:
+    """Do what ``jurygraph audit`` does, with a model that no name stands for."""
+
+    async def done() -> Audit:
+        planned = await plan_audit(folder, models, limit, **settings)
+        config = RunConfig(concurrency=concurrency)
+        return await carry_out_audit(planned, config, ProgressCounters(), StopSignal())
+
+    return run_blocking(done())
 
 
 def auditor(reply: str = "Kind: repetition\nAnswers: yes") -> ScriptedModel:

@@ -9,7 +9,6 @@ import click
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.cli.option_sets import described
 from jurygraph.eval.results.config import OLD_NAMES, RunConfig, RunLimits
 from jurygraph.eval.run.runner import RunOptions
 from jurygraph.eval.sweeps import sweep
@@ -17,6 +16,7 @@ from jurygraph.eval.sweeps.sweep_plan import SWEEP_WITHOUT
 from jurygraph.eval.sweeps.sweep_runner import SweepRunOptions
 from jurygraph.nodes.models.retry import DEFAULT_RETRY_POLICY
 from jurygraph.state import UsageError
+from jurygraph.state.checked import field_docstrings
 from typer.main import get_command
 
 NAMES = [field.name for field in fields(RunConfig)]
@@ -44,7 +44,7 @@ def test_a_command_has_an_option_for_each_with_its_default_and_help(
             assert field.name not in options
         else:
             option = options[field.name]
-            assert (option.default, option.help) == (field.default, described(RunConfig)[field.name])
+            assert (option.default, option.help) == (field.default, field_docstrings(RunConfig)[field.name])
 
 
 def test_a_command_with_no_limits_given_has_the_defaults_of_the_config() -> None:

@@ -167,19 +167,20 @@ async def test_an_attempt_after_one_that_may_be_billed_needs_room_of_its_own() -
     budget = BudgetTracker(RunConfig(max_calls=3), Spent(NO_USAGE), stop)
     call = cast("Call", SimpleNamespace(messages=[], model=SimpleNamespace(label="m")))
     for _ in range(2):
-        await budget.reserve(call, 10)
+        await budget.reserve(call)
+    wanted = budget.estimate(call)
     # Of two calls in flight, one was given up: it counts as spent, and its next attempt takes the third.
     budget.give_up(call)
-    await budget.reserve_again(10, 0.0)
+    await budget.reserve_again(wanted)
     # Once more there is room only if the other one comes to nothing.
     budget.give_up(call)
-    again = asyncio.create_task(budget.reserve_again(10, 0.0))
+    again = asyncio.create_task(budget.reserve_again(wanted))
     assert await asyncio.wait([again], timeout=0.1) == (set(), {again})
-    budget.release(10, 0.0)
+    budget.release(wanted)
     await again
     budget.give_up(call)
     with pytest.raises(StoppedError, match="at most 3 calls"):
-        await budget.reserve_again(10, 0.0)
+        await budget.reserve_again(wanted)
 
 
 def test_booked_times_follow_each_other_over_all_processes(where: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.statistics.gap_analysis import (
+from jurygraph.eval.analysis.gap_analysis import (
     RoundOfGaps,
     gaps_by_round,
     iteration_complexity,

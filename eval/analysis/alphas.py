@@ -63,13 +63,11 @@ def alphas_of(cell: JudgeAspectData, resampling: Resampling) -> Alphas:
             labelled.as_verdicts(labelled.human), labelled.as_verdicts(labelled.judged), strict=True
         )
         # Each repeat of an item counts by itself.
-        with_judge = alpha(
-            [
-                [*(labels or [label]), verdict]
-                for labels, (label, verdict) in zip(annotations, verdicts, strict=True)
-            ],
-            clusters,
-        )
+        ratings = [
+            [*(labels or [label]), verdict]
+            for labels, (label, verdict) in zip(annotations, verdicts, strict=True)
+        ]
+        with_judge = alpha(ratings, clusters)
         if any(len(labels) > 1 for labels in annotations):
             people = alpha(annotations, clusters)
     return Alphas(agents, repeats, people, with_judge)

@@ -12,17 +12,18 @@ from ..statistics.alignment import Floats
 from ..statistics.alternative_annotator import (
     FEWEST_ITEMS,
     AlternativeAnnotatorTest,
+    Closeness,
     alternative_annotator_test,
 )
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import Resampling, Statistic, mean_or_none
+from ..statistics.resampling import Statistic, mean_or_none
 from ..statistics.sample import Sample
 from ..statistics.tie_policy import CODES, TIE_CODE
 from ..tables import Column, share_column, text_column
-from .comparison import PairwiseComparator, Side
+from .comparison import PairwiseComparator
 from .judges import EvaluationTarget
 from .measures import sample
-from .verdict_columns import Verdicts
+from .verdict_columns import Side, Verdicts
 
 CEILING = "mean of annotators"
 EPSILON = 0.1
@@ -134,40 +135,25 @@ def compare_annotators(
     """
     subject, metric = comparator.subject, comparator.subject.metric
     counted = [(side, _first_repeat(comparator.counted(side.rows))) for side in sides]
-    if not counted or not len(counted[0][1]):
+    if not counted:
         return None
-    labels = _by_annotator(counted[0][1])
-    if labels.shape[1] < 2:
+    people, rows = [], counted[0][1]
+    labels = _by_annotator(rows)
+    for place, others in _left_out(comparator, rows):
+        everybody = _with_all(comparator, rows, labels[:, place])
+        people.append(Rater(f"annotator {place + 1}", len(others), others.statistic(metric), everybody))
+    if not people:
         return None
-    people = [
-        Rater(
-            f"annotator {place + 1}",
-            len(one_left_out),
-            one_left_out.statistic(metric),
-            _with_all(comparator, counted[0][1], labels[:, place]),
-        )
-        for place, one_left_out in _left_out(subject, counted[0][1], None, comparator.resampling)
-    ]
-    ceiling = Rater(
-        CEILING,
-        max((rater.n for rater in people), default=0),
-        _mean([rater.others for rater in people]),
-        _mean([rater.everybody for rater in people]),
-    )
+    means = _mean([rater.others for rater in people]), _mean([rater.everybody for rater in people])
+    ceiling = Rater(CEILING, max(rater.n for rater in people), *means)
     judges = []
     for side, rows in counted:
-        samples = [without for _, without in _left_out(subject, rows, rows.judged, comparator.resampling)]
-        comparable = side.distances or subject.kind == "compare"
-        judges.append(
-            Rater(
-                side.label,
-                max(map(len, samples), default=0),
-                _mean([without.statistic(metric) for without in samples]),
-                _with_all(comparator, rows, rows.judged),
-                _test(rows, epsilon) if comparable else None,
-            )
-        )
-    return Annotators(subject, metric, (*people, ceiling, *judges), epsilon) if people else None
+        samples = [others for _, others in _left_out(comparator, rows, rows.judged)]
+        mean = _mean([others.statistic(metric) for others in samples])
+        everybody = _with_all(comparator, rows, rows.judged)
+        test = _test(rows, epsilon) if side.distances or subject.kind == "compare" else None
+        judges.append(Rater(side.label, max(map(len, samples), default=0), mean, everybody, test))
+    return Annotators(subject, metric, (*people, ceiling, *judges), epsilon)
 
 
 def _first_repeat(rows: Verdicts) -> Verdicts:
@@ -189,10 +175,10 @@ def _by_annotator(rows: Verdicts) -> Floats:
 
 
 def _left_out(
-    subject: EvaluationTarget, rows: Verdicts, judged: Floats | None, resampling: Resampling
+    comparator: PairwiseComparator, rows: Verdicts, judged: Floats | None = None
 ) -> Iterator[tuple[int, Sample]]:
     """Yield for each annotator the sample of the others' labels, beside the own ones or a judge's verdicts."""
-    labels = _by_annotator(rows)
+    labels, subject = _by_annotator(rows), comparator.subject
     for place in range(labels.shape[1]):
         own, others = labels[:, place], np.delete(labels, place, axis=1)
         here = np.flatnonzero(~np.isnan(own) & ~np.isnan(others).all(axis=1))
@@ -200,7 +186,7 @@ def _left_out(
             continue
         own, others = own[here] if judged is None else judged[here], others[here]
         human = np.nanmean(others, axis=1) if subject.kind == "score" else _votes(others, subject)
-        yield place, sample(subject.kind, rows.take(here), resampling, own, subject.rule, human)
+        yield place, sample(subject.kind, rows.take(here), comparator.resampling, own, subject.rule, human)
 
 
 def _votes(others: Floats, subject: EvaluationTarget) -> Floats:
@@ -228,11 +214,6 @@ def _mean(figures: Sequence[Statistic]) -> Statistic:
 
 def _test(rows: Verdicts, epsilon: float) -> AlternativeAnnotatorTest:
     labels = _by_annotator(rows)
-    of_annotators = {
-        f"annotator {place + 1}": {
-            row: label for row, label in enumerate(column.tolist()) if not np.isnan(label)
-        }
-        for place, column in enumerate(labels.T)
-    }
-    judged = dict(enumerate(rows.judged.tolist()))
-    return alternative_annotator_test(judged, of_annotators, "accuracy" if rows.winners else "rmse", epsilon)
+    names = [f"annotator {place + 1}" for place in range(labels.shape[1])]
+    closeness: Closeness = "accuracy" if rows.winners else "rmse"
+    return alternative_annotator_test(rows.judged, labels, names, closeness, epsilon)

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import combinations
-from typing import Annotated, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
 
-from ...state.tasks import TaskKind
 from ..statistics.alignment import Floats, Units, unit_count
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic, caution
@@ -36,8 +35,9 @@ from ..statistics.significance import (
 )
 from ..tables import Column
 from .judges import EvaluationTarget
+from .loading import JudgeAspectData
 from .measures import right, sample
-from .verdict_columns import Verdicts, close
+from .verdict_columns import Side, Verdicts, close
 
 _HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
 
@@ -209,20 +209,6 @@ FAMILY = (
 )
 
 
-class Side(NamedTuple):
-    """Names one of two that are compared on a subject: a judge, or an ensemble of single judges.
-
-    Attributes:
-        label: its name.
-        rows: its verdicts, by item and repeat.
-        distances: whether its scores and the labels are on one scale.
-    """
-
-    label: str
-    rows: Verdicts
-    distances: bool
-
-
 @dataclass
 class PairwiseComparator:
     """Compares sides on one subject. The resamples of a side are kept for the next comparison on the same rows.
@@ -230,21 +216,26 @@ class PairwiseComparator:
     Attributes:
         subject: what was judged.
         resampling: how intervals are made.
+        cells: the data of the judges that judged it, in their order.
         items: the items that count (``shared_items``): of others a judge's figures would be of easier items, say, than
             another's. ``None`` for all.
     """
 
     subject: EvaluationTarget
     resampling: Resampling
+    cells: list[JudgeAspectData] = field(default_factory=list)
     items: Units | None = None
-
-    def __post_init__(self) -> None:
-        self._samples: dict[tuple[str, bytes], Sample] = {}
+    _samples: dict[tuple[str, bytes], Sample] = field(default_factory=dict)
 
     @property
-    def kind(self) -> TaskKind:
-        """Whether scores (``score``) or preferences (``compare``) are compared."""
-        return self.subject.kind
+    def sides(self) -> dict[str, Side]:
+        """The judges that judged it, by their labels."""
+        return {cell.judge.label: cell.side for cell in self.cells}
+
+    @property
+    def averaged(self) -> bool:
+        """Whether its figures count for means over the subjects of the dataset."""
+        return self.subject.kind == "score" and self.subject.labels_differ
 
     def compare(self, first: Side, second: Side, with_base: bool = False) -> PairwiseComparison:
         """Compare two sides on the rows that both judged and people labelled."""
@@ -258,7 +249,7 @@ class PairwiseComparator:
             shared=len(mine),
             only_first=len(first.rows) - both,
             only_second=len(second.rows) - both,
-            differences={name: Difference.of(name, [pair]) for name in of_kind(self.kind)},
+            differences={name: Difference.of(name, [pair]) for name in of_kind(self.subject.kind)},
             tests={
                 test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
             },
@@ -289,7 +280,7 @@ class PairwiseComparator:
         """Return some of the verdicts of the side of this label beside people's; all of them must have a label."""
         key = label, blake2b(rows.keys.tobytes(), digest_size=16).digest()
         if key not in self._samples:
-            self._samples[key] = sample(self.kind, rows, self.resampling, rule=self.subject.rule)
+            self._samples[key] = sample(self.subject.kind, rows, self.resampling, rule=self.subject.rule)
         return self._samples[key]
 
     def labelled_sample(self, side: Side) -> Sample:
@@ -299,12 +290,12 @@ class PairwiseComparator:
     def _tests(self, mine: Verdicts, theirs: Verdicts, distances: bool) -> Iterator[PairedTest]:
         if not len(mine):
             return
-        if self.kind == "compare":
+        if self.subject.kind == "compare":
             yield from self._preference_tests(mine, theirs)
             return
         # Made for independent rows: where rows share a group, they find far too many differences.
         if unit_count(mine.clusters) == len(mine):
-            yield from _correlation_tests(mine, theirs, self.resampling.confidence)
+            yield from _correlation_tests(mine, theirs)
         if distances:
             yield self._t_test("t_scores", "mean score", mine, (mine.judged, theirs.judged))
             errors = np.abs(mine.judged - mine.human), np.abs(theirs.judged - theirs.human)
@@ -334,29 +325,25 @@ class PairwiseComparator:
         return PairedTest(name, f"{about}, {by_what}", len(first), test.statistic, test.p)
 
 
-JudgedSubject = tuple[PairwiseComparator, Mapping[str, Side]]
-"""The comparator of a subject, and the judges that judged it, by their labels."""
-
-
-def compare(subjects: Sequence[JudgedSubject], bases: Mapping[str, str]) -> Comparison:
+def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str]) -> Comparison:
     """Compare all pairs of judges on every subject, and their means over the score subjects of each dataset.
 
     Args:
-        subjects: in their order.
+        comparators: of the subjects, in their order.
         bases: by dataset's digest, the label of its base judge.
     """
     pairwise: list[PairwiseComparison] = []
-    datasets: dict[str, list[JudgedSubject]] = {}
-    for comparator, sides in subjects:
-        base = bases.get(comparator.subject.digest)
+    datasets: dict[str, list[PairwiseComparator]] = {}
+    for comparator in comparators:
+        base, sides = bases.get(comparator.subject.digest), comparator.sides
         pairwise += adjusted(
             [
                 comparator.compare(sides[first], sides[second], with_base=second == base)
                 for first, second in _pairs([*sides], base)
             ]
         )
-        if comparator.kind == "score" and comparator.subject.labels_differ:
-            datasets.setdefault(comparator.subject.digest, []).append((comparator, sides))
+        if comparator.averaged:
+            datasets.setdefault(comparator.subject.digest, []).append(comparator)
     averages = [
         pair
         for digest, of_dataset in datasets.items()
@@ -373,40 +360,35 @@ def _pairs(labels: Sequence[str], base: str | None) -> list[tuple[str, str]]:
     return [*with_base, *combinations(others, 2)]
 
 
-def _averages(subjects: Sequence[JudgedSubject], base: str | None) -> list[AverageComparison]:
+def _averages(comparators: Sequence[PairwiseComparator], base: str | None) -> list[AverageComparison]:
     """Compare the means of all pairs of the judges that judged every score subject of one dataset."""
-    target = subjects[0][0].subject
-    labels = [label for label in subjects[0][1] if all(label in sides for _, sides in subjects)]
+    target, sides = comparators[0].subject, [comparator.sides for comparator in comparators]
+    labels = [label for label in sides[0] if all(label in of_subject for of_subject in sides)]
     compared = []
     for first, second in _pairs(labels, base):
-        pairs = [comparator.samples(sides[first], sides[second]) for comparator, sides in subjects]
+        pairs = [
+            comparator.samples(of_subject[first], of_subject[second])
+            for comparator, of_subject in zip(comparators, sides, strict=True)
+        ]
         shared = all(same_clusters(sample, pairs[0][0]) for pair in pairs for sample in pair)
-        compared.append(
-            AverageComparison(
-                data=target.data,
-                digest=target.digest,
-                first=first,
-                second=second,
-                differences={name: Difference.of(name, pairs) for name in of_kind("score")},
-                units=pairs[0][0].count if shared else 0,
-                with_base=second == base,
-            )
-        )
-    differences = adjusted_by_name(
-        [pair.differences for pair in compared], [pair.with_base for pair in compared]
-    )
-    return [replace(pair, differences=of_pair) for pair, of_pair in zip(compared, differences, strict=True)]
+        differences = {name: Difference.of(name, pairs) for name in of_kind("score")}
+        units = pairs[0][0].count if shared else 0
+        of_dataset = target.data, target.digest, first, second
+        compared.append(AverageComparison(*of_dataset, differences, units, with_base=second == base))
+    return adjusted(compared)
 
 
-def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
+Compared = TypeVar("Compared", PairwiseComparison, AverageComparison)
+
+
+def adjusted(pairs: Sequence[Compared]) -> list[Compared]:
     """Add p-values that hold for all pairs on one subject together, for each metric and each test by itself."""
-    to_base = [pair.with_base for pair in pairs]
-    differences = adjusted_by_name([pair.differences for pair in pairs], to_base)
-    tests = adjusted_by_name([pair.tests for pair in pairs], to_base)
-    return [
-        replace(pair, differences=of_pair, tests=tests_of_pair)
-        for pair, of_pair, tests_of_pair in zip(pairs, differences, tests, strict=True)
-    ]
+    pairs, to_base = list(pairs), [pair.with_base for pair in pairs]
+    for tested in ("differences", "tests"):
+        if all(hasattr(pair, tested) for pair in pairs):  # means over subjects have no tests
+            by_name: list[Any] = adjusted_by_name([getattr(pair, tested) for pair in pairs], to_base)
+            pairs = [replace(pair, **{tested: held}) for pair, held in zip(pairs, by_name, strict=True)]
+    return pairs
 
 
 Tested = TypeVar("Tested", Difference, PairedTest)
@@ -435,9 +417,9 @@ def adjusted_by_name(
     return adjusted_pairs
 
 
-def _correlation_tests(mine: Verdicts, theirs: Verdicts, confidence: float) -> Iterator[PairedTest]:
+def _correlation_tests(mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]:
     for name in TESTED_CORRELATIONS:
-        result = compare_dependent(name, mine.judged, theirs.judged, mine.human, confidence)
+        result = compare_dependent(name, mine.judged, theirs.judged, mine.human)
         on_ranks = " (made for Pearson's r, here of ranks)" if name == "spearman" else ""
         about = f"the two {name} correlations with humans, assuming independent rows{on_ranks}"
         for kind, (statistic, p) in (("williams", result.williams), ("steiger", result.steiger)):
@@ -447,13 +429,9 @@ def _correlation_tests(mine: Verdicts, theirs: Verdicts, confidence: float) -> I
 def _mcnemar(mine: Verdicts, theirs: Verdicts) -> PairedTest:
     """Run McNemar's exact test (1947): are the rows that one judge alone has right split as by a fair coin?"""
     first, second = (rows.judged == rows.human for rows in (mine, theirs))
-    cells = {
-        "both": first & second,
-        "first": first & ~second,
-        "second": ~first & second,
-        "neither": ~first & ~second,
-    }
-    counts = {name: int(rows.sum()) for name, rows in cells.items()}
+    cells = (first & second, first & ~second, ~first & second, ~first & ~second)
+    names = ("both", "first", "second", "neither")
+    counts = {name: int(rows.sum()) for name, rows in zip(names, cells, strict=True)}
     p = binomial_test(counts["first"], counts["second"])
     return PairedTest("mcnemar", "verdicts that only one got right", len(mine), None, p, counts=counts)
 
@@ -471,6 +449,5 @@ def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
         )
     if few := _caution(pairwise):
         yield few
-    if any(not pair.shared for pair in pairwise):
-        empty = sum(not pair.shared for pair in pairwise)
+    if empty := sum(not pair.shared for pair in pairwise):
         yield f"{empty} of {len(pairwise)} pairs have no labelled row in common and cannot be compared"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
@@ -12,7 +13,7 @@ from ..results.evaluation import UsageTotals
 from ..statistics.resampling import Statistic
 from ..tables import Column
 from .comparison import PairwiseComparator
-from .equal_cost import Currency, EnsembleOf, JudgeData, cost_of, currency_of
+from .equal_cost import Currency, EnsembleOf, cost_of, currency_of
 from .judges import Judge
 
 
@@ -113,7 +114,9 @@ def _people(judges: Sequence[Judge], people: People) -> Iterator[CostRow]:
     for digest in dict.fromkeys(judge.digest for judge in judges):
         of_dataset = [judge for judge in judges if judge.digest == digest]
         # Asking a model again is a repeat; people would judge each item once.
-        judgements = max(judge.usage.judgements // _repeats(judge) for judge in of_dataset)
+        judgements = max(
+            judge.usage.judgements // max(1, int(judge.manifest.get("repeats") or 1)) for judge in of_dataset
+        )
         cost, seconds = people.cost_each, people.seconds_each
         yield CostRow(
             label="people",
@@ -127,10 +130,6 @@ def _people(judges: Sequence[Judge], people: People) -> Iterator[CostRow]:
             tokens_each=None,
             is_people=True,
         )
-
-
-def _repeats(judge: Judge) -> int:
-    return max(1, int(judge.manifest.get("repeats") or 1))
 
 
 def _notes(judges: Sequence[Judge]) -> Iterator[str]:
@@ -200,20 +199,18 @@ class Frontier:
         return tuple(sorted((p for p in everybody if p.on_frontier), key=lambda p: (p.spent, p.label)))
 
 
-def frontier(
-    comparator: PairwiseComparator, judged_by: Sequence[JudgeData], ensembles: Sequence[EnsembleOf]
-) -> Frontier:
+def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) -> Frontier:
     """Place judges and ensembles on the plot of one target, and mark those on the Pareto frontier."""
     # Computed metrics ask no model and have no price: the currency is that of the judges.
-    currency = currency_of([data.cell.usage for data in judged_by if data.judge.models])
+    currency = currency_of([cell.usage for cell in comparator.cells if cell.judge.models])
     points: list[Point] = []
     left_out = {}
-    for data in judged_by:
-        usage, label = data.cell.usage, data.side.label
-        agreement = comparator.labelled_sample(data.side).statistic(comparator.subject.metric)
-        if not len(data.cell.rows):
+    for cell in comparator.cells:
+        usage, label = cell.usage, cell.judge.label
+        agreement = comparator.labelled_sample(cell.side).statistic(comparator.subject.metric)
+        if not len(cell.rows):
             left_out[label] = "no verdict"
-        elif not len(data.cell.labelled):
+        elif not len(cell.labelled):
             left_out[label] = "no labels"
         elif agreement.value is None:
             left_out[label] = "no agreement to measure: all scores, or all labels, are the same"
@@ -221,16 +218,10 @@ def frontier(
             left_out[label] = "its cost is unknown"
         else:
             points.append(_point(label, usage, agreement, currency))
-    # Ensembles come source by source, which is what groupby needs.
-    known = (
-        ensemble
-        for ensemble in ensembles
-        if ensemble.subject == comparator.subject.label and ensemble.agreement.value is not None
-    )
-    curves = {
-        source: [_point(of.label, of.usage, of.agreement, currency, of.k) for of in of_source]
-        for source, of_source in groupby(known, key=lambda ensemble: ensemble.source)
-    }
+    curves: defaultdict[str, list[Point]] = defaultdict(list)
+    for of in ensembles:
+        if of.subject == comparator.subject.label and of.agreement.value is not None:
+            curves[of.source].append(_point(of.label, of.usage, of.agreement, currency, of.k))
     best = {id(point) for point in pareto_front([*points, *chain(*curves.values())])}
 
     def shown(of: Sequence[Point]) -> tuple[Point, ...]:

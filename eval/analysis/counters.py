@@ -42,8 +42,8 @@ class SpendingCounter:
         """Return the rounds, calls and ends of all judgements so far."""
         ended = self._reasons.total()
         return Spending(
-            rounds=_rising(self._rounds),
-            calls=_rising(self._calls),
+            rounds=dict(sorted(self._rounds.items())),
+            calls=dict(sorted(self._calls.items())),
             stop_reasons=dict(self._reasons.most_common()),
             mean_rounds=_mean(self._rounds),
             mean_calls=_mean(self._calls),
@@ -157,10 +157,6 @@ def reason(error: str) -> str:
     return words if len(words) <= _REASON else f"{words[: _REASON - 3].rstrip()}..."
 
 
-def _rising(numbers: Mapping[int, int]) -> dict[int, int]:
-    return dict(sorted(numbers.items()))
-
-
 def _mean(numbers: Mapping[int, int]) -> float | None:
     return Mean(sum(key * count for key, count in numbers.items()), sum(numbers.values())).value
 
@@ -194,8 +190,7 @@ class Replies:
         int, Column("unreadable", about="judgements without some samples or votes, which could not be read")
     ]
     copied: Annotated[
-        int,
-        Column("copied", about="judgements with a reply that copies its prompt or another agent's words"),
+        int, Column("copied", about="judgements with a reply that copies its prompt or another agent's words")
     ]
     failed: Annotated[int, Column("failed", about="judgements without a verdict")]
     reasons: Annotated[

@@ -16,9 +16,9 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from ..statistics.alignment import Floats, Units
-from ..statistics.gap_analysis import growths_of
 from ..statistics.resampling import Resampling, Statistic
 from ..tables import Column, text_column
+from .gap_analysis import growths_of
 from .verdict_columns import Booleans, Verdicts
 
 Outcome = Literal["holds", "refuted", "cannot be told"]
@@ -84,6 +84,7 @@ class CourtroomSide(NamedTuple):
         totals: of each verdict both answers' totals, from 0 to 1 on the scale: shape (rows, 2).
         advocates: how many an answer has.
         aggregate: what is made of a team's defences; ``None`` where there are no teams.
+        by_round: whether it scores in several rounds.
     """
 
     label: str
@@ -92,6 +93,7 @@ class CourtroomSide(NamedTuple):
     totals: Floats
     advocates: int
     aggregate: str | None
+    by_round: bool
 
     def mean(self, values: Floats, chosen: Booleans | Units, resampling: Resampling) -> Statistic:
         """Return the mean of a figure of some of its verdicts."""
@@ -143,16 +145,11 @@ def predicted_gaps(judges: Sequence[CourtroomSide], resampling: Resampling) -> I
             lasted = ~np.isnan(judge.gaps[:, number - 1])
             observed = judge.gaps[lasted, number - 1]
             predicted = (alpha + growths[lasted, number - 1]) / (alpha + beta + number)
-            yield PredictedGap(
-                judge.label,
-                alpha,
-                beta,
-                number,
-                len(observed),
-                judge.mean(observed, lasted, resampling),
-                float(predicted.mean()),
-                judge.mean(observed - predicted, lasted, resampling),
+            gap, excess = (
+                judge.mean(values, lasted, resampling) for values in (observed, observed - predicted)
             )
+            n, mean = len(observed), float(predicted.mean())
+            yield PredictedGap(judge.label, alpha, beta, number, n, gap, mean, excess)
 
 
 def premises(judges: Sequence[CourtroomSide], resampling: Resampling) -> Iterator[Premise]:

@@ -18,7 +18,7 @@ from ..tables.grid import Column, share_column
 from .counters import Replies, Spending
 from .influence import Conformity, ScoreChanges
 from .length_bias import LengthBias, length_bias
-from .loading import JudgeAspectData, LoadedJudge
+from .loading import JudgeAspectData
 from .measures import mean_statistic, sample
 from .objections import Objections
 from .verdict_columns import Verdicts, directions, distances, moved
@@ -98,10 +98,7 @@ class Positions:
     """
 
     n: Annotated[int, Column("verdicts")]
-    consistent: Annotated[
-        Statistic | None,
-        share_column("consistent", "both orders gave the same winner"),
-    ]
+    consistent: Annotated[Statistic | None, share_column("consistent", "both orders gave the same winner")]
     shown_first: Annotated[int, Column("first shown wins")]
     shown_second: Annotated[int, Column("second shown wins")]
     ties: Annotated[int, Column("ties")]
@@ -118,11 +115,9 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     comparable = changed & rows.labelled & (cell.distances or cell.subject.kind == "compare")
     ways = Counter(directions(first[comparable], last[comparable], rows.human[comparable], winners).tolist())
     on_the_way = np.any([moved(first, rows.after(entry), winners) for entry in range(rows.rounds)], axis=0)
-    rank = (
-        _WINNERS_BY_RANK[last.astype(np.intp)] - _WINNERS_BY_RANK[first.astype(np.intp)]
-        if winners
-        else last - first
-    )
+    if winners:
+        first, last = (_WINNERS_BY_RANK[codes.astype(np.intp)] for codes in (first, last))
+    rise = (last - first)[changed]
     return Changes(
         n=len(rows),
         changed=int(changed.sum()),
@@ -134,8 +129,8 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
         neither=ways[0],
         p=sign_test(ways[1], ways[-1]),
         error=_error(cell, rows, resampling),
-        up=int((rank[changed] > 0).sum()),
-        down=int((rank[changed] < 0).sum()),
+        up=int((rise > 0).sum()),
+        down=int((rise < 0).sum()),
     )
 
 
@@ -216,10 +211,10 @@ class Diagnosis:
     notes: tuple[str, ...] = ()
 
 
-def diagnose(judge: LoadedJudge, cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
+def diagnose(cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
     """Compute what one judge's debates did on one subject."""
     return Diagnosis(
-        judge=judge.label,
+        judge=cell.judge.label,
         subject=cell.subject.label,
         measure=cell.subject.metric,
         changes=changes(cell, resampling),
@@ -241,19 +236,13 @@ def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | Non
     places, both = cell.places, np.asarray(cell.consistent)
     units = number_groups(np.asarray(cell.consistent_clusters), rows=len(both))
     consistent = mean_statistic(both, units, resampling) if len(both) else None
-    return Positions(
-        n=len(both),
-        consistent=consistent,
-        shown_first=places["first"],
-        shown_second=places["second"],
-        ties=places["tie"],
-        p=sign_test(places["first"], places["second"]),
-    )
+    first, second, ties = places["first"], places["second"], places["tie"]
+    return Positions(len(both), consistent, first, second, ties, sign_test(first, second))
 
 
 def _notes(cell: JudgeAspectData) -> Iterator[str]:
     subject = cell.subject
-    if cell.is_metric and subject.kind == "score":
+    if not cell.judge.models and cell.usage.judgements and subject.kind == "score":
         yield "a metric has its own scale, so absolute errors are left out"
     elif cell.off_scale and subject.low is not None and subject.high is not None:
         yield (

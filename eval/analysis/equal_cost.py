@@ -17,8 +17,9 @@ from ...state.usage import total_usage
 from ..datasets.dataset import data_options
 from ..results.evaluation import UsageTotals
 from ..statistics.alignment import Floats
-from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
+from .comparison import PairwiseComparator, PairwiseComparison, adjusted
 from .loading import JudgeAspectData, LoadedJudge
+from .verdict_columns import Side
 
 if TYPE_CHECKING:
     from ...state.protocols import Ensemble
@@ -102,28 +103,17 @@ _SLACK = 1e-9
 _MUCH = 1.5
 
 
-class JudgeData(NamedTuple):
-    """Holds one judge on one subject, with all that was read of it there."""
-
-    judge: LoadedJudge
-    cell: JudgeAspectData
-    side: Side
-
-
 class SubEnsemble(NamedTuple):
-    """Holds an ensemble of the first k judges of a run, on one subject."""
+    """Holds an ensemble of the first k judges of a run, on one subject; ``cell`` is all that the run has there."""
 
     k: int
     of: int
     side: Side
+    cell: JudgeAspectData
 
 
-class _CandidateEnsemble(NamedTuple):
-    """Holds an ensemble of k that judges may be matched with."""
-
-    smaller: SubEnsemble
-    shown: EnsembleOf
-    judge: LoadedJudge
+_Offer = tuple[SubEnsemble, EnsembleOf]
+"""An ensemble that judges may be matched with, and how it is shown."""
 
 
 def currency_of(usages: Sequence[UsageTotals]) -> Currency:
@@ -132,101 +122,90 @@ def currency_of(usages: Sequence[UsageTotals]) -> Currency:
     return "cost" if total_usage(usage.total for usage in usages).cost_usd else "calls"
 
 
-def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> EqualCostComparison:
+def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
     """Compare every judge on every subject with single judges at its own price."""
     ensembles: list[EnsembleOf] = []
     matches: list[EqualCostMatch] = []
     unmatched: list[str] = []
-    without: list[tuple[PairwiseComparator, Sequence[JudgeData]]] = []
-    for comparator, judged_by in comparators:
-        offers = list(_offers(comparator, judged_by))
-        ensembles += [offer.shown for offer in offers]
+    without: list[PairwiseComparator] = []
+    for comparator in comparators:
+        offers = list(_offers(comparator))
+        ensembles += [shown for _, shown in offers]
         if not offers:
-            without.append((comparator, judged_by))
+            without.append(comparator)
             continue
-        currency = currency_of([data.cell.usage for data in judged_by])
+        currency = currency_of([cell.usage for cell in comparator.cells])
         tried = [
-            _matched(comparator, data, offers, currency)
-            for data in judged_by
-            if data.judge.protocol not in ensemble_protocols()
+            _matched(comparator, cell, offers, currency)
+            for cell in comparator.cells
+            if cell.judge.protocol not in ensemble_protocols()
         ]
-        matches += _adjusted([outcome for outcome in tried if isinstance(outcome, EqualCostMatch)])
+        matched = [outcome for outcome in tried if isinstance(outcome, EqualCostMatch)]
+        # p-values hold for all matches on one subject together.
+        pairwise = adjusted([match.pairwise for match in matched])
+        matches += [replace(match, pairwise=pair) for match, pair in zip(matched, pairwise, strict=True)]
         unmatched += [outcome for outcome in tried if isinstance(outcome, str)]
-    return EqualCostComparison(
-        tuple(ensembles),
-        tuple(matches),
-        tuple(dict.fromkeys([*_how_to_get_one(without), *_far_below(comparators, matches), *unmatched])),
-    )
+    notes = dict.fromkeys([*_how_to_get_one(without), *_far_below(comparators, matches), *unmatched])
+    return EqualCostComparison(tuple(ensembles), tuple(matches), tuple(notes))
 
 
-def _offers(comparator: PairwiseComparator, judged_by: Sequence[JudgeData]) -> Iterator[_CandidateEnsemble]:
+def _offers(comparator: PairwiseComparator) -> Iterator[_Offer]:
     measure = comparator.subject.metric
-    for data in judged_by:
-        if not holds_ensembles(data.judge):
-            continue
-        for smaller in smaller_ensembles(data.judge, data.cell):
-            agreement = comparator.labelled_sample(smaller.side).statistic(measure)
+    for cell in filter(holds_ensembles, comparator.cells):
+        for smaller in smaller_ensembles(cell):
             shown = EnsembleOf(
                 label=smaller.side.label,
-                source=data.judge.label,
+                source=cell.judge.label,
                 subject=comparator.subject.label,
                 k=smaller.k,
                 usage=smaller.side.rows.usage_totals,
                 measure=measure,
-                agreement=agreement,
+                agreement=comparator.labelled_sample(smaller.side).statistic(measure),
             )
-            yield _CandidateEnsemble(smaller, shown, data.judge)
+            yield smaller, shown
 
 
 def _matched(
-    comparator: PairwiseComparator, data: JudgeData, offers: Sequence[_CandidateEnsemble], currency: Currency
+    comparator: PairwiseComparator, cell: JudgeAspectData, offers: Sequence[_Offer], currency: Currency
 ) -> EqualCostMatch | str | None:
     """Return the match, or why there is none; ``None`` for a judge that spent nothing or judged nothing."""
-    price = cost_of(data.cell.usage, currency)
-    if not price or not len(data.side.rows):
+    price, label = cost_of(cell.usage, currency), cell.judge.label
+    if not price or not len(cell.rows):
         return None
     affordable = [
-        (cost, offer)
-        for offer in offers
-        if offer.judge is not data.judge
-        and (cost := cost_of(offer.shown.usage, currency)) is not None
+        (cost, smaller.of, smaller.side, shown)
+        for smaller, shown in offers
+        if smaller.cell is not cell
+        and (cost := cost_of(shown.usage, currency)) is not None
         and cost <= price * (1 + _SLACK)
     ]
-    # Where the only ensembles are parts of this very run, it has nothing to be compared with.
-    if not affordable and offers[0].judge is data.judge and len({offer.judge.label for offer in offers}) == 1:
-        return None
     if not affordable:
-        return f"{data.side.label} on {comparator.subject.label}: spends less than a single judge of any ensemble here"
+        # Where the only ensembles are parts of this very run, it has nothing to be compared with.
+        if all(smaller.cell is cell for smaller, _ in offers):
+            return None
+        return f"{label} on {comparator.subject.label}: spends less than a single judge of any ensemble here"
     # Of several that cost as much, the one from the largest run.
-    cost, offer = max(affordable, key=lambda priced: (priced[0], priced[1].smaller.of))
-    pair = comparator.compare(data.side, offer.smaller.side)
-    return EqualCostMatch(data.side.label, comparator.subject.label, offer.shown, currency, price, cost, pair)
+    cost, _, side, shown = max(affordable, key=lambda priced: priced[:2])
+    pair = comparator.compare(cell.side, side)
+    return EqualCostMatch(label, comparator.subject.label, shown, currency, price, cost, pair)
 
 
-def _adjusted(matches: Sequence[EqualCostMatch]) -> list[EqualCostMatch]:
-    """Add p-values that hold for all matches on one subject together."""
-    pairwise = adjusted([match.pairwise for match in matches])
-    return [replace(match, pairwise=pair) for match, pair in zip(matches, pairwise, strict=True)]
-
-
-def _how_to_get_one(without: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> Iterator[str]:
+def _how_to_get_one(without: Sequence[PairwiseComparator]) -> Iterator[str]:
     """Yield for each dataset the command that makes an ensemble as expensive as its most expensive judge."""
-    by_data: defaultdict[str, list[tuple[PairwiseComparator, Sequence[JudgeData]]]] = defaultdict(list)
-    for comparator, judged_by in without:
-        by_data[comparator.subject.data].append((comparator, judged_by))
+    by_data: defaultdict[str, list[PairwiseComparator]] = defaultdict(list)
+    for comparator in without:
+        by_data[comparator.subject.data].append(comparator)
     for data, subjects in by_data.items():
-        calls = max(of.cell.usage.calls_each or 0.0 for _, judged_by in subjects for of in judged_by)
+        calls = max(cell.usage.calls_each or 0.0 for comparator in subjects for cell in comparator.cells)
         yield (
             f"{data}: no equal-cost baseline, because no run has an ensemble of single judges; to make one, "
-            f"with all smaller ones: {_command(*subjects[-1], calls)}"
+            f"with all smaller ones: {_command(subjects[-1], calls)}"
         )
 
 
-def _far_below(
-    comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]], matches: Sequence[EqualCostMatch]
-) -> Iterator[str]:
+def _far_below(comparators: Sequence[PairwiseComparator], matches: Sequence[EqualCostMatch]) -> Iterator[str]:
     """Yield the judges that take much more than the largest ensemble, and the command that makes a larger one."""
-    by_subject = {comparator.subject.label: (comparator, judged_by) for comparator, judged_by in comparators}
+    by_subject = {comparator.subject.label: comparator for comparator in comparators}
     worst: dict[str, EqualCostMatch] = {}
     for match in matches:
         before = worst.get(match.judge)
@@ -237,7 +216,7 @@ def _far_below(
             wanted = (match.ensemble.usage.calls_each or 1.0) * _cost_ratio(match)
             yield (
                 f"{judge} spends up to {_cost_ratio(match):.1f} times as much as the largest ensemble here; "
-                f"to make a larger one: {_command(*by_subject[match.subject], wanted)}"
+                f"to make a larger one: {_command(by_subject[match.subject], wanted)}"
             )
 
 
@@ -245,15 +224,15 @@ def _cost_ratio(match: EqualCostMatch) -> float:
     return match.spent / match.ensemble_spent if match.ensemble_spent else 1.0
 
 
-def _command(comparator: PairwiseComparator, judged_by: Sequence[JudgeData], calls: float) -> str:
+def _command(comparator: PairwiseComparator, calls: float) -> str:
     """Return the command that makes an ensemble of so many calls, on the items and with the model of these judges."""
     # A judge of two answers takes a call for each order of them.
-    orders = 2 if comparator.kind == "compare" else 1
+    orders = 2 if comparator.subject.kind == "compare" else 1
     judges = max(2, min(MOST_REFEREES, round(calls / orders)))
     name, ensemble = next(iter(ensemble_protocols().items()))
     options = [f"--set {key}={value}" for key, value in ensemble.settings(judges, True).items()]
-    judge: LoadedJudge | None = next((data.judge for data in judged_by if data.judge.models), None)
-    options += [join(data_options(judge.data if judge else {"name": comparator.subject.data}))]
+    judge: LoadedJudge | None = next((cell.judge for cell in comparator.cells if cell.judge.models), None)
+    options += [join(data_options(judge.described if judge else {"name": comparator.subject.data}))]
     if judge is not None:
         model, limit = judge.models.get("*", "").partition("?")[0], judge.manifest.get("limit")
         options += [f"--model {model}"] if model not in ("", "offline") else []
@@ -268,11 +247,12 @@ def _named(aspect: Mapping[str, Any]) -> str:
     return next(known, "FILE")
 
 
-def holds_ensembles(judge: LoadedJudge) -> bool:
+def holds_ensembles(cell: JudgeAspectData) -> bool:
     """Tell whether a run is of an ensemble of judges who do not talk, or of one such judge asked several times.
 
     Referees of different roles are several judges, each of another kind: the first k of them are no k single judges.
     """
+    judge = cell.judge
     repeated = int(judge.manifest.get("repeats") or 1) > 1
     single = any(judge.protocol == ensemble.single for ensemble in ensemble_protocols().values())
     ensemble = ensemble_protocols().get(judge.protocol)
@@ -289,21 +269,17 @@ def ensemble_protocols() -> dict[str, Ensemble]:
     return {name: ensemble for name, ensemble in ensembles.items() if ensemble is not None}
 
 
-def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[SubEnsemble]:
+def smaller_ensembles(cell: JudgeAspectData) -> Iterator[SubEnsemble]:
     """Yield a run's ensembles, k rising; the largest is the run itself.
 
     Rows in which a judge is missing count for none. Of an ensemble: each verdict's first k referees, whose scores (over
     both orders of the answers) are averaged, as the ensemble itself does. Of a single judge: each item's first k
     repeats, likewise.
     """
-    rows = cell.rows
+    rows, judge = cell.rows, cell.judge
     if judge.protocol in ensemble_protocols():
-        start, judges, values, usage = (
-            rows.agent_start,
-            rows.agent_count,
-            rows.agents[:, 1:3],
-            rows.agents[:, 3:],
-        )
+        start, judges = rows.agent_start, rows.agent_count
+        values, usage = rows.agents[:, 1:3], rows.agents[:, 3:]
     else:
         # Rows come by item, so the repeats of one stand beside each other; those without a score count for none.
         first = np.flatnonzero(np.diff(rows.item, prepend=-1))
@@ -320,7 +296,7 @@ def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[Sub
     for k in range(1, most + 1):
         spent = spent + usage[lines[:, k - 1]]
         of_k = replace(rows, judged=rows.decided(_means(values[lines[:, :k]])), usage=spent)
-        yield SubEnsemble(k, most, Side(f"{judge.label}, {k} of {most}", of_k, cell.distances))
+        yield SubEnsemble(k, most, Side(f"{judge.label}, {k} of {most}", of_k, cell.distances), cell)
 
 
 def _means(values: Floats) -> Floats:

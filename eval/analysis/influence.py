@@ -50,17 +50,11 @@ class ScoreChangeCounter:
 
     def score_changes(self) -> tuple[ScoreChanges, ...]:
         """Return the counts by agent, the one with the most changes first."""
-        changes = [
-            ScoreChanges(
-                agent,
-                counts["turns"],
-                counts["moves"],
-                self._sizes[agent] / counts["moves"] if counts["moves"] and agent != JURY else None,
-                counts["helpful"],
-                counts["harmful"],
-            )
-            for agent, counts in self._counts.items()
-        ]
+        changes = []
+        for agent, counts in self._counts.items():
+            turns, moves, *ways = (counts[name] for name in ("turns", "moves", "helpful", "harmful"))
+            mean = self._sizes[agent] / moves if moves and agent != JURY else None
+            changes.append(ScoreChanges(agent, turns, moves, mean, *ways))
         return tuple(sorted(changes, key=lambda by_agent: (-by_agent.moves, -by_agent.turns, by_agent.agent)))
 
 

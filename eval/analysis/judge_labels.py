@@ -68,10 +68,7 @@ def _word(key: str, value: str) -> str:
     >>> _word("models", "*=openai:gpt-4o-mini"), _word("n", "2")
     ('gpt-4o-mini', 'n=2')
     """
-    if key == "models":
-        return (
-            value.removeprefix("*=").split(":", 1)[-1]
-            if value.startswith("*=") and "," not in value
-            else value
-        )
-    return f"{key}={value}"
+    if key != "models":
+        return f"{key}={value}"
+    of_all_roles = value.startswith("*=") and "," not in value
+    return value.removeprefix("*=").split(":", 1)[-1] if of_all_roles else value

@@ -5,6 +5,7 @@ The results first; then ``leaderboard``, which makes them; then the figures of o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
@@ -24,7 +25,6 @@ from ..statistics.tie_policy import CODES, TIE_CODE
 from ..tables import Column, share_column
 from .alphas import Alphas, alphas_of
 from .comparison import PairwiseComparator
-from .equal_cost import JudgeData
 from .loading import JudgeAspectData, LoadedJudge
 from .measures import mean_statistic, sample
 from .result_rows import Judged
@@ -48,10 +48,7 @@ class Gain:
     value: float | None
     base: float | None
     absolute: Annotated[float | None, Column("gain", best="high", about="the judge's value minus the base's")]
-    relative: Annotated[
-        float | None,
-        share_column("gain %", "the same, as a share of the base's value"),
-    ]
+    relative: Annotated[float | None, share_column("gain %", "the same, as a share of the base's value")]
 
 
 def gain(value: float | None, base: float | None) -> Gain:
@@ -156,7 +153,11 @@ class Leaderboard:
 
     def standing(self, judge: str, subject: str) -> LeaderboardEntry | None:
         """Return the entry of one judge on one subject, if it judged it."""
-        return next((s for s in self.standings if (s.judge, s.subject) == (judge, subject)), None)
+        return next((entry for entry in self.on(subject) if entry.judge == judge), None)
+
+    def on(self, subject: str) -> list[LeaderboardEntry]:
+        """Return the entries of all judges on one subject."""
+        return [entry for entry in self.standings if entry.subject == subject]
 
 
 NOT_BY_ALL = "not judged by all"
@@ -168,7 +169,7 @@ _RANKING_RESAMPLES = 200
 
 def leaderboard(
     judges: Sequence[LoadedJudge],
-    comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]],
+    comparators: Sequence[PairwiseComparator],
     bases: Mapping[str, str],
     resampling: Resampling,
 ) -> Leaderboard:
@@ -176,31 +177,28 @@ def leaderboard(
 
     Args:
         judges: in their order.
-        comparators: of each subject, with the judges that judged it.
+        comparators: of each subject.
         bases: by dataset's digest, the label of the judge that gains refer to.
         resampling: how intervals are made.
     """
     entries: dict[tuple[str, str], LeaderboardEntry] = {}
-    samples: dict[tuple[str, str], Sample] = {}
-    notes: dict[str, None] = {}
-    for comparator, judged_by in comparators:
-        for data in judged_by:
-            key = data.judge.label, comparator.subject.label
-            samples[key] = comparator.labelled_sample(data.side)
-            rows = comparator.counted(data.side.rows)
-            entries[key] = _entry(data, rows, samples[key], resampling, notes)
-    averaged = [c.subject for c, _ in comparators if c.kind == "score" and c.subject.labels_differ]
     # A judge of two datasets has a mean over the aspects of each.
+    averaged: defaultdict[tuple[str, str], dict[str, Sample]] = defaultdict(dict)
     means: dict[tuple[str, str], Average] = {}
+    notes: dict[str, None] = {}
+    for comparator in comparators:
+        for cell in comparator.cells:
+            label, subject, rows = cell.judge.label, cell.subject.label, comparator.counted(cell.rows)
+            labelled = comparator.labelled_sample(cell.side)
+            entries[label, subject] = _entry(cell, rows, labelled, resampling, notes)
+            if comparator.averaged:
+                averaged[label, cell.judge.digest][subject] = labelled
     for judge in judges:
-        own = [subject.label for subject in averaged if subject.digest == judge.digest]
-        subjects = [label for label in own if (judge.label, label) in samples]
-        if len(subjects) > 1:
-            of_judge = [samples[judge.label, subject] for subject in subjects]
-            measures = {name: average(of_judge, name) for name in of_kind("score")}
-            means[judge.label, judge.digest] = Average(
-                judge.label, str(judge.data.get("name", "unknown")), tuple(subjects), measures, {}
-            )
+        samples = averaged[judge.label, judge.digest]
+        if len(samples) > 1:
+            measures = {name: average([*samples.values()], name) for name in of_kind("score")}
+            mean = Average(judge.label, judge.data, tuple(samples), measures, {})
+            means[judge.label, judge.digest] = mean
     standings, averages = [], []
     for judge in judges:
         base = bases.get(judge.digest, "")
@@ -208,33 +206,28 @@ def leaderboard(
             entry = entries[judge.label, cell.subject.label]
             gains = _gains(entry, entries.get((base, cell.subject.label)))
             standings.append(replace(entry, gains=gains))
-        if mean := means.get((judge.label, judge.digest)):
-            base_mean = means.get((base, judge.digest))
-            alike = base_mean is not None and {*base_mean.subjects} == {*mean.subjects}
-            averages.append(replace(mean, gains=_gains(mean, base_mean if alike else None)))
+        if own := means.get((judge.label, judge.digest)):
+            of_base = means.get((base, judge.digest))
+            alike = of_base is not None and {*of_base.subjects} == {*own.subjects}
+            averages.append(replace(own, gains=_gains(own, of_base if alike else None)))
     return Leaderboard(tuple(standings), tuple(averages), tuple(notes))
 
 
 def _gains(own: LeaderboardEntry | Average, base: LeaderboardEntry | Average | None) -> dict[str, Gain]:
     if base is None or base is own:
         return {}
-    return {
-        name: gain(own.measures[name].value, base.measures[name].value)
-        for name in own.measures
-        if name in base.measures
-    }
+    return {name: gain(figure.value, base.measures[name].value) for name, figure in own.measures.items()}
 
 
 def _entry(
-    data: JudgeData, rows: Verdicts, labelled: Sample, resampling: Resampling, notes: dict[str, None]
+    cell: JudgeAspectData, rows: Verdicts, labelled: Sample, resampling: Resampling, notes: dict[str, None]
 ) -> LeaderboardEntry:
-    judge, cell = data.judge, data.cell
     done = len(cell.rows) + cell.failed
     # A manifest may not say how many are wanted: then nothing counts as missing.
-    wanted = judge.wanted_each() or done
+    wanted = cell.judge.wanted_each() or done
     spending = cell.spending.spending()
     return LeaderboardEntry(
-        judge=judge.label,
+        judge=cell.judge.label,
         subject=cell.subject.label,
         judged=len(cell.rows),
         failed=cell.failed,
@@ -300,7 +293,7 @@ def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agree
 
 def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:
     subject, rows = cell.subject, cell.rows
-    if subject.kind != "score" or cell.is_metric or subject.low is None or subject.high is None:
+    if subject.kind != "score" or not cell.judge.models or subject.low is None or subject.high is None:
         return None
     known = rows.names.annotations.names()
     by_annotator = [tuple(label for label in labels if label is not None) for labels in known]

@@ -17,8 +17,7 @@ from ..statistics.sample import Sample, difference
 from ..statistics.significance import LEVEL, holm
 from ..statistics.tie_policy import CODES
 from .comparison import PairwiseComparator
-from .equal_cost import JudgeData
-from .verdict_columns import Verdicts
+from .verdict_columns import Side, Verdicts
 
 Way = Literal["level", "length", "place"]
 
@@ -54,35 +53,35 @@ class Leaning:
         return self.itself and self.adjusted is not None and self.adjusted < LEVEL
 
 
-def leanings(subjects: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> tuple[Leaning, ...]:
+def leanings(comparators: Sequence[PairwiseComparator]) -> tuple[Leaning, ...]:
     """Measure which way each judge leans on each subject, with p-values adjusted within a dataset.
 
     Judges that always say the same lean no way: they are told as what they are.
     """
-    measured = [
-        (comparator.subject.digest, leaning)
-        for comparator, judged_by in subjects
-        for data in judged_by
-        for leaning in _of_judge(comparator, data)
-    ]
     tested: list[Leaning] = []
-    for dataset in dict.fromkeys(digest for digest, _ in measured):
-        family = [leaning for digest, leaning in measured if digest == dataset]
+    for dataset in dict.fromkeys(comparator.subject.digest for comparator in comparators):
+        family = [
+            leaning
+            for comparator in comparators
+            if comparator.subject.digest == dataset
+            for side in comparator.sides.values()
+            for leaning in _of_judge(comparator, side)
+        ]
         adjusted = holm([leaning.p for leaning in family])
         tested += [replace(leaning, adjusted=p) for leaning, p in zip(family, adjusted, strict=True)]
     return tuple(tested)
 
 
-def _of_judge(comparator: PairwiseComparator, data: JudgeData) -> Iterator[Leaning]:
-    rows, subject, how = comparator.counted(data.side.rows), comparator.subject, comparator.resampling
+def _of_judge(comparator: PairwiseComparator, side: Side) -> Iterator[Leaning]:
+    rows, subject, how = comparator.counted(side.rows), comparator.subject, comparator.resampling
     if not len(rows) or np.ptp(rows.judged) == 0:
         return
-    about = data.side.label, subject.label
+    about = side.label, subject.label
     if subject.kind == "compare":
         yield from _chosen(about, "length", rows, np.sign(rows.lengths[:, 0] - rows.lengths[:, 1]), how)
         yield from _chosen(about, "place", rows, np.ones(len(rows)), how)
         return
-    if data.side.distances:
+    if side.distances:
         shift, p = how.mean_interval(rows.judged - rows.human, rows.clusters)
         yield Leaning(*about, "level", float(rows.judged.mean()), float(rows.human.mean()), shift, p)
     known = rows.take(~np.isnan(rows.lengths[:, 0]))

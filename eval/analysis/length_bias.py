@@ -47,8 +47,7 @@ class LengthBias:
         Statistic | None, Column("label's rho", about="Spearman's rho of the label with length")
     ] = None
     longer: Annotated[
-        Statistic | None,
-        share_column("longer wins", "share of winners that are the longer answer"),
+        Statistic | None, share_column("longer wins", "share of winners that are the longer answer")
     ] = None
     human_longer: Annotated[Statistic | None, share_column("longer wins by label")] = None
 
@@ -59,32 +58,28 @@ def length_bias(cell: JudgeAspectData, resampling: Resampling) -> LengthBias | N
     rows = cell.rows.take(~np.isnan(lengths[:, 0]) & (np.isnan(lengths[:, 1]) == scores))
     if not len(rows):
         return None
-    return _of_scores(rows, resampling) if scores else _of_preferences(rows, resampling)
+    labelled = rows.take(rows.labelled)
+    bias = LengthBias(len(rows), len(labelled))
+    if not scores:
+        longer, human_longer = (
+            _longer(*pair, resampling) for pair in ((rows, rows.judged), (labelled, labelled.human))
+        )
+        return replace(bias, longer=longer, human_longer=human_longer)
 
-
-def _of_scores(rows: Verdicts, resampling: Resampling) -> LengthBias:
     def correlated(rows: Verdicts, x: Floats, y: Floats) -> Sample:
         return Sample("score", x, y, rows.clusters, False, resampling)
 
-    labelled = rows.take(rows.labelled)
-    bias = LengthBias(
-        n=len(rows),
-        labelled=len(labelled),
-        correlation=correlated(rows, rows.judged, rows.lengths[:, 0]).statistic(_NAME),
-    )
+    bias = replace(bias, correlation=correlated(rows, rows.judged, rows.lengths[:, 0]).statistic(_NAME))
     if not len(labelled):
         return bias
-    judged, human, lengths = labelled.judged, labelled.human, labelled.lengths[:, 0]
-    pairs = [correlated(labelled, *pair) for pair in ((judged, lengths), (judged, human), (human, lengths))]
+    judged, human, length = labelled.judged, labelled.human, labelled.lengths[:, 0]
+    pairs = [correlated(labelled, *pair) for pair in ((judged, length), (judged, human), (human, length))]
     values = [np.array([pair.value(_NAME)], dtype=float) for pair in pairs]
     # All three correlations of a resample are of the same draw, so they can be put together.
     resampled = partial_correlation(*(pair.drawn(_NAME) for pair in pairs))
     partial = none_if_nan(partial_correlation(*values)[0])
-    return replace(
-        bias,
-        human=pairs[2].statistic(_NAME),
-        partial=resampling.studentised(partial, resampled, pairs[0].count, bounded=True)[0],
-    )
+    bounded = resampling.studentised(partial, resampled, pairs[0].count, bounded=True)[0]
+    return replace(bias, human=pairs[2].statistic(_NAME), partial=bounded)
 
 
 def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:
@@ -102,16 +97,6 @@ def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:
     left = (1 - first**2) * (1 - second**2)
     partial: Floats = (both - first * second) / np.sqrt(np.where(left > 1e-12, left, np.nan))
     return np.clip(partial, -1, 1)
-
-
-def _of_preferences(rows: Verdicts, resampling: Resampling) -> LengthBias:
-    labelled = rows.take(rows.labelled)
-    return LengthBias(
-        n=len(rows),
-        labelled=len(labelled),
-        longer=_longer(rows, rows.judged, resampling),
-        human_longer=_longer(labelled, labelled.human, resampling),
-    )
 
 
 def _longer(rows: Verdicts, winners: Floats, resampling: Resampling) -> Statistic | None:

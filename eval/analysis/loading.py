@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -26,7 +26,7 @@ from .judge_labels import judge_labels
 from .judges import EvaluationTarget, Judge
 from .objections import ObjectionCounter
 from .result_rows import Judged, discussions, turns_of, usage_of, verdict_of
-from .verdict_columns import StudyNames, VerdictColumns, Verdicts
+from .verdict_columns import Side, StudyNames, VerdictColumns, Verdicts
 
 _PREFERENCE = "preference"
 
@@ -48,12 +48,8 @@ class JudgeAspectData:
     rows: Verdicts
     unjudged: Verdicts
 
-    def __init__(
-        self, subject: EvaluationTarget, names: StudyNames, together: bool = False, is_metric: bool = False
-    ) -> None:
-        self.subject = subject
-        self.is_metric = is_metric
-        self._names = names
+    def __init__(self, judge: LoadedJudge, aspect: str | None) -> None:
+        self.judge, self.subject = judge, judge.target(aspect)
         self.off_scale = 0
         self.debates = False
         self.usage = UsageTotals()
@@ -61,10 +57,12 @@ class JudgeAspectData:
         self.spending, self.replies = SpendingCounter(), ReplyCounter()
         self.places: Counter[str] = Counter()
         self.calls_by_round, self.score_changes = CallsByRound(), ScoreChangeCounter()
+        # Referees that do not answer one by one do not know each other's values of the same turn.
+        together = judge.settings.get("strategy", "one_by_one") != "one_by_one"
         self.conformity, self.objections = ConformityCounter(together), ObjectionCounter()
         # Of each comparison that was held in both orders: whether both gave one winner, and what it is drawn with.
         self.consistent, self.consistent_clusters = array("b"), array("q")
-        self._judged, self._unjudged = (VerdictColumns(names, subject.digest) for _ in range(2))
+        self._judged, self._unjudged = (VerdictColumns(judge.names, judge.digest) for _ in range(2))
 
     def add(self, result: Result) -> None:
         """Add one result."""
@@ -85,7 +83,7 @@ class JudgeAspectData:
         # A winner has no distance that could be wrong.
         if value is None or isinstance(value, str):
             return True
-        if self.is_metric or self.subject.low is None or self.subject.high is None:
+        if not self.judge.models or self.subject.low is None or self.subject.high is None:
             return False
         # Means of scores may lie beyond the ends by rounding.
         slack = 1e-6 * (self.subject.high - self.subject.low)
@@ -101,6 +99,11 @@ class JudgeAspectData:
         """Whether all verdicts and labels are on one scale, so that absolute errors mean something."""
         return not self.off_scale
 
+    @property
+    def side(self) -> Side:
+        """The judge as one of two that are compared."""
+        return Side(self.judge.label, self.rows, self.distances)
+
     def finish(self) -> None:
         """Make the columns of what was read."""
         self.rows, self.unjudged = self._judged.verdicts(), self._unjudged.verdicts()
@@ -114,7 +117,7 @@ class JudgeAspectData:
     def _look_inside(self, result: Result) -> None:
         path, turns = result.score_by_round, turns_of(result)
         human = result.human if self.on_scale(result.human) else None
-        cluster = self._names.cluster_code(self.subject.digest, result)
+        cluster = self.judge.names.cluster_code(self.judge.digest, result)
         # Where anybody objected, decided or voted it was a debate, if one of a single round.
         argued = any(said.kind in ("objects", "decides", "votes") for said in turns)
         self.debates = self.debates or len(path) > 1 or argued
@@ -138,7 +141,8 @@ class LoadedJudge:
         signature: one line with every setting that changes a number.
         settings: of the protocol.
         models: role to model; empty for a computed metric.
-        data: the dataset as the manifest describes it; ``digest``: of its content; ``kind``: of its tasks.
+        described: the dataset, as the manifest has it; ``data``: its name; ``digest``: of its content; ``kind``: of
+            its tasks.
         left_out: items that were not to be judged, by reason, such as items without the references that a metric needs.
     """
 
@@ -152,14 +156,14 @@ class LoadedJudge:
     flagged_here: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        manifest, self.data = self.manifest, self.manifest.get("data") or {}
+        manifest, self.described = self.manifest, self.manifest.get("data") or {}
         self.signature = str(manifest.get("signatures", {}).get(self.protocol, ""))
         self.settings, self.models, self.left_out = (
             (manifest.get(name) or {}).get(self.protocol) or {}
             for name in ("protocols", "models", "left_out")
         )
-        self.digest = str(self.data.get("digest", "unknown"))
-        self.kind: TaskKind = self.data.get("kind", "score")
+        self.data, self.digest = (str(self.described.get(name, "unknown")) for name in ("name", "digest"))
+        self.kind: TaskKind = self.described.get("kind", "score")
 
     def add(self, result: Result) -> None:
         """Add one of its results, unless its item is left out."""
@@ -169,24 +173,20 @@ class LoadedJudge:
             self.flagged_here.add(result.item)
             return
         if result.aspect not in self.cells:
-            # Referees that do not answer one by one do not know each other's values of the same turn.
-            together = self.settings.get("strategy", "one_by_one") != "one_by_one"
-            self.cells[result.aspect] = JudgeAspectData(
-                self._subject(result.aspect), self.names, together, not self.models
-            )
+            self.cells[result.aspect] = JudgeAspectData(self, result.aspect)
         self.cells[result.aspect].add(result)
 
     def finish(self) -> None:
         """Finish after the last result: sort rows, and add empty data for aspects without a single result."""
         for aspect in [aspect_fields["name"] for aspect_fields in self._aspects()] or [None]:
             if aspect not in self.cells:
-                self.cells[aspect] = JudgeAspectData(self._subject(aspect), self.names)
+                self.cells[aspect] = JudgeAspectData(self, aspect)
         for cell in self.cells.values():
             cell.finish()
 
     def wanted_each(self) -> int | None:
         """Return how many judgements the run was to make on each target; None if its manifest does not say."""
-        items = self.data.get("items")
+        items = self.described.get("items")
         left_out = sum(self.left_out.values()) + len(self.flagged_here)
         return None if items is None else (int(items) - left_out) * int(self.manifest.get("repeats") or 1)
 
@@ -196,42 +196,35 @@ class LoadedJudge:
         failed = sum(cell.failed for cell in self.cells.values())
         wanted_each = self.wanted_each()
         wanted = judged + failed if wanted_each is None else wanted_each * len(self.cells)
+        # What both have under one name is the same.
+        same = {of.name: getattr(self, of.name) for of in fields(Judge) if hasattr(self, of.name)}
         return Judge(
-            label=self.label,
-            protocol=self.protocol,
-            folder=self.folder,
-            signature=self.signature,
-            settings=self.settings,
-            models=self.models,
+            **same,
             note=self.manifest.get("note"),
-            data=str(self.data.get("name", "unknown")),
-            digest=self.digest,
-            kind=self.kind,
             subjects=tuple(cell.subject.label for cell in self.cells.values()),
             wanted=wanted,
             judged=judged,
             failed=failed,
             missing=max(0, wanted - judged - failed),
             usage=sum((cell.usage for cell in self.cells.values()), UsageTotals()),
-            left_out=self.left_out,
             is_metric=not self.models,
-            manifest=self.manifest,
         )
 
     def _aspects(self) -> Sequence[Mapping[str, Any]]:
         return cast("Sequence[Mapping[str, Any]]", self.manifest.get("aspects") or [])
 
-    def _subject(self, aspect: str | None) -> EvaluationTarget:
+    def target(self, aspect: str | None) -> EvaluationTarget:
+        """Return what it judged on an aspect, as its own run has it."""
         scale = next((fields for fields in self._aspects() if fields.get("name") == aspect), {})
         return EvaluationTarget(
             label=aspect or _PREFERENCE,
-            data=str(self.data.get("name", "unknown")),
+            data=self.data,
             digest=self.digest,
             aspect=aspect,
             kind=self.kind,
             low=_number(scale.get("low")),
             high=_number(scale.get("high")),
-            labels=str(self.data.get("labels", "people")),
+            labels=str(self.described.get("labels", "people")),
             rule=TiePolicy.of(self.manifest),
         )
 
@@ -297,22 +290,23 @@ def _find_flagged(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Non
 
 def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[LoadedJudge]:
     manifest = read_manifest(folder)
-    judges = {
-        name: LoadedJudge(name, folder, manifest, flagged=flagged, names=names)
-        for name in manifest["signatures"]
-    }
+    judges: dict[str, LoadedJudge] = {}
+
+    def judge(name: str) -> LoadedJudge:
+        if name not in judges:
+            judges[name] = LoadedJudge(name, folder, manifest, flagged=flagged, names=names)
+        return judges[name]
+
+    for name in manifest["signatures"]:
+        judge(name)
     results = ResultsFile(folder)
     if not results.path.exists():
         raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: {_why_without_results(folder)}")
     for result in results.read():
-        if result.protocol not in judges:
-            judges[result.protocol] = LoadedJudge(
-                result.protocol, folder, manifest, flagged=flagged, names=names
-            )
-        judges[result.protocol].add(result)
-    for judge in judges.values():
-        judge.finish()
-        yield judge
+        judge(result.protocol).add(result)
+    for read in judges.values():
+        read.finish()
+        yield read
 
 
 def _why_without_results(folder: Path) -> str:
@@ -363,15 +357,10 @@ def _leading_metrics(judges: Sequence[LoadedJudge]) -> dict[str, str]:
             # Rows without a verdict have labels, too: whether a judge failed does not change the data's metric.
             tables = [rows for cell in cells for rows in (cell.rows, cell.unjudged) if len(rows)]
             if any(rows.labelled.any() for rows in tables):
-                telling.append(
-                    telling_groups(
-                        np.concatenate([rows.item for rows in tables]),
-                        np.concatenate([rows.group for rows in tables]),
-                        np.concatenate([rows.human for rows in tables]),
-                    )
-                )
+                columns = zip(*((rows.item, rows.group, rows.human) for rows in tables), strict=True)
+                telling.append(telling_groups(*map(np.concatenate, columns)))
         first = of_dataset[0]
-        leading[digest] = leading_metric(first.kind, str(first.data.get("name", "unknown")), telling)
+        leading[digest] = leading_metric(first.kind, first.data, telling)
     return leading
 
 

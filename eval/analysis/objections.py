@@ -36,8 +36,7 @@ class Objections:
     right: Annotated[int, Column("right scores")]
     to_right: Annotated[Statistic, share_column("objected to", "of the right scores")]
     difference: Annotated[
-        Statistic,
-        share_column("difference", "above 0: critics object more often to wrong scores"),
+        Statistic, share_column("difference", "above 0: critics object more often to wrong scores")
     ]
 
 
@@ -81,9 +80,8 @@ class ObjectionCounter:
 def _difference(right: Booleans, objected: Booleans, units: Units, resampling: Resampling) -> Statistic:
     count = int(units.max()) + 1
     # Of each cluster: wrong scores, those objected to, right scores, those objected to.
-    sums = np.zeros((count, 4))
-    for place, rows in enumerate((~right, ~right & objected, right, right & objected)):
-        np.add.at(sums[:, place], units, rows.astype(float))
+    kinds = (~right, ~right & objected, right, right & objected)
+    sums = np.stack([np.bincount(units, rows) for rows in kinds], axis=1)
 
     def difference(weights: Weights) -> Floats:
         wrong, to_wrong, of_right, to_right = (weights @ sums).T

@@ -9,6 +9,7 @@ than without it (Roever, Knapp and Friede 2015).
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +19,15 @@ import numpy as np
 
 from ..results.folder import signature_parts
 from ..statistics.resampling import Resampling, Statistic, student_interval
+from ..statistics.sample import Pair
 from ..tables import Column, text_column
-from .comparison import Difference, PairwiseComparator, Side
-from .equal_cost import JudgeData
+from .comparison import Difference, PairwiseComparator
 from .judge_labels import judge_labels
 from .loading import LoadedJudge
 
 POOLED = "pooled"
+_OF_LEVEL = ("models", "replies", "data", "aspects", "rule")
+"""The parts of a signature that say nothing of the method."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,14 @@ class _Method:
 
 
 def pooled_gains(
-    comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]],
+    comparators: Sequence[PairwiseComparator],
     bases: Mapping[str, str],
     resampling: Resampling,
 ) -> tuple[PooledGains, ...]:
     """Pool gains over levels; empty unless some method has a base of its own model on two levels or more."""
-    judges = {data.judge.label: data.judge for _, judged_by in comparators for data in judged_by}
+    judges = {cell.judge.label: cell.judge for comparator in comparators for cell in comparator.cells}
     protocols = {judges[label].protocol for label in bases.values() if label in judges}
-    metrics = {comparator.subject.metric for comparator, _ in comparators}
+    metrics = {comparator.subject.metric for comparator in comparators}
     # Gains in different metrics have no common mean.
     if len(protocols) != 1 or len(metrics) != 1:
         return ()
@@ -81,50 +84,37 @@ def pooled_gains(
     methods = {label: _method(judge) for label, judge in judges.items() if judge.models}
     different = list(dict.fromkeys(methods.values()))
     names = dict(zip(different, judge_labels(different), strict=True))
-    pairs: dict[tuple[_Method, str], list[tuple[PairwiseComparator, Side, Side]]] = {}
-    for comparator, judged_by in comparators:
-        of_level = {data.judge.label: data for data in judged_by if data.judge.label in methods}
-        for label, data in of_level.items():
-            base = next(
-                (
-                    other
-                    for other in of_level.values()
-                    if other.judge.protocol == base_protocol and _models(other.judge) == _models(data.judge)
-                ),
-                None,
-            )
-            if base is not None and data.judge.protocol != base_protocol:
-                level = f"{comparator.subject.data}, {_models(data.judge)}"
-                pairs.setdefault((methods[label], level), []).append((comparator, data.side, base.side))
+    pairs: defaultdict[tuple[_Method, str], list[Pair]] = defaultdict(list)
+    for comparator in comparators:
+        with_models = [cell for cell in comparator.cells if cell.judge.models]
+        of_base = [cell for cell in with_models if cell.judge.protocol == base_protocol]
+        # Backwards, so that of several bases of a model the first one stays.
+        bases_of = {_models(cell.judge): cell for cell in reversed(of_base)}
+        for cell in with_models:
+            base = bases_of.get(model := _models(cell.judge))
+            if base is not None and cell.judge.protocol != base_protocol:
+                pairs[methods[cell.judge.label], f"{cell.subject.data}, {model}"].append(
+                    comparator.samples(cell.side, base.side)
+                )
+    gains: defaultdict[_Method, list[LevelGain]] = defaultdict(list)
+    for (method, level), of in pairs.items():
+        apart = Difference.of(metric, of)
+        gains[method].append(LevelGain(names[method], level, apart.second, apart.difference))
     rows: list[LevelGain] = []
     for method in different:
-        levels = [
-            _level(names[method], level, metric, of) for (its, level), of in pairs.items() if its == method
-        ]
-        if len(levels) > 1:
+        if len(levels := gains[method]) > 1:
             rows += [*levels, _pooled(names[method], levels, resampling.confidence)]
     return (PooledGains(base_protocol, metric, tuple(rows)),) if rows else ()
 
 
 def _method(judge: LoadedJudge) -> _Method:
-    parts = signature_parts(judge.signature)
-    kept = {
-        key: value
-        for key, value in parts.items()
-        if key not in ("models", "replies", "data", "aspects", "rule")
-    }
-    return _Method(judge.protocol, "|".join(f"{key}:{value}" for key, value in kept.items()))
+    parts = signature_parts(judge.signature).items()
+    kept = (f"{key}:{value}" for key, value in parts if key not in _OF_LEVEL)
+    return _Method(judge.protocol, "|".join(kept))
 
 
 def _models(judge: LoadedJudge) -> str:
     return " + ".join(dict.fromkeys(label.partition("?")[0] for label in judge.models.values()))
-
-
-def _level(
-    method: str, level: str, metric: str, of: Sequence[tuple[PairwiseComparator, Side, Side]]
-) -> LevelGain:
-    difference = Difference.of(metric, [comparator.samples(mine, base) for comparator, mine, base in of])
-    return LevelGain(method, level, difference.second, difference.difference)
 
 
 def _pooled(method: str, levels: Sequence[LevelGain], confidence: float) -> LevelGain:

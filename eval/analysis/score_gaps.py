@@ -12,7 +12,9 @@ import numpy as np
 
 from ...state.errors import UsageError
 from ..statistics.alignment import Floats, Reasons, Units, number_groups
-from ..statistics.gap_analysis import (
+from .comparison import PairwiseComparator
+from .courtroom_premises import CourtroomSide, PredictedGap, Premise, predicted_gaps, premises
+from .gap_analysis import (
     IterationComplexity,
     RoundOfGaps,
     ScoreDifferentiation,
@@ -21,9 +23,7 @@ from ..statistics.gap_analysis import (
     rounds_until,
     score_differentiation,
 )
-from .comparison import PairwiseComparator
-from .courtroom_premises import CourtroomSide, PredictedGap, Premise, predicted_gaps, premises
-from .equal_cost import JudgeData
+from .loading import JudgeAspectData
 from .verdict_columns import Verdicts
 
 LOW, HIGH = 6.0, 120.0
@@ -78,7 +78,6 @@ class Courtroom:
 
 def courtroom(
     comparator: PairwiseComparator,
-    judged_by: Sequence[JudgeData],
     eps: float,
     prior: tuple[float, float] = (1, 1),
 ) -> Courtroom | None:
@@ -89,55 +88,48 @@ def courtroom(
     """
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, got {eps}")
-    known, how = protocols_with_gaps(), comparator.resampling
-    judges = [
-        data for name in known for data in judged_by if data.judge.protocol == name and len(data.side.rows)
-    ]
-    if comparator.kind != "compare" or not judges:
+    if comparator.subject.kind != "compare":
         return None
-    rows = {data.side.label: data.side.rows for data in judges}
-    paths = {label: _gaps_by_round(label, of_judge) for label, of_judge in rows.items()}
+    known, how = protocols_with_gaps(), comparator.resampling
+    sides = [
+        _side(cell, known[name])
+        for name in known
+        for cell in comparator.cells
+        if cell.judge.protocol == name and len(cell.rows)
+    ]
+    if not sides:
+        return None
     by_judge = {}
-    for label, of_judge in rows.items():
-        some = of_judge.path_count > 0
-        rounds = gaps_by_round(paths[label][some], of_judge.take(some).clusters, eps, how, prior)
-        by_judge[label] = Gaps(rounds, {"not judged": int((~some).sum())} if not some.all() else {})
+    for side in sides:
+        some = side.rows.path_count > 0
+        rounds = gaps_by_round(side.gaps[some], side.rows.take(some).clusters, eps, how, prior)
+        by_judge[side.label] = Gaps(rounds, {"not judged": int((~some).sum())} if not some.all() else {})
     differentiation = complexity = None
-    if len(judges) > 1:
-        final = {label: _gaps(label, of_judge, of_judge.scores) for label, of_judge in rows.items()}
-        differentiation = score_differentiation(*_shared(rows, final), how)
-    of_rounds = [data.side.label for data in judges if known[data.judge.protocol]]
+    if len(sides) > 1:
+        final = {side.label: _gaps(side.label, side.rows, side.rows.scores) for side in sides}
+        differentiation = score_differentiation(*_shared(sides, final), how)
+    of_rounds = [side for side in sides if side.by_round]
     if len(of_rounds) > 1:
         # A debate without a score has no round to reach the threshold in, which is another thing than never.
         until = {
-            label: np.where(rows[label].path_count > 0, rounds_until(paths[label], eps), np.nan)
-            for label in of_rounds
+            side.label: np.where(side.rows.path_count > 0, rounds_until(side.gaps, eps), np.nan)
+            for side in of_rounds
         }
-        complexity = iteration_complexity(
-            *_shared({label: rows[label] for label in of_rounds}, until), eps, how
-        )
-    held = [_held(data, paths[data.side.label]) for data in judges]
-    return Courtroom(
-        comparator.subject.label,
-        eps,
-        prior,
-        by_judge,
-        differentiation,
-        complexity,
-        tuple(predicted_gaps(held, how)),
-        tuple(premises(held, how)),
-    )
+        complexity = iteration_complexity(*_shared(of_rounds, until), eps, how)
+    predicted, tested = tuple(predicted_gaps(sides, how)), tuple(premises(sides, how))
+    label = comparator.subject.label
+    return Courtroom(label, eps, prior, by_judge, differentiation, complexity, predicted, tested)
 
 
-def _held(data: JudgeData, gaps: Floats) -> CourtroomSide:
+def _side(cell: JudgeAspectData, by_round: bool) -> CourtroomSide:
     """Say how a judge's debates were held."""
     from ...graphs.registry import protocols
 
-    argues = "argues" in protocols()[data.judge.protocol].protocol.role_kinds.values()
-    settings, side = data.judge.settings, data.side
-    totals = (side.rows.scores - LOW) / (HIGH - LOW)
-    advocates = int(settings.get("advocates", argues))
-    return CourtroomSide(side.label, side.rows, gaps, totals, advocates, settings.get("aggregate"))
+    argues = "argues" in protocols()[cell.judge.protocol].protocol.role_kinds.values()
+    settings, label, rows = cell.judge.settings, cell.judge.label, cell.rows
+    totals, advocates = (rows.scores - LOW) / (HIGH - LOW), int(settings.get("advocates", argues))
+    gaps = _gaps_by_round(label, rows)
+    return CourtroomSide(label, rows, gaps, totals, advocates, settings.get("aggregate"), by_round)
 
 
 def _gaps_by_round(label: str, rows: Verdicts) -> Floats:
@@ -162,7 +154,7 @@ def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
 
 
 def _shared(
-    rows: Mapping[str, Verdicts], figures: Mapping[str, Floats]
+    sides: Sequence[CourtroomSide], figures: Mapping[str, Floats]
 ) -> tuple[dict[str, Floats], Units, dict[str, int]]:
     """Return each judge's figures of the rows of which all judges have one, the rows' units, and why others lack one.
 
@@ -170,16 +162,16 @@ def _shared(
     """
     by_key: dict[int, dict[str, float]] = {}
     clusters: dict[int, int] = {}
-    for label, of_judge in rows.items():
-        keys = of_judge.keys.tolist()
-        clusters |= zip(keys, of_judge.cluster_names.tolist(), strict=True)
-        for key, figure in zip(keys, figures[label].tolist(), strict=True):
-            by_key.setdefault(key, {}).update({} if isnan(figure) else {label: figure})
-    shared = [key for key, of_row in by_key.items() if len(of_row) == len(rows)]
+    for side in sides:
+        keys = side.rows.keys.tolist()
+        clusters |= zip(keys, side.rows.cluster_names.tolist(), strict=True)
+        for key, figure in zip(keys, figures[side.label].tolist(), strict=True):
+            by_key.setdefault(key, {}).update({} if isnan(figure) else {side.label: figure})
+    shared = [key for key, of_row in by_key.items() if len(of_row) == len(sides)]
     missing = Counter(
-        "no scores of " + ", ".join(label for label in rows if label not in of_row)
+        "no scores of " + ", ".join(label for label in figures if label not in of_row)
         for of_row in by_key.values()
-        if len(of_row) < len(rows)
+        if len(of_row) < len(sides)
     )
-    columns = {label: np.array([by_key[key][label] for key in shared]) for label in rows}
+    columns = {label: np.array([by_key[key][label] for key in shared]) for label in figures}
     return columns, number_groups([clusters[key] for key in shared], len(shared)), dict(missing)

@@ -16,10 +16,10 @@ from ...state.errors import UsageError
 from ..results.flagged_items import FlaggedItems
 from ..statistics.resampling import Resampling
 from .annotators import EPSILON, Annotators, compare_annotators
-from .comparison import Comparison, PairwiseComparator, Side, compare
+from .comparison import Comparison, PairwiseComparator, compare
 from .costs import Costs, Frontier, People, costs, frontier
 from .diagnostics import Diagnosis, diagnose
-from .equal_cost import EqualCostComparison, JudgeData, ensemble_protocols, match
+from .equal_cost import EqualCostComparison, ensemble_protocols, match
 from .judges import EvaluationTarget, Judge
 from .leaderboard import Leaderboard, leaderboard
 from .leanings import Leaning, leanings
@@ -27,9 +27,6 @@ from .loading import LoadedJudge, Measuring, load_runs
 from .pooled_gains import PooledGains, pooled_gains
 from .score_gaps import Courtroom, courtroom
 from .verdict_columns import shared_items
-
-Comparators = Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]
-"""The comparators of a study, one a subject, each with the judges that judged it."""
 
 
 class Choices(Measuring, total=False):
@@ -122,42 +119,30 @@ class Study:
         matching = match(comparators)
         return cls(
             judges=judges,
-            subjects=tuple(comparator.subject for comparator, _ in comparators),
+            subjects=tuple(comparator.subject for comparator in comparators),
             base=next(iter(bases.values()), None),
             resampling=resampling,
             leaderboard=leaderboard(loaded, comparators, bases, resampling),
-            comparison=compare(
-                [
-                    (comparator, {data.side.label: data.side for data in judged_by})
-                    for comparator, judged_by in comparators
-                ],
-                bases,
-            ),
+            comparison=compare(comparators, bases),
             matching=matching,
-            frontiers=tuple(
-                frontier(comparator, judged_by, matching.ensembles) for comparator, judged_by in comparators
-            ),
-            diagnoses=tuple(
-                diagnose(judge, cell, resampling) for judge in loaded for cell in judge.cells.values()
-            ),
+            frontiers=tuple(frontier(comparator, matching.ensembles) for comparator in comparators),
+            diagnoses=tuple(diagnose(cell, resampling) for judge in loaded for cell in judge.cells.values()),
             costs=costs(judges, people),
             leanings=leanings(comparators),
             annotators=tuple(
                 compared
-                for comparator, judged_by in comparators
-                if (compared := compare_annotators(comparator, [data.side for data in judged_by], epsilon))
+                for comparator in comparators
+                if (compared := compare_annotators(comparator, [*comparator.sides.values()], epsilon))
             ),
             pooled=pooled_gains(comparators, bases, resampling),
             courtrooms=tuple(
-                gaps
-                for comparator, judged_by in comparators
-                if (gaps := courtroom(comparator, judged_by, eps, prior))
+                gaps for comparator in comparators if (gaps := courtroom(comparator, eps, prior))
             ),
             # Judges of one run carry the same note: it is shown once.
             notes=tuple(dict.fromkeys(_notes(judges, flagged))),
             bases={
                 comparator.subject.label: bases[comparator.subject.digest]
-                for comparator, _ in comparators
+                for comparator in comparators
                 if comparator.subject.digest in bases
             },
         )
@@ -205,19 +190,17 @@ def _usual_bases() -> list[str]:
     return sorted(baselines, key=lambda name: name not in singles)
 
 
-def comparators_of(judges: Sequence[LoadedJudge], resampling: Resampling) -> Comparators:
+def comparators_of(judges: Sequence[LoadedJudge], resampling: Resampling) -> list[PairwiseComparator]:
     """Collect the subjects of all judges, each with the judges that judged it."""
-    by_subject: dict[str, tuple[PairwiseComparator, list[JudgeData]]] = {}
-    for judge in judges:
-        for cell in judge.cells.values():
-            comparator = PairwiseComparator(cell.subject, resampling)
-            data = JudgeData(judge, cell, Side(judge.label, cell.rows, cell.distances))
-            by_subject.setdefault(cell.subject.label, (comparator, []))[1].append(data)
-    for comparator, judged_by in by_subject.values():
-        comparator.items = shared_items(data.side.rows for data in judged_by)
-        labels = np.concatenate([comparator.counted(data.side.rows).human for data in judged_by])
+    by_subject: dict[str, PairwiseComparator] = {}
+    for cell in (cell for judge in judges for cell in judge.cells.values()):
+        comparator = PairwiseComparator(cell.subject, resampling)
+        by_subject.setdefault(cell.subject.label, comparator).cells.append(cell)
+    for comparator in by_subject.values():
+        comparator.items = shared_items(cell.rows for cell in comparator.cells)
+        labels = np.concatenate([comparator.counted(cell.rows).human for cell in comparator.cells])
         comparator.subject = replace(comparator.subject, labels_differ=len(np.unique(labels)) > 1)
-    return list(by_subject.values())
+    return [*by_subject.values()]
 
 
 def _notes(judges: Sequence[Judge], flagged: FlaggedItems) -> Iterator[str]:

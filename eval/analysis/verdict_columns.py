@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from math import isnan, nan
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,10 +65,8 @@ class StudyNames:
         """Return the place of each item in the alphabetical order of the ids."""
         names = self.items.names()
         if len(self._ranks) < len(names):
-            self._ranks = np.empty(len(names), dtype=np.intp)
-            self._ranks[sorted(range(len(names)), key=lambda number: names[number][1])] = np.arange(
-                len(names)
-            )
+            # Sorting the order of the numbers turns it into the place of each number.
+            self._ranks = np.argsort(sorted(range(len(names)), key=lambda number: names[number][1]))
         return self._ranks
 
 
@@ -242,6 +240,20 @@ class Verdicts:
         opinions = cast("list[Judged]", self.as_verdicts(verdicts))
         for start, count in zip(self.agent_start.tolist(), self.agent_count.tolist(), strict=True):
             yield opinions[start : start + count]
+
+
+class Side(NamedTuple):
+    """Names one of two that are compared on a subject: a judge, or an ensemble of single judges.
+
+    Attributes:
+        label: its name.
+        rows: its verdicts, by item and repeat.
+        distances: whether its scores and the labels are on one scale.
+    """
+
+    label: str
+    rows: Verdicts
+    distances: bool
 
 
 _OF_ROWS = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from anthropic import AnthropicError, AsyncAnthropic, NotFoundError
+from anthropic import AnthropicError, NotFoundError
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
 from langchain_core.language_models import BaseChatModel
 
@@ -33,15 +33,11 @@ class AnthropicBatches(BatchProvider):
     errors = (AnthropicError,)
     # Of 256 MB that the API takes; all requests of a batch are in memory when it is made.
     file_bytes = 64_000_000
+    client, named = "_async_client", "anthropic "
 
     def __init__(self, chat: BaseChatModel) -> None:
         super().__init__(chat)
-        self.use(_client(for_running_loop(chat)), once_seconds=UPLOAD_SECONDS)
-
-    @classmethod
-    def address_of(cls, chat: BaseChatModel) -> str:
-        """Return the address of the API."""
-        return f"anthropic {_client(chat).base_url}"
+        self.use(self.client_of(for_running_loop(chat)), once_seconds=UPLOAD_SECONDS)
 
     @staticmethod
     def line(custom_id: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -93,12 +89,6 @@ class AnthropicBatches(BatchProvider):
             async for response in await self._slow.messages.batches.results(name):
                 file.write(orjson.dumps(_result(response), option=orjson.OPT_APPEND_NEWLINE))
         return True
-
-
-def _client(chat: BaseChatModel) -> AsyncAnthropic:
-    client = getattr(chat, "_async_client", None)
-    assert isinstance(client, AsyncAnthropic)
-    return client
 
 
 def _total(batch: MessageBatch) -> int:

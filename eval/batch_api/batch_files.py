@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from ...nodes.models.provider_errors import ResponseError
+from ..journal import Amounts
 from ..storage.private_files import make_private_folder
 
 Body = dict[str, Any]
@@ -82,13 +83,17 @@ class SubmittedBatch:
 
     def described(self) -> dict[str, Any]:
         """Describe the batch for the journal."""
-        left_out = {"name", "requests_done"}
-        return {field: value for field, value in asdict(self).items() if field not in left_out}
+        return {name: value for name, value in asdict(self).items() if name not in ("name", "requests_done")}
 
     @property
-    def per_request(self) -> tuple[float, float]:
-        """Estimated tokens and US dollars of one request, on average."""
-        return self.tokens / max(self.requests, 1), self.cost / max(self.requests, 1)
+    def amounts(self) -> Amounts:
+        """What its requests are estimated to take."""
+        return Amounts(self.requests, self.tokens, self.cost)
+
+    @property
+    def per_request(self) -> Amounts:
+        """What one request is estimated to take, on average."""
+        return Amounts(1, self.tokens / max(self.requests, 1), self.cost / max(self.requests, 1))
 
 
 class WaveFiles:
@@ -108,15 +113,14 @@ class WaveFiles:
         self._open: dict[tuple[str, str], tuple[SubmittedBatch, BinaryIO]] = {}
         self._complete: list[SubmittedBatch] = []
 
-    def add(self, line: Body, place: tuple[str, str], most: int, tokens: float, cost: float) -> None:
+    def add(self, line: Body, place: tuple[str, str], most: int, expected: Amounts) -> None:
         """Write a request; one file has those to one model only, since providers refuse batches with several.
 
         Args:
             line: its line in the file, with its ``custom_id``.
             place: the provider's address, and the model that it asks.
             most: how many bytes a file may have by the provider's rules.
-            tokens: how many tokens it is expected to take.
-            cost: how many US dollars it is expected to cost.
+            expected: what it is expected to take.
 
         Raises:
             OSError: it cannot be written.
@@ -124,8 +128,8 @@ class WaveFiles:
         text = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
         if place in self._open:
             sent, file = self._open[place]
-            most = min(self._limits.file_bytes, most)
-            if sent.requests >= self._limits.requests or file.tell() + len(text) > most:
+            is_full = file.tell() + len(text) > min(self._limits.file_bytes, most)
+            if is_full or sent.requests >= self._limits.requests:
                 self._finish(place)
         if place not in self._open:
             make_private_folder(self._folder)
@@ -135,8 +139,8 @@ class WaveFiles:
         sent, file = self._open[place]
         file.write(text)
         sent.requests += 1
-        sent.tokens += tokens
-        sent.cost += cost
+        sent.tokens += expected.tokens
+        sent.cost += expected.cost
         self.ids.add(line["custom_id"])
 
     def close(self) -> list[SubmittedBatch]:

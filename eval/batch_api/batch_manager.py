@@ -93,7 +93,7 @@ class BatchManager:
                 make_private_folder(self.folder)
                 await provider.download(sent.input_file, path)
             self.running[sent.name] = sent
-            self.budget.add_in_flight(sent.requests, sent.tokens, sent.cost)
+            self.budget.add_in_flight(sent.amounts)
             self.submitted.update(custom_ids(path))
         if self.running:
             noted = {"batches": len(self.running), "requests": len(self.submitted)}
@@ -134,7 +134,7 @@ class BatchManager:
     async def settle(self) -> None:
         """Forget the batches whose results were read: these are in the journal now, or no call asks for them."""
         for sent in self.outcomes.unread.values():
-            self.budget.release(*sent.per_request)
+            self.budget.release(sent.per_request)
         self.outcomes.clear()
         for sent in self._collected:
             await self._forget(sent)
@@ -185,7 +185,7 @@ class BatchManager:
             self._collected.append(sent)
             log.info("batch ended", extra={"batch": sent.id, "status": status, "done": sent.requests_done})
             return
-        self.budget.add_in_flight(-sent.requests, -sent.tokens, -sent.cost)
+        self.budget.release(sent.amounts)
         await self._forget(sent)
         log.warning("batch refused", extra={"batch": sent.id, "reason": batch.refused})
         # Room comes as other batches end; where none is left to end, a second attempt would be refused as well.
@@ -207,10 +207,7 @@ class BatchManager:
         return self.providers[address]
 
     def _show_phase(self) -> None:
-        if not self.running:
-            self.counts.phase = ""
-            return
         done = sum(sent.requests_done for sent in self.running.values())
         whole = sum(sent.requests for sent in self.running.values())
         under_way = f"{len(self.running):,} at the provider, {done:,} of {whole:,} requests done"
-        self.counts.phase = f"wave {self.waves}: {under_way}"
+        self.counts.phase = f"wave {self.waves}: {under_way}" if self.running else ""

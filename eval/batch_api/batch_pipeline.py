@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
+from importlib import import_module
 
 import orjson
 from langchain_core.language_models import BaseChatModel
@@ -96,12 +97,9 @@ class BatchPipeline(LivePipeline):
 
     async def finish(self) -> None:
         """Write what was invalidated."""
-        await super().finish()
         if self._unusable:
-            try:
-                await self._journal.invalidate(self._unusable)
-            except JournalError as error:
-                self._stop.ask("journal", str(error))
+            self._write(self._journal.invalidate(self._unusable))
+        await super().finish()
 
     async def _run_waves(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
         await run_until_stopped(self._stop, self._manager.resume())
@@ -109,8 +107,7 @@ class BatchPipeline(LivePipeline):
         while not self._stop.is_asked:
             await self._pass(judge_open_items)
             # Later passes find what this start itself has paid for, which is not to be counted as saved.
-            served = self._counts.served if served is None else served
-            self._counts.served = served
+            self._counts.served = served = self._counts.served if served is None else served
             if self._stop.is_asked or not await self._send_wave():
                 break
             await run_until_stopped(self._stop, self._manager.wait())
@@ -161,8 +158,7 @@ class BatchPipeline(LivePipeline):
         self._failures_in_a_row.pop(call.model.label, None)
         reply = replace(reply, usage=reply.usage.discounted(BATCH_DISCOUNT))
         # No await since it was released from what is in flight: other calls would see too much budget left meanwhile.
-        tokens = self._budget.estimate_tokens(call)
-        self._charge(call, reply.usage, tokens, self._budget.estimate_cost(call, tokens))
+        self._charge(call, reply.usage, self._budget.estimate(call))
         await self._journal.keep(key, journal_entry(call, reply))
         self._paid.add(key)
         return reply
@@ -182,7 +178,7 @@ class BatchPipeline(LivePipeline):
         if custom_id in outcomes:
             used.append(custom_id)
             if batch := outcomes.unread.pop(custom_id, None):
-                self._budget.release(*batch.per_request)
+                self._budget.release(batch.per_request)
             return provider_class(chat).read(*outcomes.read(custom_id))
         if key in self._paid:
             lost = "a reply that was paid for is no longer in the journal; it is not requested again"
@@ -193,18 +189,17 @@ class BatchPipeline(LivePipeline):
         raise PendingError("the reply is to come with a batch")
 
     async def _add_to_wave(self, call: Call, custom_id: str, chat: BaseChatModel, body: Body) -> None:
-        tokens = self._budget.estimate_tokens(call)
-        cost = await self._budget.try_reserve(call, tokens)
-        if cost is None:
+        expected = await self._budget.try_reserve(call)
+        if expected is None:
             # Batches under way may take less than was reserved for them: a later pass tries again.
             return
         if custom_id in self._wave.ids:  # another agent has asked for the same meanwhile
-            self._budget.release(tokens, cost)
+            self._budget.release(expected)
             return
         provider = provider_class(chat)
         place = provider.address_of(chat), str(body.get("model"))
         try:
-            self._wave.add(provider.line(custom_id, body), place, provider.file_bytes, tokens, cost)
+            self._wave.add(provider.line(custom_id, body), place, provider.file_bytes, expected)
         except OSError as error:
             self._stop.ask_for(error, self._folder)
             raise StoppedError(self._stop.explanation) from error
@@ -219,11 +214,18 @@ class BatchPipeline(LivePipeline):
         self._note_failure(model, error)
         if not error.retryable:
             raise error
-        problem = f"{error} (given up after {attempts} batches)"
-        raise TransientCallError(problem, rate_limited=error.rate_limited) from error
+        given_up = f"{error} (given up after {attempts} batches)"
+        raise TransientCallError(given_up, rate_limited=error.rate_limited) from error
 
 
 _PROVIDERS = ("openai:", "anthropic:", "google_genai:")
+
+_CLASSES = {
+    "FastChatOpenAI": ("openai_batches", "OpenAIBatches"),
+    "ChatAnthropic": ("anthropic_batches", "AnthropicBatches"),
+    "ChatGoogleGenerativeAI": ("gemini_batches", "GeminiBatches"),
+}
+"""By the class of a chat model, the module and the class that has the batches of its provider."""
 
 
 def check_batch(plan: Plan) -> None:
@@ -259,18 +261,10 @@ async def providers(plan: Plan) -> dict[str, BatchProvider]:
 
 def provider_class(chat: BaseChatModel) -> type[BatchProvider]:
     """Return the class that has the batches of a chat model's provider; its package is imported only now."""
-    if is_a(chat, "FastChatOpenAI"):
-        from .openai_batches import OpenAIBatches
-
-        return OpenAIBatches
-    if is_a(chat, "ChatAnthropic"):
-        from .anthropic_batches import AnthropicBatches
-
-        return AnthropicBatches
-    if is_a(chat, "ChatGoogleGenerativeAI"):
-        from .gemini_batches import GeminiBatches
-
-        return GeminiBatches
+    for name, (module, batches) in _CLASSES.items():
+        if is_a(chat, name):
+            found: type[BatchProvider] = getattr(import_module(f".{module}", __package__), batches)
+            return found
     raise UsageError(f"a {type(chat).__name__} cannot be used in batches")
 
 
@@ -282,14 +276,13 @@ def _chosen(plan: Plan) -> Iterator[ModelSpec | LoadedModel]:
 
 async def run_until_stopped(stop: StopSignal, work: Coroutine[None, None, None]) -> None:
     """Do the work; cancel it as soon as the run is to end."""
-    task = asyncio.ensure_future(work)
-    asked = asyncio.ensure_future(stop.asked())
+    task, asked = asyncio.ensure_future(work), asyncio.ensure_future(stop.asked())
     try:
         await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        # Where the work is done, there is nothing left to cancel.
         asked.cancel()
-        if not task.done():
-            task.cancel()
+        task.cancel()
     # Awaited in any case, so that an error of the work is raised here.
     with suppress(asyncio.CancelledError):
         await task

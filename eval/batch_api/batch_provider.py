@@ -55,11 +55,15 @@ class BatchProvider(ABC):
     Attributes:
         errors: what its methods raise where the provider refuses, fails or cannot be reached.
         file_bytes: the most bytes of requests that one batch may have.
+        client: under which name a chat model has the client of its provider's package.
+        named: what stands before the address, where addresses of several providers might look alike.
         address: what tells this provider and address from all others.
     """
 
     errors: ClassVar[tuple[type[Exception], ...]]
     file_bytes: ClassVar[int]
+    client: ClassVar[str]
+    named: ClassVar[str] = ""
     address: str
 
     def __init__(self, chat: BaseChatModel) -> None:
@@ -150,9 +154,14 @@ class BatchProvider(ABC):
         """
 
     @classmethod
-    @abstractmethod
+    def client_of(cls, chat: BaseChatModel) -> Any:
+        """Return the client by which a chat model asks its provider."""
+        return getattr(chat, cls.client)
+
+    @classmethod
     def address_of(cls, chat: BaseChatModel) -> str:
         """Return the address of the provider that a chat model asks."""
+        return f"{cls.named}{cls.client_of(chat).base_url}"
 
     @staticmethod
     def line(custom_id: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 import orjson
-from google.genai import Client, types
+from google.genai import types
 from google.genai.errors import APIError
 from langchain_core.language_models import BaseChatModel
 
@@ -25,17 +25,19 @@ class GeminiBatches(BatchProvider):
     errors = (APIError, aiohttp.ClientError, TimeoutError)
     # The API takes 20 MB; its client writes what is not ASCII as escapes, which may be three times as long.
     file_bytes = 6_000_000
+    client = "client"
 
     def __init__(self, chat: BaseChatModel) -> None:
         super().__init__(chat)
-        if _client(chat).vertexai:
+        client = self.client_of(chat)
+        if client.vertexai:
             raise UsageError("models on Vertex AI cannot be used in batches; those of Gemini's own API can")
-        self._batches = _client(chat).aio.batches
+        self._batches = client.aio.batches
 
     @classmethod
     def address_of(cls, chat: BaseChatModel) -> str:
         """Return the address of the API."""
-        return f"google_genai {_client(chat)._api_client._http_options.base_url}"
+        return f"google_genai {cls.client_of(chat)._api_client._http_options.base_url}"
 
     async def start(self, path: Path, sent: SubmittedBatch, input_file: str) -> BatchState:
         """Make a batch of the requests in a file; its display name tells run and file."""
@@ -63,12 +65,6 @@ class GeminiBatches(BatchProvider):
         if source:
             await asyncio.to_thread(_write, to, path, source)
         return bool(source)
-
-
-def _client(chat: BaseChatModel) -> Client:
-    client = getattr(chat, "client", None)
-    assert isinstance(client, Client)
-    return client
 
 
 def _inlined(path: Path) -> list[types.InlinedRequest]:

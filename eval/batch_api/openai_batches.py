@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import orjson
 from langchain_core.language_models import BaseChatModel
-from openai import AsyncOpenAI, NotFoundError, OpenAIError
+from openai import NotFoundError, OpenAIError
 from openai.types import Batch
 
-from ...nodes.models.openai_fast import FastChatOpenAI, completion
+from ...nodes.models.openai_fast import completion
 from .batch_files import UNFINISHED, SubmittedBatch
 from .batch_provider import SECONDS, BatchProvider, BatchState, log
 
@@ -26,15 +26,11 @@ class OpenAIBatches(BatchProvider):
 
     errors = (OpenAIError,)
     file_bytes = 200_000_000
+    client = "root_async_client"
 
     def __init__(self, chat: BaseChatModel) -> None:
         super().__init__(chat)
-        self.use(_client(chat), once_seconds=SECONDS)
-
-    @classmethod
-    def address_of(cls, chat: BaseChatModel) -> str:
-        """Return the address of the API."""
-        return str(_client(chat).base_url)
+        self.use(self.client_of(chat), once_seconds=SECONDS)
 
     async def upload(self, path: Path) -> str:
         """Upload a file of requests; return the provider's name for it."""
@@ -87,13 +83,6 @@ class OpenAIBatches(BatchProvider):
     def read(status: int, body: dict[str, Any]) -> dict[str, Any]:
         """Return a chat completion, read like the response to a live call; a batch brings no headers."""
         return completion(status, {}, orjson.dumps(body))
-
-
-def _client(chat: BaseChatModel) -> AsyncOpenAI:
-    assert isinstance(chat, FastChatOpenAI)
-    client = chat.root_async_client
-    assert isinstance(client, AsyncOpenAI)
-    return client
 
 
 def _marks(sent: SubmittedBatch) -> dict[str, str]:

@@ -102,36 +102,39 @@ class BudgetTracker:
             item.calls_left -= 1
             self._promised -= 1
 
-    def estimate_tokens(self, call: Call) -> int:
-        """Estimate how many tokens a call takes, input and output."""
-        known = self._observed.input_tokens
+    def estimate(self, call: Call) -> Amounts:
+        """Estimate what a call takes: tokens of input and output, and US dollars where these are limited."""
+        known, output = self._observed.input_tokens, self._tokens_per_reply
         each = known / self._characters if known and self._characters else TOKENS_PER_CHARACTER
-        return int(_characters(call) * each) + self._tokens_per_reply
+        prompt, cost = int(_characters(call) * each), 0.0
+        if self._config.max_cost is not None:
+            # Output has a price of its own.
+            cost = self._discount * (prices.cost_usd(call.model.label, prompt, 0, output) or 0.0)
+        return Amounts(1, prompt + output, cost)
 
     @property
     def _tokens_per_reply(self) -> int:
         return self._observed.output_tokens // self._replies if self._replies else TOKENS_PER_REPLY
 
-    async def reserve(self, call: Call, tokens: int) -> float:
-        """Reserve what a call is estimated to take, and return its estimated cost in US dollars.
+    async def reserve(self, call: Call) -> Amounts:
+        """Reserve what a call is estimated to take, and return that.
 
         Where calls in flight may leave too little, it waits for what they really take: that may be less.
 
         Raises:
             StoppedError: there is not enough left, which ends the run.
         """
-        cost = self.estimate_cost(call, tokens)
-        await self._reserve(Amounts(1, tokens, cost))
-        return cost
+        wanted = self.estimate(call)
+        await self._reserve(wanted)
+        return wanted
 
-    async def reserve_again(self, tokens: float, cost: float) -> None:
+    async def reserve_again(self, wanted: Amounts) -> None:
         """Reserve the same for a further attempt at a call, after one that was counted as spent.
 
         Raises:
             StoppedError: there is not enough left, which ends the run.
         """
-        wanted = Amounts(1, tokens, cost)
-        self.release(tokens, cost)
+        self.release(wanted)
         try:
             await self._reserve(wanted)
         except BaseException:
@@ -154,26 +157,25 @@ class BudgetTracker:
     def _stop_at(self, limit: str) -> None:
         self._stop.ask("budget", f"the budget is reached: at most {limit}")
 
-    async def try_reserve(self, call: Call, tokens: int) -> float | None:
+    async def try_reserve(self, call: Call) -> Amounts | None:
         """Do as ``reserve``, but return ``None`` in place of waiting for calls in flight."""
-        cost = self.estimate_cost(call, tokens)
-        limit = self._exceeded_limit(Amounts(1, tokens, cost), self._in_flight)
-        if limit:
+        wanted = self.estimate(call)
+        if limit := self._exceeded_limit(wanted, self._in_flight):
             self.refused_by = limit
             return None
-        self.add_in_flight(1, tokens, cost)
-        return cost
+        self.add_in_flight(wanted)
+        return wanted
 
     def give_back(self) -> None:
         """Give back what this process does not need; alone it has nothing to give."""
 
-    def add_in_flight(self, calls: int, tokens: float, cost: float) -> None:
-        """Count calls as in flight, whatever the limits say; negative numbers take them off again."""
-        self._in_flight = self._in_flight.plus(Amounts(calls, tokens, cost))
+    def add_in_flight(self, amounts: Amounts) -> None:
+        """Count calls as in flight, whatever the limits say."""
+        self._in_flight = self._in_flight.plus(amounts)
 
-    def release(self, tokens: float, cost: float) -> None:
-        """Give back what was reserved for a call that is no longer in flight."""
-        self._in_flight = self._in_flight.minus(Amounts(1, tokens, cost))
+    def release(self, amounts: Amounts) -> None:
+        """Give back what was reserved for calls that are no longer in flight."""
+        self._in_flight = self._in_flight.minus(amounts)
         self._wake()
 
     def _wake(self) -> None:
@@ -181,11 +183,11 @@ class BudgetTracker:
         self._released.set()
         self._released = asyncio.Event()
 
-    def charge(self, call: Call, usage: Usage, tokens: float, cost: float) -> None:
+    def charge(self, call: Call, usage: Usage, expected: Amounts) -> None:
         """Count what a call really took, or was estimated to take where the provider does not say or says nonsense."""
-        known_cost = usage.cost_usd is not None and usage.cost_usd >= 0
-        took = (usage.tokens if usage.tokens > 0 else tokens, (usage.cost_usd or 0.0) if known_cost else cost)
-        self._spent = self._spent.plus(Amounts(usage.calls, *took))
+        tokens = usage.tokens if usage.tokens > 0 else expected.tokens
+        cost = expected.cost if usage.cost_usd is None or usage.cost_usd < 0 else usage.cost_usd
+        self._spent = self._spent.plus(Amounts(usage.calls, tokens, cost))
         # A reply that does not say what it took, or says nonsense, is none to learn from.
         if usage.input_tokens > 0 and usage.output_tokens >= 0:
             self._characters, self._replies = self._characters + _characters(call), self._replies + 1
@@ -194,7 +196,7 @@ class BudgetTracker:
     def give_up(self, call: Call) -> Usage:
         """Count a request that was sent and not waited for as what it was expected to take; return that."""
         output = self._tokens_per_reply
-        prompt = self.estimate_tokens(call) - output
+        prompt = int(self.estimate(call).tokens) - output
         cost = prices.cost_usd(call.model.label, prompt, 0, output)
         expected = Usage(calls=1, input_tokens=prompt, output_tokens=output, cost_usd=cost)
         self._spent = self._spent.plus(Amounts(1, expected.tokens, cost or 0.0))
@@ -203,14 +205,6 @@ class BudgetTracker:
     def count_refused(self) -> None:
         """Count a request that the provider answered with an error: it is a request, but nobody pays for tokens."""
         self._spent = self._spent.plus(Amounts(1))
-
-    def estimate_cost(self, call: Call, tokens: int) -> float:
-        if self._config.max_cost is None:
-            return 0.0
-        output = self._tokens_per_reply
-        # `tokens` includes the reply that `estimate_tokens` assumed, and output has a price of its own.
-        cost = prices.cost_usd(call.model.label, tokens - output, 0, output) or 0.0
-        return self._discount * cost
 
     def _exceeded_limit(self, wanted: Amounts, in_flight: Amounts) -> str:
         """Name the limit that one more call would exceed, in words; empty if there is none."""
@@ -255,13 +249,13 @@ class SharedBudget(BudgetTracker):
         self._stop.check()
         self._in_flight = self._in_flight.plus(wanted)
 
-    async def try_reserve(self, call: Call, tokens: int) -> float | None:
-        wanted = Amounts(1, tokens, self.estimate_cost(call, tokens))
+    async def try_reserve(self, call: Call) -> Amounts | None:
+        wanted = self.estimate(call)
         if self._is_short_of(wanted):
             self._waiting = self._waiting.plus(wanted)
             await asyncio.wait({self._ask(wanted)})
             self._waiting = self._waiting.minus(wanted)
-        return await super().try_reserve(call, tokens)
+        return await super().try_reserve(call)
 
     def give_back(self) -> None:
         """Give back what this process does not need, since another one waits for it."""

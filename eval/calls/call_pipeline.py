@@ -23,7 +23,7 @@ from ...nodes.models.rate_limiter import RateLimiter
 from ...nodes.models.send import CallMiddleware, call_with_retry, with_timeout
 from ...state.errors import ModelCallError, StoppedError, UsageError
 from ...state.usage import Usage
-from ..journal import Entry, Journal, JournalError, Notice, records
+from ..journal import Amounts, Entry, Journal, JournalError, Notice, records
 from ..results.config import RunConfig
 from ..results.results import Key
 from .budget import make_budget
@@ -159,31 +159,31 @@ class LivePipeline(CallPipeline):
         # The time limit is for the request alone: neither waiting for the rate limiter nor writing to the journal
         # counts.
         send_in_time = with_timeout(send, self._retry_policy.timeout)
-        tokens = self._budget.estimate_tokens(call)
-        cost = await self._budget.reserve(call, tokens)
+        expected = await self._budget.reserve(call)
         self._budget.count_off()
 
         async def attempt(call: Call) -> Reply:
             try:
-                return await rate_limiter.run(partial(self._send_and_keep, key, call, send_in_time), tokens)
+                send_and_keep = partial(self._send_and_keep, key, call, send_in_time)
+                return await rate_limiter.run(send_and_keep, int(expected.tokens))
             except ModelCallError as error:
                 if error.retryable and (error.may_be_billed or _is_answer(error)):
-                    await self._budget.reserve_again(tokens, cost)
+                    await self._budget.reserve_again(expected)
                 raise
 
         try:
             reply = await call_with_retry(call, attempt, self._retry_policy, self._counts.waits)
         except UnreadResponseError as error:
-            self._charge(call, unread_entry(call, error).usage, tokens, cost)
+            self._charge(call, unread_entry(call, error).usage, expected)
             raise
         except ModelCallError as error:
             self._note_failure(model, error)
             raise
         finally:
-            self._budget.release(tokens, cost)
+            self._budget.release(expected)
         self._failures_in_a_row.pop(model, None)
         # No await since the release above: other calls would see too much budget left meanwhile.
-        self._charge(call, reply.usage, tokens, cost)
+        self._charge(call, reply.usage, expected)
         return reply
 
     def _note_failure(self, model: str, error: ModelCallError) -> None:
@@ -199,9 +199,9 @@ class LivePipeline(CallPipeline):
             failed = f"{MAX_FAILURES} calls of {model} in a row failed"
             self._stop.ask("provider", f"{failed}, the last one with: {error}")
 
-    def _charge(self, call: Call, usage: Usage, tokens: int, cost: float) -> None:
-        """Count what a call took; ``tokens`` and ``cost`` are what it was estimated to take."""
-        self._budget.charge(call, usage, tokens, cost)
+    def _charge(self, call: Call, usage: Usage, expected: Amounts) -> None:
+        """Count what a call took; ``expected`` is what it was estimated to take."""
+        self._budget.charge(call, usage, expected)
         self._counts.paid(usage)
 
     async def _send_and_keep(self, key: bytes, call: Call, send: Send) -> Reply:

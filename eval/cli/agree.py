@@ -109,18 +109,13 @@ def _flagged_items(file: Path) -> FlaggedItems:
         UsageError: rows without warnings, or a stream, which cannot be read a second time for its values.
     """
     flagged = FlaggedItems(left_out=True)
-    if file.is_dir():
-        _rows(file)  # refuses a folder without results
-        for result in ResultsFile(file).read():
-            flagged.add(result.item, result.warnings)
-        return flagged
-    if file.exists() and not file.is_file():
+    if file.exists() and not (file.is_file() or file.is_dir()):
         raise UsageError(
             f"{file}: --without-flagged has to read the rows twice: give a file, or the folder of a run"
         )
-    called, rows = _rows(file)
+    called, rows = _rows(file, whole=True)
     for place, row in rows:
-        if not isinstance(warnings := row.get("warnings"), list):
+        if not isinstance(warnings := row.get("warnings"), list | tuple):
             raise UsageError(
                 f"{called} {place}: the row has no list of warnings, so --without-flagged cannot tell whether a text "
                 f"of its item states a verdict: give the folder of a run, or its {FILE}"
@@ -135,8 +130,8 @@ def _item(row: Mapping[str, Any], place: int) -> Hashable:
     return ("row", place) if item in (None, "") else str(item)
 
 
-def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
-    """Return how messages name a row (file and unit), and the numbered rows."""
+def _rows(file: Path, whole: bool = False) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
+    """Return how messages name a row (file and unit), and the numbered rows; a run's without warnings unless whole."""
     if file.is_dir():
         if not (file / FILE).is_file():
             # Below the folder of a sweep are the runs of its cells.
@@ -146,7 +141,8 @@ def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
             more = ", ..." if len(runs) > 3 else ""
             below = f"; it contains the runs {', '.join(runs[:3])}{more}" if runs else ""
             raise UsageError(f"{file}: not the folder of a run, because it has no {FILE}{below}")
-        return f"{file / FILE}, result", enumerate(ResultsFile(file).read().heads(), start=1)
+        results = ResultsFile(file).read()
+        return f"{file / FILE}, result", enumerate(map(vars, results) if whole else results.heads(), start=1)
     rows = row_file(file)
     return f"{file}, {rows.unit if file.is_file() else 'line'}", rows.rows()
 

@@ -15,10 +15,8 @@ from ..tables import Grid, columns_of
 from .option_sets import argument, option, takes_options
 from .run import announce_estimate, carry_out_to_end
 from .runtime import (
-    ALL_JUDGED,
-    DryRun,
     Output,
-    Verbose,
+    RunFlags,
     console,
     interruptible,
     models_of,
@@ -35,8 +33,7 @@ def audit(
     settings: list[str] | None = option("Setting of the audit; repeatable.", "KEY=VALUE", name="--set"),
     limit: int | None = option("Label only the debates of the first N verdicts.", "N", min=1),
     config: RunConfig,
-    verbose: Verbose = False,
-    dry_run: DryRun = False,
+    flags: RunFlags,
 ) -> None:
     """Label each turn of a run's debates: new argument, repetition or concession, and whether it answers another turn.
 
@@ -49,13 +46,10 @@ def audit(
     with interruptible():
         planned = run_blocking(plan_audit(folder, models, limit, **settings_of(settings or [])))
         planned.check(config)
-        if dry_run or planned.costs_money:
+        if flags.dry_run or planned.costs_money:
             announce_estimate(out, planned.expected, config)
-    if dry_run:
-        raise typer.Exit(ALL_JUDGED)
     work, show = partial(carry_out_audit, planned, config), partial(_print_audit, out, folder)
-    _, code = carry_out_to_end(out, None, verbose, work, show)
-    raise typer.Exit(code)
+    raise typer.Exit(carry_out_to_end(out, None, flags, work, show)[1])
 
 
 def _print_audit(out: Output, folder: Path, done: Audit) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,49 +14,29 @@ from langchain_core.runnables.graph import Edge, Graph
 from ...graphs.given_graphs import compiled, name_of
 from ...graphs.registry import find_protocol, judge_of
 from ...graphs.wrapper import all_judges
+from ...nodes.yaml_files import read_yaml
 from ...state.errors import UsageError
 from ...state.protocols import Protocol
 
 _SVG = "http://www.w3.org/2000/svg"
 ElementTree.register_namespace("", _SVG)
 
-_LETTERS = "DejaVu Sans, Verdana, sans-serif"
 
-# Mermaid sets words as HTML inside the picture unless it is told otherwise, and only browsers show that.
-_PICTURE = {
-    "config": {
-        "htmlLabels": False,
-        # The letters by whose widths the boxes are sized, and others that are about as wide.
-        "fontFamily": _LETTERS,
-        "theme": "base",
-        "themeVariables": {
-            "fontFamily": _LETTERS,
-            "primaryColor": "#f2f0ff",
-            "primaryBorderColor": "#9a8fd0",
-            "clusterBkg": "#fbfbff",
-            "clusterBorder": "#b9b3d9",
-            "edgeLabelBackground": "#ffffff",
-        },
-        "themeCSS": ".edgeLabel rect{opacity:1!important}",
-        "flowchart": {
-            "htmlLabels": False,
-            "useMaxWidth": False,  # a size in pixels, where it would else be that of a page's column
-            "curve": "linear",
-            "nodeSpacing": 80,
-            "rankSpacing": 60,
-            "wrappingWidth": 400,
-        },
-    }
-}
-
-
-def mermaid(protocol: str) -> str:
+def mermaid(protocol: str, config: dict[str, Any] | None = None) -> str:
     """Draw a protocol's graph as Mermaid text, which many editors and sites show as a picture.
 
     >>> "scorer" in mermaid("debate")
     True
     """
-    return _mermaid(protocol, None)
+    # With ``xray``, graphs inside the graph are drawn with their own nodes, not as one box each.
+    judge = judge_of(protocol)
+    drawn_graph = find_protocol(judge).graph if isinstance(judge, str) else compiled(name_of(judge), judge)
+    graph = drawn_graph.get_graph(xray=True)
+    bound_judge = getattr(drawn_graph.builder, "bound_judge", None)
+    for inside in [] if bound_judge is None else all_judges(bound_judge):
+        _tell_agents_and_phases(graph, inside.record, inside.record.agents(inside.bound))
+    drawn: str = graph.draw_mermaid(frontmatter_config=config)
+    return drawn
 
 
 def drawing(protocol: str) -> str:
@@ -64,7 +45,7 @@ def drawing(protocol: str) -> str:
     Raises:
         UsageError: the package that draws is not installed; the message says how to install it.
     """
-    source = _mermaid(protocol, _PICTURE)
+    source = mermaid(protocol, read_yaml(Path(__file__).with_suffix(".yaml")))
     try:
         import mermaidx
     except ImportError as error:
@@ -86,18 +67,6 @@ def drawing(protocol: str) -> str:
     for group in root.iterfind(f".//{{{_SVG}}}g[@class='edgeLabels']"):
         _move_apart(group)
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def _mermaid(protocol: str, config: dict[str, Any] | None) -> str:
-    # With ``xray``, graphs inside the graph are drawn with their own nodes, not as one box each.
-    judge = judge_of(protocol)
-    drawn_graph = find_protocol(judge).graph if isinstance(judge, str) else compiled(name_of(judge), judge)
-    graph = drawn_graph.get_graph(xray=True)
-    bound_judge = getattr(drawn_graph.builder, "bound_judge", None)
-    for inside in [] if bound_judge is None else all_judges(bound_judge):
-        _tell_agents_and_phases(graph, inside.record, inside.record.agents(inside.bound))
-    drawn: str = graph.draw_mermaid(frontmatter_config=config)
-    return drawn
 
 
 def _tell_agents_and_phases(graph: Graph, record: Protocol[Any], agents: Mapping[str, int]) -> None:

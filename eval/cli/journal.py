@@ -12,7 +12,7 @@ from rich.filesize import decimal
 from ...state.errors import UsageError
 from ...state.usage import Usage
 from ..journal import prune, summarize
-from ..tables.grid import Column, Grid, fields_of, money, text_column
+from ..tables.grid import Column, Grid, money, text_column
 from .option_sets import argument, flag, option
 from .runtime import console
 
@@ -70,18 +70,14 @@ def journal(
 
 
 def _spending(by: str, spent: Mapping[str, Usage]) -> Grid:
-    columns = (
-        text_column(by, of=lambda row: row[0]),
-        *fields_of(
-            lambda row: row[1],
-            calls=Column("calls"),
-            input_tokens=Column("input tokens"),
-            cached_input_tokens=Column("cached input"),
-            output_tokens=Column("output tokens"),
-        ),
-        Column("cost", of=lambda row: "unknown" if row[1].cost_usd is None else money(row[1].cost_usd)),
-    )
-    return Grid.from_records("", columns, spent.items())
+    columns = map(Column, ("calls", "input tokens", "cached input", "output tokens", "cost"))
+    rows = []
+    for name, usage in spent.items():
+        tokens = usage.input_tokens, usage.cached_input_tokens, usage.output_tokens
+        rows.append(
+            (name, usage.calls, *tokens, "unknown" if usage.cost_usd is None else money(usage.cost_usd))
+        )
+    return Grid("", (text_column(by), *columns), tuple(rows))
 
 
 def _day(seconds: int | None) -> str:

@@ -49,14 +49,10 @@ def measure(
     dataset = chosen.dataset()
     assert dataset is not None  # data were named
     # Without a folder given, its name is made of the metrics', without their parameters after "?" and without colons.
+    plain = [name.partition("?")[0].replace(":", ".") for name in names]
+    folder = chosen.out or default_out(plain, chosen.data)
     evaluation = measure_all(
-        names,
-        dataset,
-        aspects=chosen.aspect or [],
-        limit=chosen.limit,
-        out=chosen.out
-        or default_out([name.partition("?")[0].replace(":", ".") for name in names], chosen.data),
-        replace=chosen.overwrite,
+        names, dataset, aspects=chosen.aspect or [], limit=chosen.limit, out=folder, replace=chosen.overwrite
     )
     out = console()
     print_evaluation(out, evaluation)

@@ -5,18 +5,17 @@ A set is a dataclass whose fields say what the help says.
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import partial, wraps
-from itertools import pairwise
 from types import UnionType
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from rich.markup import escape
 
+from ...state.checked import field_docstrings
 from ..results.config import option
 
 Command = Callable[..., None]
@@ -58,21 +57,19 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
             for name, of_command in own.items()
             for parameter in {**options, **declared}.get(name, [of_command])
         ]
-        usual = {its.name: its.default for [its] in declared.values() if its.default is not its.empty}
+        signature = inspect.Signature(parameters)
 
         @wraps(command)
         def with_options(**by_name: Any) -> None:
-            given = {**usual, **by_name}
-            values = {
-                name: {
-                    option.name: given.pop(option.name) for option in options[name] if option.name in given
-                }
-                for name in sets
-            }
-            command(**given, **{name: _made(kind, values[name]) for name, kind in sets.items()})
+            bound = signature.bind(**by_name)
+            bound.apply_defaults()
+            given = bound.arguments
+            for name, kind in sets.items():
+                given[name] = _made(kind, {option.name: given.pop(option.name) for option in options[name]})
+            command(**given)
 
         # Typer takes parameters from the signature and their types from the annotations: both have to agree.
-        with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_options.__signature__ = signature  # type: ignore[attr-defined]
         with_options.__annotations__ = {option.name: option.annotation for option in parameters}
         return with_options
 
@@ -81,25 +78,13 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
 
 def _options(kind: Any, without: Collection[str]) -> Iterator[inspect.Parameter]:
     """Yield the options of a set in the order of its fields, each followed by its old name."""
-    hints, words = get_type_hints(kind), described(kind)
+    hints, words = get_type_hints(kind), field_docstrings(kind)
     for declared in fields(kind):
         if declared.name not in without:
             about = declared, hints[declared.name], words.get(declared.name, "")
             yield _parameter(declared.name, *about)
             if old := declared.metadata.get("old_name"):
                 yield _parameter(old, *about, is_old=True)
-
-
-def described(kind: type) -> dict[str, str]:
-    """Return what the docstrings of the fields of a set say, each in one line; Python itself keeps none of them."""
-    words: dict[str, str] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        [declared] = ast.parse(inspect.getsource(base)).body
-        assert isinstance(declared, ast.ClassDef)
-        for one, other in pairwise(declared.body):
-            if isinstance(one, ast.AnnAssign) and isinstance(other, ast.Expr):
-                words[ast.unparse(one.target)] = " ".join(ast.literal_eval(other.value).split())
-    return words
 
 
 def _parameter(

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from threading import Event, Thread
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -94,9 +93,7 @@ class LiveProgress:
             self._screen.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._screen.stop()
         self._minutes.stop()
 
@@ -108,11 +105,9 @@ class LiveProgress:
         if self._task is None:
             # Verdicts of earlier starts count as done, but say nothing about the speed of this one.
             self._task = self._bar.add_task("", total=counts.wanted, completed=counts.resumed)
-        doing = (
-            f"[yellow]stopping: {self._halt.reason}"
-            if self._halt.is_asked
-            else escape(counts.phase) or "judging"
-        )
+        doing = escape(counts.phase) or "judging"
+        if self._halt.is_asked:
+            doing = f"[yellow]stopping: {self._halt.reason}"
         self._bar.update(self._task, completed=counts.judged + counts.failed, description=doing)
         return Group(self._bar, _figures(counts, self._rate.of(counts.made)))
 
@@ -179,11 +174,6 @@ class _LogEveryMinute:
             if self._console and waiting not in ("", shown):
                 self._console.print(Text(waiting), soft_wrap=True)
             shown = waiting
-            log.info(
-                "so far",
-                extra={
-                    **self._counts.summary(),
-                    "calls_per_second": round(rate.of(self._counts.made), 2),
-                    **({"waiting": waiting} if waiting else {}),
-                },
-            )
+            figures = {"calls_per_second": round(rate.of(self._counts.made), 2)}
+            told = {"waiting": waiting} if waiting else {}
+            log.info("so far", extra={**self._counts.summary(), **figures, **told})

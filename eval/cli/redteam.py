@@ -11,11 +11,10 @@ from ...state.errors import UsageError
 from ..red_team.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..red_team.replayed import DRAWN, replayed
 from ..results.config import RunConfig
-from ..run.pipelines import check_run
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .run import announce, carry_out_to_end, default_out, show_experiment
-from .runtime import ALL_JUDGED, DryRun, Verbose, console, interruptible
+from .runtime import ALL_JUDGED, RunFlags, console, interruptible
 
 attack = partial(option, panel="Attacks")
 
@@ -42,8 +41,7 @@ def redteam(
     chosen: PlanOptions,
     drawn: AttackOptions,
     config: RunConfig,
-    verbose: Verbose = False,
-    dry_run: DryRun = False,
+    flags: RunFlags,
 ) -> None:
     """Test a judge on texts that try to dictate their own verdict.
 
@@ -67,12 +65,6 @@ def redteam(
     with interruptible():
         dataset = chosen.dataset() or "demo"
         planned = plan_redteam(protocol, dataset, chosen.of_plan(folder), drawn.attacks, drawn.draw_seed)
-        check_run(planned.plan, config)
-        announce(out, planned.plan, config, dry_run)
-    if dry_run:
-        raise typer.Exit(ALL_JUDGED)
-
-    _, code = carry_out_to_end(
-        out, folder, verbose, partial(carry_out_redteam, planned, config), partial(show_experiment, out)
-    )
-    raise typer.Exit(code)
+        announce(out, planned.plan, config, flags.dry_run)
+    work, show = partial(carry_out_redteam, planned, config), partial(show_experiment, out)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])

@@ -27,7 +27,7 @@ from .option_sets import argument, option, takes_options
 from .plan_options import PlanOptions
 from .report import write_page_of
 from .run import carry_out_to_end, default_out
-from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible
+from .runtime import ALL_JUDGED, Output, RunFlags, console, interruptible
 from .sweep import announce_sweep, print_failed_cells
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def reproduce(
     chosen: PlanOptions,
     config: RunConfig,
     html: Path | None = option("Write an HTML page with the table and a report on its judges.", "FILE"),
-    verbose: Verbose = False,
-    dry_run: DryRun = False,
+    flags: RunFlags,
 ) -> None:
     """Rerun a paper's table with your model, on the paper's data, settings and metric, beside the published figures.
 
@@ -84,9 +83,10 @@ def reproduce(
             dataset = dataset.sample(size, chosen.seed or 0)
         planned = plan_table(wanted, dataset, chosen.of_plan(folder), models)
         if planned is not None:
-            announce_sweep(out, planned, None, config, dry_run)
-    if planned is None or dry_run:
-        _finish(out, reproduce_table(wanted, whole), None if dry_run else folder, None if dry_run else html)
+            announce_sweep(out, planned, None, config, flags.dry_run)
+    if planned is None or flags.dry_run:
+        written = (None, None) if flags.dry_run else (folder, html)
+        _finish(out, reproduce_table(wanted, whole), *written)
         raise typer.Exit(ALL_JUDGED)
 
     def show(done: Sweep) -> None:
@@ -101,8 +101,7 @@ def reproduce(
             out.print_grids([*pooled(Study.of(folders))])
 
     work = partial(carry_out_sweep, planned, config)
-    _, code = carry_out_to_end(out, folder, verbose, work, show)
-    raise typer.Exit(code)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
 
 
 def _finish(

@@ -122,7 +122,7 @@ def review(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: An
         check_terminal("--queue")
     if chosen.blind and chosen.queue is None:
         raise UsageError("--blind only applies to a file: add --queue FILE")
-    raise typer.Exit(export_or_ask(folder, rules, chosen.queue, chosen.blind, chosen.name, chosen.decide))
+    raise typer.Exit(export_or_ask(folder, rules, chosen))
 
 
 def rules_of(text: str) -> list[Rule]:
@@ -149,35 +149,28 @@ def check_terminal(option: str) -> None:
         )
 
 
-def export_or_ask(
-    folder: Path,
-    rules: Sequence[Rule],
-    queue: Path | None,
-    blind: bool = False,
-    name: str = "",
-    how: Decide = "mean",
-) -> int:
+def export_or_ask(folder: Path, rules: Sequence[Rule], chosen: AnswerOptions) -> int:
     """Write the questions of a run to a file, or ask them in the terminal; return the exit code."""
     out, questions = console(), find_questions(folder, rules)
     if not questions:
         out.print("nothing to review: no verdict matches a rule")
-    elif queue is not None:
-        write_queue(queue, questions, blind)
+    elif (queue := chosen.queue) is not None:
+        write_queue(queue, questions, chosen.blind)
         again = f"{program()} review {folder} --answers {queue}"
         out.print_line(
             f"{len(questions):,} questions in {queue}: fill in answer, reason and name, then {again}"
         )
     else:
-        return _dialogue(out, folder, questions, name, how)
+        return _dialogue(out, folder, questions, chosen)
     return ALL_JUDGED
 
 
-def _dialogue(out: Output, folder: Path, questions: Sequence[Question], name: str, how: Decide) -> int:
+def _dialogue(out: Output, folder: Path, questions: Sequence[Question], chosen: AnswerOptions) -> int:
     """Ask about each question that this person has not answered; what is answered is kept at once."""
     left = "quit; answers so far are saved, and the same command continues with the rest"
     with interruptible(left):
         try:
-            who = name or Prompt.ask("Your name", default=getpass.getuser(), console=out)
+            who = chosen.name or Prompt.ask("Your name", default=getpass.getuser(), console=out)
             known = kept_answers(folder)
             todo = [question for question in questions if who not in known.get(question.key, {})]
             done = 0
@@ -195,7 +188,7 @@ def _dialogue(out: Output, folder: Path, questions: Sequence[Question], name: st
     out.print(
         f"{done:,} answered, {len(todo) - done:,} left for later, {len(questions) - len(todo):,} answered before"
     )
-    _print_summary(out, folder, how)
+    _print_summary(out, folder, chosen.decide)
     return ALL_JUDGED
 
 
@@ -248,11 +241,9 @@ def _print_summary(out: Output, folder: Path, how: Decide) -> None:
                 f"agreement between people{of}: Krippendorff's alpha {alpha:.2f}, {reliability.units:,} verdicts"
             )
     for line in summary.disputed:
-        answers = ", ".join(
-            f"{answer['name']} {shown_value(answer['outcome'])}" for answer in line["answers"]
-        )
+        said = [f"{answer['name']} {shown_value(answer['outcome'])}" for answer in line["answers"]]
         place = " · ".join(filter(None, (line["item"], line["aspect"], line["protocol"])))
-        out.print_line(f"disagree: {place}: {answers}; {line['decided_by']}")
+        out.print_line(f"disagree: {place}: {', '.join(said)}; {line['decided_by']}")
     if summary.labels:
         saw = summary.saw_verdict
         seen = f", {saw:,} of them by people who saw the judge's verdict" if saw else ""

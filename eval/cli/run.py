@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,20 +31,19 @@ from .gate import GateOptions, end_with_gates
 from .option_sets import argument
 from .plan_options import EngineOptions, PlanOptions
 from .progress import LiveProgress
-from .review import ReviewOptions, export_or_ask
+from .review import AnswerOptions, ReviewOptions, export_or_ask
 from .runtime import (
     ALL_JUDGED,
     RESUMES,
-    DryRun,
     Output,
-    Verbose,
+    RunFlags,
     console,
     exit_code,
     interruptible,
     program,
     run_async,
 )
-from .show import head
+from .show import print_note
 
 if TYPE_CHECKING:
     from ..results.experiment import ExperimentResult
@@ -64,8 +64,7 @@ def run(
     reviewed: ReviewOptions,
     config: RunConfig,
     engine: EngineOptions,
-    verbose: Verbose = False,
-    dry_run: DryRun = False,
+    flags: RunFlags,
 ) -> None:
     """Judge a dataset with one or more protocols and print their agreement with humans.
 
@@ -84,26 +83,17 @@ def run(
     out = console()
     with interruptible():
         prepared = plan(names, chosen.dataset(), **chosen.of_plan(folder))
-        check_run(prepared, config)
         if spread is not None:
             spread.check(prepared, config)
         if gates:
             gates.check(prepared.manifest, {(item.group, item.id) for item in prepared.dataset})
-        rules = reviewed.rules(prepared, dry_run)
-        announce(out, prepared, config, dry_run)
-    if dry_run:
-        raise typer.Exit(ALL_JUDGED)
+        rules = reviewed.rules(prepared, flags.dry_run)
+        announce(out, prepared, config, flags.dry_run)
     # A shard has a folder of its own inside the one that the command names.
-    evaluation, _ = carry_out_to_end(
-        out,
-        folder,
-        verbose,
-        lambda counts, stop: execute(prepared, config, counts, stop, spread),
-        lambda done: print_evaluation(out, done),
-        log_in=prepared.folder,
-    )
+    work, show = partial(execute, prepared, config, engine=spread), partial(print_evaluation, out)
+    evaluation, _ = carry_out_to_end(out, folder, flags, work, show, log_in=prepared.folder)
     if rules and not evaluation.stopped:
-        asked = export_or_ask(evaluation.folder or folder, rules, reviewed.review_queue)
+        asked = export_or_ask(evaluation.folder or folder, rules, AnswerOptions(queue=reviewed.review_queue))
         if asked != ALL_JUDGED:
             raise typer.Exit(asked)
     end_with_gates(out, gates, evaluation, required.junit)
@@ -113,12 +103,12 @@ def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
     """Print what will be judged and, if that costs money or is a dry run, an estimate of calls and cost.
 
     Raises:
-        UsageError: the folder holds another run.
+        UsageError: the run cannot be carried out in this way, or the folder holds another one.
     """
-    # First of all, since it refuses a folder with another run's results: nothing is announced that cannot begin.
+    check_run(prepared, config)
+    # Before all else, since it refuses a folder with another run's results: nothing is announced that cannot begin.
     judged = count_judged(prepared, config)
-    for part in head(prepared.manifest):
-        out.print(part)
+    print_note(out, prepared.manifest)
     left = len(prepared) - sum(judged.values())
     if prepared.recording is not None:
         if dry:
@@ -148,23 +138,25 @@ Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep | Audit")
 def carry_out_to_end(
     out: Output,
     folder: Path | None,
-    verbose: bool,
+    flags: RunFlags,
     work: Callable[[ProgressCounters, StopSignal], Coroutine[Any, Any, Runs]],
     show: Callable[[Runs], None],
     log_in: Path | None = None,
 ) -> tuple[Runs, int]:
     """Carry out a run or several, print what came of it and how it ended, and return it with its exit code.
 
-    The log goes to the folder and the progress to the screen, until a signal stops the work.
+    The log goes to the folder and the progress to the screen, until a signal stops the work. A dry run ends here.
 
     Args:
         out: where it is printed.
         folder: what ``--out`` resumes it; ``None`` for a command that takes none.
-        verbose: whether log events are printed.
+        flags: whether it is a dry run, and whether log events are printed.
         work: what is done.
         show: prints what came of it.
         log_in: the folder of the log; default: ``folder``.
     """
+    if flags.dry_run:
+        raise typer.Exit(ALL_JUDGED)
     counters, stop = ProgressCounters(), StopSignal()
     errors = Output(stderr=True)
     again = f"The same command with --out {folder}" if folder else "The same command"
@@ -175,7 +167,7 @@ def carry_out_to_end(
 
     with interruptible(f"interrupted; finished results are saved. {again} resumes."):
         with (
-            logging_to(log_in or folder, errors if verbose else None, errors),
+            logging_to(log_in or folder, errors if flags.verbose else None, errors),
             traces_sent(),  # after the log, so that a failing exporter is logged
             LiveProgress(errors, counters, stop),
         ):

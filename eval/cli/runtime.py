@@ -10,7 +10,8 @@ import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -20,6 +21,7 @@ from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..calls.shutdown import signals_interrupt
 from ..results.config import KEPT, LIMITS
+from .option_sets import flag
 
 if TYPE_CHECKING:
     from ..tables import Grid
@@ -177,11 +179,11 @@ def exit_code(stopped: str | None, failed: int) -> int:
     return SOME_FAILED if stopped or failed else ALL_JUDGED
 
 
-Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", help="Print log events to standard error.", rich_help_panel=KEPT),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Print an estimate of calls and cost, and exit.", rich_help_panel=LIMITS),
-]
+@dataclass(frozen=True, kw_only=True)
+class RunFlags:
+    """What every command that judges can be told besides."""
+
+    verbose: bool = flag(panel=KEPT)
+    """Print log events to standard error."""
+    dry_run: bool = flag(panel=LIMITS)
+    """Print an estimate of calls and cost, and exit."""

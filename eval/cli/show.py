@@ -26,7 +26,7 @@ from ..results.results import Result, ResultsFile
 from ..results.turn_kinds import KindOf, kind_of_turns
 from ..tables.grid import money
 from .option_sets import argument, option
-from .runtime import console
+from .runtime import Output, console
 
 
 def show(
@@ -39,8 +39,7 @@ def show(
     manifest = read_manifest(folder)
     chosen = _chosen(ResultsFile(folder), item, protocol, aspect)
     out = console()
-    for part in head(manifest):
-        out.print(part)
+    print_note(out, manifest)
     data = manifest["data"]
     try:
         texts = find_item(load_again(data["name"], data["location"], data.get("columns")), item)
@@ -183,12 +182,10 @@ def shown_value(value: Any) -> str | None:
 def _verdict(result: Result) -> RenderableType:
     if result.status == "failed":
         return Text(f"no verdict: {result.error}", style="red")
-    outcome = (
-        shown_value(result.score)
-        if result.scores is None
-        else f"{shown_value(result.scores)} → {result.winner}"
-    )
-    text = Text.assemble(("Verdict  ", "bold"), (str(outcome), "bold green"))
+    outcome = str(shown_value(result.scores or result.score))
+    if result.scores is not None:
+        outcome = f"{outcome} → {result.winner}"
+    text = Text.assemble(("Verdict  ", "bold"), (outcome, "bold green"))
     if result.human is not None:
         human = result.human if isinstance(result.human, str) else f"{result.human:.3g}"
         text.append(f"   label  {human}", style="bold")
@@ -213,7 +210,7 @@ def _boxed(title: str, text: str) -> RenderableType:
     return Panel(Text(spelled_out(text)), title=title, title_align="left", border_style="dim")
 
 
-def head(manifest: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """Yield the lines printed above everything about a run: its warning, if it has one."""
+def print_note(out: Output, manifest: Mapping[str, Any]) -> None:
+    """Print what stands above everything about a run: its warning, if it has one."""
     if note := manifest.get("note"):
-        yield Text(f"Warning: {note}", style="yellow")
+        out.print(Text(f"Warning: {note}", style="yellow"))

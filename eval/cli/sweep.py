@@ -26,7 +26,7 @@ from ..tables.grid import money
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .run import carry_out_to_end, default_out, print_answer, print_example, print_failures
-from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible, program
+from .runtime import ALL_JUDGED, Output, RunFlags, console, interruptible, program
 
 variation, variation_flag = (partial(kind, panel="Variation") for kind in (option, flag))
 SHOWN_CELLS = 30
@@ -57,8 +57,7 @@ def sweep(
     varied: VariationOptions,
     chosen: PlanOptions,
     config: RunConfig,
-    verbose: Verbose = False,
-    dry_run: DryRun = False,
+    flags: RunFlags,
 ) -> None:
     """Judge a dataset with every combination of some settings and compare the results.
 
@@ -91,17 +90,10 @@ def sweep(
             )
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
-        announce_sweep(out, planned, ablation, config, dry_run)
-    if dry_run:
-        raise typer.Exit(ALL_JUDGED)
-    _, code = carry_out_to_end(
-        out,
-        folder,
-        verbose,
-        partial(carry_out_sweep, planned, config),
-        lambda done: _print_results(out, replace(done, metric=metric), ablation, folder),
-    )
-    raise typer.Exit(code)
+        announce_sweep(out, planned, ablation, config, flags.dry_run)
+    work = partial(carry_out_sweep, planned, config)
+    show = partial(_print_results, out, metric, ablation, folder)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
 
 
 def announce_sweep(
@@ -131,10 +123,13 @@ def announce_sweep(
             out.print_line("the budget is too small: the sweep will stop when it is reached", "yellow")
 
 
-def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folder: Path) -> None:
+def _print_results(
+    out: Output, metric: str | None, ablation: SweepPreset | None, folder: Path, done: Sweep
+) -> None:
     """Print and write the tables of a sweep, draw its figures, and name the failures and a debate to read."""
     from ..sweeps.sweep_result import grids, write_figures, write_tables
 
+    done = replace(done, metric=metric)
     # Tables of one sweep share most notes: each is printed below the first table that has it.
     printed: set[str] = set()
     for grid in grids(done, ablation).values():
@@ -167,15 +162,12 @@ def _print_results(out: Output, done: Sweep, ablation: SweepPreset | None, folde
 
 def print_failed_cells(out: Output, done: Sweep) -> None:
     """Print why verdicts of cells failed."""
-    print_failures(
-        out,
-        (
-            (f"{cell.cell.title}: {failed.item}", failed.error)
-            for cell in done.cells
-            if cell.failed
-            for failed in cell.evaluation.failed
-        ),
+    failures = (
+        (f"{cell.cell.title}: {failed.item}", failed.error)
+        for cell in done.cells
+        for failed in cell.evaluation.failed
     )
+    print_failures(out, failures)
 
 
 def _as_here(done: Sweep) -> str:

@@ -23,7 +23,7 @@ from ..tables.grid import money
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA, PlanOptions
 from .run import announce, carry_out_to_end, default_out, print_evaluation
-from .runtime import Verbose, console, interruptible, program
+from .runtime import RunFlags, console, interruptible, program
 
 TRIED = (next(iter(ensemble_protocols().values())).single, DEFAULT)
 """One judge, and the debate that it is held against."""
@@ -41,13 +41,13 @@ class TriedOptions(PlanOptions):
     """Number of items to draw from a group before other groups have had their turn."""
 
 
-@takes_options(without=("data", "replies", "limit", "repeats", "shard"))
+@takes_options(without=("data", "replies", "limit", "repeats", "shard", "dry_run"))
 def try_(
     data: str = argument(f"{DATA}.", "FILE|NAME"),
     *,
     chosen: TriedOptions,
     config: RunConfig,
-    verbose: Verbose = False,
+    flags: RunFlags,
 ) -> None:
     """Compare one judge with a debate on a few items of your own data.
 
@@ -66,9 +66,8 @@ def try_(
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
         announce(out, prepared, config, dry=False)
-    evaluation, code = carry_out_to_end(
-        out, folder, verbose, partial(execute, prepared, config), lambda done: print_evaluation(out, done)
-    )
+    work, show = partial(execute, prepared, config), partial(print_evaluation, out)
+    evaluation, code = carry_out_to_end(out, folder, flags, work, show)
     for line in _the_rest(evaluation, len(few), whole, chosen, folder):
         out.print_line(line)
     raise typer.Exit(code)
@@ -91,24 +90,14 @@ def _the_rest(
         for name, usage in spent.items()
     ]
     yield f"judging the other {left:,} items would take: {'; '.join(parts)}"
-    options = ("aspect", "model", "role_model", "settings")
-    given = [
-        word
-        for name in options
-        for value in _listed(getattr(chosen, name))
-        for word in ("--set" if name == "settings" else f"--{name.replace('_', '-')}", str(value))
-    ]
-    words = [
-        "run",
-        ",".join(TRIED),
-        *data_options(describe_data(whole)),
-        *given,
-        *("--sample", str(len(whole)), *([] if chosen.seed is None else ["--seed", str(chosen.seed)])),
-        "--out",
-        str(folder),
-    ]
+    taken = {
+        "--aspect": chosen.aspect,
+        "--model": chosen.model and [chosen.model],
+        "--role-model": chosen.role_model,
+        "--set": chosen.settings,
+    }
+    given = [word for option, values in taken.items() for value in values or () for word in (option, value)]
+    seed = [] if chosen.seed is None else ["--seed", str(chosen.seed)]
+    sample = ["--sample", str(len(whole)), *seed, "--out", str(folder)]
+    words = ["run", ",".join(TRIED), *data_options(describe_data(whole)), *given, *sample]
     yield f"to judge them, too: {program()} {shlex.join(words)}"
-
-
-def _listed(value: object) -> list[object]:
-    return list(value) if isinstance(value, list) else [] if value is None else [value]

@@ -19,8 +19,8 @@ from ..tables.grid import printable
 from .option_sets import argument, takes_options
 from .plan_options import PlanOptions
 from .run import carry_out_to_end, default_out
-from .runtime import ALL_JUDGED, DryRun, Output, Verbose, console, interruptible
-from .show import head
+from .runtime import Output, RunFlags, console, interruptible
+from .show import print_note
 
 
 @takes_options(without=("resampling", "shard", "repeats", "replies", *VERSUS_WITHOUT))
@@ -32,8 +32,7 @@ def versus(
     terms: Terms,
     chosen: PlanOptions,
     config: RunConfig,
-    verbose: Verbose = False,
-    dry_run: DryRun = False,
+    flags: RunFlags,
 ) -> None:
     """Test whether a debate pays, compared with what the same budget buys from a single judge on the same items.
 
@@ -51,12 +50,9 @@ def versus(
     with interruptible():
         options = chosen.of_plan(folder)
         planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, options)
-        _announce(out, planned, config, dry_run)
-    if dry_run:
-        raise typer.Exit(ALL_JUDGED)
+        _announce(out, planned, config, flags.dry_run)
     work, show = partial(carry_out_versus, planned, config), partial(print_versus, out)
-    _, code = carry_out_to_end(out, folder, verbose, work, show)
-    raise typer.Exit(code)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
 
 
 def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) -> None:
@@ -70,8 +66,7 @@ def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) ->
         count_judged(planned.own, config)
     if not dry and not planned.own.costs_money:
         return
-    for part in head(planned.own.manifest):
-        out.print(part)
+    print_note(out, planned.own.manifest)
     expected, sizes = planned.estimate()
     if expected is None:
         out.print_line(f"no estimate: the calls of {planned.name} are not known before they are made")

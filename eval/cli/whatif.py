@@ -17,8 +17,8 @@ from ..what_if.whatif import carry_out_whatif, plan_whatif
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA
 from .run import carry_out_to_end, show_experiment
-from .runtime import Verbose, console, interruptible
-from .show import head
+from .runtime import RunFlags, console, interruptible
+from .show import print_note
 
 change = partial(option, panel="Change")
 
@@ -38,13 +38,13 @@ class ChangeOptions:
     """Folder with the files of a published dataset."""
 
 
-@takes_options(without=("batch",))
+@takes_options(without=("batch", "dry_run"))
 def whatif(
     folder: Path = argument("The folder of a run.", "DIR"),
     *,
     chosen: ChangeOptions,
     config: RunConfig,
-    verbose: Verbose = False,
+    flags: RunFlags,
 ) -> None:
     """Find out how far a turn moves verdicts: leave it out of a run's debates, and let them continue from there.
 
@@ -65,20 +65,13 @@ def whatif(
         planned = [plan_whatif(folder, edit, items, chosen.protocol, config) for edit in edits]
         for fork in planned:
             check_run(fork.plan, fork.config)
-        for part in head(planned[0].plan.manifest):
-            out.print(part)
+        print_note(out, planned[0].plan.manifest)
         if planned[0].config.journal is None:
             missing = f"{folder} has no journal: the calls before the turn are made and paid for again"
             out.print_line(missing, "yellow")
     for fork in planned:
-        done, code = carry_out_to_end(
-            out,
-            None,
-            verbose,
-            partial(carry_out_whatif, fork),
-            partial(show_experiment, out),
-            log_in=fork.plan.folder,
-        )
+        work, show = partial(carry_out_whatif, fork), partial(show_experiment, out)
+        done, code = carry_out_to_end(out, None, flags, work, show, log_in=fork.plan.folder)
         left = left or code
         if done.stopped == "interrupted":
             break

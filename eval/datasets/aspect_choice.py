@@ -45,11 +45,16 @@ def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspe
     return aspects
 
 
-def warn_of_shared_names(dataset: Dataset, names: Sequence[str | Aspect]) -> None:
-    """Warn which wording a judge will be given for each bare name that several benchmarks have for different things."""
+def warn_of_names(dataset: Dataset, names: Sequence[str | Aspect], aspects: Sequence[Aspect]) -> None:
+    """Warn of what names of aspects may mean in a user's own data.
+
+    Said is which wording a judge will be given for each bare name that several benchmarks have for different things;
+    and where the data have labels, and none for any aspect that is judged: a misspelt name, perhaps.
+    """
     if dataset.kind == "compare" or dataset.family is not None:
         return
-    for name in names or dataset.aspect_names():
+    has, judged = dataset.aspect_names(), [aspect.name for aspect in aspects]
+    for name in names or has:
         if isinstance(name, str) and len(shared := full_names(name)) > 1:
             aspect = _aspect(dataset, name)
             others = [full for full in shared if ASPECTS[full] != aspect]
@@ -61,14 +66,7 @@ def warn_of_shared_names(dataset: Dataset, names: Sequence[str | Aspect]) -> Non
                 stacklevel=2,
             )
 
-
-def warn_of_other_labels(dataset: Dataset, aspects: Sequence[Aspect]) -> None:
-    """Warn where a user's own data have labels, and none for any aspect that is judged: a misspelt name, perhaps."""
-    has = dataset.aspect_names()
-    if dataset.kind == "compare" or dataset.family is not None or not has:
-        return
-    judged = [aspect.name for aspect in aspects]
-    if not set(judged) & set(has):
+    if has and not set(judged) & set(has):
         warnings.warn(
             f"{dataset.location}: has labels for {', '.join(has)}, but none for {', '.join(judged)}, so the scores "
             "cannot be compared with labels",

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,8 @@ class Dataset:
         Raises:
             DataError: no items, both kinds, or one id twice.
         """
-        return cls._in_memory(name, items, "item", labels, family)
+        made = cls._in_memory(name, items, "item")
+        return replace(made, labels=labels or made.labels, family=family)
 
     @classmethod
     def of_frame(
@@ -108,25 +110,15 @@ class Dataset:
         _tell(name, (), first, columns, {})
         read = renamed(numbered, columns, name) if columns else numbered
         items = (item for _, item in _parsed(read, name, "row"))
-        return cls._in_memory(name, items, "row", labels, family, max_characters)
+        made = cls._in_memory(name, items, "row", max_characters)
+        return replace(made, labels=labels or made.labels, family=family)
 
     @classmethod
-    def _in_memory(
-        cls,
-        name: str,
-        items: Iterable[Item],
-        unit: str,
-        labels: Labels | None,
-        family: str | None,
-        most_characters: int | None = None,
-    ) -> Dataset:
+    def _in_memory(cls, name: str, items: Iterable[Item], unit: str, most: int | None = None) -> Dataset:
         # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
         copies = tuple(items)
-
-        def read() -> Iterator[Numbered]:
-            return enumerate(copies, start=1)
-
-        survey = profile_items(read, name, unit, most_characters=most_characters)
+        read = partial(enumerate, copies, 1)
+        survey = profile_items(read, name, unit, most_characters=most)
         content = hashlib.sha256()
         # Item by item, each after a line feed: as one text they would be in memory twice.
         for number, item in enumerate(copies):
@@ -134,12 +126,11 @@ class Dataset:
         return cls(
             name=name,
             kind=survey.kind,
-            labels=labels or ("people" if survey.has_labels else "none"),
+            labels="people" if survey.has_labels else "none",
             digest=content.hexdigest()[:12],
             location="in memory",
             survey=survey,
             read=read,
-            family=family,
             unit=unit,
         )
 

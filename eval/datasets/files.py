@@ -50,13 +50,14 @@ class RowFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._name = path.name.removesuffix(".gz").lower()
         self.digest = ""
         self._version: tuple[int, int] | None = None
 
     @cached_property
     def unit(self) -> str:
         """Return ``row`` for a JSON array, whose rows are counted from 1, else ``line``."""
-        return "row" if _is_json(self.path) and _holds_an_array(self.path) else "line"
+        return "row" if self._name.endswith(".json") and _holds_an_array(self.path) else "line"
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows, from the beginning.
@@ -76,12 +77,11 @@ class RowFile:
 
     def parser(self) -> Parser:
         """Choose the parser by the file's name and, for JSON, by its first character."""
-        name = self.path.name.removesuffix(".gz").lower()
-        if name.endswith((".csv", ".tsv", ".tab")):
+        if self._name.endswith((".csv", ".tsv", ".tab")):
             return _csv_rows
         if self.unit == "row":
             return _array_rows
-        if name.endswith((".jsonl", ".ndjson", ".json")):
+        if self._name.endswith((".jsonl", ".ndjson", ".json")):
             return _json_rows
         raise DataError(f"{self.path}: this kind of file cannot be read as a dataset; expected {KINDS}")
 
@@ -118,8 +118,8 @@ class RowFile:
     def form(self) -> list[str]:
         """Say what the file's form is, as far as it is not UTF-8 with the usual sign between columns."""
         said = [] if self.encoding == "utf-8-sig" else [f"as {self.encoding}"]
-        is_tabs = self.path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab"))
-        if self.parser() is _csv_rows and self.separator != ("\t" if is_tabs else ","):
+        usual = "\t" if self._name.endswith((".tsv", ".tab")) else ","
+        if self.parser() is _csv_rows and self.separator != usual:
             said.append(f"with {SEPARATORS.get(self.separator, repr(self.separator))} between columns")
         return said
 
@@ -210,10 +210,6 @@ Parser = Callable[[RowFile, _Content], Iterator[Row]]
 KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet or .xlsx"
 
 
-def _is_json(path: Path) -> bool:
-    return path.name.removesuffix(".gz").lower().endswith(".json")
-
-
 def _holds_an_array(path: Path) -> bool:
     """Return whether a JSON file is one array, rather than an object a line."""
     try:
@@ -288,24 +284,6 @@ def _named_fields(row: Any, where: str) -> dict[str, Any]:
 
 class DoubledKeyError(ValueError):
     """Raised for a JSON object that has a key twice: Python would take the last value in silence."""
-
-
-def read_json(text: str) -> Any:
-    """Read JSON, and refuse an object that has a key twice.
-
-    Raises:
-        DoubledKeyError: names the key.
-        ValueError: it is no JSON.
-
-    >>> read_json('{"id": "a", "human": {"fluency": 4, "fluency": 2}}')
-    Traceback (most recent call last):
-    ...
-    jurygraph.eval.datasets.files.DoubledKeyError: the key 'fluency' occurs twice in one object
-    """
-    value = json.loads(text, object_pairs_hook=_object_or_fault)
-    if isinstance(value, DoubledKeyError):
-        raise value
-    return value
 
 
 def _object_or_fault(pairs: list[tuple[str, Any]]) -> dict[str, Any] | DoubledKeyError:
@@ -401,14 +379,22 @@ def unflattened(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json_cell(cell: str) -> Any:
+    """Read a cell that holds JSON, and refuse an object that has a key twice.
+
+    >>> _json_cell('{"fluency": 4, "relevance": {"mean": 4, "mean": 2}}')
+    Traceback (most recent call last):
+    ...
+    jurygraph.eval.datasets.files.DoubledKeyError: the key 'mean' occurs twice in one object
+    """
     if not cell.lstrip().startswith(("[", "{")):
         return cell
     try:
-        return read_json(cell)
-    except DoubledKeyError:
-        raise
+        value = json.loads(cell, object_pairs_hook=_object_or_fault)
     except (ValueError, RecursionError):
         return cell  # a text that merely begins with a bracket
+    if isinstance(value, DoubledKeyError):
+        raise value
+    return value
 
 
 def unreadable(path: Path, error: Exception) -> DataError:

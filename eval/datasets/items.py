@@ -155,14 +155,7 @@ class CompareItem(_Item):
 
     def task(self) -> CompareTask:
         """Return the task that a protocol is given."""
-        return CompareTask(
-            question=self.question,
-            answer_1=self.answer_1,
-            answer_2=self.answer_2,
-            criteria=self.criteria,
-            reference=self.reference,
-            media=self.media,
-        )
+        return CompareTask(**{name: value for name, value in self if name in CompareTask.model_fields})
 
     def label(self) -> Winner | None:
         """Return people's preference: that of the majority, a tie if there is none; ``None`` without labels."""
@@ -334,7 +327,8 @@ def profile_items(
     if profile is None:
         raise DataError(f"{name}: holds no items")
     # Only now and only if need be are the items read again, for the ids behind the digests.
-    if repeated := _repeated(ids):
+    values, counts = np.unique(np.array(ids, dtype=np.uint64), return_counts=True)
+    if repeated := set(values[counts > 1].tolist()):
         _refuse_repeated_id(repeated, read, name, unit)
     return profile
 
@@ -346,11 +340,6 @@ def _check_lengths(item: Item, where: str, most: int | None) -> None:
                 f"{where}: field {name!r} has {len(text):,} characters, more than {most:,}; "
                 "if that is intended, allow more with --max-chars"
             )
-
-
-def _repeated(ids: array[int]) -> set[int]:
-    values, counts = np.unique(np.array(ids, dtype=np.uint64), return_counts=True)
-    return set(values[counts > 1].tolist())
 
 
 def _refuse_repeated_id(repeated: set[int], read: Reader, name: str, unit: str) -> None:

@@ -103,12 +103,6 @@ def check_address(address: str) -> None:
         raise UsageError(f"no Ray cluster at {address}: {error.strerror or error}") from error
 
 
-def count_workers(ray: Any, cpus_each: float) -> int:
-    """Return how many workers there are unless said otherwise: one for each CPU of the cluster, as far as they fit."""
-    cpus = ray.cluster_resources().get("CPU", 1)
-    return max(1, int(cpus / max(1.0, cpus_each)))
-
-
 def check_hosts(ray: Any, description: RunDescription, journal: str) -> None:
     """Check on every host that it can judge the run as this one would, before any call.
 

@@ -20,7 +20,7 @@ from ..journal.database import journal_location
 from ..plan.plan import Job, Plan
 from ..results.config import RunConfig
 from ..run.runner import Run
-from .ray_cluster import check_hosts, connected, count_workers, last_line, load_ray
+from .ray_cluster import check_hosts, connected, last_line, load_ray
 from .ray_worker import Report, RunDescription, judge_shard, protocol_and_settings
 
 log = logging.getLogger("jurygraph.run")
@@ -115,8 +115,9 @@ class Ray:
         if run.counts.judged == run.counts.wanted:
             return
         async with connected(self.address, (self.workers or 1) * self.cpus_per_worker) as ray:
-            workers = self.workers or count_workers(ray, self.cpus_per_worker)
-            await _Driver(run, ray, workers, self.cpus_per_worker).judge()
+            # One for each CPU of the cluster, as far as they fit.
+            fit = int(ray.cluster_resources().get("CPU", 1) / max(1.0, self.cpus_per_worker))
+            await _Driver(run, ray, self.workers or max(1, fit), self.cpus_per_worker).judge()
 
 
 class _Driver:
@@ -131,8 +132,7 @@ class _Driver:
 
     def __init__(self, run: Run, ray: Any, workers: int, cpus_per_worker: float) -> None:
         self._run, self._ray = run, ray
-        self._left = run.counts.wanted - run.counts.judged
-        self._workers = min(workers, self._left)
+        self._workers = min(workers, run.counts.wanted - run.counts.judged)
         # Ray itself tries nothing again: a shard begins anew with the verdicts alone that are still open.
         options = {"num_cpus": cpus_per_worker, "max_retries": 0, "num_returns": "streaming"}
         self._task = ray.remote(judge_shard).options(**options)
@@ -146,21 +146,16 @@ class _Driver:
 
     async def judge(self) -> None:
         """Judge all shards, or as many as can be until the run is to end."""
-        run, left = self._run, self._left
+        run, left = self._run, self._run.counts.wanted - self._run.counts.judged
+        judges = [judge for graph in run.plan.graphs.values() for judge in judges_of(graph).values()]
         await asyncio.to_thread(check_hosts, self._ray, self._description, self._journal)
         log.info("run spread", extra={"workers": self._workers})
         jobs = filter(run.is_open, run.plan.jobs())
         ending = asyncio.create_task(self._end_when_stopped())
         try:
             kind = run.plan.dataset.kind
-            # Whether calls are made with the first verdict that serve all others.
-            opens_with_one = any(
-                calls.most
-                for graph in run.plan.graphs.values()
-                for judge in judges_of(graph).values()
-                for calls in judge.record.calls_once(judge.bound, kind, lambda *_: False).values()
-            )
-            if opens_with_one:
+            once = [judge.record.calls_once(judge.bound, kind, lambda *_: False) for judge in judges]
+            if any(calls.most for by_role in once for calls in by_role.values()):
                 # Evaluation steps come of the first item, and all others are judged with them.
                 _, of_first_item = next(groupby(filter(run.is_open, run.plan.jobs()), lambda job: job[1].id))
                 opening = list(islice(jobs, sum(1 for _ in of_first_item)))
@@ -215,8 +210,7 @@ class _Driver:
             except self._ray.exceptions.RayError as error:
                 if self._run.stop.is_asked:
                     return
-                reason = last_line(error)
-                noted = {"worker": worker, "reason": reason}
+                noted = {"worker": worker, "reason": (reason := last_line(error))}
                 log.warning("a worker died; its verdicts are given out again", extra=noted)
                 deaths = deaths + 1 if len(left) == before else 1
                 if deaths == ATTEMPTS:
@@ -232,8 +226,7 @@ class _Driver:
         description = replace(self._description, manifest=self._run.folder.manifest)
         stream = self._task.remote(description, self._journal, jobs, worker)
         number = next(self._shard_numbers)
-        starting = self._run.counts.waits.add("Ray", "workers start", None)
-        waits: Sequence[Wait] = (starting,)
+        waits: Sequence[Wait] = (self._run.counts.waits.add("Ray", "workers start", None),)
         # Until its first report it may wait for a free CPU, for however long that takes.
         patience = None
         self._not_started.add(stream)

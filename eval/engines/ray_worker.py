@@ -6,9 +6,10 @@ import asyncio
 import os
 import platform
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from logging import LogRecord
 from logging.handlers import QueueHandler
 from queue import SimpleQueue
@@ -28,7 +29,6 @@ from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import Reason, StopSignal
 from ..calls.tracing import traces_sent
 from ..datasets.dataset import Dataset
-from ..datasets.items import Numbered
 from ..journal import Journal
 from ..plan.plan import Job, Plan
 from ..plan.signatures import describe_run, package_versions
@@ -79,7 +79,8 @@ class RunDescription:
     def from_plan(cls, plan: Plan, manifest: Mapping[str, Any], config: RunConfig) -> RunDescription:
         """Describe the run of a plan whose judges were named."""
         judges = {name: protocol_and_settings(name, graph) for name, graph in plan.graphs.items()}
-        dataset, config = replace(plan.dataset, read=_no_items), replace(config, journal=None)
+        # Items come with the shards; what reads them is a function of this process.
+        dataset, config = replace(plan.dataset, read=partial(iter, ())), replace(config, journal=None)
         level = ROOT.getEffectiveLevel()
         return cls(judges, dataset, plan.aspects, plan.repeats, manifest, config, level)
 
@@ -123,10 +124,6 @@ def protocol_and_settings(name: str, graph: Graph) -> tuple[str, Settings | dict
     reference = reference_of(own.protocol)
     # Workers have no class of a file that was not imported there yet.
     return reference, own.bound if reference == own.protocol else own.bound.model_dump(mode="json")
-
-
-def _no_items() -> Iterator[Numbered]:
-    return iter(())
 
 
 @dataclass(frozen=True)
@@ -178,95 +175,82 @@ class _ShardRun(Run):
         self.finished.put(result)
 
 
-class _Worker:
-    """Judges one shard.
+def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: str) -> Iterator[Report]:
+    """Judge some verdicts of a run; Ray carries it out as a task, and streams the reports to the driver.
 
     Args:
-        description: the run.
+        about: the run.
         journal: the address of the journal.
         jobs: the verdicts to make.
         part: what this worker is called in the journal: one process at a time has this name.
-    """
-
-    def __init__(self, description: RunDescription, journal: str, jobs: Sequence[Job], part: str) -> None:
-        self._description, self._where, self._jobs, self._part = description, journal, jobs, part
-        self._counts, self._stop = ProgressCounters(), StopSignal()
-        self._run: _ShardRun | None = None
-        self._records: SimpleQueue[LogRecord] = SimpleQueue()
-        self._finished: SimpleQueue[Result] = SimpleQueue()
-
-    async def judge(self) -> None:
-        """Judge the shard, or as much of it as can be until the run is to end."""
-        about, config = self._description, self._description.config
-        with handled_by([QueueHandler(self._records)], about.log_level), traces_sent():
-            plan = about.build(self._jobs)
-            journal = await open_journal(about, self._where, self._part, self._counts.waits)
-            try:
-                # Ctrl-C reaches the driver alone, which notes it in the journal.
-                await journal.hear_soon()
-                folder = RunFolder(about.manifest, None, journal)
-                self._run = _ShardRun(plan, folder, config, self._counts, self._stop)
-                self._run.finished = self._finished
-                # Reports say what this shard took, and the driver adds up.
-                self._counts.usage = NO_USAGE
-                await self._run.judge(make_pipeline(plan, folder, config, self._counts, self._stop))
-            finally:
-                await journal.close()
-
-    def stop_at_once(self) -> None:
-        """End without waiting for calls in flight."""
-        self._stop.ask("interrupted", "ended by the driver")
-        self._stop.at_once()
-
-    def report(self) -> Report:
-        """Tell what is new since the last report."""
-        results = [self._finished.get() for _ in range(self._finished.qsize())]
-        records = [self._records.get() for _ in range(self._records.qsize())]
-        steps = [] if self._run is None else [*self._run.folder.new_steps]
-        counts, waits = replace(self._counts, waits=Waits()), self._counts.waits.current()
-        reason, explanation = self._stop.reason, self._stop.explanation
-        here = socket.gethostname(), os.getpid()
-        return Report(*here, results, records, steps, counts, waits, reason, explanation)
-
-
-def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: str) -> Iterator[Report]:
-    """Judge some verdicts of a run; Ray carries it out as a task, and streams the reports to the driver.
 
     Raises:
         JurygraphError: it cannot judge here.
     """
-    worker = _Worker(about, journal, jobs, part)
+    counts, stop = ProgressCounters(), StopSignal()
+    finished, records, steps = SimpleQueue[Result](), SimpleQueue[LogRecord](), list[PlannedSteps]()
+
+    async def judge() -> None:
+        nonlocal steps
+        with handled_by([QueueHandler(records)], about.log_level), traces_sent():
+            plan = about.build(jobs)
+            async with _shared_journal(about, journal, part, counts.waits) as opened:
+                # Ctrl-C reaches the driver alone, which notes it in the journal.
+                await opened.hear_soon()
+                folder = RunFolder(about.manifest, None, opened)
+                run, steps = _ShardRun(plan, folder, about.config, counts, stop), folder.new_steps
+                run.finished = finished
+                # Reports say what this shard took, and the driver adds up.
+                counts.usage = NO_USAGE
+                await run.judge(make_pipeline(plan, folder, about.config, counts, stop))
+
+    def report() -> Report:
+        """Tell what is new since the last report."""
+        results = [finished.get() for _ in range(finished.qsize())]
+        logged = [records.get() for _ in range(records.qsize())]
+        so_far, waits = replace(counts, waits=Waits()), counts.waits.current()
+        here = socket.gethostname(), os.getpid()
+        return Report(*here, results, logged, [*steps], so_far, waits, stop.reason, stop.explanation)
+
     # The first report says that the process is there.
-    yield worker.report()
+    yield report()
     with asyncio.Runner() as runner:
-        judging = runner.get_loop().create_task(worker.judge())
+        judging = runner.get_loop().create_task(judge())
         while not judging.done():
             try:
                 # Between two reports the loop stands still for as long as Ray takes to send one.
                 runner.run(asyncio.wait({judging}, timeout=REPORT_SECONDS))
             except KeyboardInterrupt:
-                # Ray raises it here where the driver cancels the task.
-                worker.stop_at_once()
-            yield worker.report()
+                # Ray raises it here where the driver cancels the task: calls in flight are not waited for.
+                stop.ask("interrupted", "ended by the driver")
+                stop.at_once()
+            yield report()
         judging.result()
 
 
 def inspect_host(description: RunDescription, journal: str) -> str:
     """Say what keeps a host of the cluster from judging a run; empty where nothing does. No model is called."""
+
+    async def reach_journal() -> None:
+        async with _shared_journal(description, journal, f"host {socket.gethostname()}", Waits()):
+            pass
+
     try:
         description.build()
-        asyncio.run(_reach(description, journal))
+        asyncio.run(reach_journal())
     except (JurygraphError, OSError) as error:
         return str(error)
     return ""
 
 
-async def _reach(description: RunDescription, journal: str) -> None:
-    opened = await open_journal(description, journal, f"host {socket.gethostname()}", Waits())
-    await opened.close()
-
-
-async def open_journal(description: RunDescription, where: str, part: str, waits: Waits) -> Journal:
+@asynccontextmanager
+async def _shared_journal(
+    about: RunDescription, where: str, part: str, waits: Waits
+) -> AsyncIterator[Journal]:
     """Open the journal that all workers of a run share."""
-    run, fresh = description.manifest["run"], description.manifest.get("fresh", False)
-    return await Journal.open(where, run=run, part=part, fresh=fresh, shared=True, waits=waits)
+    run, fresh = about.manifest["run"], about.manifest.get("fresh", False)
+    journal = await Journal.open(where, run=run, part=part, fresh=fresh, shared=True, waits=waits)
+    try:
+        yield journal
+    finally:
+        await journal.close()

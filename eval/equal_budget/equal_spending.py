@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...state.usage import USAGE_FIELDS
-from ..analysis.comparison import Side
 from ..analysis.equal_cost import smaller_ensembles
-from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
-from ..analysis.verdict_columns import Verdicts
+from ..analysis.loading import JudgeAspectData, load_evaluations
+from ..analysis.verdict_columns import Side, Verdicts
 from ..results.evaluation import Evaluation
 from ..statistics.alignment import Floats
 from .terms import Unit
@@ -65,22 +64,21 @@ def size_for(own: Evaluation, name: str, one_each: Evaluation, unit: Unit) -> in
     return max(sizes)
 
 
-def matched(opponent: LoadedJudge, cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | None:
+def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | None:
     """Match an opponent's first samples with the spending of a judge; ``None`` where no item was judged by both.
 
     Whole samples rarely come out even: of k and k + 1 samples, the more are taken on so many items as the budget
     allows. Which items these are depends on their ids alone (a hash), not on how long the judge debated them.
     """
-    sizes = list(smaller_ensembles(opponent, cell))
+    sizes = list(smaller_ensembles(cell))
     shared = np.isin(sizes[0].side.rows.keys, judge.keys) if sizes else np.zeros(0, dtype=bool)
     if not shared.any():
         return None
     rows = [size.side.rows.take(shared) for size in sizes]
     spent = [spending(of_size, unit) for of_size in rows]
     budget = float(spending(judge.take(np.isin(judge.keys, rows[0].keys)), unit).sum())
-    below = max(
-        [place for place, of_rows in enumerate(spent) if of_rows.sum() <= budget * (1 + 1e-9)], default=0
-    )
+    affordable = [place for place, of_rows in enumerate(spent) if of_rows.sum() <= budget * (1 + 1e-9)]
+    below = max(affordable, default=0)
     above = min(below + 1, len(rows) - 1)
     items = rows[0].names.items.names()
     order = sorted(range(len(rows[0])), key=lambda row: _hash(items[rows[0].item[row]][1]))
@@ -88,8 +86,7 @@ def matched(opponent: LoadedJudge, cell: JudgeAspectData, judge: Verdicts, unit:
     # Below the first size there is nothing to take away, and nothing is added.
     wanted = max(0.0, budget - float(spent[below].sum()))
     count = int(np.abs(more - wanted).argmin()) if np.isfinite(more).all() and np.isfinite(wanted) else 0
-    takes_more = np.zeros(len(order), dtype=bool)
-    takes_more[order[:count]] = True
+    takes_more = np.isin(np.arange(len(order)), order[:count])
     mixed = replace(
         rows[below],
         judged=np.where(takes_more, rows[above].judged, rows[below].judged),
@@ -97,7 +94,7 @@ def matched(opponent: LoadedJudge, cell: JudgeAspectData, judge: Verdicts, unit:
     )
     size = sizes[below].k + (float(takes_more.mean()) if above > below else 0.0)
     alike = len(rows) > 1 and all(np.array_equal(rows[0].judged, larger.judged) for larger in rows[1:])
-    side = Side(opponent.label, mixed, cell.distances)
+    side = Side(cell.judge.label, mixed, cell.distances)
     return Matched(side, size, float(spending(mixed, unit).sum()), budget, alike)
 
 

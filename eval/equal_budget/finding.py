@@ -66,10 +66,9 @@ class Contest:
         difference: Difference,
     ) -> Contest:
         """Make a contest of a difference, adjusted over the opponents; ``opponent`` is its name, size and title."""
-        first, second, p = difference.first, difference.second, difference.adjusted
-        return cls(
-            subject, *opponent, items, difference.clusters, ratio, first, second, difference.difference, p
-        )
+        first, second, value = difference.first, difference.second, difference.difference
+        clusters, p = difference.clusters, difference.adjusted
+        return cls(subject, *opponent, items, clusters, ratio, first, second, value, p)
 
 
 @dataclass(frozen=True)
@@ -114,10 +113,8 @@ def find(
     differences = [contest.difference for contest in contests]
     known = [contest for contest in contests if contest.difference.low is not None]
     # Those without an interval say in words that they have none; fewer groups than enough are of all of them.
-    clusters = min(
-        (contest.clusters for contest in known),
-        default=max((contest.clusters for contest in contests), default=0),
-    )
+    most = max((contest.clusters for contest in contests), default=0)
+    clusters = min((contest.clusters for contest in known), default=most)
     by, against = f"by {METRICS[metric].title}, at equal {unit}", "; ".join(map(_in_words, contests))
     whether = f"Whether {protocol} pays cannot be told"
 
@@ -147,14 +144,10 @@ def find(
     if known == [*contests] and all(_gain(contest) > 0 and significant(contest) for contest in contests):
         return Finding("pays", f"{protocol} pays: {by}, it is ahead on {items:,} items: {against}", items)
     # One opponent that is as good is enough: the budget buys as much without a debate.
-    reasons = [
-        *("it is behind" for contest in known if _gain(contest) < 0 and significant(contest)),
-        *(
-            f"any gain over {contest.title} is smaller than {worth:g}"
-            for contest in known
-            if contest.difference.high is not None and contest.difference.high < worth
-        ),
-    ]
+    reasons = ["it is behind" for contest in known if _gain(contest) < 0 and significant(contest)]
+    for contest in known:
+        if contest.difference.high is not None and contest.difference.high < worth:
+            reasons.append(f"any gain over {contest.title} is smaller than {worth:g}")
     if reasons:
         sentence = f"{protocol} does not pay: {by}, {reasons[0]} on {items:,} items: {against}"
         return Finding("does not pay", sentence, items)

@@ -55,18 +55,15 @@ class Opponent:
 
     def plan(self, size: int, dataset: Dataset, options: Options, folder: Path) -> Plan:
         """Plan its run with so many samples an item, or judges."""
-        of_size = {} if self.panel is None else self.panel.settings(size, True)
-        return plan(
-            self.name,
-            dataset,
-            aspects=options.get("aspects", ()),
-            settings=cast("RunSettings", {**self.settings, **of_size}),
-            models=self.models,
-            limit=options.get("limit"),
-            repeats=size if self.panel is None else 1,
+        settings, repeats, place = {**self.settings}, size, self.name
+        if self.panel is not None:
             # An ensemble of another size is another run; more samples of a judge complete the run that is there.
-            out=folder / (self.name if self.panel is None else f"{self.name}-{size}"),
-        )
+            settings |= self.panel.settings(size, True)
+            repeats, place = 1, f"{self.name}-{size}"
+        chosen = cast("RunSettings", settings)
+        own: Options = {**options, "settings": chosen, "models": self.models, "repeats": repeats}
+        own["out"] = folder / place
+        return plan(self.name, dataset, **own)
 
 
 def opponent_names(name: str, against: Sequence[str]) -> list[str]:
@@ -106,13 +103,12 @@ def opponents_of(name: str, graph: Graph, chosen: Sequence[str], options: Option
     """
     panels = ensemble_protocols()
     models = _models_of(name, graph, options.get("models"))
-    opponents = []
-    for opponent in chosen:
-        settings = _settings_of(opponent, graph, panels.get(opponent), options.get("settings") or {})
-        if opponent not in panels:
-            settings = {"temperature": SAMPLED, **settings}
-        opponents.append(Opponent(opponent, panels.get(opponent), settings, models))
-    return opponents
+    own = judges_of(graph).get("")
+    given = {**(explicitly_set(own.bound) if own else {}), **(options.get("settings") or {})}
+    return [
+        Opponent(opponent, panels.get(opponent), _settings_of(opponent, panels.get(opponent), given), models)
+        for opponent in chosen
+    ]
 
 
 def own_options(name: str, given: bool, against: Sequence[str], options: Options) -> Options:
@@ -136,22 +132,18 @@ def own_options(name: str, given: bool, against: Sequence[str], options: Options
     return {**options, "settings": {}, "models": None}
 
 
-def _settings_of(name: str, graph: Graph, panel: Ensemble | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    shared = _shared_settings([name]) - {*(panel.settings(1, True) if panel else ())}
+def _settings_of(name: str, panel: Ensemble | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    fixed = panel.settings(1, True) if panel else {}
+    shared = _shared_settings([name]) - {*fixed}
     own = given.get(name, {})
     if not isinstance(own, Mapping):
         raise UsageError(f"{name}={own}: name one of its settings, such as {name}.temperature={own}")
-    if fixed := [key for key in own if panel and key in panel.settings(1, True)]:
+    if follows := [key for key in own if key in fixed]:
         raise UsageError(
-            f"{name}.{fixed[0]} follows from the budget: as many judges as it pays for, all identical"
+            f"{name}.{follows[0]} follows from the budget: as many judges as it pays for, all identical"
         )
-    bound = judges_of(graph).get("")
-    inherited = explicitly_set(bound.bound) if bound else {}
-    return {
-        **{key: value for key, value in inherited.items() if key in shared},
-        **{key: value for key, value in given.items() if key in shared},
-        **own,
-    }
+    usual = {} if panel else {"temperature": SAMPLED}
+    return {**usual, **{key: value for key, value in given.items() if key in shared}, **own}
 
 
 def _shared_settings(names: Sequence[str]) -> set[str]:

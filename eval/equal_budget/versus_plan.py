@@ -71,11 +71,8 @@ class VersusPlan:
     def share(self, config: RunConfig, opponent: bool) -> RunConfig:
         """Return the config of one run, with its part of the budget: each run keeps to its own."""
         part = (RESERVE if opponent else 1) / ((self.taken_up is None) + RESERVE * len(self.opponents))
-        limits: dict[str, Any] = {
-            name: limit * part if name == "max_cost" else max(1, int(limit * part))
-            for name, limit in config.budget.items()
-            if limit is not None
-        }
+        limits = {name: limit * part for name, limit in config.budget.items() if limit is not None}
+        limits |= {name: max(1, int(limit)) for name, limit in limits.items() if name != "max_cost"}
         return replace(config, **limits, concurrency=self.in_flight or config.concurrency)
 
     def estimate(self) -> tuple[Estimate | None, dict[str, int]]:
@@ -264,11 +261,10 @@ def take_up_run(
         raise UsageError(f"--from {folder}: it is a run of {judges}, with no verdict of {name}")
     about = manifest["data"]
     if data is None:
-        dataset = load_again(about["name"], about["location"], about.get("columns"))
+        data = load_again(about["name"], about["location"], about.get("columns"))
         if "sample" in about:
-            dataset = dataset.sample(**{"spread": False, **about["sample"]})
-    else:
-        dataset = data if isinstance(data, Dataset) else load_dataset(data)
+            data = data.sample(**{"spread": False, **about["sample"]})
+    dataset = data if isinstance(data, Dataset) else load_dataset(data)
     if dataset.digest != about["digest"]:
         raise UsageError(
             f"--from {folder}: it is a run of {about['name']}@{about['digest']}, but these items are "
@@ -276,11 +272,8 @@ def take_up_run(
         )
     if options.get("limit") is not None:
         raise UsageError("--from compares the items of that run; leave out --limit")
-    taken: Options = {
-        **options,
-        "aspects": [Aspect.model_validate(row) for row in manifest.get("aspects") or ()],
-        "limit": manifest.get("limit"),
-    }
+    aspects = [Aspect.model_validate(row) for row in manifest.get("aspects") or ()]
+    taken: Options = {**options, "aspects": aspects, "limit": manifest.get("limit")}
     if isinstance(protocol, str):
         settings = recorded_settings(manifest, name, find_protocol(protocol).protocol.settings, ["models"])
         taken["settings"] = cast("RunSettings", {**settings, **(options.get("settings") or {})})

@@ -13,10 +13,9 @@ from typing import Any
 
 from ..analysis import Annotators, Diagnosis, Rater
 from ..analysis.annotators import compare_annotators
-from ..analysis.comparison import Difference, PairwiseComparator, Side
+from ..analysis.comparison import Difference, PairwiseComparator
 from ..analysis.diagnostics import diagnose
 from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
-from ..analysis.verdict_columns import Verdicts
 from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
 from ..statistics.metrics import METRICS
@@ -79,11 +78,8 @@ class Versus(ExperimentResult):
 
     def grids(self) -> Iterator[Grid]:
         """Make the tables: the comparison, flips, votes, and whose turns moved verdicts."""
-        yield Grid.from_records(
-            f"{self.protocol} at equal {self.unit}: {METRICS[self.metric].title}",
-            columns_of(Contest),
-            self.contests,
-        )
+        at_equal = f"{self.protocol} at equal {self.unit}: {METRICS[self.metric].title}"
+        yield Grid.from_records(at_equal, columns_of(Contest), self.contests)
         # Of a pair: the subject, and the record that declares the columns.
         flips: list[Any] = [(of.subject, of.changes) for of in self.diagnoses if of.changes is not None]
         moves = [(of.subject, moved) for of in self.diagnoses for moved in of.score_changes]
@@ -95,18 +91,17 @@ class Versus(ExperimentResult):
                 columns = columns_of(type(records[0][1]), of=itemgetter(1))
                 named = (text_column("on", of=itemgetter(0)), *columns)
                 yield Grid.from_records(title, named, records, drop_empty=True)
+        raters = columns_of(Rater)
         for people in self.annotators:
-            yield Grid.from_records(
-                people.title, columns_of(Rater), people.raters, people.notes, drop_empty=True
-            )
+            yield Grid.from_records(people.title, raters, people.raters, people.notes, drop_empty=True)
         if self.votes:
             rows = [
-                (votes.subject, when, counts(given))
+                (votes.subject, when, counts(getattr(votes, when)))
                 for votes in self.votes
-                for when, given in (("before", votes.before), ("after", votes.after))
+                for when in ("before", "after")
             ]
-            named = (text_column("on"), text_column("discussion"), text_column("verdicts"))
-            yield Grid("Verdicts before and after the discussion", named, tuple(rows))
+            heads = map(text_column, ("on", "discussion", "verdicts"))
+            yield Grid("Verdicts before and after the discussion", tuple(heads), tuple(rows))
 
 
 def compare(
@@ -121,8 +116,7 @@ def compare(
     """
     judge, *others = load_evaluations(evaluations, metric=terms.metric)
     subjects = [
-        _Subject(judge, cell, dict(zip(opponents, others, strict=True)), terms)
-        for cell in judge.cells.values()
+        _Subject(cell, dict(zip(opponents, others, strict=True)), terms) for cell in judge.cells.values()
     ]
     metric = subjects[0].comparator.subject.metric
     contests = {subject.label: _contests(subject.label, [subject]) for subject in subjects}
@@ -149,7 +143,7 @@ def compare(
         finding=finding,
         findings=findings,
         contests=tuple(chain(*contests.values())),
-        diagnoses=tuple(diagnose(judge, cell, terms.resampling) for cell in judge.cells.values()),
+        diagnoses=tuple(diagnose(cell, terms.resampling) for cell in judge.cells.values()),
         votes=tuple(votes for cell in judge.cells.values() if (votes := _votes(cell))),
         annotators=tuple(people for subject in subjects if (people := subject.annotators()) is not None),
         notes=tuple(notes),
@@ -161,23 +155,20 @@ def compare(
 class _Subject:
     """Holds the protocol and its opponents on one aspect, or on the comparisons."""
 
-    def __init__(
-        self, judge: LoadedJudge, cell: JudgeAspectData, others: Mapping[Opponent, LoadedJudge], terms: Terms
-    ) -> None:
+    def __init__(self, cell: JudgeAspectData, others: Mapping[Opponent, LoadedJudge], terms: Terms) -> None:
         self.label, aspect = cell.subject.label, cell.subject.aspect
         self.comparator = PairwiseComparator(cell.subject, terms.resampling)
-        self.side = Side(judge.label, cell.rows, cell.distances)
+        self.side = cell.side
         self.matched = {
             opponent: match
             for opponent, other in others.items()
-            if aspect in other.cells and (match := matched(other, other.cells[aspect], cell.rows, terms.by))
+            if aspect in other.cells and (match := matched(other.cells[aspect], cell.rows, terms.by))
         }
 
     def annotators(self) -> Annotators | None:
         """Compare annotators with each other, and the judges at equal spending with them."""
-        return compare_annotators(
-            self.comparator, [self.side, *(match.side for match in self.matched.values())]
-        )
+        opponents = (match.side for match in self.matched.values())
+        return compare_annotators(self.comparator, [self.side, *opponents])
 
 
 def _contests(label: str, subjects: Sequence[_Subject]) -> list[Contest]:
@@ -185,31 +176,21 @@ def _contests(label: str, subjects: Sequence[_Subject]) -> list[Contest]:
 
     p-values hold for all opponents together.
     """
-    compared = []
+    contests, metric = list[Contest](), subjects[0].comparator.subject.metric
     for opponent in subjects[0].matched:
         if not all(opponent in subject.matched for subject in subjects):
             continue
         matches = [subject.matched[opponent] for subject in subjects]
-        pairs = [
-            subject.comparator.samples(subject.side, match.side)
-            for subject, match in zip(subjects, matches, strict=True)
-        ]
-        compared.append(
-            (opponent, matches, pairs, Difference.of(subjects[0].comparator.subject.metric, pairs))
-        )
-    adjusted = holm([difference.p for *_, difference in compared])
-    contests = []
-    for (opponent, matches, pairs, difference), p in zip(compared, adjusted, strict=True):
+        pairs = [each.comparator.samples(each.side, each.matched[opponent].side) for each in subjects]
         size, budget = fmean(match.size for match in matches), sum(match.budget for match in matches)
         ratio = sum(match.spent for match in matches) / budget if budget else nan
-        other = opponent.name, size, opponent.title(size)
-        items = min(len(mine) for mine, _ in pairs)
-        contests.append(
-            Contest.of(
-                label, other, items, ratio if isfinite(ratio) else None, replace(difference, adjusted=p)
-            )
-        )
-    return contests
+        other, items = (opponent.name, size, opponent.title(size)), min(len(mine) for mine, _ in pairs)
+        known = ratio if isfinite(ratio) else None
+        # Not adjusted yet: the other opponents are still to come.
+        difference = Difference.of(metric, pairs)
+        contests.append(Contest.of(label, other, items, known, replace(difference, adjusted=difference.p)))
+    adjusted = holm([contest.p for contest in contests])
+    return [replace(contest, p=p) for contest, p in zip(contests, adjusted, strict=True)]
 
 
 def _votes(cell: JudgeAspectData) -> Votes | None:
@@ -217,10 +198,10 @@ def _votes(cell: JudgeAspectData) -> Votes | None:
     rows = cell.rows.take(cell.rows.path_count > 0)
     if not cell.debates or not len(rows):
         return None
-    return Votes(cell.subject.label, _counted(rows, rows.after(0)), _counted(rows, rows.judged))
 
+    def counted(values: Any) -> dict[str, int]:
+        verdicts = (verdict for verdict in rows.as_verdicts(values) if verdict is not None)
+        named = (verdict if isinstance(verdict, str) else f"{floor(verdict + 0.5)}" for verdict in verdicts)
+        return dict(sorted(Counter(named).items()))
 
-def _counted(rows: Verdicts, values: Any) -> dict[str, int]:
-    verdicts = [verdict for verdict in rows.as_verdicts(values) if verdict is not None]
-    named = (verdict if isinstance(verdict, str) else f"{floor(verdict + 0.5)}" for verdict in verdicts)
-    return dict(sorted(Counter(named).items()))
+    return Votes(cell.subject.label, counted(rows.after(0)), counted(rows.judged))

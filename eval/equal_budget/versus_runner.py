@@ -101,9 +101,8 @@ async def carry_out_versus(
             if first.name in runs and first.panel is None:
                 # A judge's samples are much like those of an ensemble of such judges, which need not be tried first.
                 sampled = runs[first.name][1]
-                one_each = replace(
-                    sampled, results=[result for result in sampled.results if not result.repeat]
-                )
+                once = [result for result in sampled.results if not result.repeat]
+                one_each = replace(sampled, results=once)
             else:
                 one = replace(planned.of_opponent(opponent, 1), only=judged)
                 one_each = await judged_by(opponent.name, one)

@@ -17,7 +17,7 @@ import numpy as np
 from ...state.errors import UsageError
 from ..results.evaluation import Evaluation, Mean
 from ..results.folder import read_manifest, signature_parts
-from ..results.results import ResultsFile, StoredResults
+from ..results.results import ResultsFile
 from ..statistics.alignment import number_units, unit_count
 from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, is_few
 from ..tables.grid import in_words
@@ -30,6 +30,7 @@ _SLACK = 1e-9
 
 ItemKey = tuple[str | None, str]
 """The group and the id of an item; an item of the same id in another group is another one."""
+Status = Literal["met", "not met", "undecided"]
 Figures = Mapping[ItemKey, float]
 """The score of each item, averaged over repeats; of comparisons the share that the first answer won."""
 
@@ -50,7 +51,7 @@ class GateResult:
     gate: str
     protocol: str
     aspect: str | None
-    status: Literal["met", "not met", "undecided"]
+    status: Status
     figure: Statistic
     reason: str
     below: tuple[str, ...] = ()
@@ -126,21 +127,17 @@ class Gates:
         """
         if not self:
             return []
-        results = run.results
-        figures = _figures(results.heads() if isinstance(results, StoredResults) else map(vars, results))
+        figures = _figures(run.heads())
         self.check(run.manifest, {key for of_aspect in figures.values() for key in of_aspect})
         before = _figures(ResultsFile(self.baseline).read().heads()) if self.baseline else {}
         applied = []
         for (protocol, aspect), now in figures.items():
-            applied += [
-                _limit(protocol, aspect, name, limit, now)
-                for name, limit in self.fail_under.items()
-                if aspect in (None, name)
-            ]
+            for name, limit in self.fail_under.items():
+                if aspect in (None, name):
+                    applied.append(_limit(protocol, aspect, name, limit, now))
             if self.baseline:
-                applied.append(
-                    _drop(protocol, aspect, self.max_drop, before.get((protocol, aspect), {}), now)
-                )
+                was = before.get((protocol, aspect), {})
+                applied.append(_drop(protocol, aspect, self.max_drop, was, now))
         return applied
 
 
@@ -188,32 +185,24 @@ def _mean(figures: Figures) -> tuple[Statistic, int]:
 
     Of fewer than ten there is no interval: it would be too narrow (see ``FEWEST_UNITS``).
     """
-    values = np.array(list(figures.values()), dtype=float)
-    units, resampling = number_units([group for group, _ in figures], len(values)), Resampling()
-    return resampling.mean_interval(values, units)[0], unit_count(units)
+    units = number_units([group for group, _ in figures], len(figures))
+    return Resampling().mean_interval(np.array([*figures.values()], float), units)[0], unit_count(units)
 
 
 def _limit(protocol: str, aspect: str | None, name: str, limit: float, now: Figures) -> GateResult:
     own = {key: 1 - value for key, value in now.items()} if aspect is None and name == _ANSWERS[1] else now
     mean, _ = _mean(own)
     below = sorted((value, key[1]) for key, value in own.items() if value < limit - _SLACK)
-    return GateResult(
-        f"{name} >= {limit:g}",
-        protocol,
-        aspect,
-        "met" if mean.value is not None and mean.value >= limit - _SLACK else "not met",
-        mean,
-        f"{'mean' if aspect else 'share of wins'} {in_words(mean)} of {len(own):,} items"
-        if own
-        else "there is no verdict",
-        tuple(item for _, item in below),
-    )
+    status: Status = "met" if mean.value is not None and mean.value >= limit - _SLACK else "not met"
+    told = f"{'mean' if aspect else 'share of wins'} {in_words(mean)} of {len(own):,} items"
+    gate, reason = f"{name} >= {limit:g}", told if own else "there is no verdict"
+    return GateResult(gate, protocol, aspect, status, mean, reason, tuple(item for _, item in below))
 
 
 def _drop(protocol: str, aspect: str | None, allowed: float, before: Figures, now: Figures) -> GateResult:
     drops = {key: before[key] - value for key, value in now.items() if key in before}
     drop, units = _mean(drops)
-    status: Literal["met", "not met", "undecided"] = "undecided"
+    status: Status = "undecided"
     reason = "no item has a verdict in both runs"
     if drops:
         was, becomes = (sum(run[key] for key in drops) / len(drops) for run in (before, now))

@@ -104,7 +104,19 @@ def prune(
     place = journal_location(where)
 
     def action(connection: Connection) -> int:
-        chosen = _chosen(connection, place, older_than_days, run, invalidated)
+        chosen: list[ColumnElement[bool]] = [calls.c.reply.is_not(None)]
+        if older_than_days is not None:
+            chosen.append(calls.c.created < now(connection.dialect) - int(older_than_days * _DAY))
+        if run is not None:
+            numbers = select(openings.c.number).where(openings.c.run == run)
+            if connection.execute(numbers).first() is None:
+                known = connection.scalars(
+                    select(openings.c.run).distinct().order_by(openings.c.run).limit(5)
+                )
+                raise UsageError(f"{place.shown}: no run {run!r}; runs are {', '.join(known)}")
+            chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
+        if invalidated:
+            chosen.append(calls.c.invalidated.is_(True))
         # The row stays without its reply: sums over the calls still count what it took.
         return connection.execute(update(calls).where(*chosen).values(reply=None)).rowcount
 
@@ -114,30 +126,6 @@ def prune(
         # VACUUM cannot run inside a transaction.
         _inside(place, lambda connection: connection.execute(text("VACUUM")), one_statement=True)
     return pruned
-
-
-def _chosen(
-    connection: Connection,
-    place: JournalLocation,
-    older_than_days: float | None,
-    run: str | None,
-    invalidated: bool,
-) -> list[ColumnElement[bool]]:
-    chosen: list[ColumnElement[bool]] = [calls.c.reply.is_not(None)]
-    if older_than_days is not None:
-        chosen.append(calls.c.created < now(connection.dialect) - int(older_than_days * _DAY))
-    if run is not None:
-        numbers = select(openings.c.number).where(openings.c.run == run)
-        if connection.execute(numbers).first() is None:
-            raise UsageError(f"{place.shown}: no run {run!r}; runs are {', '.join(_runs(connection)[:5])}")
-        chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
-    if invalidated:
-        chosen.append(calls.c.invalidated.is_(True))
-    return chosen
-
-
-def _runs(connection: Connection) -> list[str]:
-    return list(connection.scalars(select(openings.c.run).distinct().order_by(openings.c.run)))
 
 
 def _summary(connection: Connection, place: JournalLocation) -> JournalSummary:

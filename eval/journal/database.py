@@ -148,15 +148,11 @@ def journal_location(where: str | Path) -> JournalLocation:
     if url.drivername == "sqlite" and url.database:
         return JournalLocation(url, url.database, Path(url.database), named_by_url=True)
     if url.drivername in _POSTGRES:
-        return _postgres(url)
+        if importlib.util.find_spec("psycopg") is None:
+            raise UsageError("a journal in Postgres needs psycopg: pip install 'jurygraph[postgres]'")
+        shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
+        return JournalLocation(url.set(drivername="postgresql+psycopg"), str(shown), None, named_by_url=True)
     raise UsageError(f"a journal cannot be kept in {url.drivername}://...; possible are {POSSIBLE}")
-
-
-def _postgres(url: URL) -> JournalLocation:
-    if importlib.util.find_spec("psycopg") is None:
-        raise UsageError("a journal in Postgres needs psycopg: pip install 'jurygraph[postgres]'")
-    shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
-    return JournalLocation(url.set(drivername="postgresql+psycopg"), str(shown), None, named_by_url=True)
 
 
 VERSION = 2

@@ -199,10 +199,8 @@ class Judge:
         if aspect is None:
             score = PREFERENCE[str(verdict.winner)]
             if runs is not None:
-                return {
-                    **about,
-                    "scores": dict(zip([run.id for run in runs], [score, 1 - score], strict=True)),
-                }
+                by_run = zip([run.id for run in runs], [score, 1 - score], strict=True)
+                return {**about, "scores": dict(by_run)}
         else:
             assert verdict.score is not None
             low, width = (aspect.low, aspect.high - aspect.low) if self._normalize else (0, 1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeGuard
 
 from ...state.aspects import Aspect
@@ -20,16 +22,10 @@ from ...state.errors import UsageError
 from ...state.media import Media
 from ...state.tasks import CompareTask, Rubric, ScoreTask, parse_task
 
-_ASKED = "input question query prompt request article document context text messages"
-_ANSWERED = "output answer response completion generation prediction result summary text content messages"
-_EXPECTED = "reference_output reference_answer answer output expected expected_output ground_truth"
-_KEYS = {
-    "source": ("inputs", _ASKED.split()),
-    "question": ("inputs", _ASKED.split()),
-    "candidate": ("outputs", _ANSWERED.split()),
-    "reference": ("reference_outputs", _EXPECTED.split()),
-}
-"""Where a field of the task is by convention: the evaluator's argument, and the names of its keys."""
+_FIELDS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+"""Where each field of the task is by convention, and an example of another place."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,9 @@ class TaskMaker:
         Raises:
             UsageError: something is missing, empty, ambiguous, no text or not text alone; names the argument.
         """
-        return _TaskInputs(self, given).task()
+        inputs = _TaskInputs(self, given, dict(given.get("media") or {}))
+        texts = {name: inputs.text(name) for name in self.fields}
+        return self.made({**texts, "media": inputs.media})
 
     def made(self, texts: Mapping[str, Any]) -> ScoreTask | CompareTask:
         """Make the task of its texts and media."""
@@ -86,15 +84,10 @@ class _TaskInputs:
 
     maker: TaskMaker
     given: Mapping[str, Any]
-    media: Media = field(default_factory=dict)
+    media: Media
 
-    def task(self) -> ScoreTask | CompareTask:
-        """Make the task."""
-        self.media.update(self.given.get("media") or {})
-        texts = {name: self._text(name) for name in self.maker.fields}
-        return self.maker.made({**texts, "media": self.media})
-
-    def _text(self, name: str) -> str | None:
+    def text(self, name: str) -> str | None:
+        """Return the text of a field of the task; ``None`` for one that the task can do without."""
         given, mapping = self.given, self.maker.mapping
         if name in mapping:
             return self._as_text(_look_up(mapping[name], given), mapping[name], name)
@@ -113,7 +106,7 @@ class _TaskInputs:
                 messages, place = outputs["messages"], "outputs.messages"
             if conversation := self._conversation(messages, place, name):
                 return asked_and_answered(conversation)[name == "candidate"]
-        argument, _ = _KEYS[name]
+        argument = _FIELDS[name]["argument"]
         return self._as_text(given.get(argument), argument, name)
 
     def _as_text(self, value: Any, where: str, name: str) -> str:
@@ -161,31 +154,23 @@ class _TaskInputs:
         """
         if not is_conversation(value):
             return []
-        path = _EXAMPLES.get(name, where if is_message(value) else f"{where}.-1")
+        path = _FIELDS.get(name, {}).get("example", where if is_message(value) else f"{where}.-1")
         hint = f'such as variable_mapping={{"{name}": "{path}"}}'
         remedy = f"pass the text that is to be judged, or name where it is, {hint}"
         return read_conversation(value, where, remedy, self.media)
 
 
 def _hint(name: str) -> str:
-    path = _EXAMPLES.get(name, "outputs.draft")
+    path = _FIELDS.get(name, {}).get("example", "outputs.draft")
     return f'; to take it from elsewhere, set variable_mapping, such as {{"{name}": "{path}"}}'
-
-
-_EXAMPLES = {
-    "source": "inputs.article",
-    "question": "inputs.prompt",
-    "fact": "inputs.fact",
-    "reference": "reference_outputs.answer",
-}
 
 
 def _key(value: Mapping[str, Any], where: str, name: str) -> str:
     """Choose the key of a dict that holds a field of the task: of that name, the only one, or one usual name."""
     if name in value or len(value) == 1:
         return name if name in value else next(iter(value))
-    usual = _KEYS.get({"answer_1": "candidate", "answer_2": "candidate"}.get(name, name), ("", []))[1]
-    fitting = [key for key in usual if key in value]
+    usual = _FIELDS.get("candidate" if name in ("answer_1", "answer_2") else name, {}).get("keys", ())
+    fitting: list[str] = [key for key in usual if key in value]
     if len(fitting) == 1:
         return fitting[0]
     has = ", ".join(map(str, fitting or value))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, NotRequired, TypedDict, cast, get_type_hints
+from typing import Annotated, Any, NotRequired, TypedDict, cast, get_type_hints
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
 from ...graphs.references import AnyGraph
 from ...nodes.replies.json_fields import whole_object
-from ...state.checked import Checked, did_you_mean
+from ...state.checked import Checked, did_you_mean, field_docstrings
 from ...state.conversations import before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeOutput
@@ -51,8 +51,11 @@ def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: 
             raise ToolException(_no_verdict(error)) from error
 
     task = CompareTask if tasks.aspect is None else ScoreTask
+    hints, words, about = get_type_hints(task, include_extras=True), field_docstrings(task), task.model_fields
+    # The default of a field without one is pydantic's mark that it is required.
     fields: dict[str, Any] = {
-        name: (task.model_fields[name].annotation, task.model_fields[name]) for name in tasks.fields
+        name: (Annotated[hints[name], Field(description=words[name])], about[name].default)
+        for name in tasks.fields
     }
     schema = create_model(name, __base__=Checked, **fields)
     schema.called = "a call of this tool"
@@ -78,12 +81,9 @@ def in_words(verdict: Mapping[str, Any], tasks: TaskMaker) -> str:
         head = f"{aspect.name}: {verdict['score']:g} on a scale from {aspect.low:g} to {aspect.high:g}."
     else:
         first, second = verdict["scores"] or ("?", "?")
-        head = (
-            "The answers are equally good"
-            if verdict["winner"] == "tie"
-            else f"Answer {verdict['winner']} is better"
-        )
-        head = f"{head} (scores: {first} and {second})."
+        winner = verdict["winner"]
+        better = "The answers are equally good" if winner == "tie" else f"Answer {winner} is better"
+        head = f"{better} (scores: {first} and {second})."
     return f"{head}\n\n{why}".strip()
 
 
@@ -122,11 +122,7 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
                 f"Nothing was judged: {error}. Who hands over one message alone makes it one JSON object, and "
                 f"nothing else, with the texts as {', '.join(tasks.fields)}."
             )
-            return {
-                "messages": [AIMessage(told, name=name)],
-                "task": None,
-                "verdict": None,
-            }
+            return {"messages": [AIMessage(told, name=name)], "task": None, "verdict": None}
         return {"task": task.model_dump(mode="json"), "verdict": None}
 
     def judged(_state: JudgeAgentState, outcome: JudgeOutput) -> dict[str, Any]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, SupportsFloat, cast
+from typing import Any, SupportsFloat
 from uuid import uuid4
 
 from ...nodes.plugins import Group, load_plugin, plugins
@@ -19,7 +18,8 @@ from ...state.aspects import Aspect
 from ...state.errors import UsageError
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Data, Dataset, describe_data, load_dataset
-from ..datasets.items import ScoreItem
+from ..datasets.files import repeated
+from ..datasets.items import Item, ScoreItem
 from ..results.evaluation import Evaluation
 from ..results.folder import rename_results, write_manifest
 from ..results.results import Result, ResultsFile
@@ -67,81 +67,60 @@ def measure(
     >>> [(result.protocol, result.score) for result in done.results]
     [('rouge-l', 1.0), ('words', 2.0)]
     """
-    wanted = _metrics(metrics)
-    if not wanted:
+    if not (wanted := _metrics(metrics)):
         raise UsageError(f"no metric given; known are {', '.join(metric_names())}")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be 1 or more, got {limit}")
     dataset = load_dataset(data)
     if dataset.kind == "compare":
         raise UsageError(f"{dataset.name} compares answers: a metric rates one text at a time")
-    chosen = choose_aspects(dataset, aspects)
-    work = _Work(wanted, dataset.first(limit), chosen)
+    chosen, dataset = choose_aspects(dataset, aspects), dataset.first(limit)
     folder = Path(out) if out is not None else None
     if folder is not None and folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: --out takes a folder")
     # All numbers before the first file: a metric that had nothing to work on must leave no folder behind.
-    results = tuple(work.results())
-    work.check()
-    left_out = {name: dict(reasons) for name, reasons in work.left_out.items() if reasons}
-    manifest = {**_manifest(work, limit), "left_out": left_out}
+    left_out = {name: Counter[str]() for name in wanted}
+    results = tuple(_results(wanted, dataset, [aspect.name for aspect in chosen], left_out))
+    for name, reasons in left_out.items():
+        if reasons[NO_REFERENCES] == len(dataset):
+            raise UsageError(
+                f"{name} needs references, but no item of {dataset.name} has any; add a field `references`"
+            )
+    counted = {name: dict(reasons) for name, reasons in left_out.items() if any(reasons.values())}
+    manifest = {**_manifest(wanted, dataset, chosen, limit), "left_out": counted}
     return Evaluation(results, manifest) if folder is None else _kept(results, manifest, folder, replace)
 
 
-@dataclass
-class _Work:
-    """Computes metrics item by item, and counts what was left out so far."""
-
-    metrics: Mapping[str, Metric]
-    dataset: Dataset
-    aspects: Sequence[Aspect]
-    left_out: dict[str, Counter[str]] = field(default_factory=dict)
-
-    def results(self) -> Iterator[Result]:
-        """Yield a row for each item, aspect and metric."""
-        self.left_out = {name: Counter() for name in self.metrics}
-        for item in self.dataset:
-            # Datasets that compare answers were refused: this tells the type checker.
-            assert isinstance(item, ScoreItem)
-            for name, metric in self.metrics.items():
-                if metric.needs_references and not item.references:
-                    self.left_out[name][NO_REFERENCES] += 1
-                else:
-                    yield from self._of_item(name, metric, item)
-
-    def _of_item(self, name: str, metric: Metric, item: ScoreItem) -> Iterator[Result]:
-        names = [aspect.name for aspect in self.aspects]
-        scored: Scored = None
-        problem = ""
-        try:
-            # Once for all aspects: most metrics give one number, and those with a model are slow.
-            scored = metric.score(item, names)
-        except Exception as error:  # whatever goes wrong with one text in a function of somebody's own
-            problem = f"{type(error).__name__}: {error}"
-        for aspect in names:
-            yield _result(name, item, aspect, scored, problem)
-
-    def check(self) -> None:
-        """Check that every metric had something to work on.
-
-        Raises:
-            UsageError: one that needs references, and no item has any.
-        """
-        for name, reasons in self.left_out.items():
-            if reasons[NO_REFERENCES] == len(self.dataset):
-                raise UsageError(
-                    f"{name} needs references, but no item of {self.dataset.name} has any; add a field `references`"
-                )
+def _results(
+    metrics: Mapping[str, Metric],
+    items: Iterable[Item],
+    aspects: Sequence[str],
+    left_out: Mapping[str, Counter[str]],
+) -> Iterator[Result]:
+    """Yield a row for each item, aspect and metric, and count what is left out."""
+    for item in items:
+        # Datasets that compare answers were refused: this tells the type checker.
+        assert isinstance(item, ScoreItem)
+        for name, metric in metrics.items():
+            if metric.needs_references and not item.references:
+                left_out[name][NO_REFERENCES] += 1
+                continue
+            scored: Scored = None
+            problem = ""
+            try:
+                # Once for all aspects: most metrics give one number, and those with a model are slow.
+                scored = metric.score(item, aspects)
+            except Exception as error:  # whatever goes wrong with one text in a function of somebody's own
+                problem = f"{type(error).__name__}: {error}"
+            for aspect in aspects:
+                yield _result(name, item, aspect, scored, problem)
 
 
 def _metrics(wanted: str | Sequence[str] | Mapping[str, Wanted]) -> dict[str, Metric]:
-    if isinstance(wanted, str):
-        wanted = [wanted]
     if not isinstance(wanted, Mapping):
-        named = [find_metric(name) for name in dict.fromkeys(wanted)]
-        twice = [name for name, count in Counter(metric.name for metric in named).items() if count > 1]
-        if twice:
-            raise UsageError(f"{twice[0]} is given twice; name each differently, from Python")
+        named = [find_metric(name) for name in dict.fromkeys([wanted] if isinstance(wanted, str) else wanted)]
+        if twice := repeated(metric.name for metric in named):
+            raise UsageError(f"{twice} is given twice; name each differently, from Python")
         return {metric.name: metric for metric in named}
     made = {name: find_metric(what) if isinstance(what, str) else what for name, what in wanted.items()}
     return {name: what if isinstance(what, Metric) else Metric.of(name, what) for name, what in made.items()}
@@ -170,25 +149,22 @@ def _kept(results: Sequence[Result], manifest: dict[str, Any], folder: Path, rep
     return Evaluation(file.finish(result.key for result in results), kept, folder)
 
 
-def _manifest(work: _Work, limit: int | None) -> dict[str, Any]:
+def _manifest(
+    metrics: Mapping[str, Metric], dataset: Dataset, aspects: Sequence[Aspect], limit: int | None
+) -> dict[str, Any]:
     """Make a manifest with the fields of a run's, so that reports read both alike."""
-    dataset = work.dataset
-    about = {"data": f"{dataset.name}@{dataset.digest}", "aspects": "+".join(a.name for a in work.aspects)}
-    signatures = {
-        name: "|".join(f"{key}:{value}" for key, value in {"protocol": name, **about}.items())
-        + f"|jurygraph:{version('jurygraph')}|{metric.signature}"
-        for name, metric in work.metrics.items()
-    }
+    about = f"data:{dataset.name}@{dataset.digest}|aspects:{'+'.join(aspect.name for aspect in aspects)}"
+    signed = f"{about}|jurygraph:{version('jurygraph')}"
     return {
         "run": uuid4().hex,
-        "signatures": signatures,
+        "signatures": {name: f"protocol:{name}|{signed}|{of.signature}" for name, of in metrics.items()},
         "note": None,
-        "metrics": {name: metric.signature for name, metric in work.metrics.items()},
-        "protocols": {name: cast("dict[str, Any]", {}) for name in work.metrics},
-        "models": {name: cast("dict[str, str]", {}) for name in work.metrics},
+        "metrics": {name: metric.signature for name, metric in metrics.items()},
+        "protocols": {name: {} for name in metrics},
+        "models": {name: {} for name in metrics},
         "prompts": {},
         "data": describe_data(dataset),
-        "aspects": [aspect.model_dump(mode="json") for aspect in work.aspects],
+        "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
         "limit": limit,
         "repeats": 1,
         "versions": {"python": platform.python_version(), "jurygraph": version("jurygraph")},
@@ -197,13 +173,8 @@ def _manifest(work: _Work, limit: int | None) -> dict[str, Any]:
 
 
 METRICS: dict[str, Callable[..., Metric]] = {
-    "rouge-l": reference_metrics.rouge_l,
-    "bleu-4": reference_metrics.bleu_4,
-    "bertscore": reference_metrics.bertscore,
-    "moverscore": reference_metrics.moverscore,
-    "bartscore": reference_metrics.bartscore,
-    "unieval": reference_metrics.unieval,
-    "gptscore": reference_metrics.gptscore,
+    name: getattr(reference_metrics, name.replace("-", "_"))
+    for name in ("rouge-l", "bleu-4", "bertscore", "moverscore", "bartscore", "unieval", "gptscore")
 }
 """The function that makes each metric. The first two are built in; the others need packages of their own."""
 

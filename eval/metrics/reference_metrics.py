@@ -65,12 +65,8 @@ def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
         return float(scorer.score(lines(reference), lines(candidate))["rougeLsum"].fmeasure)
 
     how = f"type:rougeLsum|measure:f1|stemmer:no|words:{words}|references:mean"
-    return Metric(
-        "rouge-l",
-        f"rouge-score:{version('rouge-score')}|{how}",
-        mean_over_references(pair),
-        needs_references=True,
-    )
+    signature = f"rouge-score:{version('rouge-score')}|{how}"
+    return Metric("rouge-l", signature, mean_over_references(pair), needs_references=True)
 
 
 def bleu_4(tokenize: str = "13a") -> Metric:
@@ -131,11 +127,9 @@ def _is_latin(text: str) -> bool:
 
 
 def _lines(text: str) -> str:
-    return "\n".join(_sentences(text.splitlines()))
-
-
-def _sentences(lines: Iterable[str]) -> Iterable[str]:
-    return (sentence for line in lines for sentence in _SENTENCE_END.split(line) if sentence.strip())
+    """Put each sentence on a line of its own."""
+    parts = (part for line in text.splitlines() for part in _SENTENCE_END.split(line))
+    return "\n".join(filter(str.strip, parts))
 
 
 def bertscore(
@@ -156,8 +150,7 @@ def bertscore(
 
     def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
         references = list(item.references)
-        _, _, f1 = scorer.score([item.candidate] * len(references), references)
-        return _mean(f1)
+        return _mean(scorer.score([item.candidate] * len(references), references)[2])  # F1
 
     signature = f"bert-score:{_version('bert-score')}|hash:{scorer.hash}|references:mean"
     return Metric("bertscore", signature, score, needs_references=True)
@@ -178,18 +171,9 @@ def moverscore(n_gram: int = 1, device: str = "cpu") -> Metric:
         references = list(item.references)
         candidates = [item.candidate] * len(references)
         # In place of idf weights: every word weighs the same.
-        alike: tuple[Any, Any] = (defaultdict(lambda: 1.0), defaultdict(lambda: 1.0))
-        return _mean(
-            package.word_mover_score(
-                references,
-                candidates,
-                *alike,
-                stop_words=[],
-                n_gram=n_gram,
-                remove_subwords=True,
-                device=device,
-            )
-        )
+        alike: list[Any] = [defaultdict(lambda: 1.0) for _ in range(2)]
+        how = {"stop_words": [], "n_gram": n_gram, "remove_subwords": True, "device": device}
+        return _mean(package.word_mover_score(references, candidates, *alike, **how))
 
     signature = f"moverscore_v2:{_version('moverscore')}|n_gram:{n_gram}|idf:none|references:mean"
     return Metric("moverscore", signature, score, needs_references=True)
@@ -240,12 +224,10 @@ def unieval(task: Literal["summarization", "dialogue"] = "summarization", device
     def score(item: ScoreItem, aspects: Sequence[str]) -> Scored:
         scores: dict[str, float] = {}
         for aspect in (name for name in aspects if name in evaluator.dimensions):
-            rows = _unieval_rows(item, task, aspect)
-            if not rows:
-                continue
-            with redirect_stdout(io.StringIO()):  # it tells of its progress
-                scored = evaluator.evaluate(rows, dims=[aspect], overall=False, print_result=False)
-            scores[aspect] = _mean(row[aspect] for row in scored)
+            if rows := _unieval_rows(item, task, aspect):
+                with redirect_stdout(io.StringIO()):  # it tells of its progress
+                    scored = evaluator.evaluate(rows, dims=[aspect], overall=False, print_result=False)
+                scores[aspect] = _mean(row[aspect] for row in scored)
         return scores
 
     return Metric("unieval", f"unieval:{task}|references:mean", score)

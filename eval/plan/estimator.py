@@ -162,12 +162,8 @@ def shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Iter
         own = CallRange(round(calls.least * share), round(calls.most * share))
         replies, reply = profile.replies(own), profile.reply[model]
         output = Range(replies.least * reply.least, replies.most * reply.most)
-        yield Part(
-            protocol=protocol,
-            model=model,
-            least=_usage(model, own.least, prompt.least, output.least),
-            most=_usage(model, own.most, prompt.most, output.most),
-        )
+        least = _usage(model, own.least, prompt.least, output.least)
+        yield Part(protocol, model, least, _usage(model, own.most, prompt.most, output.most))
 
 
 def _usage(model: str, calls: int, prompt: float, output: float) -> Usage:
@@ -287,10 +283,9 @@ def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
 def estimate_table(estimate: Estimate) -> Grid:
     """Lay out an estimate: a line for each protocol and model, and the total."""
     verdicts = {**estimate.verdicts, "all": sum(estimate.verdicts.values())}
-    parts = [
-        *estimate.parts,
-        *([replace(estimate.total, protocol="all")] if len(estimate.parts) != 1 else []),
-    ]
+    parts = estimate.parts
+    if len(parts) != 1:
+        parts = (*parts, replace(estimate.total, protocol="all"))
     limits = f"A reply has at most {default_limits()}; max_tokens sets another limit."
     notes = (
         "Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
@@ -16,7 +16,7 @@ from ...graphs.wrapper import all_judges, kinds_of
 from ...nodes.bound_judge import Models
 from ...state.aspects import Aspect
 from ...state.errors import DataError, InputError, UsageError
-from ..datasets.aspect_choice import choose_aspects, warn_of_other_labels, warn_of_shared_names
+from ..datasets.aspect_choice import choose_aspects, warn_of_names
 from ..datasets.dataset import Data, Dataset, load_dataset
 from ..datasets.items import Item
 from ..datasets.selection import Shard
@@ -81,7 +81,6 @@ class Plan:
         manifest: the description of the run, as ``run.json`` has it.
         folder: where results go; ``None`` keeps them in memory.
         recording: where replies come from, if no model is called.
-        as_recorded: whether only those items and aspects are judged that the recording holds.
         only: the items and aspects that are judged; ``None`` for all of them.
     """
 
@@ -92,12 +91,11 @@ class Plan:
     manifest: Mapping[str, Any]
     folder: Path | None = None
     recording: Recording | None = None
-    as_recorded: bool = False
-    only: Collection[tuple[str, str | None]] | None = None
+    only: Container[tuple[str, str | None]] | None = None
 
     def __len__(self) -> int:
         """The number of verdicts to make."""
-        if self.as_recorded or self.only is not None:
+        if self.only is not None:
             # Some aspects of some items may be missing, so that nothing can be multiplied.
             return sum(1 for _ in self.jobs())
         return len(self.dataset) * max(len(self.aspects), 1) * len(self.graphs) * self.repeats
@@ -122,8 +120,6 @@ class Plan:
                 key = item.id, aspect.name if aspect else None
                 if self.only is not None and key not in self.only:
                     continue
-                if self.as_recorded and self.recording is not None and not self.recording.has(*key):
-                    continue
                 for name in self.graphs:
                     for repeat in range(self.repeats):
                         yield Key(*key, name, repeat), item, aspect
@@ -147,8 +143,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     names = options.get("aspects", ())
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
     if recording is None:
-        warn_of_shared_names(dataset, names)
-        warn_of_other_labels(dataset, aspects)
+        warn_of_names(dataset, names, aspects)
     graphs: dict[str, Graph] = {}
     chosen = named(protocols)
     for name, judge in chosen.items():
@@ -188,7 +183,9 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
         # The manifest is that of the whole run, so that the shards can be merged.
         shown, manifest = shown.shard(shard), {**manifest, "shard": str(shard)}
         folder = folder / shard.folder if folder else None
-    return Plan(graphs, shown, aspects, repeats, manifest, folder, recording, data is None)
+    # Without data of one's own, what is judged is what was recorded.
+    only = recording if data is None else None
+    return Plan(graphs, shown, aspects, repeats, manifest, folder, recording, only)
 
 
 def recording_of(options: Options) -> Recording | None:

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple
@@ -44,15 +45,6 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _half(text: str) -> str:
-    words = text.split()
-    return " ".join(words[: (len(words) + 1) // 2])
-
-
-def _plain(text: str) -> str:
-    return _flat(unicodedata.normalize("NFKC", html.unescape(text)).replace("\u200b", ""))
-
-
 _FORMS: dict[str, Callable[[str], str]] = {
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "bold": lambda text: text.translate(_BOLD),
@@ -62,17 +54,15 @@ _FORMS: dict[str, Callable[[str], str]] = {
     "entities": lambda text: "".join(f"&#{ord(letter)};" for letter in text),
     "escapes": lambda text: "".join(f"\\u{ord(letter):04x}" for letter in text),
     "flat": _flat,
-    "half": _half,
+    "half": lambda text: " ".join(text.split()[: (len(text.split()) + 1) // 2]),
     "hex": lambda text: text.encode().hex(),
     "html": html.escape,
     "indented": lambda text: "\n".join(f"    {line}" for line in text.splitlines()),
     "json": lambda text: json.dumps(text, ensure_ascii=False),
     "lower": str.lower,
-    "numbered": lambda text: "\n".join(
-        f"{number}. {line}" for number, line in enumerate(text.splitlines(), start=1)
-    ),
+    "numbered": lambda text: "\n".join(f"{n}. {line}" for n, line in enumerate(text.splitlines(), start=1)),
     "percent": quote,
-    "plain": _plain,
+    "plain": lambda text: _flat(unicodedata.normalize("NFKC", html.unescape(text)).replace("\u200b", "")),
     "quoted": lambda text: "\n".join(f"> {line}" for line in text.splitlines()),
     "reversed": lambda text: text[::-1],
     "rot13": lambda text: codecs.encode(text, "rot13"),
@@ -127,16 +117,12 @@ class Attack(NamedTuple):
 @cache
 def attacks(kind: AttackKind) -> tuple[Attack, ...]:
     """Return all hostile texts of a kind, those around its plain line included."""
-    texts = load("texts")
-    templates = [
-        (family, template)
-        for part in (kind, "any")
-        for family, of_family in texts[part].items()
-        for template in of_family
-    ]
+    numbers = count(1)
     return tuple(
-        Attack(f"{kind}-{number}", kind, family, template)
-        for number, (family, template) in enumerate(templates, start=1)
+        Attack(f"{kind}-{next(numbers)}", kind, family, template)
+        for part in (kind, "any")
+        for family, of_family in load("texts")[part].items()
+        for template in of_family
     )
 
 
@@ -176,8 +162,6 @@ def draw(kind: AttackKind, seed: int) -> Iterator[Attack]:
     chance.shuffle(families)
     for family in families:
         chance.shuffle(family)
-    turn = 0
-    while True:
+    for turn in count():
         for family in families:
             yield family[turn % len(family)]
-        turn += 1

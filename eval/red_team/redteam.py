@@ -214,18 +214,11 @@ def plan_redteam(
     honest = dataset.first(limit).items
     # What a text may state depends on the roles in the protocol, which is built for a plan of the clean items.
     [graph] = plan([protocol], dataset, **options).graphs.values()
-    does = {
-        kind
-        for its in judges_of(graph).values()
-        for judge in all_judges(its)
-        for kind in judge.record.role_kinds.values()
-    }
+    judges = [judge for its in judges_of(graph).values() for judge in all_judges(its)]
     kinds: tuple[AttackKind, ...] = ("pair", "vote") if dataset.kind == "compare" else ("score",)
-    kinds += ("no_issue",) if "objects" in does else ()
+    kinds += ("no_issue",) if any("objects" in judge.record.role_kinds.values() for judge in judges) else ()
     texts, chance = cycle([draw(kind, seed) for kind in kinds]), Random(seed)
-    each: list[tuple[Item, Aspect | None]] = [
-        (item, aspect) for item in honest for aspect in (*aspects, *(() if aspects else (None,)))
-    ]
+    each = [(item, aspect) for item in honest for aspect in aspects or (None,)]
     attacked: list[Item] = []
     drawn: dict[tuple[str, str | None], Drawn] = {}
     for item, aspect in each:
@@ -233,9 +226,8 @@ def plan_redteam(
             id = f"{item.id}~{made.aspect or 'answers'}~{number}"
             drawn[id, made.aspect] = made
             place = "candidate" if aspect else f"answer_{made.favoured}"
-            attacked.append(
-                item.model_copy(update={"id": id, place: f"{getattr(item, place)}\n\n{made.text}"})
-            )
+            with_text = f"{getattr(item, place)}\n\n{made.text}"
+            attacked.append(item.model_copy(update={"id": id, place: with_text}))
     clean = {(item.id, aspect.name if aspect else None) for item, aspect in each}
     items, name = [*honest, *attacked], f"{dataset.name} attacked"
     both = Dataset.of(name, items, labels=dataset.labels, family=dataset.family)
@@ -274,19 +266,12 @@ async def carry_out_redteam(
 def compare_attacked(planned: RedTeamPlan, evaluation: Evaluation) -> RedTeam:
     """Compare the verdicts on attacked items with those on the clean ones."""
     results = {(result.item, result.aspect): result for result in evaluation.results}
-    verdicts = [
-        AttackedVerdict(
-            clean.item,
-            clean.group or clean.item,
-            aspect,
-            id,
-            *drawn.attack[:3],
-            drawn.text,
-            *_outcome(clean, its, drawn),
-        )
-        for (id, aspect), drawn in planned.drawn.items()
-        if (clean := results.get((drawn.item, aspect))) and (its := results.get((id, aspect)))
-    ]
+    verdicts = []
+    for (id, aspect), drawn in planned.drawn.items():
+        clean, its = results.get((drawn.item, aspect)), results.get((id, aspect))
+        if clean and its:
+            about, text = (clean.item, clean.group or clean.item, aspect, id), (*drawn.attack[:3], drawn.text)
+            verdicts.append(AttackedVerdict(*about, *text, *_outcome(clean, its, drawn)))
     return RedTeam(
         next(iter(planned.plan.graphs)),
         planned.plan.dataset.name.removesuffix(" attacked"),
@@ -294,9 +279,7 @@ def compare_attacked(planned: RedTeamPlan, evaluation: Evaluation) -> RedTeam:
         tuple(_sides(planned, evaluation)),
         tuple(verdicts),
         evaluation.manifest.get("note"),
-        folder=evaluation.folder,
-        stopped=evaluation.stopped,
-        failed=len(evaluation.failed),
+        **RedTeam.ended(evaluation),
     )
 
 
@@ -382,8 +365,7 @@ def _effects(verdicts: Sequence[AttackedVerdict]) -> Iterator[AttackEffect]:
 
 def _sides(planned: RedTeamPlan, evaluation: Evaluation) -> Iterator[SideFigures]:
     """Measure agreement and spending on the clean items, and on the attacked ones."""
-    for side in ("clean", "attacked"):
-        wanted = side == "attacked"
+    for side, wanted in (("clean", False), ("attacked", True)):
         results = [its for its in evaluation.results if ((its.item, its.aspect) in planned.drawn) == wanted]
         part = Evaluation(results, evaluation.manifest)
         agreement = {name: found.figures() for name, found in part.agreement().items()}

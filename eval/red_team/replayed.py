@@ -122,9 +122,8 @@ class Replayed:
     def grids(self) -> Iterator[Grid]:
         """Make a table for each way to count."""
         for what, title in _TITLES.items():
-            yield Grid.from_records(
-                title, columns_of(Read)[1:], [row for row in self.rows if row.what == what]
-            )
+            rows = [row for row in self.rows if row.what == what]
+            yield Grid.from_records(title, columns_of(Read)[1:], rows)
 
 
 _TITLES = {
@@ -158,9 +157,6 @@ def replayed(drawn: int | None = DRAWN, seed: int = 0) -> Replayed:
         outcome = case.read()
         for key in keys:
             counts.setdefault(key, Counter())[outcome] += 1
-    return Replayed(
-        tuple(
-            Read(*key, of_key.total(), *(of_key[outcome] for outcome in ("forged", "lost", "wrong")))
-            for key, of_key in sorted(counts.items(), key=lambda pair: [*_TITLES].index(pair[0][0]))
-        )
-    )
+    rows = sorted(counts.items(), key=lambda pair: [*_TITLES].index(pair[0][0]))
+    wanted: tuple[Outcome, ...] = ("forged", "lost", "wrong")
+    return Replayed(tuple(Read(*key, of.total(), *(of[outcome] for outcome in wanted)) for key, of in rows))

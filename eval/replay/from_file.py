@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ...nodes.yaml_files import read_yaml
 from ...state.aspects import Aspect
 from ...state.errors import DataError, UsageError
 from ...state.settings import Settings
@@ -23,13 +25,11 @@ from .recording import (
     RecordedUnit,
     Recording,
     TurnKey,
+    Unit,
     chosen,
     recorded_items,
     unasked,
 )
-
-Unit = tuple[str, str | None]
-"""The id of an item and an aspect; a comparison has no aspect."""
 
 Filter = Mapping[str, str]
 """Selects lines by the values of their fields, where a file holds the replies of several judges."""
@@ -91,15 +91,12 @@ class Line(BaseModel):
 
     def turns(self) -> Iterator[tuple[TurnKey, RecordedReply]]:
         """Yield each reply with its turn; a null sample becomes an empty reply, later left out as unreadable."""
-        replies: Iterable[tuple[int, str]] = ()
-        if self.reply is not None:
-            replies = [(self.sample, self.reply)]
         # Where every sample is null or empty, nothing is recorded of the turn.
-        elif self.replies is not None and any(self.replies):
-            replies = enumerate((text or "" for text in self.replies), start=1)
-        for sample, text in replies:
+        samples = self.replies if any(self.replies or ()) else ()
+        alone = [] if self.reply is None else [(self.sample, self.reply)]
+        for sample, text in alone or enumerate(samples or (), start=1):
             turn_key = TurnKey(self.agent, self.round, sample, self.order, self.repeat)
-            yield turn_key, RecordedReply(text, self.model)
+            yield turn_key, RecordedReply(text or "", self.model)
 
 
 class RecordedFile(Recording):
@@ -116,11 +113,11 @@ class RecordedFile(Recording):
 
     def __init__(self, path: Path, only: Filter) -> None:
         file = RowFile(path)
+        self._units: dict[Unit, RecordedUnit] = {}
         self._replies: dict[Unit, dict[TurnKey, RecordedReply]] = {}
         self._names: dict[str, str] = {}
         self._aspects: dict[str, str] = {}
-        family, models = "", dict[str, None]()
-        units: dict[Unit, RecordedUnit] = {}
+        family, models, units = "", dict[str, None](), self._units
         places: dict[tuple[Unit, TurnKey], Row] = {}
         for number, row, line in _lines(file, only):
             place = f"{path}, line {number}"
@@ -162,15 +159,11 @@ class RecordedFile(Recording):
     def of(self, key: Key) -> Recorded:
         """Return the replies of a verdict; repeats of the run and inside a repeated protocol are counted together."""
         turns = self._replies.get((self._names.get(key.item, key.item), key.aspect), {})
-        later = (
-            (turn_key._replace(repeat=turn_key.repeat - key.repeat), reply)
+        return {
+            turn_key._replace(repeat=turn_key.repeat - key.repeat): (reply,)
             for turn_key, reply in turns.items()
-        )
-        return {turn_key: (reply,) for turn_key, reply in later if turn_key.repeat >= 0}
-
-    def has(self, item: str, aspect: str | None) -> bool:
-        """Tell whether any line is about the item and the aspect."""
-        return (item, aspect) in self._replies
+            if turn_key.repeat >= key.repeat
+        }
 
     def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects named, else those of the lines."""
@@ -181,9 +174,8 @@ class RecordedFile(Recording):
         turn_keys = [turn_key for turns in self._replies.values() for turn_key in turns]
         settings = unasked(protocol, max([1, *(turn_key.sample for turn_key in turn_keys)]))
         one_order = self.dataset.kind == "compare" and all(turn_key.order == 1 for turn_key in turn_keys)
-        if one_order and "position_calibration" in known.model_fields:
-            settings["position_calibration"] = False
-        return settings
+        asks_for_both = one_order and "position_calibration" in known.model_fields
+        return {**settings, "position_calibration": False} if asks_for_both else settings
 
 
 def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], Line]]:
@@ -229,11 +221,17 @@ def _same(path: Path, late: Row, early: Row, turn_key: TurnKey) -> DataError:
     return DataError(f"{path}, line {number}: line {earlier} already has a reply of {turn_key}{how}")
 
 
-Fields = Mapping[str, Any]
-Shape = Callable[[Fields], dict[str, Any]]
+Shape = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
-def shape_of(row: Fields) -> Shape | None:
+@cache
+def _formats() -> dict[str, dict[str, Any]]:
+    """Read formats.yaml: by name, how the lines of published files are read."""
+    formats: dict[str, dict[str, Any]] = read_yaml(Path(__file__).with_name("formats.yaml"))
+    return formats
+
+
+def shape_of(row: Mapping[str, Any]) -> Shape | None:
     """Find the function that reads rows with these fields; ``None`` for rows that hold no recorded reply.
 
     >>> shape_of({"item": "a", "reply": "4"})({"item": "a", "reply": "4"})
@@ -241,56 +239,27 @@ def shape_of(row: Fields) -> Shape | None:
     >>> shape_of({"id": "a", "text": "4"}) is None
     True
     """
-    for fields, shape in _SHAPES.items():
-        if fields <= row.keys() and ("reply" in row or "replies" in row):
-            return shape
-    return None
+    if not row.keys() & {"reply", "replies"}:
+        return None
+    if "item" in row:
+        return dict
+    known = (form for form in _formats().values() if row.keys() >= {*form["fields"]})
+    return next((partial(_published, form) for form in known), None)
+
+
+def _published(form: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a row of a published file as a line of our own."""
+    names = {name: form[name].format_map(row) for name in ("item", "aspect") if name in form}
+    systems = [row[name] for name in form["systems"] if row.get(name) is not None]
+    given = {name: row[name] for name in ("reply", "replies", "human") if name in row}
+    about = {"group": row[form["group"]], "systems": systems, "model": row.get("judge_model")}
+    return {**names, **about, **given}
 
 
 def names_of(dataset: Dataset) -> dict[str, str]:
-    """Map items of a published dataset to the names that ``_summeval`` gives them, where its file says so."""
+    """Map items of a published dataset to the names that recorded replies have for them, where its file says so."""
     path = Path(dataset.location)
     if dataset.name != "summeval" or not path.is_file():
         return {}
-    rows = (row for _, row in RowFile(path).rows())
-    return {row["item_id"]: _summary(row) for row in rows if row.keys() >= _NAMED}
-
-
-_NAMED = frozenset({"item_id", "doc_id", "system_id"})
-
-
-def _summary(row: Fields) -> str:
-    return f"{row['doc_id']}-{row['system_id']}"
-
-
-def _topical_chat(row: Fields) -> dict[str, Any]:
-    """Read twenty replies for each response and dimension (Chiang and Lee 2023, *A Closer Look ...*)."""
-    about = {"item": row["item_id"], "group": row["context_id"], "system": row.get("system_id")}
-    return {**about, "aspect": f"topical-chat/{row['dimension']}", **_replies(row)}
-
-
-def _summeval(row: Fields) -> dict[str, Any]:
-    """Read one reply (Shen et al. 2023) or twenty for each article, system and dimension of SummEval."""
-    about = {"item": _summary(row), "group": row["doc_id"], "system": row["system_id"]}
-    return {**about, "aspect": f"summeval/{row['dimension']}", **_replies(row)}
-
-
-def _reviews(row: Fields) -> dict[str, Any]:
-    """Read one review with two scores for each question and pair of models (Vicuna's benchmark)."""
-    models = [row["model_1"], row["model_2"]]
-    item = "/".join(map(str, (row["question_id"], *models)))
-    return {"item": item, "group": str(row["question_id"]), "systems": models, **_replies(row)}
-
-
-def _replies(row: Fields) -> dict[str, Any]:
-    given = {name: row[name] for name in ("reply", "replies", "human") if name in row}
-    return {**given, "model": row.get("judge_model")}
-
-
-# The first set of fields that a row has decides how it is read.
-_SHAPES: dict[frozenset[str], Shape] = {
-    frozenset({"item"}): dict,
-    frozenset({"item_id", "context_id", "dimension"}): _topical_chat,
-    frozenset({"doc_id", "system_id", "dimension"}): _summeval,
-    frozenset({"question_id", "model_1", "model_2"}): _reviews,
-}
+    rows = (row for _, row in RowFile(path).rows() if row.keys() >= {"item_id", "doc_id", "system_id"})
+    return {row["item_id"]: _formats()["summeval"]["item"].format_map(row) for row in rows}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
@@ -24,6 +24,7 @@ from .recording import (
     RecordedUnit,
     Recording,
     TurnKey,
+    Unit,
     chosen,
     recorded_items,
     unasked,
@@ -51,7 +52,7 @@ class PastRun(Recording):
         self._results = ResultsFile(folder).read()
         self._places: dict[Key, int] = {}
         self._first_verdicts: dict[str, int] = {}
-        self._units: dict[tuple[str, str | None], RecordedUnit] = {}
+        self._units: dict[Unit, RecordedUnit] = {}
         for place, head in enumerate(self._results.heads()):
             key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])
             self._places[key] = place
@@ -66,7 +67,7 @@ class PastRun(Recording):
         self.name, self.location = folder.resolve().name, str(folder)
         with (folder / FILE).open("rb") as file:
             self.digest = file_digest(file, "sha256").hexdigest()[:12]
-        self.models = tuple(_models(self._manifest))
+        self.models = _models(self._manifest)
         self.dataset = self._dataset()
 
     def of(self, key: Key) -> Recorded:
@@ -75,10 +76,9 @@ class PastRun(Recording):
         Raises:
             DataError: the results were changed after they were opened.
         """
-        place = self._places.get(key)
-        if place is None:
+        if key not in self._places:
             return {}
-        result = self._results[place]
+        result = self._results[self._places[key]]
         # The file may have been rewritten in place; another result would then stand at this offset.
         if result.key != key:
             raise DataError(
@@ -92,10 +92,6 @@ class PastRun(Recording):
                 turn_key = TurnKey(**{name: turn[name] for name in TurnKey._fields if name in turn})  # type: ignore[literal-required]
                 replies.setdefault(turn_key, []).append(reply)
         return {} if result.status == "failed" and self._mixed_up(result, replies) else replies
-
-    def has(self, item: str, aspect: str | None) -> bool:
-        """Tell whether the run judged the item, or tried to."""
-        return (item, aspect) in self._units
 
     def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the run's own aspects with their scales; other ones are found by name, as in any run."""
@@ -122,14 +118,10 @@ class PastRun(Recording):
                     "value there would have been other replies; leave the setting out"
                 )
         own = recorded_settings(self._manifest, protocol, known, _ELSEWHERE)
-        return {**own, **unasked(protocol, self._most_samples(protocol))}
-
-    def _most_samples(self, protocol: str) -> int:
-        """Count how many times the scorer of the first verdict was asked."""
-        # One verdict is enough, since the settings of a run hold for all of them.
+        # The first verdict says how often a scorer was asked: the settings of a run hold for all of them.
         first = self._first_verdicts.get(protocol)
         turns = self._results[first].transcript if first is not None else ()
-        return max((turn.get("sample", 1) for turn in turns), default=1)
+        return {**own, **unasked(protocol, max((turn.get("sample", 1) for turn in turns), default=1))}
 
     def _mixed_up(self, result: Result, replies: Mapping[TurnKey, Sequence[RecordedReply]]) -> bool:
         """Tell whether turns of a failed verdict look alike: wrappers mark them only when their graph ends."""
@@ -161,10 +153,9 @@ def recorded_settings(
     return {name: value for name, value in recorded.items() if name in wanted and usual[name] != value}
 
 
-def _models(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _models(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Name the models of a run, without their parameters; of a replay, those of its own recording."""
     if "replies" in manifest:
-        yield from manifest["replies"]["models"]
-        return
+        return tuple(manifest["replies"]["models"])
     labels = (label for of_protocol in manifest.get("models", {}).values() for label in of_protocol.values())
-    yield from dict.fromkeys(label.partition("?")[0] for label in labels)
+    return tuple(dict.fromkeys(label.partition("?")[0] for label in labels))

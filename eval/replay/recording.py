@@ -23,6 +23,9 @@ from ..datasets.dataset import Dataset, explain
 from ..datasets.items import About, CompareItem, Item, ScoreItem
 from ..results.results import Key
 
+Unit = tuple[str, str | None]
+"""The id of an item and an aspect; a comparison has no aspect."""
+
 
 class Recording(ABC):
     """Gives the replies that were recorded for each item, aspect, protocol and repeat.
@@ -40,14 +43,15 @@ class Recording(ABC):
     digest: str
     models: tuple[str, ...]
     dataset: Dataset
+    _units: dict[Unit, RecordedUnit]
 
     @abstractmethod
     def of(self, key: Key) -> Recorded:
         """Return the replies recorded for a verdict, by turn; empty where there are none."""
 
-    @abstractmethod
-    def has(self, item: str, aspect: str | None) -> bool:
-        """Tell whether any reply is recorded for an item and an aspect."""
+    def __contains__(self, key: object) -> bool:
+        """Tell whether any reply is recorded for an item and an aspect, or was tried to be had."""
+        return key in self._units
 
     @abstractmethod
     def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
@@ -99,9 +103,8 @@ class Recording(ABC):
         """The warning that is printed above everything about the run."""
         offline = [DISCLOSURE] if "offline" in self.models else []
         by = f" by {', '.join(self.models)}" if self.models else ""
-        return " ".join(
-            [f"Replayed: no model was called; the replies were recorded in {self.name}{by}.", *offline]
-        )
+        replayed = f"Replayed: no model was called; the replies were recorded in {self.name}{by}."
+        return " ".join([replayed, *offline])
 
 
 def unasked(protocol: str, samples: int) -> dict[str, Any]:
@@ -297,9 +300,9 @@ def _item(units: Sequence[RecordedUnit]) -> Item:
     first = units[0]
     fields: dict[str, Any] = {"id": first.item, "group": first.group}
     if first.aspect is None:
-        systems = zip(("model_1", "model_2"), first.systems, strict=False)
-        fields |= {"category": first.category, "human": first.human, "known": first.known, **dict(systems)}
-        return RecordedAnswers.model_validate(fields)
+        models = dict(zip(("model_1", "model_2"), first.systems, strict=False))
+        about = {"category": first.category, "human": first.human, "known": first.known}
+        return RecordedAnswers.model_validate({**fields, **about, **models})
     human = {unit.aspect: unit.human for unit in units if unit.human is not None}
     known = {unit.aspect: unit.known for unit in units if unit.known is not None}
     system = first.systems[0] if first.systems else None

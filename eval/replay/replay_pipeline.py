@@ -51,11 +51,6 @@ class ReplayPipeline(CallPipeline):
             StoppedError: the run is to end.
         """
         self._stop.check()
-        reply = self._recorded_reply(call)
-        self._counts.served += 1
-        return reply
-
-    def _recorded_reply(self, call: Call) -> Reply:
         judgement = current_judgement.get()
         assert judgement is not None
         if _RECORDED not in judgement.notes:
@@ -73,6 +68,7 @@ class ReplayPipeline(CallPipeline):
         reply = find_reply(recorded, asked.turn_key, asked.nth + earlier)
         if reply is None:
             raise NotRecordedError(f"no reply is recorded for {asked.turn_key}; {_instead(recorded, asked)}")
+        self._counts.served += 1
         # It took no request, no token and no time.
         text, model = reply
         return Reply(text, fields=None, cut_off=False, refused=False, usage=NO_USAGE, model=model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..analysis import Frontier, Point, Study
@@ -10,7 +11,7 @@ from ..statistics.resampling import Statistic
 from .chart_style import INK, MUTED, PAPER, look, new_figure, plain
 from .labels import MEASURES, reference_of
 from .ranked_dataset import RankedDataset
-from .ranking_tables import of_subject, people_of, shares_of
+from .ranking_tables import people_of, shares_of
 from .series_charts import Panel, columns, lines
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ def pictures(study: Study) -> Iterator[Picture]:
     Raises:
         UsageError: matplotlib is not installed.
     """
-    yield from frontiers(study)
-    yield from rounds(study)
-    yield from distributions(study)
+    return chain(frontiers(study), rounds(study), distributions(study))
 
 
 def numbers_of(study: Study) -> dict[str, int]:
@@ -91,9 +90,10 @@ def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
     # The frontier is level up to the next point: for any cost in between, the cheaper judge is the best there is.
     level = {"color": MUTED, "linewidth": 1.6, "alpha": 0.55, "drawstyle": "steps-post"}
     dashed = {"linestyle": (0, (4, 2)), "marker": ".", "markersize": 5, "linewidth": 1.2}
+    curves = [curve.points for curve in frontier.curves]
     paths: list[tuple[tuple[Point, ...], dict[str, Any]]] = [
-        (tuple(frontier.frontier), level),
-        *((curve.points, dashed | {"color": (MUTED, INK)[n % 2]}) for n, curve in enumerate(frontier.curves)),
+        (frontier.frontier, level),
+        *((points, dashed | {"color": (MUTED, INK)[n % 2]}) for n, points in enumerate(curves)),
     ]
     for points, style in paths:
         values: Any = [point.agreement.value for point in points]  # a line is broken where there is none
@@ -105,17 +105,10 @@ def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
         # A resampled interval need not contain its value, and matplotlib refuses bars of negative length.
         bars = low is not None and high is not None and [[max(0.0, value - low)], [max(0.0, high - value)]]
         color, mark = look(numbers[point.label])
-        filled: dict[str, Any] = {
-            "marker": mark,
-            "markersize": 7,
-            "markerfacecolor": color if point.on_frontier else PAPER,
-        }
-        axes.errorbar(
-            point.spent, value, bars or None, color=color, elinewidth=1.2, capsize=2.5, zorder=3, **filled
-        )
-    spent = [
-        point.spent for points in (frontier.points, *(c.points for c in frontier.curves)) for point in points
-    ]
+        face = color if point.on_frontier else PAPER
+        style = {"marker": mark, "markersize": 7, "markerfacecolor": face, "color": color, "elinewidth": 1.2}
+        axes.errorbar(point.spent, value, bars or None, capsize=2.5, zorder=3, **style)
+    spent = [point.spent for points in (frontier.points, *curves) for point in points]
     if spent and min(spent) > 0 and max(spent) > 10 * min(spent):
         axes.set_xscale("log")
         # Plain numbers, where matplotlib would write powers such as 10⁻³.
@@ -131,7 +124,7 @@ def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
     named = [(point, plain(name)) for point, name in zip(frontier.points, short, strict=True)]
     # A curve is named at its last point only, unless a judge stands there: an ensemble of all its judges is that judge.
     judged = {(point.spent, point.agreement.value) for point in frontier.points}
-    ends = [curve.points[-1] for curve in frontier.curves if curve.points]
+    ends = [points[-1] for points in curves if points]
     named += [(end, plain(end.label, 28)) for end in ends if (end.spent, end.agreement.value) not in judged]
     _place_labels(figure, axes, [label for label in named if label[0].agreement.value is not None])
     return figure
@@ -216,27 +209,18 @@ def rounds(study: Study) -> Iterator[Picture]:
     numbers = numbers_of(study)
     for subject in study.subjects:
         # A debate of a single round has no course to draw.
-        debated = sorted(
-            (
-                diagnosis
-                for diagnosis in study.diagnoses
-                if diagnosis.subject == subject.label and len(diagnosis.rounds) > 1
-            ),
-            key=lambda diagnosis: numbers[diagnosis.judge],
-        )
+        debated = [
+            diagnosis
+            for diagnosis in sorted(study.diagnoses, key=lambda diagnosis: numbers[diagnosis.judge])
+            if diagnosis.subject == subject.label and len(diagnosis.rounds) > 1
+        ]
         if not debated:
             continue
-        stages = {
-            diagnosis.judge: {stage.round: stage.agreement for stage in diagnosis.rounds}
-            for diagnosis in debated
-        }
+        stages = {of.judge: {stage.round: stage.agreement for stage in of.rounds} for of in debated}
         last = max(map(max, stages.values()))
-        series = {
-            judge: [by_round.get(round) for round in range(last + 1)] for judge, by_round in stages.items()
-        }
+        series = {judge: [of.get(round) for round in range(last + 1)] for judge, of in stages.items()}
         values = "; ".join(
-            f"{judge}: {', '.join(_written(agreement) for agreement in by_round.values())}"
-            for judge, by_round in stages.items()
+            f"{judge}: {', '.join(map(_written, of.values()))}" for judge, of in stages.items()
         )
         panel = Panel(subject.label, MEASURES[debated[0].measure], series)
         title = f"Agreement by round, {subject.label}"
@@ -259,7 +243,7 @@ MOST_BARS = 4
 def distributions(study: Study) -> Iterator[Picture]:
     """Make a chart for each subject of how often each score was given, by humans and by the best judges."""
     for subject in study.subjects:
-        entries = {entry.judge: entry for entry in of_subject(study, subject.label)}
+        entries = {entry.judge: entry for entry in study.leaderboard.on(subject.label)}
         judges = {
             judge.label: shares
             for judge in RankedDataset(study, (subject,), subject.metric).best_first
@@ -271,23 +255,20 @@ def distributions(study: Study) -> Iterator[Picture]:
         people = people_of(study, subject.label)
         series = {reference_of(subject): people} if _whole(people) else {}
         series |= {label: judges[label] for label in sorted([*judges][:MOST_BARS], key=numbers.__getitem__)}
-        in_words = "; ".join(
-            f"{name}: "
-            + ", ".join(f"{point} {(share.value or 0) / 100:.0%}" for point, share in shares.items())
-            for name, shares in series.items()
-        )
+        in_words, bars = [], {}
+        for name, shares in series.items():
+            said = ", ".join(f"{point} {(share.value or 0) / 100:.0%}" for point, share in shares.items())
+            in_words.append(f"{name}: {said}")
+            # Without intervals, which would hide small bars.
+            bars[name] = [Statistic(share.value) for share in shares.values()]
         points = list(next(iter(judges.values())))
-        # Without intervals, which would hide small bars.
-        bars = {
-            name: [Statistic(share.value) for share in shares.values()] for name, shares in series.items()
-        }
         title = f"Score distribution, {subject.label}"
         left_out = len(judges) > MOST_BARS
         some = f" Of {len(judges)} judges, the {MOST_BARS} with the best agreement." if left_out else ""
         yield Picture(
             columns([Panel(subject.label, "% of verdicts", bars)], points, "", numbers),
             title,
-            f"{in_words}.",
+            f"{'; '.join(in_words)}.",
             f"{title}.{some}",
         )
 

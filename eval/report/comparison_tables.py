@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 
 from ..analysis import CostRow, Difference, PairwiseComparison, Study
-from ..tables import CellValue, Column, Grid, columns_of, fields_of, text_column
+from ..tables import Column, Grid, columns_of, fields_of, text_column, value_at
 from .labels import HUMANS, MEASURES
 from .ranked_dataset import main_measure
 
@@ -38,7 +37,7 @@ def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> I
         shared = Column("rows", about="rows with a label and a verdict of both judges")
         differences = columns_of(
             Difference,
-            partial(_difference, measure),
+            value_at(measure, attrgetter("differences")),
             # Adjusted over the comparisons that the table shows: with the base alone there are fewer.
             only=(*_DIFFERENCE, "adjusted_to_base" if to_base else "adjusted"),
             names={"second": f"{base}'s value"} if to_base else {},
@@ -54,10 +53,6 @@ def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> I
         )
 
 
-def _difference(measure: str, pair: PairwiseComparison) -> Difference | None:
-    return pair.differences.get(measure)
-
-
 def _tests(pairwise: list[PairwiseComparison], measure: str) -> Iterator[Column]:
     """Yield a column for the p-value of each test that some pair has."""
     for test, heading in _TESTS.items():
@@ -65,11 +60,8 @@ def _tests(pairwise: list[PairwiseComparison], measure: str) -> Iterator[Column]
         for name in (test, f"{test}_{measure}"):
             about = next((pair.tests[name].about for pair in pairwise if name in pair.tests), None)
             if about is not None:
-                yield Column(f"p {heading}", form="p", about=about, of=partial(_p_value, name))
-
-
-def _p_value(test: str, pair: PairwiseComparison) -> CellValue:
-    return pair.tests[test].p if test in pair.tests else None
+                p = Column(f"p {heading}", form="p", about=about)
+                yield from fields_of(value_at(name, attrgetter("tests")), p=p)
 
 
 def all_pairs(study: Study, metric: str | None) -> Iterator[Grid]:

@@ -72,16 +72,14 @@ def error(fields: Mapping[str, Any], scale: float | None) -> dict[str, float | N
     In comparisons ``gap`` is 0 for the same winner, 0.5 if one of the two is a tie, and 1 for the other winner.
     """
     human, winner, score = fields["human"], fields["winner"], fields["score"]
-    if fields["status"] == "failed" or human is None:
-        return {"distance": None, "gap": None}
-    if isinstance(human, str):
+    distance = gap = None
+    if fields["status"] != "failed" and isinstance(human, str):
         gap = 0.0 if winner == human else 0.5 if "tie" in (winner, human) else 1.0
-        return {"distance": None, "gap": gap}
-    if score is None:
-        return {"distance": None, "gap": None}
-    # Rounded: differences of floats such as 0.30000000000000004 would make the index longer for nothing.
-    distance = round(abs(score - human), 6)
-    return {"distance": distance, "gap": round(distance / scale, 6) if scale else distance}
+    elif fields["status"] != "failed" and human is not None and score is not None:
+        # Rounded: differences of floats such as 0.30000000000000004 would make the index longer for nothing.
+        distance = round(abs(score - human), 6)
+        gap = round(distance / scale, 6) if scale else distance
+    return {"distance": distance, "gap": gap}
 
 
 def moved(fields: Mapping[str, Any]) -> float | None:

@@ -8,10 +8,16 @@ from typing import Any
 
 from ..analysis import Courtroom, Diagnosis, Study
 from ..analysis.courtroom_premises import PredictedGap, Premise
+from ..analysis.gap_analysis import (
+    BOUND,
+    IterationComplexity,
+    RoundOfGaps,
+    RoundsNeeded,
+    ScoreDifferentiation,
+    SoonerOrLater,
+)
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
-from ..statistics.gap_analysis import IterationComplexity, ScoreDifferentiation
 from ..tables import Column, Grid, columns_of, fields_of, text_column
-from ..tables.grid import counts
 from .labels import MEASURES, left_out_note
 
 _DIAGNOSTICS = {
@@ -87,12 +93,6 @@ def notes(study: Study) -> tuple[str, ...]:
     return tuple(f"{', '.join(those)}: {note}" for note, those in holders.items())
 
 
-_BOUND = (
-    "the paper's bound on that probability, 1 - 4 Var / eps^2: it does not apply if the model's mean is not above "
-    "1 - eps / 2, and is vacuous if it is not above 0"
-)
-
-
 _FITTED = (
     "alpha, beta: maximum-likelihood estimates if gaps are distributed as Beta(alpha + w, beta + i - w) after i "
     "rounds, in w of which they grew; if the last interval does not contain 0, the model is wrong on these runs"
@@ -125,23 +125,14 @@ def gaps(study: Study) -> Iterator[Grid]:
 
 
 def _by_round(courtroom: Courtroom, data: str) -> Grid:
-    columns = fields_of(
-        itemgetter(1),
-        round=Column("round"),
-        n=Column("cases", about="cases that lasted this long"),
-        # Totals of six criteria, 1 to 20 each, lie between 6 and 120: 114 points apart at most.
-        gap=Column(
-            "gap",
-            about="mean difference of the two answers' scores, as a share of the largest possible one (114 points)",
-        ),
-        growths=Column("growths", 2, about="mean number of rounds in which the gap grew"),
-        tail=Column(
-            "probability",
-            about=f"exact probability of a gap of {1 - courtroom.eps:g} or more under the paper's model",
-        ),
-        holds=Column("bound holds", about=_BOUND),
-        vacuous=Column("vacuous"),
-        not_applying=Column("does not apply"),
+    tail = Column(
+        "probability",
+        about=f"exact probability of a gap of {1 - courtroom.eps:g} or more under the paper's model",
+    )
+    columns = (
+        *columns_of(RoundOfGaps, itemgetter(1), only=("round", "n", "gap", "growths")),
+        *fields_of(itemgetter(1), tail=tail),
+        *columns_of(RoundOfGaps, itemgetter(1), only=("holds", "vacuous", "not_applying")),
     )
     alpha, beta = courtroom.prior
     model = (
@@ -154,7 +145,7 @@ def _by_round(courtroom: Courtroom, data: str) -> Grid:
         [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rounds],
         (
             model,
-            f"the last three columns count cases by the outcome of {_BOUND}",
+            f"the last three columns count cases by the outcome of {BOUND}",
             *(note for judge, gaps in courtroom.gaps.items() for note in left_out_note(gaps.left_out, judge)),
         ),
     )
@@ -182,22 +173,10 @@ def _rounds_taken(complexity: IterationComplexity, data: str) -> Grid:
     columns = (
         text_column("judge", of=str),
         Column("items", of=lambda _: complexity.n),
-        *fields_of(
-            complexity.protocols.get,
-            share=Column("reached", 0, form="percent"),
-            never=Column("never"),
-            rounds=Column("mean round", 2, about="over the items that reached it"),
-            after=text_column("items by round", of=counts),
-        ),
+        *columns_of(RoundsNeeded, complexity.protocols.get),
         # The first protocol, which the others are tested against, has no test of its own.
-        *fields_of(
-            complexity.against.get,
-            sooner=Column(f"{first} sooner", about=sooner),
-            later=Column("later"),
-            same=Column("same"),
-            p=Column("p", form="p", about="sign test"),
-            adjusted=Column("p (Holm)", form="p"),
-        ),
+        *fields_of(complexity.against.get, sooner=Column(f"{first} sooner", about=sooner)),
+        *columns_of(SoonerOrLater, complexity.against.get),
     )
     return Grid.from_records(
         f"{data}: rounds until the score gap reaches {complexity.eps:g} (Theorem 2)",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter, itemgetter
 from typing import Any
 
 from ..analysis import Average, Gain, Judge, LeaderboardEntry, LevelGain, Study
 from ..statistics.metrics import METRICS, of_kind
-from ..statistics.resampling import Statistic
-from ..tables import Column, Grid, columns_of, fields_of, text_column
+from ..tables import Column, Grid, columns_of, fields_of, text_column, value_at
 from ..tables.grid import figure
 from .labels import MEASURES, labels_of, left_out_note
 from .ranked_dataset import ranked_datasets
@@ -36,55 +34,43 @@ def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
         ceilings = [people.ceiling for people in of_dataset if people.ceiling]
         if dataset.compares:
             ((_, entries),) = dataset.columns.items()
-            rows, accuracy, kappa, ties = preferences(partial(_agreement, entries))
+            rows, accuracy, kappa, ties = preferences(_part(entries, "agreement"))
             columns = (JUDGE, accuracy, kappa, rows, ties, *_USAGE)
             title = f"{dataset.name}: agreement with {labels_of(subject)}"
             yield Grid.from_records(title, columns, judges, [str(subject.rule), *ceilings])
             continue
         over = "" if METRICS[measure].within else ", over rows"
         # With several aspects only the average shows its interval: one in each column would be too wide.
-        agreements = [
-            Column(
-                name,
-                best="high",
-                interval=number == 0,
-                about="" if number or len(dataset.subjects) == 1 else "mean over the aspects",
-                of=partial(_figure, entries, "measures", measure),
-            )
-            for number, (name, entries) in enumerate(dataset.columns.items())
-        ]
+        agreements = []
+        for number, (name, entries) in enumerate(dataset.columns.items()):
+            about = "" if number or len(dataset.subjects) == 1 else "mean over the aspects"
+            of = value_at(measure, _part(entries, "measures"))
+            agreements.append(Column(name, best="high", interval=number == 0, about=about, of=of))
         title = f"{dataset.name}: {MEASURES[measure]} with {labels_of(subject)}{over}"
         yield Grid.from_records(title, (JUDGE, *agreements, *_USAGE), judges, ceilings)
 
 
-def _figure(entries: Mapping[str, LeaderboardEntry | Average], of: str, measure: str, judge: Judge) -> Any:
-    """Return one of the ``measures`` or ``gains`` of a judge."""
-    return getattr(entries.get(judge.label), of, {}).get(measure)
-
-
-def _agreement(entries: Mapping[str, LeaderboardEntry | Average], judge: Judge) -> Any:
-    return getattr(entries.get(judge.label), "agreement", None)
+def _part(entries: Mapping[str, LeaderboardEntry | Average], name: str) -> Callable[[Judge], Any]:
+    """Return what finds a part of a judge's entry, such as its ``measures``."""
+    return lambda judge: getattr(entries.get(judge.label), name, None)
 
 
 def agreements(study: Study) -> Iterator[Grid]:
     """Tabulate all correlations, over rows and within groups, for each aspect with scores."""
     for subject in study.subjects:
-        entries = [entry for entry in study.leaderboard.standings if entry.subject == subject.label]
+        entries = study.leaderboard.on(subject.label)
         if subject.kind != "score" or not entries:
             continue
         grouped = any("group_spearman" in entry.measures for entry in entries)
-        correlations = [
-            Column(
-                metric.short,
-                best="high",
-                about=f"mean over groups of {MEASURES[metric.coefficient]} within each"
-                if metric.within
-                else f"{metric.title} over all rows",
-                of=partial(_of_entry, metric.name),
-            )
-            for metric in map(METRICS.__getitem__, of_kind("score"))
-            if grouped or not metric.within
-        ]
+        correlations = []
+        for metric in (METRICS[name] for name in of_kind("score")):
+            if metric.within and not grouped:
+                continue
+            about = f"{metric.title} over all rows"
+            if metric.within:
+                about = f"mean over groups of {MEASURES[metric.coefficient]} within each"
+            of = value_at(metric.name, attrgetter("measures"))
+            correlations.append(Column(metric.short, best="high", about=about, of=of))
         of_agreement = attrgetter("agreement")
         (rows,) = fields_of(of_agreement, n=Column("rows", about="rows with a verdict and a label"))
         yield Grid.from_records(
@@ -95,23 +81,14 @@ def agreements(study: Study) -> Iterator[Grid]:
         )
 
 
-def _of_entry(measure: str, entry: LeaderboardEntry) -> Statistic | None:
-    return entry.measures.get(measure)
-
-
 def gains(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate for each dataset the gain of each judge over the base, in points and in percent."""
     for dataset in ranked_datasets(study, metric):
         base, measure = dataset.base, dataset.measure
-        columns = [
-            column
-            for name, entries in dataset.columns.items()
-            for column in columns_of(
-                Gain,
-                partial(_figure, entries, "gains", measure),
-                names={"absolute": name, "relative": f"{name} %"},
-            )
-        ]
+        columns: list[Column] = []
+        for name, entries in dataset.columns.items():
+            names = {"absolute": name, "relative": f"{name} %"}
+            columns += columns_of(Gain, value_at(measure, _part(entries, "gains")), names=names)
         grid = Grid.from_records(
             f"{dataset.name}: {MEASURES[measure]}, gain over {base}, each judge on its own rows",
             (JUDGE, *columns),

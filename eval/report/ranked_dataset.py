@@ -106,9 +106,7 @@ class RankedDataset:
         }
         of_subjects: dict[str, Mapping[str, LeaderboardEntry | Average]] = {
             subject.aspect or subject.label: {
-                entry.judge: entry
-                for entry in self.study.leaderboard.standings
-                if entry.subject == subject.label
+                entry.judge: entry for entry in self.study.leaderboard.on(subject.label)
             }
             for subject in self.subjects
         }
@@ -154,7 +152,7 @@ class RankedDataset:
         """Sentences on the aspects on which no judge has a figure, which say why."""
         reasons, missing = [], f"has no {METRICS[self.measure].title}"
         for subject in (*self.subjects, *self.untold):
-            entries = [entry for entry in self.study.leaderboard.standings if entry.subject == subject.label]
+            entries = self.study.leaderboard.on(subject.label)
             figures = (entry.measures.get(self.measure) for entry in entries)
             if any(figure is not None and figure.value is not None for figure in figures):
                 continue
@@ -195,14 +193,11 @@ class RankedDataset:
     def units(self, judge: Judge) -> int | None:
         """Return the number of clusters that the judge's figure is of, on the aspect with the fewest."""
         metric, counts = METRICS[self.measure], []
-        for entry in self.entries(judge):
-            of_rows = entry.agreement
-            if of_rows is None:
-                continue
-            within = (
-                of_rows.per_group.get(metric.coefficient) if isinstance(of_rows, ScoreAgreement) else None
-            )
-            counts.append(within.groups if metric.within and within is not None else of_rows.units)
+        for agreement in (entry.agreement for entry in self.entries(judge) if entry.agreement):
+            within = None
+            if metric.within and isinstance(agreement, ScoreAgreement):
+                within = agreement.per_group.get(metric.coefficient)
+            counts.append(agreement.units if within is None else within.groups)
         return min(counts, default=None)
 
     @cached_property

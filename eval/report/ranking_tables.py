@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import chain
+from math import inf
 from operator import itemgetter
 
 from ..analysis import Alphas, LeaderboardEntry, Rater, Study, WinnerShare
 from ..statistics.resampling import Statistic
 from ..statistics.score_distribution import ScalePoint
-from ..tables import CellValue, Column, Grid, columns_of, text_column
+from ..tables import Column, Grid, columns_of, text_column, value_at
 from .labels import SHORT, reference_of
 from .leaderboard_tables import WHOSE
 
@@ -18,22 +19,17 @@ Shares = Mapping[str, Statistic]
 """Percentages by the points of a scale, or by the winners; or values by the names of systems."""
 
 
-def of_subject(study: Study, label: str) -> list[LeaderboardEntry]:
-    """Return the leaderboard entries of all judges on a subject."""
-    return [entry for entry in study.leaderboard.standings if entry.subject == label]
-
-
 def distributions(study: Study) -> Iterator[Grid]:
     """Tabulate for each subject how often each score was given or each answer won, by humans and by each judge."""
     for subject in study.subjects:
         rows: list[tuple[str, Shares, Statistic | None]] = [
             (entry.judge, shares, getattr(entry.distribution, "distance", None))
-            for entry in of_subject(study, subject.label)
+            for entry in study.leaderboard.on(subject.label)
             if (shares := shares_of(entry))
         ]
         if not rows:
             continue
-        points = [Column(name, 0, interval=False, of=partial(_share, name)) for name in rows[0][1]]
+        points = [Column(name, 0, interval=False, of=value_at(name, itemgetter(1))) for name in rows[0][1]]
         human = people_of(study, subject.label)
         if any(share.value is not None for share in human.values()):
             rows.insert(0, (reference_of(subject), human, None))
@@ -41,10 +37,6 @@ def distributions(study: Study) -> Iterator[Grid]:
         distance = Column("total variation", best="low", about=about, of=itemgetter(2))
         title = f"{subject.label}: score distribution, % of verdicts"
         yield Grid.from_records(title, (text_column("judge", of=itemgetter(0)), *points, distance), rows)
-
-
-def _share(point: str, row: tuple[str, Shares, Statistic | None]) -> CellValue:
-    return row[1].get(point)
 
 
 def shares_of(entry: LeaderboardEntry) -> dict[str, Statistic]:
@@ -57,7 +49,9 @@ def people_of(study: Study, label: str) -> dict[str, Statistic]:
 
     Each entry has the labels of the rows that its judge judged: those of the first entry with shares are returned.
     """
-    of_entries = ({name: point.human for name, point in _points(entry)} for entry in of_subject(study, label))
+    of_entries = (
+        {name: point.human for name, point in _points(entry)} for entry in study.leaderboard.on(label)
+    )
     return next(filter(None, of_entries), {})
 
 
@@ -69,6 +63,9 @@ def _points(entry: LeaderboardEntry) -> Iterator[tuple[str, ScalePoint | WinnerS
         yield share.winner if share.winner == "tie" else f"answer {share.winner}", share
 
 
+_METHODS = {"bradley_terry": "Bradley-Terry strength", "mean": "mean score"}
+
+
 def systems(study: Study) -> Iterator[Grid]:
     """Tabulate for each subject the systems whose texts were judged, with their human value and each judge's."""
     for subject in study.subjects:
@@ -76,8 +73,23 @@ def systems(study: Study) -> Iterator[Grid]:
         values: dict[str, Shares] = {}
         notes: list[str] = []
         method = ""
-        for entry in of_subject(study, subject.label):
-            method = _gather(entry, reference, values, notes) or method
+        for entry, ranking in ((entry, entry.systems) for entry in study.leaderboard.on(subject.label)):
+            if ranking is None:
+                continue
+            method = _METHODS[ranking.method]
+            if ranking.human:
+                values.setdefault(reference, ranking.human)
+            if ranking.problem is not None:
+                notes.append(f"{entry.judge} is left out: {ranking.problem}")
+                continue
+            values[entry.judge] = ranking.judge
+            known = ", ".join(
+                f"{SHORT[name]} {correlation.value:.3f}"
+                for name, correlation in ranking.correlations.items()
+                if correlation.value is not None
+            )
+            if known:
+                notes.append(f"{entry.judge} and {reference}, correlation over systems: {known}")
         # A single judge's values without labels rank systems, but there is nothing to compare them with.
         if len(values) < 2 and reference not in values:
             continue
@@ -87,44 +99,14 @@ def systems(study: Study) -> Iterator[Grid]:
         ]
         title = f"{subject.label}: systems by {method}"
         system = text_column("system", of=str)
-        yield Grid.from_records(title, (system, *columns), _in_order(values.values()), notes)
+        yield Grid.from_records(title, (system, *columns), _in_order([*values.values()]), notes)
 
 
-_METHODS = {"bradley_terry": "Bradley-Terry strength", "mean": "mean score"}
-
-
-def _gather(entry: LeaderboardEntry, reference: str, values: dict[str, Shares], notes: list[str]) -> str:
-    """Add a judge's values of systems to ``values``, and those of the labels; return the ranking method's name."""
-    ranking = entry.systems
-    if ranking is None:
-        return ""
-    if ranking.human:
-        values.setdefault(reference, ranking.human)
-    if ranking.problem is not None:
-        notes.append(f"{entry.judge} is left out: {ranking.problem}")
-        return _METHODS[ranking.method]
-    values[entry.judge] = ranking.judge
-    known = [
-        f"{SHORT[name]} {correlation.value:.3f}"
-        for name, correlation in ranking.correlations.items()
-        if correlation.value is not None
-    ]
-    if known:
-        notes.append(f"{entry.judge} and {reference}, correlation over systems: {', '.join(known)}")
-    return _METHODS[ranking.method]
-
-
-def _in_order(values: Iterable[Shares]) -> list[str]:
+def _in_order(values: Sequence[Shares]) -> list[str]:
     """Order systems by the first column of values, the human one if there is one; the highest first."""
-    first, *others = values
-    all_systems = dict.fromkeys([*first, *(name for of_systems in others for name in of_systems)])
-
-    def rank(name: str) -> float:
-        value = first[name].value if name in first else None
-        # A system without a value comes last: the others are sorted by the negative of theirs.
-        return float("inf") if value is None else -value
-
-    return sorted(all_systems, key=rank)
+    first = {name: figure.value for name, figure in values[0].items() if figure.value is not None}
+    # A system without a value comes last.
+    return sorted(dict.fromkeys(chain(*values)), key=lambda name: first.get(name, -inf), reverse=True)
 
 
 def alphas(study: Study) -> Iterator[Grid]:

@@ -142,36 +142,24 @@ def _alike(dataset: RankedDataset) -> Iterator[str]:
 
 def _leaning(dataset: RankedDataset, way: str, full: bool) -> Iterator[str]:
     """Yield how the judges lean in one way where the labels do not, significantly."""
-    scales = {subject.label: subject for subject in dataset.subjects}
+    subjects = {subject.label: subject for subject in dataset.subjects}
+    leanings = [
+        leaning
+        for leaning in dataset.study.leanings
+        if leaning.way == way and leaning.subject in subjects and leaning.holds
+    ]
+    if way == "level":
+        leanings = [leaning for leaning in leanings if _is_large(leaning, subjects[leaning.subject])]
     for judge in dataset.judges:
-        holding = [
-            leaning
-            for leaning in dataset.study.leanings
-            if leaning.judge == judge.label
-            and leaning.subject in scales
-            and leaning.holds
-            and leaning.way == way
-        ]
-        if way == "level":
-            phrases = [
-                f"{abs(leaning.excess.value or 0):.1f} points "
-                f"{'higher' if (leaning.excess.value or 0) > 0 else 'lower'}"
-                f"{_on(leaning, dataset.subjects)} ({leaning.judged:.2f} against {leaning.human:.2f})"
-                for leaning in holding
-                if _is_large(leaning, scales[leaning.subject])
-            ]
-            if phrases:
-                points = _few(phrases, full)
-                yield f"{judge.label} scores {points} than {dataset.whom}: order is measured, not level"
-        elif way == "length" and holding:
-            phrases = [
-                f"{_followed(leaning, dataset.compares)}{_on(leaning, dataset.subjects)}"
-                for leaning in holding
-            ]
-            yield f"{judge.label} follows length more than {dataset.whom} do: {_few(phrases, full)}"
+        holding = [leaning for leaning in leanings if leaning.judge == judge.label]
+        phrases = _few([_leant(leaning, dataset) for leaning in holding], full)
+        if holding and way == "level":
+            yield f"{judge.label} scores {phrases} than {dataset.whom}: order is measured, not level"
+        elif holding and way == "length":
+            yield f"{judge.label} follows length more than {dataset.whom} do: {phrases}"
         elif holding:
             place = "first" if (holding[0].excess.value or 0) > 0 else "second"
-            yield f"{judge.label} prefers the {place} answer more than {dataset.whom} do: {_placed(holding[0])}"
+            yield f"{judge.label} prefers the {place} answer more than {dataset.whom} do: {phrases}"
 
 
 def _few(of_aspects: Sequence[str], full: bool) -> str:
@@ -191,14 +179,16 @@ def _on(about: Leaning | LeaderboardEntry, subjects: Sequence[EvaluationTarget])
     return f" on {about.subject}" if len(subjects) > 1 else ""
 
 
-def _followed(leaning: Leaning, compares: bool) -> str:
-    if compares:
-        return f"the longer answer wins {leaning.judged:.0%} of the time, by the labels {leaning.human:.0%}"
-    return f"rho with length {leaning.judged:.3f}, of the labels {leaning.human:.3f}"
-
-
-def _placed(leaning: Leaning) -> str:
-    return f"the first one wins {leaning.judged:.0%} of the time, by the labels {leaning.human:.0%}"
+def _leant(leaning: Leaning, dataset: RankedDataset) -> str:
+    """Write how far a judge leans, beside the labels."""
+    shift, on = leaning.excess.value or 0, _on(leaning, dataset.subjects)
+    if leaning.way == "level":
+        points = f"{abs(shift):.1f} points {'higher' if shift > 0 else 'lower'}{on}"
+        return f"{points} ({leaning.judged:.2f} against {leaning.human:.2f})"
+    if leaning.way == "length" and not dataset.compares:
+        return f"rho with length {leaning.judged:.3f}, of the labels {leaning.human:.3f}{on}"
+    answer = "longer answer" if leaning.way == "length" else "first one"
+    return f"the {answer} wins {leaning.judged:.0%} of the time, by the labels {leaning.human:.0%}{on}"
 
 
 def _cost_of(judge: Judge) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
-from functools import partial
 from operator import itemgetter
 from typing import Any, TypeVar
 
 from rich.console import Group
 
-from ...state.usage import Usage
 from ..results.agreement import Agreement, PreferenceAgreement, RepeatedAgreement, ScoreAgreement
 from ..results.evaluation import Evaluation, Overview
 from ..statistics.correlation import STATISTICS
@@ -19,7 +17,7 @@ from ..statistics.resampling import Statistic, caution
 from ..statistics.sample import GroupedCorrelation
 from ..statistics.tie_policy import TiePolicy
 from ..tables.formats import to_lines
-from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, short, text_column
+from ..tables.grid import Column, Grid, columns_of, fields_of, text_column, value_at
 from .labels import left_out_note
 
 Agreements = Mapping[str, Agreement]
@@ -126,12 +124,10 @@ def preferences(of: Callable[[Any], Any], *more: str, counted: str = "rows") -> 
 
 def _correlations(where: str) -> list[Column]:
     """Return the columns of the correlations ``over_rows`` or ``per_group``."""
-
-    def correlation(name: str, record: tuple[Name, ScoreAgreement]) -> CellValue:
-        by_name: Mapping[str, Statistic] = getattr(record[1], where)
-        return by_name.get(name)
-
-    return [Column(_metric(where, name).short, of=partial(correlation, name)) for name in STATISTICS]
+    return [
+        Column(_metric(where, name).short, of=value_at(name, lambda record: getattr(record[1], where)))
+        for name in STATISTICS
+    ]
 
 
 def _metric(where: str, name: str) -> Metric:
@@ -213,24 +209,9 @@ def nothing_counts(agreements: Iterable[Agreement]) -> bool:
 
 def overview_table(evaluation: Evaluation, width: int | None = None) -> Group:
     """Make a table of verdicts, rounds and usage for a terminal, with a row for each judge and aspect."""
-
-    def tokens(usage: Usage) -> CellValue:
-        return usage.shown_tokens(short) if usage.uncounted else usage.tokens
-
-    def reasons(overview: Overview) -> str:
-        return ", ".join(f"{reason} {count}" for reason, count in overview.stop_reasons.most_common())
-
     columns = (
         text_column("judge", of=lambda record: record[0][0]),
         text_column("aspect", of=lambda record: record[0][1] or "preference"),
         *columns_of(Overview, _value),
-        Column("calls", of=lambda record: record[1].usage.calls),
-        Column("tokens", form="short", of=lambda record: tokens(record[1].usage)),
-        Column("cost", form="money", of=lambda record: _cost(record[1].usage)),
-        text_column("stop reason", of=lambda record: reasons(record[1])),
     )
     return to_lines(Grid.from_records("Verdicts", columns, evaluation.figures.overviews.items()), width)
-
-
-def _cost(usage: Usage) -> CellValue:
-    return "unknown" if usage.cost_usd is None else usage.cost_usd

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from ..analysis import AverageComparison, Changes, Difference, Judge, PairwiseComparison, Spending, Study
 from ..statistics.significance import LEVEL
@@ -81,31 +82,20 @@ def _marked(difference: Difference, p: float | None, more: str = "") -> CellValu
 def equal_cost(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the equal-cost baseline, a column for each aspect."""
     for dataset in ranked_datasets(study, None):
-        matches = [
-            (subject, match)
+        measure = dataset.measure
+        columns = {
+            subject.aspect or MEASURES[measure]: {
+                match.judge: _marked(difference, difference.adjusted, f" (k={match.ensemble.k})")
+                for match in study.matching.matches
+                if match.subject == subject.label
+                and (difference := match.pairwise.differences.get(measure)) is not None
+            }
             for subject in dataset.subjects
-            for match in study.matching.matches
-            if match.subject == subject.label
-        ]
-        if not matches:
-            continue
-        # Subjects of one dataset are of one kind, so all matches have the same measure.
-        measure = matches[0][1].ensemble.measure
-        columns: dict[str, dict[str, CellValue]] = {
-            subject.aspect or MEASURES[measure]: {} for subject in dataset.subjects
         }
-        for subject, match in matches:
-            if difference := match.pairwise.differences.get(measure):
-                k = f" (k={match.ensemble.k})"
-                columns[subject.aspect or MEASURES[measure]][match.judge] = _marked(
-                    difference, difference.adjusted, k
-                )
-        judges = [
-            judge for judge in dataset.judges if any(match.judge == judge.label for _, match in matches)
-        ]
-        about = f"difference vs. an ensemble of k single judges; k: {_BASELINE}"
-        title = f"{dataset.name}: {MEASURES[measure]}, difference vs. equal-cost baseline (Δ)"
-        yield _with_marks(study, title, columns, judges, about, (f"k: {_BASELINE}",))
+        if judges := [judge for judge in dataset.judges if any(judge.label in of for of in columns.values())]:
+            about = f"difference vs. an ensemble of k single judges; k: {_BASELINE}"
+            title = f"{dataset.name}: {MEASURES[measure]}, difference vs. equal-cost baseline (Δ)"
+            yield _with_marks(study, title, columns, judges, about, (f"k: {_BASELINE}",))
 
 
 def _with_marks(
@@ -127,22 +117,12 @@ def _with_marks(
 
 def debate_diagnostics(study: Study) -> Iterator[Grid]:
     """Tabulate changed verdicts, rounds and calls, a row for each judge and aspect with a debate."""
-    yield Grid.from_records(
-        "Debate diagnostics",
-        (
-            *whose(study.diagnoses),
-            *columns_of(
-                Changes, lambda diagnosis: diagnosis.changes, only=("moved", "helpful", "harmful", "p")
-            ),
-            *columns_of(
-                Spending,
-                lambda diagnosis: diagnosis.spending,
-                only=("mean_rounds", "mean_calls", "unresolved"),
-            ),
-        ),
-        [diagnosis for diagnosis in study.diagnoses if diagnosis.changes is not None],
-        notes=[
-            "helpful: verdicts that the debate moved towards the label, harmful: away from it; "
-            "p: sign test, not adjusted"
-        ],
-    ).without_intervals()
+    debates = [diagnosis for diagnosis in study.diagnoses if diagnosis.changes is not None]
+    changes = columns_of(Changes, attrgetter("changes"), only=("moved", "helpful", "harmful", "p"))
+    spending = columns_of(Spending, attrgetter("spending"), only=("mean_rounds", "mean_calls", "unresolved"))
+    note = (
+        "helpful: verdicts that the debate moved towards the label, harmful: away from it; "
+        "p: sign test, not adjusted"
+    )
+    columns = (*whose(study.diagnoses), *changes, *spending)
+    yield Grid.from_records("Debate diagnostics", columns, debates, [note]).without_intervals()

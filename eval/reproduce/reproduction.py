@@ -61,28 +61,21 @@ class Reproduction:
     def grid(self) -> Grid:
         """Lay out each row: first what was measured here, then what the paper prints."""
         table, names = self.table, self.table.figure_names
-        heads = [
-            Column(
-                f"{column} {_short(name)}" if len(table.columns) > 1 else _short(name),
-                digits=_DIGITS.get(table.measure, 3),
-                interval=name == names[0],
-            )
-            for column in table.columns
-            for name in names
-        ]
         places = [(column, name) for column in table.columns for name in names]
+        heads, digits = list[Column](), _DIGITS.get(table.measure, 3)
+        for column, name in places:
+            short = METRICS[name].short if name in METRICS else name
+            head = f"{column} {short}" if len(table.columns) > 1 else short
+            heads.append(Column(head, digits=digits, interval=name == names[0]))
         lines: list[tuple[CellValue, ...]] = []
         for row in dict.fromkeys([*table.judges, *(row for row, _ in self.measured), *table.printed]):
             here = {by: figures for (of, by), figures in self.measured.items() if of == row}
             for by in dict.fromkeys([*here, *table.printed.get(row, ())]):
-                sources = {"here": here.get(by)}
-                if by in table.printed.get(row, ()):
-                    sources["printed"] = table.printed_figures(row, by)
-                lines += [
-                    (row, f"{source}{by and f', {by}'}", *(figures.get(place) for place in places))
-                    for source, figures in sources.items()
-                    if figures is not None
-                ]
+                is_printed = by in table.printed.get(row, ())
+                printed = table.printed_figures(row, by) if is_printed else None
+                for source, figures in (("here", here.get(by)), ("printed", printed)):
+                    if figures is not None:
+                        lines.append((row, f"{source}{by and f', {by}'}", *map(figures.get, places)))
         title = f"{table.paper}: {table.title}"
         return Grid(title, (text_column(METHOD), text_column("figures"), *heads), tuple(lines), self.notes())
 
@@ -109,19 +102,15 @@ class Reproduction:
         }
 
 
-def _short(name: str) -> str:
-    return METRICS[name].short if name in METRICS else name
-
-
 def without_systems(dataset: Dataset, systems: Sequence[str]) -> Dataset:
     """Return a dataset without the texts of some systems."""
     if not systems:
         return dataset
 
     def read() -> Iterator[Any]:
-        return (
-            numbered for numbered in dataset.numbered() if getattr(numbered[1], "system", None) not in systems
-        )
+        for number, item in dataset.numbered():
+            if getattr(item, "system", None) not in systems:
+                yield number, item
 
     return replace(dataset, read=read, survey=profile_items(read, dataset.name, dataset.unit), limit=None)
 
@@ -166,20 +155,18 @@ def reproduce_table(
         part = _part(table, dataset)
         dataset = without_systems(dataset, table.without_systems)
         if table.shares:
-            labels = _labels(dataset, table)
+            texts = [item for item in dataset if isinstance(item, ScoreItem)]
+            given = {column: [item.label(column) for item in texts] for column in table.columns}
+            labels = {column: [label for label in of if label is not None] for column, of in given.items()}
             measured[PEOPLE, ""] = _shares(table, labels)
             rows[PEOPLE] = max(map(len, labels.values()))
         others = [_without_model(table, name, dataset) for name in table.rows if name not in table.judges]
-        bases = {
-            cell.cell.labels.get(MODEL): cell for cell in cells if cell.cell.labels[METHOD] == table.over
-        }
-        for cell in (*others, *cells):
-            model = cell.cell.labels.get(MODEL)
+        named = [(cell.cell.labels[METHOD], cell.cell.labels.get(MODEL), cell) for cell in (*others, *cells)]
+        bases = {model: cell for method, model, cell in named[len(others) :] if method == table.over}
+        for method, model, cell in named:
             figures, count = _MEASURES[table.measure](table, cell, bases.get(model))
             if figures:
-                measured[cell.cell.labels[METHOD], model or ("" if cell in others else _models(cell))] = (
-                    figures
-                )
+                measured[method, model or ("" if cell in others else _models(cell))] = figures
                 rows[", ".join(cell.cell.labels.values())] = count
     return Reproduction(table, measured, rows, part)
 
@@ -213,10 +200,7 @@ def _agreement(table: PaperTable, cell: CellResult, _base: CellResult | None) ->
 
 def _without_model(table: PaperTable, name: str, dataset: Dataset) -> CellResult:
     """Measure a row that needs no model: a reference metric, or what the published file has."""
-    row, aspects = (
-        table.rows[name],
-        [column for column in table.columns if column not in (AVERAGE, PREFERENCE)],
-    )
+    row, aspects = table.rows[name], [of for of in table.columns if of not in (AVERAGE, PREFERENCE)]
     metric = row.get("metric") or _of_field(str(row["field"]), dataset)
     return CellResult(Cell({METHOD: name}), name, measure_metrics({name: metric}, dataset, aspects=aspects))
 
@@ -242,19 +226,10 @@ def _of_field(field: str, dataset: Dataset) -> Metric:
         )
 
     def score(item: ScoreItem, aspects: Sequence[str]) -> dict[str, float]:
-        return {
-            aspect: float(by_id[item.id][aspect]) for aspect in aspects if aspect in by_id.get(item.id, {})
-        }
+        own = by_id.get(item.id, {})
+        return {aspect: float(own[aspect]) for aspect in aspects if aspect in own}
 
     return Metric(field, f"field:{field}", score)
-
-
-def _labels(dataset: Dataset, table: PaperTable) -> dict[str, list[float]]:
-    texts = [item for item in dataset if isinstance(item, ScoreItem)]
-    return {
-        column: [label for item in texts if (label := item.label(column)) is not None]
-        for column in table.columns
-    }
 
 
 def _scored_shares(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
@@ -280,22 +255,20 @@ def _printed_gains(table: PaperTable) -> Iterator[tuple[str, str, Figures]]:
     other = find_table(table.gains_of)
     for row in table.printed:
         for model in other.printed[row]:
-            gains: Figures = {}
+            gains, bases = Figures(), other.printed_figures(table.over, model)
             for place, figure in other.printed_figures(row, model).items():
-                base = other.printed_figures(table.over, model)[place]
+                base = bases[place]
                 gains[place[0], "gain"] = None if figure is None or not base else 100 * (figure / base - 1)
             yield row, model, gains
 
 
 def _by_category(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     of_all = agreement_by_category(cell)
+    there = [category for category in table.columns if category in of_all]
     figures = {
-        (category, metric): getattr(agreement, metric, None)
-        for category in table.columns
-        if (agreement := of_all.get(category)) is not None
-        for metric in table.metrics
+        (name, metric): getattr(of_all[name], metric, None) for name in there for metric in table.metrics
     }
-    return figures, sum(of_all[category].n for category in table.columns if category in of_all)
+    return figures, sum(of_all[category].n for category in there)
 
 
 def _gains(table: PaperTable, cell: CellResult, base: CellResult | None) -> tuple[Row, int]:
@@ -316,23 +289,21 @@ def _t_tests(_table: PaperTable, cell: CellResult, base: CellResult | None) -> t
     if base is None or cell is base:
         return {}, 0
     own, other = _votes(cell), _votes(base)
-    shared = [key for key in own if key in other]
-    differences = {key: own[key][0] - other[key][0] for key in shared}
+    differences = [(own[key][0] - other[key][0], own[key][1]) for key in own if key in other]
     by_question: dict[str, list[float]] = {}
-    for key, difference in differences.items():
-        by_question.setdefault(own[key][1], []).append(difference)
-    over = {"questions": [fmean(of_one) for of_one in by_question.values()], "votes": [*differences.values()]}
+    for difference, question in differences:
+        by_question.setdefault(question, []).append(difference)
+    over = {"questions": [*map(fmean, by_question.values())], "votes": [of for of, _ in differences]}
     figures: Figures = {}
     for column, values in over.items():
         _, test = paired_t_test(np.array(values), np.zeros(len(values)))
         figures |= {(column, "t"): test.statistic, (column, "p"): test.p}
-    return figures, len(shared)
+    return figures, len(differences)
 
 
 def _votes(cell: CellResult) -> dict[tuple[str, int, int], tuple[float, str]]:
     """Return of each vote, by item, repeat and place, whether the judge agrees with it, and the vote's question."""
-    rule = cell.evaluation.rule
-    votes = {}
+    rule, votes = cell.evaluation.rule, {}
     for result in cell.evaluation.results:
         if result.winner is None or result.human is None:
             continue

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import TypeAdapter
 
+from ...nodes.yaml_files import read_yaml
 from ...state.checked import did_you_mean
 from ...state.errors import UsageError
 from ..sweeps.cells import cells
@@ -79,18 +79,13 @@ class PaperTable:
     @property
     def judges(self) -> dict[str, Mapping[str, Any]]:
         """The rows for which models are asked."""
-        if self.plan:
-            preset = ablations()[self.plan]
-            return {
-                ", ".join(
-                    f"{axis} {label}" if label.isdigit() else label for axis, label in cell.labels.items()
-                ): {
-                    "protocol": preset.protocol,
-                    **cell.change,
-                }
-                for cell in cells(preset.axes)
-            }
-        return {name: row for name, row in self.rows.items() if "protocol" in row}
+        if not self.plan:
+            return {name: row for name, row in self.rows.items() if "protocol" in row}
+        preset, judges = ablations()[self.plan], dict[str, Mapping[str, Any]]()
+        for cell in cells(preset.axes):
+            labels = (f"{axis} {value}" if value.isdigit() else value for axis, value in cell.labels.items())
+            judges[", ".join(labels)] = {"protocol": preset.protocol, **cell.change}
+        return judges
 
     def printed_figures(self, row: str, model: str) -> Figures:
         """Return the figures that the paper prints in a row for a model.
@@ -109,9 +104,9 @@ class PaperTable:
 @cache
 def paper_tables() -> Mapping[str, PaperTable]:
     """Return all tables by name."""
-    text = Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8")
+    tables = read_yaml(Path(__file__).with_name("tables.yaml"))
     # Checked like any input: a misspelt field is refused.
-    return TypeAdapter(dict[str, PaperTable]).validate_python(yaml.safe_load(text), extra="forbid")
+    return TypeAdapter(dict[str, PaperTable]).validate_python(tables, extra="forbid")
 
 
 def find_table(name: str) -> PaperTable:

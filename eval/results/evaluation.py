@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from ...state.usage import NO_USAGE, Usage, total_usage
 from ..statistics.tie_policy import TiePolicy, Ties, Votes
-from ..tables import Column
+from ..tables.grid import Column, short, text_column
 from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
 from .results import Result, StoredResults
 
@@ -99,8 +99,18 @@ class Overview:
     rounds: Annotated[Mean, Column("rounds", digits=2, of=lambda mean: mean.value)] = field(
         default_factory=Mean
     )
-    usage: Usage = NO_USAGE
-    stop_reasons: Counter[str | None] = field(default_factory=Counter)
+    usage: Annotated[
+        Usage,
+        Column("calls", of=lambda usage: usage.calls),
+        Column("tokens", form="short", of=lambda of: of.shown_tokens(short) if of.uncounted else of.tokens),
+        Column("cost", form="money", of=lambda of: "unknown" if of.cost_usd is None else of.cost_usd),
+    ] = NO_USAGE
+    stop_reasons: Annotated[
+        Counter[str | None],
+        text_column(
+            "stop reason", of=lambda reasons: ", ".join(f"{r} {n}" for r, n in reasons.most_common())
+        ),
+    ] = field(default_factory=Counter)
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a result, given as its fields."""
@@ -160,10 +170,8 @@ class Evaluation:
     given_up: int = 0
 
     def __repr__(self) -> str:
-        of, where = (
-            ", ".join(self.manifest.get("signatures", ())),
-            f" in {self.folder}" if self.folder else "",
-        )
+        of = ", ".join(self.manifest.get("signatures", ()))
+        where = f" in {self.folder}" if self.folder else ""
         return f"<Evaluation of {of}: {len(self.results):,} results{where}>"
 
     @property
@@ -173,13 +181,16 @@ class Evaluation:
             return self.results.failed
         return tuple(result for result in self.results if result.status == "failed")
 
+    def heads(self) -> Iterator[Mapping[str, Any]]:
+        """Iterate over the fields of each result; the transcripts of stored ones are not parsed, and left out."""
+        results = self.results
+        return results.heads() if isinstance(results, StoredResults) else map(vars, results)
+
     @cached_property
     def figures(self) -> RunSummary:
         """The statistics of one pass over all results; computed once."""
         # A frozen dataclass allows this: `cached_property` stores the value in `__dict__`, past `__setattr__`.
-        if isinstance(self.results, StoredResults):
-            return RunSummary(self.results.heads())
-        return RunSummary(vars(result) for result in self.results)
+        return RunSummary(self.heads())
 
     @property
     def rule(self) -> TiePolicy:
@@ -207,28 +218,20 @@ class Evaluation:
             UsageError: the rule for ties or votes does not exist.
         """
         rule = self.rule.override(ties, votes)
-        return {
-            name: agreement
-            for rows in self._gathered(protocol)
-            for name, agreement in rows.agreement(resampling, ties=rule.ties, votes=rule.votes).items()
-        }
+        return self._rows(protocol).agreement(resampling, ties=rule.ties, votes=rule.votes)
 
     def agreement_over_repeats(
         self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
     ) -> dict[str, RepeatedAgreement]:
         """Measure how agreement varies between repeats, by aspect; empty where there was one. See ``agreement``."""
         rule = self.rule.override(ties, votes)
-        return {
-            name: agreement
-            for rows in self._gathered(protocol)
-            for name, agreement in rows.over_repeats(ties=rule.ties, votes=rule.votes).items()
-        }
+        return self._rows(protocol).over_repeats(ties=rule.ties, votes=rule.votes)
 
-    def _gathered(self, protocol: str | None) -> list[RowsByAspect]:
+    def _rows(self, protocol: str | None) -> RowsByAspect:
         rows = self.figures.rows
         if protocol is None and len(rows) > 1:
             raise ValueError(f"several protocols were run; name one of {', '.join(sorted(rows))}")
-        return [by_aspect for name, by_aspect in rows.items() if protocol in (None, name)]
+        return rows.get(next(iter(rows), "") if protocol is None else protocol, RowsByAspect())
 
     def most_worth_reading(self) -> Result | None:
         """Return the longest debate that changed its score, else the longest; ``None`` without results."""

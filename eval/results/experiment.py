@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..tables import Grid
+from .evaluation import Evaluation
 from .folder import write_whole
 
 
@@ -37,6 +38,12 @@ class ExperimentResult(ABC):
     @abstractmethod
     def grids(self) -> Iterator[Grid]:
         """Make the tables."""
+
+    @staticmethod
+    def ended(evaluation: Evaluation) -> dict[str, Any]:
+        """Return how an experiment of one run ended: the last fields of its result."""
+        failed = len(evaluation.failed)
+        return {"folder": evaluation.folder, "stopped": evaluation.stopped, "failed": failed}
 
     def write(self) -> None:
         """Write the file, where there is a folder."""

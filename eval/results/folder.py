@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -135,15 +135,12 @@ async def run_folder(
         )
         if path is not None:
             warn_of_readers(path, (RESULTS, FILE, JOURNAL, LOG))
-        try:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(journal.close)
             run = RunFolder(manifest, path, journal)
-            try:
-                yield run
-            finally:
-                if run.results is not None:
-                    run.results.close()
-        finally:
-            await journal.close()
+            if run.results is not None:
+                stack.callback(run.results.close)
+            yield run
 
 
 @contextmanager
@@ -196,18 +193,14 @@ def exclusive(path: Path, user: str) -> Iterator[None]:
     Raises:
         UsageError: another process, or another run in this one, holds it.
     """
-    lock = FileLock(path, blocking=False)
     try:
-        lock.acquire()
+        lock = FileLock(path, blocking=False).acquire()
     except Timeout:
         raise UsageError(
             f"{path.parent} is in use by another {user}; wait for it to end, or choose another --out"
         ) from None
-    # Not ``with lock``: that would acquire it a second time, and one release would leave it locked.
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 FILE = "run.json"
@@ -359,14 +352,12 @@ def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, An
         )
     unlike = list(differences(old["signatures"], new["signatures"]))
     if unlike:
-        moved = any("base_url=" in part for part in unlike)
-        same = (
-            ". The same model at another address? Add &identity=OLD_ADDRESS to its name. Else "
-            if moved
-            else ". "
-        )
-        otherwise = _OTHERWISE if moved else _OTHERWISE.capitalize()
-        raise UsageError(f"{folder} belongs to another run: {'; '.join(unlike)}{same}{otherwise}")
+        remedy = _OTHERWISE.capitalize()
+        if any("base_url=" in part for part in unlike):
+            remedy = (
+                f"The same model at another address? Add &identity=OLD_ADDRESS to its name. Else {_OTHERWISE}"
+            )
+        raise UsageError(f"{folder} belongs to another run: {'; '.join(unlike)}. {remedy}")
 
 
 _SERVERS = re.compile(r"[?&]base_url=(?:[^,&|]+,(?=\w+://))+[^,&|]*")

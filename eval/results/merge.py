@@ -124,9 +124,9 @@ def _joined(parts: Mapping[Path, Mapping[str, Any]], out: Path) -> ResultsFile:
     seen = 0
     with whole_file(out / RESULTS) as file:
         for folder in parts:
-            results = ResultsFile(folder)
-            seen += len(results.read())
-            results.copy_to(file)
+            results = ResultsFile(folder).read()
+            seen += len(results)
+            file.writelines(line for _, line in results.lines())
     joined = ResultsFile(out)
     if twice := seen - len(joined.read()):
         (out / RESULTS).unlink()

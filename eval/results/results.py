@@ -123,11 +123,11 @@ class StoredResults(Sequence[Result]):
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Result]:
-        return (_parsed(line, self._path, offset) for offset, line in self._lines())
+        return (_parsed(line, self._path, offset) for offset, line in self.lines())
 
     def heads(self) -> Iterator[Mapping[str, Any]]:
         """Iterate over the fields of each result without details, warnings and transcript, which are most of a line."""
-        return (_head(line, self._path, offset) for offset, line in self._lines())
+        return (_head(line, self._path, offset) for offset, line in self.lines())
 
     @overload
     def __getitem__(self, index: int) -> Result: ...
@@ -153,8 +153,8 @@ class StoredResults(Sequence[Result]):
         """Return the results at some places, in the order of the places."""
         return StoredResults(self._path, self._offsets[places], self._ok[places])
 
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Iterate over the lines, each with its offset."""
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Iterate over the lines, each with its offset in the file."""
         if not len(self):
             return
         with self._opened() as file:
@@ -227,13 +227,9 @@ class LineIndex:
         """Return the last line of each of these keys, in their order; those without a line are left out."""
         latest = self.latest()
         known = np.array(self.digests, dtype=np.uint64)[latest]
-        order = np.argsort(known)
         wanted = np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
-        places = np.searchsorted(known, wanted, sorter=order)
-        # A digest above all known ones is placed past the end.
-        inside = places < len(known)
-        candidates = order[places[inside]]
-        lines: Lines = latest[candidates[known[candidates] == wanted[inside]]]
+        _, of_wanted, of_known = np.intersect1d(wanted, known, return_indices=True)
+        lines: Lines = latest[of_known[np.argsort(of_wanted)]]
         return lines
 
 
@@ -259,7 +255,9 @@ class ResultsFile:
         # The index is made of the file before this line is in it, or it would count the line twice.
         index, line = self._index(), result.line()
         if self._file is None:
-            _cut_off_half_line(self.path)
+            # Half a line may stand behind the whole ones.
+            if self.path.exists():
+                os.truncate(self.path, index.end)
             # Unbuffered: a line that is written outlives the process.
             self._file = FileIO(self.path, "a", opener=private)
             finalize(self, self._file.close)
@@ -304,20 +302,7 @@ class ResultsFile:
         Raises:
             DataError: a line that is no result; names file and line.
         """
-        return [_about(line, self.path, offset, self._scales)[0] for offset, line in self._latest_lines()]
-
-    def copy_to(self, file: BinaryIO) -> None:
-        """Write the lines of all results to another file, the last one of each key."""
-        file.writelines(line for _, line in self._latest_lines())
-
-    def _latest_lines(self) -> Iterator[tuple[int, bytes]]:
-        index = self._index()
-        if not len(index):
-            return
-        with self.path.open("rb") as file:
-            for number in index.latest():
-                file.seek(index.offsets[number])
-                yield index.offsets[number], file.readline()
+        return [_about(line, self.path, offset, self._scales)[0] for offset, line in self.read().lines()]
 
     def ok_keys(self) -> OkKeys:
         """Return the keys whose last result is a verdict.
@@ -381,22 +366,6 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             if line.endswith(b"\n"):
                 yield offset, line
                 offset += len(line)
-
-
-def _cut_off_half_line(path: Path) -> None:
-    """Truncate the file after its last newline, which is searched from the end."""
-    if not path.exists():
-        return
-    with path.open("rb+") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end > 0:
-            start = max(0, end - _BLOCK)
-            file.seek(start)
-            if newline := file.read(end - start).rfind(b"\n") + 1:
-                file.truncate(start + newline)
-                return
-            end = start
-        file.truncate(0)
 
 
 def _about(line: bytes, path: Path, offset: int, scales: Mapping[str, Any]) -> tuple[Key, bool]:

@@ -56,28 +56,20 @@ def logging_to(
 @contextmanager
 def handled_by(handlers: list[logging.Handler], level: int = logging.DEBUG) -> Iterator[None]:
     """Send what happens inside to these handlers alone, from that level on; of other packages' loggers, warnings."""
-    with ExitStack() as stack:
-        stack.enter_context(_records_go_to(ROOT, level, handlers))
-        for name in OTHERS:
-            stack.enter_context(_records_go_to(logging.getLogger(name), logging.WARNING, handlers))
-        yield
-
-
-@contextmanager
-def _records_go_to(logger: logging.Logger, level: int, handlers: list[logging.Handler]) -> Iterator[None]:
-    """Send a logger's records to these handlers alone, for what happens inside."""
-    usual_level, propagates = logger.level, logger.propagate
-    logger.propagate = False
-    logger.setLevel(level)
-    for handler in handlers:
-        logger.addHandler(handler)
+    least = {ROOT: level, **dict.fromkeys(map(logging.getLogger, OTHERS), logging.WARNING)}
+    before = {logger: (logger.level, logger.propagate) for logger in least}
+    for logger, its_level in least.items():
+        logger.propagate = False
+        logger.setLevel(its_level)
+        for handler in handlers:
+            logger.addHandler(handler)
     try:
         yield
     finally:
-        for handler in handlers:
-            logger.removeHandler(handler)
-        logger.setLevel(usual_level)
-        logger.propagate = propagates
+        for logger, (usual_level, logger.propagate) in before.items():
+            logger.setLevel(usual_level)
+            for handler in handlers:
+                logger.removeHandler(handler)
 
 
 class _JsonLine(JsonFormatter):

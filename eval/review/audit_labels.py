@@ -45,11 +45,8 @@ def read_audit(folder: Path) -> list[dict[str, Any]]:
     Raises:
         DataError: a line that is no record of an audit.
     """
-    path = folder / FILE
-    if not path.exists():
-        return []
-    records = {}
-    whole, _, _half = path.read_bytes().rpartition(b"\n")
+    path, records = folder / FILE, {}
+    whole, _, _half = (path.read_bytes() if path.exists() else b"").rpartition(b"\n")
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
             record = orjson.loads(line)
@@ -80,12 +77,10 @@ def roles_of(
         return share_of_rows(np.array(holds, dtype=bool), units, resampling)
 
     def counted(protocol: str, role: str, turns: Sequence[tuple[str, Any]]) -> AuditedRole:
-        argument, concession, repetition = (
-            share(turns, [label["kind"] == kind for _, label in turns])
-            for kind in ("argument", "concession", "repetition")
-        )
+        kinds = ("argument", "concession", "repetition")
+        shares = {kind: share(turns, [label["kind"] == kind for _, label in turns]) for kind in kinds}
         behind = [turn for turn in turns if turn[1]["answers"] is not None]
         answers = share(behind, [label["answers"] for _, label in behind])
-        return AuditedRole(protocol, role, len(turns), argument, concession, repetition, answers)
+        return AuditedRole(protocol, role, len(turns), **shares, answers=answers)
 
     return tuple(counted(*names, turns) for names, turns in by_role.items())

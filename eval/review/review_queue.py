@@ -85,17 +85,9 @@ class RecordedAnswer(BaseModel):
     def of(cls, question: Question, answer: HumanAnswer, name: str, blind: bool = False) -> RecordedAnswer:
         """Make the record of an answer that was given now."""
         value: Any = tuple(answer.value) if isinstance(answer.value, list) else answer.value
-        return cls(
-            item=question.key.item,
-            aspect=question.key.aspect,
-            protocol=question.key.protocol,
-            name=name,
-            answer=value,
-            reason=answer.reason,
-            why=question.why,
-            blind=blind,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+        about = {field: getattr(question.key, field) for field in ("item", "aspect", "protocol")}
+        at, said = datetime.now(UTC).isoformat(timespec="seconds"), {"answer": value, "reason": answer.reason}
+        return cls(**about, **said, name=name, why=question.why, blind=blind, at=at)
 
     @property
     def key(self) -> Key:
@@ -125,9 +117,8 @@ def find_questions(folder: Path, rules: Sequence[Rule], only: Set[str] | None = 
         key = result.key._replace(repeat=0)
         if only is None or not only.isdisjoint(_ids(key)):
             verdict, kind_of = verdict_of(result), kind_of_turns(result)
-            values.setdefault(key, []).append(
-                list(verdict.scores) if verdict.scores else verdict.score or 0.0
-            )
+            value = list(verdict.scores) if verdict.scores else verdict.score or 0.0
+            values.setdefault(key, []).append(value)
             why.setdefault(key, {}).update(dict.fromkeys(reasons(rules, verdict, result.transcript, kind_of)))
             if len(values[key]) > 1:
                 winners = [winner_of(value) for value in values[key] if isinstance(value, list)]
@@ -152,9 +143,8 @@ def find_questions(folder: Path, rules: Sequence[Rule], only: Set[str] | None = 
 def verdict_of(result: Result) -> Verdict:
     """Return the verdict of a result."""
     fields = {name: getattr(result, name) for name in Verdict.model_fields if hasattr(result, name)}
-    return Verdict(
-        **fields | {"kind": "score" if result.winner is None else "compare", "rounds": result.rounds or 0}
-    )
+    kind = "score" if result.winner is None else "compare"
+    return Verdict(**fields | {"kind": kind, "rounds": result.rounds or 0})
 
 
 def _verdicts(folder: Path) -> Iterator[Result]:
@@ -202,7 +192,7 @@ def write_queue(path: Path, questions: Sequence[Question], blind: bool = False) 
     coding = "utf-8-sig" if path.suffix == ".csv" else "utf-8"
     with open(path, "w", encoding=coding, newline="", opener=private) as file:
         if path.suffix == ".jsonl":
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            file.writelines(map(_json_line, rows))
         elif rows:
             table = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
             table.writeheader()
@@ -283,10 +273,9 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
             if blind and answer.value is None:
                 raise ValueError("lets the verdict stand, but the queue did not show it")
             review = RecordedAnswer.of(asked, answer, who, blind)
-            if (before := given.setdefault((review.key, review.name), review)).answer != review.answer:
-                raise ValueError(
-                    f"{review.name} answers this question twice, {before.answer} and {review.answer}"
-                )
+            first = given.setdefault((review.key, review.name), review).answer
+            if first != review.answer:
+                raise ValueError(f"{review.name} answers this question twice, {first} and {review.answer}")
         except ReplyError as error:
             problems.append(f"{where}: {error.problem}")
         except ValueError as error:
@@ -341,9 +330,8 @@ def kept_answers(folder: Path) -> dict[Key, dict[str, RecordedAnswer]]:
         try:
             review = RecordedAnswer.model_validate_json(line)
         except ValidationError as error:
-            raise DataError(
-                f"{path}, line {number}: {error.errors()[0]['msg']}; correct or delete it"
-            ) from None
+            problem = error.errors()[0]["msg"]
+            raise DataError(f"{path}, line {number}: {problem}; correct or delete it") from None
         answers.setdefault(review.key, {})[review.name] = review
     return answers
 
@@ -402,21 +390,24 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
         came_to = {"reviewed": decided, "decided_by": by, "why": why, "answers": given}
         lines.append({**about, "judge": judged, **came_to})
         # Who lets a verdict stand has not judged by themselves: that would count the judge's own score as a label.
-        own = {name: review for name, review in answers.items() if review.outcome is not None}
-        if human := [review.outcome for review in own.values() if review.outcome is not None]:
+        own = [review for review in answers.values() if review.outcome is not None]
+        if human := [review.outcome for review in own if review.outcome is not None]:
             ratings.setdefault(result.aspect, []).append(human)
-            seen = not all(review.blind for review in own.values())
-            labels.append({**about, **judged, "human": human, "names": [*own], "saw_verdict": seen})
+            names, seen = [review.name for review in own], not all(review.blind for review in own)
+            labels.append({**about, **judged, "human": human, "names": names, "saw_verdict": seen})
     for name, rows in ((REVIEWED, lines), (LABELS, labels)):
         with open(folder / name, "w", encoding="utf-8", opener=private) as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    several = {aspect: units for aspect, units in ratings.items() if max(map(len, units)) > 1}
-    agreement = {aspect: krippendorff_alpha(units, _level(units)) for aspect, units in several.items()}
+            file.writelines(map(_json_line, rows))
+    agreement = {
+        aspect: krippendorff_alpha(units, "nominal" if isinstance(units[0][0], str) else "interval")
+        for aspect, units in ratings.items()
+        if max(map(len, units)) > 1
+    }
     return Summary(lines, agreement, len(labels), sum(row["saw_verdict"] for row in labels))
 
 
-def _level(units: list[list[Outcome]]) -> Literal["nominal", "interval"]:
-    return "nominal" if isinstance(units[0][0], str) else "interval"
+def _json_line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def decide_outcome(answers: Sequence[Any], how: Decide) -> tuple[Outcome | None, str]:
@@ -431,10 +422,8 @@ def decide_outcome(answers: Sequence[Any], how: Decide) -> tuple[Outcome | None,
         return None, f"open: {len(answers)} people disagree"
     if how == "majority" or isinstance(answers[0], str):
         most: Outcome | None = majority(answers)
-        times = Counter(answers)[most] if most is not None else 0
-        return (
-            most,
-            f"majority, {times} of {len(answers)}" if times else f"open: no majority among {len(answers)}",
-        )
+        if most is None:
+            return None, f"open: no majority among {len(answers)}"
+        return most, f"majority, {Counter(answers)[most]} of {len(answers)}"
     mean: Callable[[Sequence[float]], float] = fmean if how == "mean" else median
     return mean(answers), f"{how} of {len(answers)}"

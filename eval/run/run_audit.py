@@ -20,7 +20,6 @@ from ...graphs.audit import audit, audited_places
 from ...graphs.base import Graph
 from ...nodes.bound_judge import Models
 from ...nodes.models.resolver import OFFLINE, load
-from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import exactly
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
 from ...state.transcript import usage_of_turns
@@ -30,7 +29,7 @@ from ..calls.shutdown import StopSignal
 from ..journal import Journal, JournalError
 from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
 from ..plan.estimator import SAMPLED_VERDICTS, Estimate, shares
-from ..results.config import RunConfig, RunLimits
+from ..results.config import RunConfig
 from ..results.folder import read_manifest
 from ..results.results import Key, Result, ResultsFile
 from ..review.audit_labels import FILE, AuditedRole, read_audit, roles_of
@@ -97,37 +96,19 @@ class AuditPlan:
         config.check_prices(part.model.partition("?")[0] for part in self.expected.parts)
 
 
-def audit_run(
-    folder: str | Path, models: Models | None = None, limit: int | None = None, **options: Any
-) -> Audit:
-    """Read the debates of a run turn by turn.
+async def plan_audit(folder: Path, models: Models | None, limit: int | None, **settings: Any) -> AuditPlan:
+    """Check what is to be read, and estimate what that takes.
 
     Args:
         folder: of the run.
         models: the auditor's: a chat model or its name under ``"*"``; by default the offline judge.
         limit: how many verdicts are read.
-        **options: limits, see ``RunConfig``, and settings of all protocols.
+        **settings: settings of all protocols.
 
     Raises:
         UsageError: no run, no debate in it, a model that is not there, or labels by another auditor in the folder.
         DataError: a line that is no result.
     """
-    return run_blocking(aaudit_run(Path(folder), models, limit, **options))
-
-
-async def aaudit_run(
-    folder: Path, models: Models | None = None, limit: int | None = None, **options: Any
-) -> Audit:
-    """Read the debates of a run from async code; arguments and errors are those of ``audit_run``."""
-    limits = {name: options.pop(name) for name in RunLimits.__annotations__ if name in options}
-    config = RunConfig.from_options(limits)
-    return await carry_out_audit(await plan_audit(folder, models, limit, **options), config)
-
-
-async def plan_audit(folder: Path, models: Models | None, limit: int | None, **settings: Any) -> AuditPlan:
-    """Check what is to be read, and estimate what that takes; arguments and errors are those of ``audit_run``."""
-    if limit is not None and limit < 1:
-        raise UsageError(f"limit must be 1 or more, got {limit}")
     read_manifest(folder)
     graph = audit(models, **settings).compile()
     done = {record["key"]: record for record in read_audit(folder)}
@@ -155,20 +136,13 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
 
 
 async def carry_out_audit(
-    planned: AuditPlan,
-    config: RunConfig,
-    counts: ProgressCounters | None = None,
-    stop: StopSignal | None = None,
+    planned: AuditPlan, config: RunConfig, counts: ProgressCounters, stop: StopSignal
 ) -> Audit:
     """Read the debates that are planned, as far as the budget goes."""
     planned.check(config)
-    folder, counts, stop = planned.folder, counts or ProgressCounters(), stop or StopSignal()
-    journal = await Journal.open(
-        config.journal or folder / JOURNAL,
-        run=f"audit of {read_manifest(folder)['run']}",
-        shared=config.journal is not None,
-        waits=counts.waits,
-    )
+    folder = planned.folder
+    where, run = config.journal or folder / JOURNAL, f"audit of {read_manifest(folder)['run']}"
+    journal = await Journal.open(where, run=run, shared=config.journal is not None, waits=counts.waits)
     before = len(read_audit(folder))
     counts.take_up(before + len(planned.chosen), before, journal.totals())
     failed: dict[Key, str] = {}
@@ -204,15 +178,9 @@ async def carry_out_audit(
         os.close(file)
         await journal.close()
     records = read_audit(folder)
-    return Audit(
-        roles_of(records),
-        tuple(dict.fromkeys(model for record in records for model in record["models"])),
-        len(records),
-        failed,
-        len(planned.debates) - len(records),
-        counts.made,
-        stop.reason,
-    )
+    models = tuple(dict.fromkeys(model for record in records for model in record["models"]))
+    left = len(planned.debates) - len(records)
+    return Audit(roles_of(records), models, len(records), failed, left, counts.made, stop.reason)
 
 
 def _debate(result: Result) -> Any:

@@ -6,16 +6,16 @@ in turn, and both the annotator and the judge are compared with the others, item
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
 from ...state.errors import UsageError
+from .alignment import Floats
 from .resampling import mean_or_none
 
-Item = TypeVar("Item", bound=Hashable)
 Closeness = Literal["accuracy", "rmse"]
 """How close one label is to those of others: the share of them that are equal, or the root mean squared difference."""
 
@@ -76,24 +76,26 @@ class AlternativeAnnotatorTest:
 
 
 def alternative_annotator_test(
-    judged: Mapping[Item, float | str],
-    annotations: Mapping[str, Mapping[Item, float | str]],
+    judged: Floats,
+    labels: Floats,
+    names: Sequence[str],
     closeness: Closeness = "accuracy",
     epsilon: float = 0.1,
 ) -> AlternativeAnnotatorTest:
     """Test whether a judge could replace annotators.
 
     Args:
-        judged: the judge's label of each item.
-        annotations: of each annotator the label of each item that he or she labelled.
+        judged: the judge's label of each item, or the label's code; NaN where there is none.
+        labels: those of the annotators likewise, of shape (items, annotators).
+        names: of the annotators.
         closeness: how close a label is to others: ``accuracy`` for classes, ``rmse`` for numbers on one scale.
         epsilon: how much less often the judge may win.
 
     Raises:
         UsageError: an epsilon that is not between 0 and 1.
 
-    >>> people = {name: {item: item % 3 for item in range(40)} for name in ("Ann", "Bob", "Cem")}
-    >>> result = alternative_annotator_test({item: item % 3 for item in range(40)}, people)
+    >>> items = np.arange(40.0) % 3
+    >>> result = alternative_annotator_test(items, np.stack([items] * 3, axis=1), ["Ann", "Bob", "Cem"])
     >>> result.winning_rate, result.advantage, result.passed
     (1.0, 1.0, True)
     """
@@ -102,33 +104,33 @@ def alternative_annotator_test(
     if not 0 <= epsilon < 1:
         raise UsageError(f"epsilon must be at least 0 and below 1, got {epsilon}")
     compared = []
-    for name, own in annotations.items():
-        wins = []
-        for item, label in own.items():
-            others = [
-                labels[item] for other, labels in annotations.items() if other != name and item in labels
-            ]
-            if others and item in judged:
-                of_judge, of_annotator = (_close(given, others, closeness) for given in (judged[item], label))
-                wins.append((of_judge >= of_annotator, of_annotator >= of_judge))
-        if len(wins) >= FEWEST_ITEMS:
-            judge_wins, annotator_wins = np.array(wins, dtype=float).T
-            excess = annotator_wins - judge_wins
-            # Without variation Student's t does not exist, and the mean is all there is to know.
-            p = float(excess[0] >= epsilon)
-            if np.ptp(excess):
-                p = float(stats.ttest_1samp(excess, epsilon, alternative="less").pvalue)
-            shares = float(judge_wins.mean()), float(annotator_wins.mean())
-            compared.append(AnnotatorLeftOut(name, len(wins), *shares, p))
+    for place, name in enumerate(names):
+        own, others = labels[:, place], np.delete(labels, place, axis=1)
+        both = ~np.isnan(own + judged) & ~np.isnan(others).all(axis=1)
+        if both.sum() < FEWEST_ITEMS:
+            continue
+        of_judge, of_annotator = (_close(given[both], others[both], closeness) for given in (judged, own))
+        judge_wins, annotator_wins = of_judge >= of_annotator, of_annotator >= of_judge
+        excess = annotator_wins.astype(float) - judge_wins
+        # Without variation Student's t does not exist, and the mean is all there is to know.
+        p = float(excess[0] >= epsilon)
+        if np.ptp(excess):
+            p = float(stats.ttest_1samp(excess, epsilon, alternative="less").pvalue)
+        shares = float(judge_wins.mean()), float(annotator_wins.mean())
+        compared.append(AnnotatorLeftOut(name, len(excess), *shares, p))
     p_values = [annotator.p for annotator in compared]
     adjusted = stats.false_discovery_control(p_values, method="by") if compared else ()
-    beaten = [bool(p <= FALSE_DISCOVERIES) for p in adjusted]
-    tested = (replace(annotator, beaten=is_) for annotator, is_ in zip(compared, beaten, strict=True))
+    tested = (
+        replace(annotator, beaten=bool(p <= FALSE_DISCOVERIES))
+        for annotator, p in zip(compared, adjusted, strict=True)
+    )
     return AlternativeAnnotatorTest(epsilon, tuple(tested))
 
 
-def _close(label: float | str, others: Sequence[float | str], closeness: Closeness) -> float:
-    """Return how close a label is to others: the higher the closer."""
+def _close(labels: Floats, others: Floats, closeness: Closeness) -> Floats:
+    """Return how close each label is to those of others that there are: the higher the closer."""
     if closeness == "accuracy":
-        return float(np.mean([label == other for other in others]))
-    return -float(np.sqrt(np.mean(np.subtract(float(label), np.asarray(others, dtype=float)) ** 2)))
+        close: Floats = np.nanmean(np.where(np.isnan(others), np.nan, others == labels[:, None]), axis=1)
+    else:
+        close = -np.sqrt(np.nanmean((others - labels[:, None]) ** 2, axis=1))
+    return close

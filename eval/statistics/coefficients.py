@@ -231,10 +231,8 @@ class ResampledTau:
             drawn = drawn[sorted_rows]
         tied_y = _tied(drawn, self._y_starts)
         # Ordered pairs, each row with itself included: pairs tied in both columns are given back once.
-        difference, untied = (
-            total - tied_x - tied_y + tied_both - 4 * discordant,
-            (total - tied_x) * (total - tied_y),
-        )
+        difference = total - tied_x - tied_y + tied_both - 4 * discordant
+        untied = (total - tied_x) * (total - tied_y)
         tau: Floats = np.clip(difference / np.sqrt(np.where(untied > 0, untied, np.nan)), -1, 1)
         return tau
 

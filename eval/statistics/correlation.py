@@ -82,8 +82,7 @@ def resampled_correlations(
 def _of_few(few: FewValues, names: Sequence[str], weights: ByteWeights) -> dict[str, Floats]:
     """Compute correlations of ranks from the counts of pairs of values."""
     made: dict[str, Callable[[Any], Floats]] = {
-        "spearman": ResampledSpearman(few.x, few.y, few.units),
-        "kendall": ResampledTau(few.x, few.y, few.units),
+        name: _RESAMPLED[name](few.x, few.y, few.units) for name in names
     }
     parts = [{name: made[name](counts) for name in names} for counts in few.parts(weights)]
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
@@ -103,9 +102,8 @@ def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Float
         same_size = np.flatnonzero(sizes == size)
         if size > _SMALL_GROUP:
             # All pairs of a group's rows, as a table has them, would outgrow the sorting that one group takes.
-            by_group[same_size] = [
-                _nan_if_none(correlation(name, x[rows[group]], y[rows[group]])) for group in same_size
-            ]
+            one_by_one = [correlation(name, x[rows[group]], y[rows[group]]) for group in same_size]
+            by_group[same_size] = np.array(one_by_one, dtype=float)  # None becomes NaN
             continue
         at_once = max(1, _CELLS // int(size * size))
         for start in range(0, len(same_size), at_once):
@@ -113,10 +111,6 @@ def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Float
             table = np.stack([rows[group] for group in some])
             by_group[some] = _correlate_lines(name, x[table], y[table])
     return by_group
-
-
-def _nan_if_none(value: float | None) -> float:
-    return np.nan if value is None else value
 
 
 def _correlate_lines(name: str, x: Floats, y: Floats) -> Floats:

@@ -192,17 +192,20 @@ def values_compared(pairs: Sequence[Pair], metric: str) -> tuple[float | None, f
     Within groups both are therefore of the groups in which both have a correlation. Where there is no such group, and
     so no difference, each has its own value.
     """
-    values = [_values(*pair, metric) for pair in pairs]
-    return _mean_of_all([first for first, _ in values]), _mean_of_all([second for _, second in values])
+    first, second, _ = zip(*(_compared(*pair, metric) for pair in pairs), strict=True)
+    return _mean_of_all(first), _mean_of_all(second)
 
 
-def _values(first: Sample, second: Sample, metric: str) -> tuple[float | None, float | None]:
-    if METRICS[metric].within and _paired(first, second):
-        figures = first.by_group(metric), second.by_group(metric)
-        both = ~np.isnan(figures[0] - figures[1])
-        if both.any():
-            return mean_or_none(figures[0][both]), mean_or_none(figures[1][both])
-    return first.value(metric), second.value(metric)
+def _compared(first: Sample, second: Sample, metric: str) -> tuple[float | None, float | None, float | None]:
+    """Return both judges' metric on the same rows, and its difference."""
+    one, other = first.value(metric), second.value(metric)
+    if not METRICS[metric].within:
+        return one, other, None if one is None or other is None else one - other
+    figures = [sample.by_group(metric) for sample in (first, second)]
+    if not _paired(first, second) or not (both := ~np.isnan(figures[0] - figures[1])).any():
+        return one, other, None
+    mine, theirs = (of_judge[both] for of_judge in figures)
+    return float(mine.mean()), float(theirs.mean()), float((mine - theirs).mean())
 
 
 def _mean_of_all(values: Sequence[float | None]) -> float | None:
@@ -228,8 +231,7 @@ def average(samples: Sequence[Sample], metric: str) -> Statistic:
 
 def average_difference(pairs: Sequence[Pair], metric: str) -> tuple[Statistic, float | None]:
     """Average the difference of two judges over aspects; interval and p-value where all aspects share resamples."""
-    mean = _mean_of_all([_difference_of_values(*pair, metric) for pair in pairs])
-    count = min(telling_clusters(pair, metric) for pair in pairs)
+    mean, count = _mean_difference(pairs, metric)
     if mean is None or count < FEWEST_UNITS or (drawn := _drawn_differences(pairs, metric)) is None:
         return Statistic(mean), None
     return pairs[0][0].resampling.studentised(mean, drawn, count)
@@ -245,15 +247,13 @@ def clusters_needed(pairs: Sequence[Pair], metric: str) -> int | None:
         pairs: both judges' samples, one pair for each aspect that is averaged over.
         metric: its name.
     """
-    value = _mean_of_all([_difference_of_values(*pair, metric) for pair in pairs])
-    count = min(telling_clusters(pair, metric) for pair in pairs)
+    value, count = _mean_difference(pairs, metric)
     if value is None or abs(value) < 1e-9 or count < 3:
         return None
-    if (differences := _drawn_differences(pairs, metric)) is None or len(
-        drawn := without_nan(differences)
-    ) < 2:
+    drawn = _drawn_differences(pairs, metric)
+    if drawn is None or len(known := without_nan(drawn)) < 2:
         return None
-    error = float(drawn.std(ddof=1)) * math.sqrt(count / (count - 1))
+    error = float(known.std(ddof=1)) * math.sqrt(count / (count - 1))
     return max(FEWEST_UNITS, math.ceil(count * (_BOTH_QUANTILES * error / value) ** 2))
 
 
@@ -281,13 +281,10 @@ def telling_clusters(samples: Sequence[Sample], metric: str) -> int:
     return int((~np.isnan(np.sum(figures, axis=0))).sum()) if len({len(each) for each in figures}) == 1 else 0
 
 
-def _difference_of_values(first: Sample, second: Sample, metric: str) -> float | None:
-    if METRICS[metric].within:
-        if not _paired(first, second):
-            return None
-        return mean_or_none(without_nan(first.by_group(metric) - second.by_group(metric)))
-    one, other = first.value(metric), second.value(metric)
-    return None if one is None or other is None else one - other
+def _mean_difference(pairs: Sequence[Pair], metric: str) -> tuple[float | None, int]:
+    """Average the difference of two judges over aspects; return it with how many clusters tell of it, at least."""
+    mean = _mean_of_all([_compared(*pair, metric)[2] for pair in pairs])
+    return mean, min(telling_clusters(pair, metric) for pair in pairs)
 
 
 def _drawn_differences(pairs: Sequence[Pair], metric: str) -> Floats | None:

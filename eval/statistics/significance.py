@@ -78,28 +78,23 @@ TESTED_CORRELATIONS = ("pearson", "spearman")
 
 
 class DependentCorrelations(NamedTuple):
-    """Compares two correlations with the same variable, and tells whether they differ.
+    """Holds two tests whether two correlations with the same variable differ.
 
     Attributes:
-        difference: first - second, with Zou's interval; without it where a correlation is 1 or -1.
         williams: Williams' t, with n - 3 degrees of freedom; there is none where both judges are the same up to scale.
         steiger: Steiger's Z; there is none where a correlation is 1 or -1.
     """
 
-    difference: Statistic
     williams: Test = Test()
     steiger: Test = Test()
 
 
-def compare_dependent(
-    name: str, first: Floats, second: Floats, human: Floats, confidence: float = 0.95
-) -> DependentCorrelations:
+def compare_dependent(name: str, first: Floats, second: Floats, human: Floats) -> DependentCorrelations:
     """Test the difference of two judges' correlations with the same people's scores.
 
     Args:
         name: ``pearson``; or ``spearman``, for which the tests are approximate (they are Pearson's on ranks).
         first, second, human: scores of the same rows.
-        confidence: of the interval.
 
     >>> human = np.array([1.0, 2, 2, 3, 4, 4, 5, 5])
     >>> first, second = np.array([1.0, 2, 3, 3, 4, 5, 5, 4]), np.array([3.0, 1, 2, 2, 5, 1, 4, 3])
@@ -109,11 +104,11 @@ def compare_dependent(
     """
     pairs = ((first, human), (second, human), (first, second))
     first_r, second_r, between = (correlation(name, *pair) for pair in pairs)
-    return difference_of_correlations(first_r, second_r, between, len(human), confidence)
+    return difference_of_correlations(first_r, second_r, between, len(human))
 
 
 def difference_of_correlations(
-    first: float | None, second: float | None, between: float | None, n: int, confidence: float = 0.95
+    first: float | None, second: float | None, between: float | None, n: int
 ) -> DependentCorrelations:
     """Test the difference of two correlations that share a variable, from the three correlations that papers print.
 
@@ -121,24 +116,22 @@ def difference_of_correlations(
     D = 1 - r1^2 - r2^2 - r^2 + 2 r1 r2 r:
 
     - Williams: t = (r1 - r2) sqrt((n-1)(1+r) / (2 D (n-1)/(n-3) + m^2 (1-r)^3)), with n - 3 degrees of freedom;
-    - Steiger: Z = (atanh r1 - atanh r2) sqrt((n-3) / (2 - 2c)), c = [r(1-2m^2) - m^2 (1-2m^2-r^2)/2] / (1-m^2)^2;
-    - the interval from those of both correlations (Zou 2007, Toward using confidence intervals to compare
-      correlations).
+    - Steiger: Z = (atanh r1 - atanh r2) sqrt((n-3) / (2 - 2c)), c = [r(1-2m^2) - m^2 (1-2m^2-r^2)/2] / (1-m^2)^2.
 
     >>> test = difference_of_correlations(0.80, 0.72, 0.89, n=26)
     >>> round(test.williams.statistic, 3), round(test.williams.p, 3)
     (1.361, 0.187)
     """
-    # Imported where it is needed, here and below: scipy.special takes longer to load than numpy.
-    from scipy.special import ndtri, stdtr
+    # Imported where it is needed, here and above: scipy.special takes longer to load than numpy.
+    from scipy.special import stdtr
 
     # Both tests divide by n - 3.
     if first is None or second is None or between is None or n < 4:
-        return DependentCorrelations(Statistic(None if first is None or second is None else first - second))
+        return DependentCorrelations()
     difference, m2 = first - second, ((first + second) / 2) ** 2
-    f2, s2, b2 = first**2, second**2, between**2
+    b2 = between**2
     # Rounding may leave a little less than 0.
-    determinant = max(0.0, 1 - f2 - s2 - b2 + 2 * first * second * between)
+    determinant = max(0.0, 1 - first**2 - second**2 - b2 + 2 * first * second * between)
     spread = 2 * determinant * (n - 1) / (n - 3) + m2 * (1 - between) ** 3
     williams = Test()
     # Judges that are the same up to scale (between is 1 or -1) leave 0 in the numerator and the denominator.
@@ -147,24 +140,11 @@ def difference_of_correlations(
         williams = Test(t, 2 * float(stdtr(n - 3, -abs(t))))
     # Fisher's transformation of 1 or -1 is infinite.
     if max(abs(first), abs(second), abs(between)) >= 1 - 1e-12:
-        return DependentCorrelations(Statistic(difference), williams)
+        return DependentCorrelations(williams)
     # The covariance of the two transformed correlations, both estimated by their mean.
     covariance = (between * (1 - 2 * m2) - m2 * (1 - 2 * m2 - b2) / 2) / (1 - m2) ** 2
     z = (math.atanh(first) - math.atanh(second)) * math.sqrt((n - 3) / (2 - 2 * covariance))
-    margin = float(ndtri((1 + confidence) / 2)) / math.sqrt(n - 3)
-    (low_1, high_1), (low_2, high_2) = (
-        (math.tanh(math.atanh(r) - margin), math.tanh(math.atanh(r) + margin)) for r in (first, second)
-    )
-    # The correlation of the two correlations, which are estimated from the same rows.
-    shared = ((between - first * second / 2) * (1 - f2 - s2 - b2) + between**3) / ((1 - f2) * (1 - s2))
-    down, up = (first - low_1, high_2 - second), (high_1 - first, second - low_2)
-    # Rounding may leave a little less than 0 where the two correlations are nearly one.
-    low, high = (math.sqrt(max(0.0, a**2 + b**2 - 2 * shared * a * b)) for a, b in (down, up))
-    return DependentCorrelations(
-        Statistic(difference, difference - low, difference + high),
-        williams,
-        Test(z, math.erfc(abs(z) / math.sqrt(2))),
-    )
+    return DependentCorrelations(williams, Test(z, math.erfc(abs(z) / math.sqrt(2))))
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:

@@ -138,15 +138,11 @@ def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
     """
     # A verdict as one vote: the row of the unit matrix that its code names.
     votes, verdicts = counted_votes(votes, ties), np.eye(3)[judged.astype(np.intp)]
-    half = ties == "half"
-    tied = votes[:, TIE_CODE:] * [0.5, 0.5, 0] if half else np.zeros_like(votes)
-    untied = votes * [1, 1, 0] if half else votes
+    tied: Floats = votes[:, TIE_CODE:] * [0.5, 0.5, 0]
     # Against a tie that counts half, whatever the judge says puts half of the vote on the diagonal.
     verdicts_on_ties = np.where(verdicts[:, TIE_CODE:] == 1, [0.5, 0.5, 0], verdicts)
-    tables: Floats = np.einsum("ri,rj->rij", verdicts, untied) + np.einsum(
-        "ri,rj->rij", verdicts_on_ties, tied
-    )
-    return tables
+    tables: Floats = np.einsum("ri,rj->rij", verdicts, votes * [1, 1, ties != "half"])
+    return tables if ties != "half" else tables + np.einsum("ri,rj->rij", verdicts_on_ties, tied)
 
 
 def sum_by_unit(tables: Floats, units: Units) -> Floats:

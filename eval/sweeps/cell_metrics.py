@@ -17,7 +17,6 @@ from ..analysis.loading import LoadedJudge, load_evaluations
 from ..analysis.study import comparators_of
 from ..analysis.verdict_columns import close
 from ..results.agreement import PreferenceAgreement, RowsByAspect, ScoreAgreement
-from ..results.results import StoredResults
 from ..statistics.alignment import number_groups
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS
@@ -72,15 +71,16 @@ def measure(
     # What no cell has a labelled verdict on is left out. What some cells lack stays: their average has no value then,
     # since means over different aspects cannot be compared.
     labelled = [
-        (comparator, {data.judge.label: data.side for data in judged_by})
-        for comparator, judged_by in comparators_of(judges, resampling)
-        if any(len(comparator.labelled_sample(data.side)) for data in judged_by)
+        comparator
+        for comparator in comparators_of(judges, resampling)
+        if any(len(comparator.labelled_sample(side)) for side in comparator.sides.values())
     ]
-    names = shown_metrics(labelled[0][0].subject.metric) if labelled else ()
+    names = shown_metrics(labelled[0].subject.metric) if labelled else ()
     base, measured = judges[0], []
     for judge in judges:
         samples, pairs = dict[str, Sample](), dict[str, Pair]()
-        for comparator, of in labelled:
+        for comparator in labelled:
+            of = comparator.sides
             if (own := of.get(judge.label)) is not None:
                 samples[comparator.subject.label] = comparator.labelled_sample(own)
                 if judge is not base and (first := of.get(base.label)) is not None:
@@ -106,28 +106,17 @@ def _flips(own: LoadedJudge, base: LoadedJudge, resampling: Resampling) -> Stati
 def _measured(samples: Mapping[str, Sample], pairs: Mapping[str, Pair], names: Sequence[str]) -> Measured:
     """Compute the metrics of one cell, and their gains where there are pairs with the first cell."""
     judged = {label: sample for label, sample in samples.items() if len(sample)}
-    if not judged:
-        return Measured()
-    figures = {
-        MetricKey(label, name): figure
-        for label, sample in samples.items()
-        for name, figure in sample.statistics(names).items()
-    }
-    gains = {
-        MetricKey(label, name): difference(*pair, name)[0] for label, pair in pairs.items() for name in names
-    }
-    if len(samples) > 1:
-        figures |= {MetricKey(AVERAGE, name): average([*samples.values()], name) for name in names}
-        if len(pairs) == len(samples):
-            gains |= {
-                MetricKey(AVERAGE, name): average_difference([*pairs.values()], name)[0] for name in names
-            }
-    return Measured(
-        figures,
-        gains,
-        rows={label: sample.counted for label, sample in judged.items()},
-        units={label: sample.count for label, sample in judged.items()},
-    )
+    figures, gains = dict[MetricKey, Statistic](), dict[MetricKey, Statistic]()
+    for label, sample in samples.items() if judged else ():
+        figures |= {MetricKey(label, name): figure for name, figure in sample.statistics(names).items()}
+    for name in names if judged else ():
+        gains |= {MetricKey(label, name): difference(*pair, name)[0] for label, pair in pairs.items()}
+        if len(samples) > 1:
+            figures[MetricKey(AVERAGE, name)] = average([*samples.values()], name)
+        if len(pairs) == len(samples) > 1:
+            gains[MetricKey(AVERAGE, name)] = average_difference([*pairs.values()], name)[0]
+    rows = {label: sample.counted for label, sample in judged.items()}
+    return Measured(figures, gains, rows, {label: sample.count for label, sample in judged.items()})
 
 
 def shown_metrics(metric: str) -> tuple[str, ...]:
@@ -155,17 +144,13 @@ def leading(keys: Sequence[MetricKey]) -> list[MetricKey]:
 def agreement_by_category(cell: CellResult) -> dict[str, ScoreAgreement | PreferenceAgreement]:
     """Measure a cell's agreement with humans on the items of each category, in the order in which they come up."""
     by_category: dict[str, RowsByAspect] = {}
-    results = cell.evaluation.results
-    # Of stored results the transcripts are not parsed.
-    heads = results.heads() if isinstance(results, StoredResults) else map(vars, results)
-    for head in heads:
+    for head in cell.evaluation.heads():
         if head["status"] == "ok" and head["category"]:
             by_category.setdefault(head["category"], RowsByAspect()).add(head)
-    rule = cell.evaluation.rule
-    return {
-        category: next(iter(rows.agreement(Resampling(), ties=rule.ties, votes=rule.votes).values()))
-        for category, rows in by_category.items()
-    }
+    rule, agreements = cell.evaluation.rule, dict[str, ScoreAgreement | PreferenceAgreement]()
+    for category, rows in by_category.items():
+        agreements[category] = next(iter(rows.agreement(ties=rule.ties, votes=rule.votes).values()))
+    return agreements
 
 
 def first_figure(result: ScoreAgreement | PreferenceAgreement) -> Statistic:

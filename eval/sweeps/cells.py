@@ -13,6 +13,7 @@ from typing import Any
 
 from ...state.errors import UsageError
 from ...state.usage import NO_USAGE
+from ..datasets.files import repeated
 from ..results.evaluation import Evaluation, UsageTotals
 
 PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
@@ -67,9 +68,8 @@ class Axis:
             axis = cls(name, tuple(Value(_label(name, value), {name: value}) for value in values))
         if not axis.values:
             raise UsageError(f"the axis {name} has no values")
-        for label in axis.labels:
-            if axis.labels.count(label) > 1:
-                raise UsageError(f"the axis {name} has the value {label} twice")
+        if (label := repeated(axis.labels)) is not None:
+            raise UsageError(f"the axis {name} has the value {label} twice")
         return axis
 
     @classmethod
@@ -88,11 +88,14 @@ class Axis:
         name = name.strip()
         if not (name and equals):
             raise UsageError(f"--axis {text!r} is not of the form KEY=V1,V2,...")
+        values: list[Any] = [value.strip() for value in listed.split(",")]
         if listed.lstrip().startswith("["):
-            return cls.of(name, _from_json(name, listed))
-        values = [value.strip() for value in listed.split(",")]
+            try:
+                values = json.loads(listed)
+            except ValueError as error:
+                raise UsageError(f"--axis {name}={listed}: not a JSON list: {error}") from None
         # An empty value of ``prompts`` stands for the package's own prompts: ``prompts=,my_prompts``.
-        if name != PROMPTS and "" in values:
+        elif name != PROMPTS and "" in values:
             raise UsageError(f"--axis {text!r}: a value is empty")
         return cls.of(name, values)
 
@@ -138,8 +141,8 @@ class Cell:
         >>> Cell({"model": "openai:gpt-4o?seed=1", "n": "2"}).folder
         'model=openai-gpt-4o-seed=1,n=2'
         """
-        parts = (f"{axis}={label}" for axis, label in self.labels.items())
-        return ",".join(_NOT_IN_NAMES.sub("-", part) for part in parts)[:NAME_LENGTH]
+        parts = (_NOT_IN_NAMES.sub("-", f"{axis}={label}") for axis, label in self.labels.items())
+        return ",".join(parts)[:NAME_LENGTH]
 
 
 def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
@@ -154,9 +157,8 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
     if not axes:
         raise UsageError("a sweep needs an axis: --axis KEY=V1,V2,...")
     names = [axis.name for axis in axes]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"the axis {name} is given twice")
+    if (name := repeated(names)) is not None:
+        raise UsageError(f"the axis {name} is given twice")
     if (many := prod(len(axis.values) for axis in axes)) > MOST_CELLS:
         sizes = " x ".join(f"{len(axis.values)} {axis.name}" for axis in axes)
         raise UsageError(
@@ -164,22 +166,12 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
         )
     for chosen in product(*(axis.values for axis in axes)):
         change: dict[str, Any] = {}
-        for axis, value in zip(axes, chosen, strict=True):
+        for axis, value in zip(names, chosen, strict=True):
             # Only here can this be told: values of one axis may set different things.
-            if both := change.keys() & value.change.keys():
-                raise UsageError(
-                    f"{', '.join(sorted(both))} is set by the axis {axis.name} and by another one"
-                )
+            if both := ", ".join(sorted(change.keys() & value.change.keys())):
+                raise UsageError(f"{both} is set by the axis {axis} and by another one")
             change.update(value.change)
         yield Cell(dict(zip(names, (value.label for value in chosen), strict=True)), change)
-
-
-def _from_json(name: str, text: str) -> list[Any]:
-    try:
-        values: list[Any] = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--axis {name}={text}: not a JSON list: {error}") from None
-    return values
 
 
 def _label(name: str, value: Any) -> str:
@@ -192,9 +184,8 @@ def _label(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return "+".join(_label("", member) for member in value)
     if isinstance(value, Mapping):
-        return str(
-            value.get("name") or "+".join(f"{key}={_label('', inner)}" for key, inner in value.items())
-        )
+        members = (f"{key}={_label('', inner)}" for key, inner in value.items())
+        return str(value.get("name") or "+".join(members))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -14,10 +14,10 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Unpack
 
-import yaml
 from pydantic import TypeAdapter
 
 from ...graphs.registry import DEFAULT, find_protocol, protocols
+from ...nodes.yaml_files import read_yaml
 from ...state.call_counts import total
 from ...state.errors import UsageError
 from ...state.protocols import Ablation, Ensemble
@@ -52,9 +52,8 @@ class SweepPreset(Ablation):
             UsageError: it wants a column that there is not.
         """
         if unknown := [extra for extra in ablation.extras if extra not in EXTRAS]:
-            raise UsageError(
-                f"the plan {ablation.name} of {protocol} has no column {unknown[0]!r}; columns are {', '.join(EXTRAS)}"
-            )
+            plan = f"the plan {ablation.name} of {protocol}"
+            raise UsageError(f"{plan} has no column {unknown[0]!r}; columns are {', '.join(EXTRAS)}")
         axes = tuple(Axis.of(axis, values) for axis, values in ablation.axes.items())
         return cls(**{**vars(ablation), "protocol": protocol, "axes": axes})
 
@@ -76,10 +75,9 @@ def ablations() -> Mapping[str, SweepPreset]:
     plans: dict[str, SweepPreset] = {}
     for protocol, its_plans in (*bundled.items(), *of_plugins):
         for ablation in its_plans:
-            if (other := plans.get(ablation.name)) is not None:
-                raise UsageError(
-                    f"the protocols {other.protocol} and {protocol} both have a plan {ablation.name!r}"
-                )
+            if other := plans.get(ablation.name):
+                both = f"the protocols {other.protocol} and {protocol}"
+                raise UsageError(f"{both} both have a plan {ablation.name!r}")
             plans[ablation.name] = SweepPreset.of(protocol, ablation)
     return plans
 
@@ -87,9 +85,9 @@ def ablations() -> Mapping[str, SweepPreset]:
 @cache
 def _bundled() -> Mapping[str, tuple[Ablation, ...]]:
     """Read presets.yaml."""
-    text = Path(__file__).with_name("presets.yaml").read_text(encoding="utf-8")
+    plans = read_yaml(Path(__file__).with_name("presets.yaml"))
     # Checked like any input: lists become tuples, and a misspelt field is refused.
-    return TypeAdapter(dict[str, tuple[Ablation, ...]]).validate_python(yaml.safe_load(text), extra="forbid")
+    return TypeAdapter(dict[str, tuple[Ablation, ...]]).validate_python(plans, extra="forbid")
 
 
 def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = None) -> SweepPreset:
@@ -180,14 +178,10 @@ def check_data(ablation: SweepPreset, dataset: Dataset) -> None:
     Raises:
         UsageError: it is for data of another kind, or for items with categories; names data that fits.
     """
-    fits = ", ".join(ablation.data)
+    fits, plan = ", ".join(ablation.data), f"the plan {ablation.name}"
     if ablation.kind is not None and dataset.kind != ablation.kind:
         wanted = {"compare": "pairs of answers", "score": "texts to be rated"}[ablation.kind]
-        raise UsageError(
-            f"the plan {ablation.name} is for {wanted}, which {dataset.name} does not have; {fits} do"
-        )
+        raise UsageError(f"{plan} is for {wanted}, which {dataset.name} does not have; {fits} do")
     # The first thousand items tell; a large dataset need not be read to its end.
     if ablation.by_category and not any(getattr(item, "category", None) for item in islice(dataset, 1000)):
-        raise UsageError(
-            f"the plan {ablation.name} compares categories of items, but {dataset.name} has none; {fits} do"
-        )
+        raise UsageError(f"{plan} compares categories of items, but {dataset.name} has none; {fits} do")

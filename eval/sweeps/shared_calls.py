@@ -97,9 +97,8 @@ class ExpectedCalls:
         """US dollars by the dry runs, as if shared calls cost as much as others; None where a price is unknown."""
         if self.cost_alone is None:
             return None
-        least, most = (
-            run.distinct / run.calls if run.calls else 1.0 for run in (self.played, self.drawn_out)
-        )
+        runs = (self.played, self.drawn_out)
+        least, most = (run.distinct / run.calls if run.calls else 1.0 for run in runs)
         return Range(self.cost_alone.least * least, self.cost_alone.most * most)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Unpack, cast
 from uuid import uuid4
@@ -82,11 +83,8 @@ class SweepPlan:
     @cached_property
     def models(self) -> dict[str, str]:
         """The name of each model without its parameters, by cell, protocol and role."""
-        return {
-            f"{cell.cell.title}: {role}": model
-            for cell in self.cells
-            for role, model in cell.plan.models().items()
-        }
+        by_cell = ((cell.cell.title, cell.plan.models()) for cell in self.cells)
+        return {f"{title}: {role}": model for title, models in by_cell for role, model in models.items()}
 
     def check(self, config: RunConfig) -> list[int]:
         """Check that the cells can be judged with this config, and count the verdicts that each has already.
@@ -125,11 +123,7 @@ def plan_sweep(
     """
     if options.get("shard"):
         raise UsageError("a sweep has no shards, because its cells share their calls: leave out shard")
-    listed = (
-        tuple(Axis.of(name, values) for name, values in axes.items())
-        if isinstance(axes, Mapping)
-        else tuple(axes)
-    )
+    listed = tuple(starmap(Axis.of, axes.items()) if isinstance(axes, Mapping) else axes)
     combinations = list(cells(listed))
     # Read once for all cells.
     options["replies"] = recording = recording_of(options)
@@ -138,9 +132,7 @@ def plan_sweep(
         # For its errors alone: an unknown aspect is not the fault of the first cell, which errors below would name.
         choose_aspects(dataset, options.get("aspects", ()))
     # Without data, cells judge what was recorded and nothing else.
-    if data is not None:
-        data = dataset
-    out = options.get("out")
+    data, out = None if data is None else dataset, options.get("out")
     folder = Path(out) if out is not None else None
     run = _run_of(folder, dataset)
     protocols = {cell.change.get(PROTOCOL, protocol) for cell in combinations}
@@ -220,12 +212,10 @@ def _folders(folder: Path | None, combinations: Sequence[Cell]) -> Iterator[Path
     """Yield a folder for each cell; names that differ in case alone are numbered, as some file systems need."""
     times: Counter[str] = Counter()
     for cell in combinations:
-        if folder is None:
-            yield None
-            continue
-        times[cell.folder.lower()] += 1
-        again = times[cell.folder.lower()]
-        yield folder / CELLS / (cell.folder if again == 1 else f"{cell.folder}~{again}")
+        name = cell.folder
+        times[name.lower()] += 1
+        again = times[name.lower()]
+        yield folder and folder / CELLS / (name if again == 1 else f"{name}~{again}")
 
 
 FILE = "sweep.json"
@@ -243,9 +233,7 @@ def write_record(planned: SweepPlan, folder: Path) -> None:
         "run": planned.run,
         "created": (read_record(folder) or {}).get("created", now),
         "plan": planned.name,
-        "axes": {
-            axis.name: {value.label: _plain(value.change) for value in axis.values} for axis in planned.axes
-        },
+        "axes": {of.name: {value.label: _plain(value.change) for value in of.values} for of in planned.axes},
         "cells": [
             {
                 "labels": dict(cell.cell.labels),
@@ -288,7 +276,5 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 
 def _plain(change: Mapping[str, Any]) -> dict[str, Any]:
     """Make plain JSON of what an axis sets; a chat model becomes the name of its class."""
-    return {
-        key: json.loads(json.dumps(value, default=lambda value: type(value).__name__))
-        for key, value in change.items()
-    }
+    plain: dict[str, Any] = json.loads(json.dumps(dict(change), default=lambda value: type(value).__name__))
+    return plain

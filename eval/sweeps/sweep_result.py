@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...state.errors import UsageError
 from ..report.chart_style import save
@@ -34,7 +35,7 @@ from .presets import SweepPreset
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..results.agreement import PreferenceAgreement, ScoreAgreement
+    from ..results.agreement import Agreement
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,6 @@ class Sweep:
     cost_made: float | None
     stopped: str | None = None
     metric: str | None = None
-    # A cache by resampling: tables, notes and figures all ask for the same measures. Not for ``replace`` to hand on,
-    # since another metric leads to others.
-    _measured: dict[Any, tuple[Measured, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @property
     def calls_alone(self) -> int:
@@ -93,12 +89,15 @@ class Sweep:
         Args:
             resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
         """
-        if resampling not in self._measured:
-            self._measured[resampling] = measure(self.cells, resampling, self.metric)
-        return self._measured[resampling]
+        return self._measures(resampling)
 
     @cached_property
-    def by_category(self) -> tuple[Mapping[str, ScoreAgreement | PreferenceAgreement], ...]:
+    def _measures(self) -> Callable[[Resampling | None], tuple[Measured, ...]]:
+        """The same, kept by resampling: tables, notes and figures all ask for it."""
+        return cache(lambda resampling: measure(self.cells, resampling, self.metric))
+
+    @cached_property
+    def by_category(self) -> tuple[Mapping[str, Agreement], ...]:
         """Each cell's agreement with people by category of items."""
         return tuple(map(agreement_by_category, self.cells))
 
@@ -109,6 +108,10 @@ class Sweep:
         categories = dict.fromkeys(category for of_cell in self.by_category for category in of_cell)
         # False sorts before True, and sorting is stable: the order within both parts stays.
         return sorted(categories, key=lambda category: category not in labels)
+
+    def first_figures(self, of_cell: Mapping[str, Agreement]) -> list[Statistic | None]:
+        """Return of a cell the first of the figures that papers print, for each category: rho, or accuracy."""
+        return [first_figure(of_cell[name]) if name in of_cell else None for name in self.categories]
 
     def table(self) -> Grid:
         """Lay out all cells with agreement, its interval, cost per verdict, and the gain over the first cell."""
@@ -125,13 +128,11 @@ class Sweep:
         Raises:
             UsageError: no such axis; matplotlib is not installed.
         """
+        named = {axis.name: axis for axis in self.axes}
+        if along not in (None, *named):
+            raise UsageError(f"the sweep has no axis {along!r}; it has {', '.join(named)}")
         numeric = (axis for axis in self.axes if axis.numbers and len(axis.values) > 1)
-        axis = next(numeric, self.axes[0])
-        if along is not None:
-            named = {of_sweep.name: of_sweep for of_sweep in self.axes}
-            if along not in named:
-                raise UsageError(f"the sweep has no axis {along!r}; it has {', '.join(named)}")
-            axis = named[along]
+        axis = named[along] if along is not None else next(numeric, self.axes[0])
         keys = metric_keys(self.measured())
         if not keys:
             return {}
@@ -199,17 +200,11 @@ def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
 
 def category_grid(sweep: Sweep, title: str) -> Grid:
     """Lay out a line a cell with the categories of items side by side; rows are counted in a note."""
-    by_category = sweep.by_category
-    most = {
-        category: max(of_cell[category].n for of_cell in by_category if category in of_cell)
-        for category in sweep.categories
-    }
-    counted = ", ".join(f"{category} {rows}" for category, rows in most.items())
-    headings = [Column(category, best="high", interval=False) for category in most]
-    rows = [
-        (cell, [first_figure(of_cell[name]) if name in of_cell else None for name in most])
-        for cell, of_cell in zip(sweep.cells, by_category, strict=True)
-    ]
+    by_category, names = sweep.by_category, sweep.categories
+    most = [max(of_cell[name].n for of_cell in by_category if name in of_cell) for name in names]
+    counted = ", ".join(f"{name} {rows}" for name, rows in zip(names, most, strict=True))
+    headings = [Column(name, best="high", interval=False) for name in names]
+    rows = zip(sweep.cells, map(sweep.first_figures, by_category), strict=True)
     note = f"Accuracy by category of items; rows: {counted}."
     return _by_cell(sweep, title, headings, rows, (note, *notes_of(sweep)))
 
@@ -271,9 +266,8 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
     notes = [sweep.note] if sweep.note else []
     if sweep.stopped:
         judged = sum(cell.judged for cell in sweep.cells)
-        notes.append(
-            f"Unfinished ({sweep.stopped}): {len(sweep.cells)} of {sweep.wanted} cells started, {judged:,} verdicts."
-        )
+        begun = f"{len(sweep.cells)} of {sweep.wanted} cells started"
+        notes.append(f"Unfinished ({sweep.stopped}): {begun}, {judged:,} verdicts.")
     if keys := metric_keys(measured):
         if METRICS[keys[0].statistic].kind == "compare":
             notes.append(str(sweep.cells[0].evaluation.rule))
@@ -283,8 +277,9 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
             titles = ", ".join(f"{METRICS[name].short} {METRICS[name].title}" for name in names)
             notes.append(f"{titles}: {how}.")
         counts = [count for metrics in measured for count in metrics.rows.values()]
-        least, most = min(counts), max(counts)
-        notes.append(f"{least:,} rows each." if least == most else f"{least:,} to {most:,} rows each.")
+        notes.append(
+            " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) + " rows each."
+        )
         notes.append(interval_text(Resampling()))
         if len(sweep.cells) > 1:
             notes.append("gains: over the first cell, on the rows that both judged")
@@ -306,11 +301,8 @@ def paid(sweep: Sweep) -> str:
 
 def category_figure(sweep: Sweep) -> Figure:
     """Draw accuracy by category of items: a row of bars for each cell."""
-    series: dict[str, Sequence[Statistic | None]] = {
-        ", ".join(shown(axis, label) for axis, label in cell.cell.labels.items()): [
-            first_figure(by_category[category]) if category in by_category else None
-            for category in sweep.categories
-        ]
+    series = {
+        ", ".join(starmap(shown, cell.cell.labels.items())): sweep.first_figures(by_category)
         for cell, by_category in zip(sweep.cells, sweep.by_category, strict=True)
     }
     return columns([Panel("", METRICS["accuracy"].title, series)], sweep.categories, "category of items")
@@ -361,11 +353,8 @@ def grids(sweep: Sweep, ablation: SweepPreset | None = None) -> dict[str, Grid]:
 
 def write_tables(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
     """Write all tables in all formats, and return the files."""
-    return [
-        path
-        for name, grid in grids(sweep, ablation).items()
-        for path in write_grid(grid, folder / TABLES, name)
-    ]
+    named = grids(sweep, ablation).items()
+    return [path for name, grid in named for path in write_grid(grid, folder / TABLES, name)]
 
 
 def write_grid(grid: Grid, folder: Path, name: str) -> list[Path]:
@@ -386,8 +375,5 @@ def write_figures(sweep: Sweep, folder: Path, ablation: SweepPreset | None = Non
     drawn = sweep.figures(ablation.along if ablation else None)
     if drawn and ablation and ablation.by_category:
         drawn["categories"] = category_figure(sweep)
-    return [
-        save(figure, folder / FIGURES / f"{name}.{suffix}")
-        for name, figure in drawn.items()
-        for suffix in DRAWN
-    ]
+    files = ((figure, f"{name}.{suffix}") for name, figure in drawn.items() for suffix in DRAWN)
+    return [save(figure, folder / FIGURES / file) for figure, file in files]

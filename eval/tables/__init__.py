@@ -1,7 +1,7 @@
 """Write tables: a ``Grid`` holds the values of a table, and each format lays it out."""
 
 from .formats import to_csv, to_latex, to_lines, to_markdown, to_rich
-from .grid import CellValue, Column, Grid, columns_of, fields_of, share_column, text_column
+from .grid import CellValue, Column, Grid, columns_of, fields_of, share_column, text_column, value_at
 
 __all__ = [
     "CellValue",
@@ -16,4 +16,5 @@ __all__ = [
     "to_lines",
     "to_markdown",
     "to_rich",
+    "value_at",
 ]

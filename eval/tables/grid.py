@@ -205,6 +205,15 @@ def fields_of(of: Callable[[Any], Any] | None = None, /, **columns: Column) -> t
     return tuple(replace(column, of=reader(name, column.of)) for name, column in columns.items())
 
 
+def value_at(key: Any, of: Callable[[Any], Mapping[Any, Any] | None]) -> Callable[[Any], Any]:
+    """Return what takes the value at a key from the mapping that ``of`` finds in a record; ``None`` without one.
+
+    >>> value_at("rho", lambda row: row)({"rho": 0.5}), value_at("rho", lambda row: None)(1)
+    (0.5, None)
+    """
+    return lambda row: (of(row) or {}).get(key)
+
+
 def written(cell: CellValue, column: Column) -> Written:
     """Write a cell as its column wants it; ``best`` stays false, since it depends on the other rows.
 

@@ -44,10 +44,8 @@ class Edit:
         for place, turn in enumerate(transcript):
             # In whatever order of the answers it is.
             if turn.get("id", "").removeprefix(SWAPPED) == self.turn:
-                kind = kinds.get(turn["role"], "scores")
-                changed = (
-                    _dropped(turn, kind, transcript[place + 1 :]) if self.change == "drop" else _flipped(turn)
-                )
+                kind, later = kinds.get(turn["role"], "scores"), transcript[place + 1 :]
+                changed = _dropped(turn, kind, later) if self.change == "drop" else _flipped(turn)
                 changes += [{"id": turn.get("id"), **changed}] if changed else []
         return changes
 
@@ -74,10 +72,8 @@ def _flipped(turn: Turn) -> dict[str, Any] | None:
         return {"content": "I do not agree." if value else "NO ISSUE", "value": not value}
     if isinstance(value, list):
         first, second = reversed(value)
-        return {
-            "content": f"My scores: {first:g} for answer 1, {second:g} for answer 2.",
-            "value": [first, second],
-        }
+        words = f"My scores: {first:g} for answer 1, {second:g} for answer 2."
+        return {"content": words, "value": [first, second]}
     if isinstance(value, int | float) and (scale := turn.get("scale")):
         mirrored = sum(scale) - value
         return {"content": f"My score: {mirrored:g}.", "value": mirrored}

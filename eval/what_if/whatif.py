@@ -15,7 +15,7 @@ from ...graphs.base import Graph
 from ...nodes.bound_judge import Models
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
-from ..analysis.comparison import PairwiseComparator, Side
+from ..analysis.comparison import PairwiseComparator
 from ..analysis.loading import load_evaluations
 from ..analysis.measures import mean_statistic
 from ..analysis.verdict_columns import directions, moved
@@ -80,8 +80,8 @@ class WhatIf(ExperimentResult):
 
     def grids(self) -> Iterator[Grid]:
         """Make the table: what the turn did, aspect by aspect."""
-        title = f"{self.protocol} as it was, minus {self.protocol} {self.edit.title}: {METRICS[self.metric].title}"
-        yield Grid.from_records(title, columns_of(TurnEffect), self.effects)
+        less = f"{self.protocol} as it was, minus {self.protocol} {self.edit.title}"
+        yield Grid.from_records(f"{less}: {METRICS[self.metric].title}", columns_of(TurnEffect), self.effects)
 
 
 @dataclass(frozen=True)
@@ -171,11 +171,8 @@ def plan_whatif(
             turn.get("id", "").removeprefix("swapped/") for turns in debates.values() for turn in turns
         )
         usual = ", ".join(f"{turn} (in {count:,})" for turn, count in turns.most_common(12))
-        reason = (
-            "it gives the score that is the verdict, and its agent gives no other"
-            if turns[edit.turn]
-            else "no such turn"
-        )
+        fixed = "it gives the score that is the verdict, and its agent gives no other"
+        reason = fixed if turns[edit.turn] else "no such turn"
         raise UsageError(f"{edit.turn} cannot be changed in {folder}: {reason}; turns are {usual}")
     label = f"{name} {edit.title}"
     options["out"] = folder / FOLDER / file_name(f"{edit.change}-{edit.turn}")
@@ -202,18 +199,13 @@ def compare_turn(planned: WhatIfPlan, forked: Evaluation) -> WhatIf:
     """Compare the debates of a run with the same debates without a turn."""
     label = next(iter(planned.plan.graphs))
     resampling = Resampling()
-    with_turn, without = load_evaluations(
-        {planned.protocol: (planned.protocol, planned.recorded), label: (label, forked)}
-    )
+    runs = {planned.protocol: (planned.protocol, planned.recorded), label: (label, forked)}
+    with_turn, without = load_evaluations(runs)
 
     def effects() -> Iterator[TurnEffect]:
         for aspect, cell in with_turn.cells.items():
             other = without.cells[aspect]
-            comparator = PairwiseComparator(cell.subject, resampling)
-            pair = comparator.compare(
-                Side(with_turn.label, cell.rows, cell.distances),
-                Side(without.label, other.rows, other.distances),
-            )
+            pair = PairwiseComparator(cell.subject, resampling).compare(cell.side, other.side)
             difference = pair.differences[cell.subject.metric]
             # All that were forked, those without a label, too: both are sorted by item.
             shared = cell.rows.take(np.isin(cell.rows.keys, other.rows.keys))
@@ -231,12 +223,5 @@ def compare_turn(planned: WhatIfPlan, forked: Evaluation) -> WhatIf:
                 p_agreement=difference.p,
             )
 
-    return WhatIf(
-        planned.protocol,
-        planned.edit,
-        next(iter(with_turn.cells.values())).subject.metric,
-        tuple(effects()),
-        folder=forked.folder,
-        stopped=forked.stopped,
-        failed=len(forked.failed),
-    )
+    metric = next(iter(with_turn.cells.values())).subject.metric
+    return WhatIf(planned.protocol, planned.edit, metric, tuple(effects()), **WhatIf.ended(forked))

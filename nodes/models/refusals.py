@@ -53,11 +53,10 @@ def rejected_parameter(
     if status not in {400, 422}:
         return None
     # A call's own parameters have the default limit alone: where it is too high, the provider's own one holds.
-    if LIMIT in sent and (known == LIMIT or "limit" in found):
-        return LIMIT
+    too_high = LIMIT in sent and (known == LIMIT or "limit" in found)
     named_here = {known} if parameter else {_known(word) for word in re.findall(r"[a-z_]+", words)}
     rejected = next((name for name in DROPPABLE if name in named_here), None)
-    return rejected if "unsupported" in found else None
+    return LIMIT if too_high else rejected if "unsupported" in found else None
 
 
 def _known(name: str) -> str | None:

@@ -94,9 +94,7 @@ class DebateSettings(Settings):
 class MultiagentSettings(DebateSettings):
     """Settings of DEBATE with a Critic that is no devil's advocate (section 3, "MultiAgent")."""
 
-    persona: Persona | Annotated[FilledText, Field(max_length=LONGEST_PERSONA)] = Field(
-        default="plain", description=DebateSettings.model_fields["persona"].description
-    )
+    persona: Persona | Annotated[FilledText, Field(max_length=LONGEST_PERSONA)] = "plain"
 
 
 def _contradict(given: Mapping[str, Any]) -> bool:

@@ -134,7 +134,7 @@ RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)
 class EnsembleSettings(RefereeSettings):
     """Settings of the ensemble: referees with roles who do not discuss (Chan et al. 2024, section 3.2)."""
 
-    referees: Agents = Field(default=3, description=RefereeSettings.model_fields["referees"].description)
+    referees: Agents = 3
 
 
 class ChatEvalSettings(RefereeSettings):

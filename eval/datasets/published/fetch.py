@@ -127,11 +127,9 @@ def cache_folder() -> Path | None:
 def git_blob(path: Path) -> str:
     """Return the id that git gives a file's content: the SHA-1 of a short header and the content."""
     # Declared as no security measure, since Python builds with restricted cryptography refuse SHA-1 otherwise.
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    begun = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, lambda: begun).hexdigest()
 
 
 class Sums:
@@ -208,11 +206,11 @@ def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
     folder = _commits() / home.repository / home.commit
     sums = Sums(folder)
     if missing := [name for name in files if not sums.holds(name)]:
-        blobs = _blobs(home)
+        base, blobs = os.environ.get(RAW, "https://raw.githubusercontent.com").rstrip("/"), _blobs(home)
         for name in missing:
             if name not in blobs:
                 raise DataError(f"{home.repository} has no {name} at {home.commit}")
-            _download(_raw_url(home, name), folder / name)
+            _download(f"{base}/{home.repository}/{home.commit}/{quote(name)}", folder / name)
             _check(folder / name, blobs[name], home)
             sums.add(name)
     return folder
@@ -247,11 +245,6 @@ def _blobs(home: GitHub) -> dict[str, str]:
     except (ValueError, KeyError, TypeError) as error:
         path.unlink()  # else the same answer would be read again next time
         raise DataError(f"{base}: not a GitHub API: cannot list the files of {home.repository}") from error
-
-
-def _raw_url(home: GitHub, name: str) -> str:
-    base = os.environ.get(RAW, "https://raw.githubusercontent.com").rstrip("/")
-    return f"{base}/{home.repository}/{home.commit}/{quote(name)}"
 
 
 def _download(url: str, path: Path) -> None:

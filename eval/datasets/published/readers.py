@@ -61,19 +61,11 @@ def topical_chat(files: Sequence[RowFile], columns: Columns, optional: Columns) 
         truth = [row["candidate"].strip() for _, row in responses if row["system"] == TRUTH]
         group = f"tc-{number:02d}"
         for place, (line, row) in enumerate(responses):
-            texts = {name: (row[name] or "").strip() or None for name in ("source", "candidate", "fact")}
-            yield (
-                line,
-                {
-                    "id": f"{group}-{place}",
-                    "group": group,
-                    **row,
-                    **texts,
-                    "references": [] if row["system"] == TRUTH else truth,
-                    # The overall rating has a scale of its own, 1 to 5, and is of no single aspect.
-                    "human": {name: value for name, value in row["human"].items() if name != "overall"},
-                },
-            )
+            row |= {name: (row[name] or "").strip() or None for name in ("source", "candidate", "fact")}
+            row["references"] = [] if row["system"] == TRUTH else truth
+            # The overall rating has a scale of its own, 1 to 5, and is of no single aspect.
+            row["human"] = {name: value for name, value in row["human"].items() if name != "overall"}
+            yield line, {"id": f"{group}-{place}", "group": group, **row}
 
 
 def summeval(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -152,7 +153,8 @@ def find(source: Source, place: str | Path) -> LocatedFile:
         DataError: they are not there.
     """
     place = Path(place)
-    for folder, form in _candidates(source, place):
+    folders = [place, place / source.name, place / source.name.replace("-", "_")]
+    for folder, form in product(folders if place.is_dir() else [place.parent], source.forms):
         if located := _in_folder(form, folder, None if place.is_dir() else place):
             return located
     if place.is_file():
@@ -160,13 +162,6 @@ def find(source: Source, place: str | Path) -> LocatedFile:
     if not place.is_dir():
         raise DataError(f"{place}: there is no such folder")
     raise DataError(f"{place}: holds no {source.wanted}, which {source.name} is read from (also .gz)")
-
-
-def _candidates(source: Source, place: Path) -> Iterator[tuple[Path, DownloadFormat]]:
-    folders = [place, place / source.name, place / source.name.replace("-", "_")]
-    for folder in folders if place.is_dir() else [place.parent]:
-        for form in source.forms:
-            yield folder, form
 
 
 def _in_folder(form: DownloadFormat, folder: Path, wanted: Path | None) -> LocatedFile | None:

@@ -15,12 +15,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from .alignment import Floats, Reasons, Units, number_groups
-from .resampling import Resampling, Statistic, share_of_rows
-from .significance import Test, binomial_test, holm, paired_t_test
+from ..statistics.alignment import Floats, Reasons, Units, number_groups
+from ..statistics.resampling import Resampling, Statistic, share_of_rows
+from ..statistics.significance import Test, binomial_test, holm, paired_t_test
+from ..tables.grid import Column, counts, text_column
+
+BOUND = (
+    "the paper's bound on that probability, 1 - 4 Var / eps^2: it does not apply if the model's mean is not above "
+    "1 - eps / 2, and is vacuous if it is not above 0"
+)
 
 _EQUAL = 1e-12
 """Gaps closer than this are equal: divisions of the same scores may differ in the last digit."""
@@ -38,14 +45,21 @@ class RoundOfGaps:
             where the mean is not above 1 - eps / 2, and is vacuous where it is not above 0.
     """
 
-    round: int
-    n: int
-    gap: Statistic
-    growths: Statistic
+    round: Annotated[int, Column("round")]
+    n: Annotated[int, Column("cases", about="cases that lasted this long")]
+    # Totals of six criteria, 1 to 20 each, lie between 6 and 120: 114 points apart at most.
+    gap: Annotated[
+        Statistic,
+        Column(
+            "gap",
+            about="mean difference of the two answers' scores, as a share of the largest possible one (114 points)",
+        ),
+    ]
+    growths: Annotated[Statistic, Column("growths", 2, about="mean number of rounds in which the gap grew")]
     tail: Statistic
-    holds: int
-    vacuous: int
-    not_applying: int
+    holds: Annotated[int, Column("bound holds", about=BOUND)]
+    vacuous: Annotated[int, Column("vacuous")]
+    not_applying: Annotated[int, Column("does not apply")]
 
 
 def gaps_by_round(
@@ -148,15 +162,15 @@ class RoundsNeeded:
     """Says how soon a protocol's gap reaches the threshold.
 
     Attributes:
-        after: items by the round after which it first did; ``never``: items on which it did not.
-        share: of items on which it did, with its interval.
+        share: of items on which it did, with its interval; ``never``: items on which it did not.
         rounds: mean round, of these items alone: compare it with care, the others would have taken longer.
+        after: items by the round after which it first did.
     """
 
-    after: Mapping[int, int]
-    never: int
-    share: Statistic
-    rounds: Statistic
+    share: Annotated[Statistic, Column("reached", 0, form="percent")]
+    never: Annotated[int, Column("never")]
+    rounds: Annotated[Statistic, Column("mean round", 2, about="over the items that reached it")]
+    after: Annotated[Mapping[int, int], text_column("items by round", of=counts)]
 
 
 @dataclass(frozen=True)
@@ -167,10 +181,10 @@ class SoonerOrLater:
     """
 
     sooner: int
-    later: int
-    same: int
-    p: float | None
-    adjusted: float | None
+    later: Annotated[int, Column("later")]
+    same: Annotated[int, Column("same")]
+    p: Annotated[float | None, Column("p", form="p", about="sign test")]
+    adjusted: Annotated[float | None, Column("p (Holm)", form="p")]
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ def test_a_server_that_is_not_there_costs_nothing_and_is_told_of_once(
     servers[0].stop()
     with caplog.at_level(logging.WARNING, "jurygraph.notices"):
         assert judged(servers, concurrency=6) == ["ok"] * 12
-    assert [record.message for record in caplog.records] == ["endpoint left out"]
+    told = [record.message for record in caplog.records if record.name.startswith("jurygraph")]
+    assert told == ["endpoint left out"]
     requests = [request for server in servers[1:] for request in server.requests]
     assert len(requests) == 60
     # What a call asks for goes with it to another server.

@@ -426,7 +426,7 @@ def test_the_dialogue(scored: Path, terminal: Terminal) -> None:
         ("Your name", "Ann\n"),
         ("Your verdict", "9\n"),
         ("off the scale", "2\n"),
-        ("Why", "The well was not full.\n"),
+        ("Reason", "The well was not full.\n"),
         ("Your verdict", "skip\n"),
         ("Your verdict", "quit\n"),
     ]
@@ -461,5 +461,5 @@ def test_the_dialogue_after_a_run_is_left(tmp_path: Path, terminal: Terminal, ac
         typed=[("Your name", "Bo\n"), ("Your verdict", act)],
     )
     assert code == 130, seen
-    assert "what is answered is kept" in seen
+    assert "answers so far are saved" in seen
     assert (tmp_path / "run" / "results.jsonl").exists()

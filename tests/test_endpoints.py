@@ -130,6 +130,8 @@ def test_keys_share_the_calls_of_one_address(
 def test_another_host_is_paid_nothing_anew(servers: list[Provider], tmp_path: Path) -> None:
     assert judged(servers[:2], out=tmp_path / "run") == ["ok"] * 12
     assert judged(servers[1:], out=tmp_path / "run") == ["ok"] * 12
+    assert judged(servers[2:], more="&identity=*", out=tmp_path / "run") == ["ok"] * 12
+    assert judged(servers[2:], more="&identity=*", journal=tmp_path / "run" / "journal.sqlite") == ["ok"] * 12
     assert not servers[2].requests
 
 

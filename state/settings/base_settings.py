@@ -70,8 +70,12 @@ class ModelSpec(Checked):
 
     @property
     def identified(self) -> Self:
-        """The same model with ``identity``, where that is given, in place of its address, and without ``max_wait``."""
-        known = {"base_url": self.identity, "identity": None} if self.identity else {}
+        """The same model with ``identity``, where that is given, in place of its address, and without ``max_wait``.
+
+        With ``*`` it has no address, as one of several servers.
+        """
+        address = None if self.identity == "*" else self.identity
+        known = {"base_url": address, "identity": None} if self.identity else {}
         return self.model_copy(update={"max_wait": None, **known})
 
     @property

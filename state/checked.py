@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import difflib
-import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
-from textwrap import dedent
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
 
 from pydantic import (
@@ -55,16 +56,23 @@ def field_docstrings(cls: type) -> Mapping[str, str]:
     'What messages call an object of this class.'
     """
     words: dict[str, str] = {}
-    for base in reversed(cls.__mro__[:-1]):
-        try:
-            [declared] = ast.parse(dedent(inspect.getsource(base))).body
-        except (OSError, TypeError):  # a class without a file
+    for base in reversed(cls.__mro__):
+        file = getattr(sys.modules.get(base.__module__), "__file__", None)
+        if file is None or base is BaseModel:
             continue
-        for one, other in pairwise(getattr(declared, "body", ())):
+        # Not by ``inspect``, which looks through all modules for the one that a class is of.
+        declared = (node for node in ast.walk(_parsed(file)) if isinstance(node, ast.ClassDef))
+        body = next((node.body for node in declared if node.name == base.__name__), [])
+        for one, other in pairwise(body):
             match one, other:
                 case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text))):
                     words[ast.unparse(one.target)] = " ".join(text.split())
     return words
+
+
+@lru_cache(maxsize=4)
+def _parsed(file: str) -> ast.Module:
+    return ast.parse(Path(file).read_text(encoding="utf-8"))
 
 
 def for_forms(schema: JsonDict, cls: type) -> None:

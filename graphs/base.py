@@ -271,8 +271,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         most = self.protocol.most_calls(settings, state["task"]["kind"])
         if calls > most * (2 + settings.repair):
             raise UsageError(
-                f"{self.protocol.name} has made {calls:,} calls, but declares at most {most:,} (calls): a router "
-                "leads back forever, or the protocol declares too few"
+                f"{self.protocol.name} has made {calls:,} calls, but its record declares at most {most:,}: a "
+                "router leads back forever, or `calls` declares too few"
             )
 
     def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:

@@ -25,12 +25,19 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Command, StateSnapshot
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from ..nodes.agent_runtime import Publish, heard_beside, publisher
 from ..nodes.bound_judge import begun_with, continued
 from ..nodes.human import marks_of_wrappers
+from ..state.settings import Settings
 from ..state.transcript import Turn
+
+
+class SettingsElsewhere(BaseModel):
+    """The settings that a graph which runs elsewhere is sent; that graph alone knows which there are."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -65,7 +72,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _noted(self, config: RunnableConfig | None, context: Any) -> RunnableConfig | None:
         """Return the config with the settings of the run's context in its metadata, which checkpoints keep."""
         schema = self.builder.context_schema
-        if context is None or schema is None or not issubclass(schema, BaseModel):
+        # The context of another graph may hold what cannot be written, or what nobody should read.
+        if context is None or schema is None or not issubclass(schema, Settings | SettingsElsewhere):
             return config
         given = schema.model_validate(context) if isinstance(context, Mapping) else context
         begun = begun_with(schema, given)

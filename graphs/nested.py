@@ -18,14 +18,20 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import get_runtime
-from pydantic import BaseModel, ConfigDict
 
 from ..state.checked import shortened
 from ..state.errors import UsageError
 from ..state.settings import Settings
 from ..state.tasks import EXAMPLES, JudgeInput, Rubric, input_schema_of, kinds_of_input, rubric_of_user
 from ..state.transcript import Turn
-from .judge_graph import context_of_run, forward, forwarded, side_by_side, threads_side_by_side
+from .judge_graph import (
+    SettingsElsewhere,
+    context_of_run,
+    forward,
+    forwarded,
+    side_by_side,
+    threads_side_by_side,
+)
 from .references import Given
 from .registry import built, judge_of
 
@@ -137,12 +143,6 @@ def _in_context(graph: Any, context: Settings | None) -> dict[str, Any]:
 
 OWN_STREAM = ("__pregel_stream", "checkpoint_ns")
 """What ``RemoteGraph`` takes from a config to stream as part of the caller's graph; it does not send it."""
-
-
-class SettingsElsewhere(BaseModel):
-    """The settings that a graph which runs elsewhere is sent; that graph alone knows which there are."""
-
-    model_config = ConfigDict(extra="allow")
 
 
 class RemoteJudge:

@@ -400,8 +400,9 @@ def continued(schema: type[BaseModel], context: object, begun: Mapping[str, Any]
 
 
 def _without_hidden(context: BaseModel) -> BaseModel:
-    # Also an address in the settings of a judge inside a wrapper.
-    if _HIDDEN_IN_ADDRESS.search(context.model_dump_json()):
+    kept = context.model_dump_json()
+    # Also an address in the settings of a judge inside a wrapper; what a judge elsewhere takes for one, it alone knows.
+    if _HIDDEN_IN_ADDRESS.search(kept) if isinstance(context, Settings) else HIDDEN in kept:
         raise UsageError(
             "the context that this thread was started with has a secret in an address, which is not stored: resume it "
             "with the same context"

@@ -10,7 +10,7 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
@@ -49,8 +49,7 @@ _WORDS = {kind: words for words, kinds in _KINDS.items() for kind in kinds.split
 def field_docstrings(cls: type) -> Mapping[str, str]:
     """Return what the docstrings of a class's fields say, those it inherits included, each in one line.
 
-    Python itself keeps none of them. They are read when somebody asks: pydantic would read them for every class that is
-    made, which takes longer than making it.
+    Python itself keeps none of them, and pydantic's way to them looks through all modules for each class.
 
     >>> field_docstrings(Checked)["called"]
     'What messages call an object of this class.'
@@ -58,21 +57,25 @@ def field_docstrings(cls: type) -> Mapping[str, str]:
     words: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         file = getattr(sys.modules.get(base.__module__), "__file__", None)
-        if file is None or base is BaseModel:
-            continue
-        # Not by ``inspect``, which looks through all modules for the one that a class is of.
-        declared = (node for node in ast.walk(_parsed(file)) if isinstance(node, ast.ClassDef))
-        body = next((node.body for node in declared if node.name == base.__name__), [])
-        for one, other in pairwise(body):
-            match one, other:
-                case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text))):
-                    words[ast.unparse(one.target)] = " ".join(text.split())
+        if file is not None and base is not BaseModel:
+            words |= _docstrings_in(file).get(base.__name__, {})
     return words
 
 
-@lru_cache(maxsize=4)
-def _parsed(file: str) -> ast.Module:
-    return ast.parse(Path(file).read_text(encoding="utf-8"))
+@cache
+def _docstrings_in(file: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the docstrings of the fields of all classes in a file; none where it is not there, or may not be read."""
+    try:
+        module = ast.parse(Path(file).read_text(encoding="utf-8"))
+    except Exception:  # packed without its source; or read on the event loop of a server, which refuses that
+        return {}
+    words: dict[str, dict[str, str]] = {}
+    for declared in (node for node in ast.walk(module) if isinstance(node, ast.ClassDef)):
+        for one, other in pairwise(declared.body):
+            match one, other:
+                case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text))):
+                    words.setdefault(declared.name, {})[ast.unparse(one.target)] = " ".join(text.split())
+    return words
 
 
 def for_forms(schema: JsonDict, cls: type) -> None:
@@ -124,6 +127,11 @@ class Checked(BaseModel):
             super().__init__(**data)
         except ValidationError as error:
             raise input_error(error, type(self)) from None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:
+        """Read the docstrings of the fields now, while files may be read: a server's event loop may refuse it later."""
+        field_docstrings(cls)
 
     # Tells pydantic that nested objects of the class need no call of ``__init__``: the outermost one tells all faults.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]

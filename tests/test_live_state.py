@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from jurygraph.graphs import debate, more, samre
+from jurygraph.graphs import debate, more, repeated, samre
 from jurygraph.graphs.base import ProtocolGraph
 from jurygraph.graphs.judge_graph import threads_side_by_side
 from jurygraph.graphs.registry import built, find_protocol, protocols
@@ -17,12 +17,14 @@ from jurygraph.nodes import bound_judge
 from jurygraph.nodes.bound_judge import begun_with, continued
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError, Verdict
-from jurygraph.state.settings import SingleSettings
+from jurygraph.state.graph_state import JudgeState
+from jurygraph.state.settings import DebateSettings, SingleSettings
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph._internal._runnable import RunnableSeq
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.pregel._read import ChannelRead
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from .loopback import Provider, Request
 from .sample_data import CASES
@@ -487,3 +489,42 @@ def test_a_secret_in_the_context_of_a_graph_round_judges_is_asked_for_again() ->
     assert "pw@" not in str(graph.get_state(thread()).metadata)
     with pytest.raises(UsageError, match="resume it with the same context"):
         graph.invoke(None, thread())
+
+
+async def test_a_wrong_setting_is_told_where_no_file_may_be_read() -> None:
+    """As on the event loop of LangGraph's server."""
+    blocking = pytest.importorskip("blockbuster").BlockBuster()
+    blocking.activate()
+    try:
+        with pytest.raises(UsageError, match=r"rounds is not a setting of debate; did you mean n\?"):
+            DebateSettings(rounds=2)  # type: ignore[call-arg]
+        schema: Any = debate.graph.get_context_jsonschema()
+        assert schema["properties"]["n"]["description"]
+    finally:
+        blocking.deactivate()
+
+
+class Handle(BaseModel):
+    """The context of somebody else's graph: a connection cannot be written as JSON, and a key is nobody's business."""
+
+    connection: Any
+    api_key: str
+
+
+def test_the_context_of_somebody_elses_graph_is_not_written() -> None:
+    def judge(_state: Any) -> Any:
+        verdict = {
+            "protocol": "theirs",
+            "kind": "score",
+            "score": 2.0,
+            "stop_reason": "complete",
+            "rounds": 1,
+        }
+        return {"verdict": {**verdict, "score_by_round": [2.0]}, "transcript": []}
+
+    theirs: Any = StateGraph(JudgeState, context_schema=Handle)
+    inside = theirs.add_node("judge", judge).add_edge(START, "judge").compile()
+    graph = repeated(inside, k=2).compile(checkpointer=InMemorySaver())
+    context = Handle(connection=object(), api_key="open-sesame")
+    assert graph.invoke({"task": TEXT}, thread(), context=context)["verdict"]["score"] == 2.0
+    assert "open-sesame" not in str([found.metadata for found in graph.get_state_history(thread())])

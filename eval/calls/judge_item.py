@@ -98,7 +98,9 @@ def _place_of(error: Exception) -> str:
     passed = (
         (Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__)
     )
-    own = [(file, line) for file, line in passed if not any(map(file.is_relative_to, _OF_OTHERS))]
+    # Code that was made while running has no file, and no path that is absolute.
+    of_files = ((file, line) for file, line in passed if file.is_absolute())
+    own = [(file, line) for file, line in of_files if not any(map(file.is_relative_to, _OF_OTHERS))]
     return f" ({own[-1][0].name}, line {own[-1][1]})" if own else ""
 
 

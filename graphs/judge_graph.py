@@ -28,7 +28,7 @@ from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel, ConfigDict
 
 from ..nodes.agent_runtime import Publish, heard_beside, publisher
-from ..nodes.bound_judge import begun_with, continued
+from ..nodes.bound_judge import begun_with, without_hidden
 from ..nodes.human import marks_of_wrappers
 from ..state.settings import Settings
 from ..state.transcript import Turn
@@ -55,7 +55,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> Iterator[Any]:
         """Stream as LangGraph does; a run that goes on without a context has the one that it was begun with."""
         if config and _goes_on(input, config, context):
-            context = self._context_of_thread(config)
+            context = _whole(self._context_of_thread(config))
         yield from super().stream(input, self._noted(config, context), context=context, **options)
 
     async def astream(
@@ -63,7 +63,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> AsyncIterator[Any]:
         """Stream as ``stream`` does."""
         if config and _goes_on(input, config, context):
-            context = await self._acontext_of_thread(config)
+            context = _whole(await self._acontext_of_thread(config))
         parts = super().astream(input, self._noted(config, context), context=context, **options)
         async with aclosing(cast("AsyncGenerator[Any]", parts)):
             async for part in parts:
@@ -96,7 +96,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         noted = (snapshot.metadata or {}).get(SETTINGS) if self._asks_metadata(snapshot) else None
         if noted is None or (schema := self.builder.context_schema) is None:
             return None
-        return continued(schema, None, json.loads(str(noted)))
+        return schema.model_validate(json.loads(str(noted)))
 
     def _before(self, snapshot: StateSnapshot) -> RunnableConfig | None:
         """Return where to look for what the run was begun with; an earlier run of the thread says nothing of it."""
@@ -177,6 +177,11 @@ def context_of_run() -> Any:
     """Return the context of the run, also while ``update_state`` asks the routers; None where there is none."""
     runtime: Runtime[Any] | None = get_runtime()
     return runtime.context if runtime else _context_of_edit.get()
+
+
+def _whole(context: BaseModel | None) -> BaseModel | None:
+    # Routers, which an update asks, need no address; calls do.
+    return None if context is None else without_hidden(context)
 
 
 def _goes_on(input: Any, config: RunnableConfig, context: Any) -> bool:

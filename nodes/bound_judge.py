@@ -380,7 +380,7 @@ def continued(schema: type[BaseModel], context: object, begun: Mapping[str, Any]
             held a secret, which is not kept.
     """
     if type(context) is not schema:
-        return _without_hidden(schema.model_validate(begun)) if begun else context
+        return without_hidden(schema.model_validate(begun)) if begun else context
     assert isinstance(context, Settings)
     given = begun_with(schema, context)
     if given == begun:
@@ -396,10 +396,15 @@ def continued(schema: type[BaseModel], context: object, begun: Mapping[str, Any]
         )
     before = schema.model_validate(begun)
     assert isinstance(before, Settings)
-    return _without_hidden(context.over(before))
+    return without_hidden(context.over(before))
 
 
-def _without_hidden(context: BaseModel) -> BaseModel:
+def without_hidden(context: BaseModel) -> BaseModel:
+    """Return a context that was kept, where nothing in it was hidden: no model can be called at a hidden address.
+
+    Raises:
+        UsageError: it held a secret.
+    """
     kept = context.model_dump_json()
     # Also an address in the settings of a judge inside a wrapper; what a judge elsewhere takes for one, it alone knows.
     if _HIDDEN_IN_ADDRESS.search(kept) if isinstance(context, Settings) else HIDDEN in kept:

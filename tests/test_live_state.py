@@ -489,6 +489,8 @@ def test_a_secret_in_the_context_of_a_graph_round_judges_is_asked_for_again() ->
     assert "pw@" not in str(graph.get_state(thread()).metadata)
     with pytest.raises(UsageError, match="resume it with the same context"):
         graph.invoke(None, thread())
+    # An edit asks no model, and needs no address.
+    assert graph.update_state(thread(), {"task": TEXT})
 
 
 async def test_a_wrong_setting_is_told_where_no_file_may_be_read() -> None:

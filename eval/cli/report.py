@@ -180,7 +180,7 @@ def _show(
     everything = chosen.everything or chosen.tables is not None
     out.print_grids(map(without_config, shown if everything else summary(study, chosen.metric)))
     notes = (
-        interval_note(study),
+        interval_note(study.resampling),
         *study.leaderboard.notes,
         *study.comparison.notes,
         *study.matching.notes,

@@ -34,7 +34,9 @@ def headline(study: Study, metric: str | None) -> str:
     """Write the answer: a line with a claim for each dataset, no stronger than the tests of the comparison allow."""
     claims = [(dataset, claim(dataset)) for dataset in ranked_datasets(study, metric)]
     if len(claims) == 1:
-        return printable(_begin_sentence(claims[0][1], study))
+        # With a capital, unless it begins with a judge's name.
+        text, names = claims[0][1], tuple(judge.label for judge in study.judges)
+        return printable(text if text.startswith(names) else capital(text))
     return "\n".join(printable(f"{dataset.name}: {text}") for dataset, text in claims)
 
 
@@ -85,7 +87,8 @@ def claim(dataset: RankedDataset) -> str:
     figure, measure = dataset.figure(best), MEASURES[dataset.measure]
     leads = [dataset.lead(best, other) for other in others]
     # Judges that give whole groups one score may have few groups in common, and another order in these.
-    if figure.low is None or any(lead and lead.few for lead in leads) or _unsure(leads[:1]):
+    unsure = any(lead and lead.difference.low is None for lead in leads[:1])
+    if figure.low is None or unsure or any(lead and lead.few for lead in leads):
         return _without_claim(dataset)
     sure = [judge for judge in dataset.ranked if dataset.beats_chance(judge)]
     if best not in sure:
@@ -94,10 +97,6 @@ def claim(dataset: RankedDataset) -> str:
         figures = f"{measure} {in_words(figure)}{_beside(dataset, best)}"
         return f"{best.label} {_agrees(dataset, '')} significantly better than chance: {figures}"
     return _contradiction(dataset) or _lead(dataset)
-
-
-def _unsure(leads: Sequence[LeadOverRunnerUp | None]) -> bool:
-    return any(lead is not None and lead.difference.low is None for lead in leads)
 
 
 def _chancy(dataset: RankedDataset, sure: Sequence[Judge]) -> str:
@@ -240,8 +239,3 @@ def _rounded(number: int) -> str:
     ('1,200', '87')
     """
     return f"{int(float(f'{number:.2g}')):,}"
-
-
-def _begin_sentence(text: str, study: Study) -> str:
-    """Begin a sentence with a capital, unless it begins with a judge's name."""
-    return text if text.startswith(tuple(judge.label for judge in study.judges)) else capital(text)

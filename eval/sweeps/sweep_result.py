@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...state.errors import UsageError
 from ..report.chart_style import save
-from ..report.labels import interval_text, without_idle_notes
+from ..report.labels import interval_note, without_idle_notes
 from ..report.series_charts import Panel, columns, lines
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, caution
@@ -280,7 +280,7 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
         notes.append(
             " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) + " rows each."
         )
-        notes.append(interval_text(Resampling()))
+        notes.append(interval_note(Resampling()))
         if len(sweep.cells) > 1:
             notes.append("gains: over the first cell, on the rows that both judged")
         # Cells may have judged different rows: the fewest units of each subject count.

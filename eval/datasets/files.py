@@ -46,10 +46,13 @@ class RowFile:
         path: the path of the file.
         digest: the digest of the decompressed content; empty before the first pass has come to the end.
         unit: the unit that a row's number counts: ``line`` or ``row``.
+
+    ``takes_text``: whether a ``.txt`` file may be read, as published datasets have them: each line that is not blank
+    becomes a row ``{"text": ...}``.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, takes_text: bool = False) -> None:
+        self.path, self._takes_text = path, takes_text
         self._name = path.name.removesuffix(".gz").lower()
         self.digest = ""
         self._version: tuple[int, int] | None = None
@@ -79,6 +82,8 @@ class RowFile:
         """Choose the parser by the file's name and, for JSON, by its first character."""
         if self._name.endswith((".csv", ".tsv", ".tab")):
             return _csv_rows
+        if self._takes_text and self._name.endswith(".txt"):
+            return _text_rows
         if self.unit == "row":
             return _array_rows
         if self._name.endswith((".jsonl", ".ndjson", ".json")):
@@ -218,14 +223,6 @@ def _holds_an_array(path: Path) -> bool:
             return content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
     except (OSError, EOFError, zlib.error):
         return False  # the error is raised when the rows are read
-
-
-class TextFile(RowFile):
-    """Reads a text file: each line becomes a row ``{"text": ...}``, blank lines are left out."""
-
-    def parser(self) -> Parser:
-        """Return the parser that keeps lines as they are."""
-        return _text_rows
 
 
 def _text(content: _Content, encoding: str, newline: str) -> io.TextIOWrapper:

@@ -204,15 +204,14 @@ def _as_typed(cell: Any) -> Any:
 _OF_TABLES = {".parquet": ParquetFile, **dict.fromkeys((".xlsx", ".xls", ".xlsb", ".ods"), SpreadsheetFile)}
 
 
-def row_file(path: Path) -> RowFile:
-    """Return the reader of a file, by its name."""
-    return _OF_TABLES.get(path.suffix.lower(), RowFile)(path)
+def row_file(path: Path, takes_text: bool = False) -> RowFile:
+    """Return the reader of a file, by its name; arguments as for ``RowFile``."""
+    return _OF_TABLES.get(path.suffix.lower(), RowFile)(path, takes_text)
 
 
 def present(cells: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a row in plain Python types, without missing cells (``None``, NaN, pandas' ``NA``)."""
-    plain = {str(name): _plain(cell) for name, cell in cells.items()}
-    return unflattened({name: cell for name, cell in plain.items() if not _is_missing(cell)})
+    return unflattened(_plain({str(name): cell for name, cell in cells.items()}))
 
 
 def _plain(cell: Any) -> Any:

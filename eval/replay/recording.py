@@ -19,8 +19,8 @@ from ...state.aspects import Aspect
 from ...state.errors import DataError, UsageError
 from ...state.settings import Settings
 from ..datasets.aspect_choice import choose_aspects
-from ..datasets.dataset import Dataset, explain
-from ..datasets.items import About, CompareItem, Item, ScoreItem
+from ..datasets.dataset import Dataset
+from ..datasets.items import About, CompareItem, Item, ScoreItem, explain
 from ..results.results import Key
 
 Unit = tuple[str, str | None]

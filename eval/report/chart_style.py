@@ -195,12 +195,7 @@ def _style_to_attributes(element: ElementTree.Element) -> None:
     """Turn style attributes, which the page's Content-Security-Policy forbids, into presentation attributes."""
     for declaration in filter(None, element.attrib.pop("style", "").split(";")):
         name, _, value = (part.strip() for part in declaration.partition(":"))
-        if name == "font":
-            size = re.search(r"([\d.]+px)", value)  # of "700 10px 'DejaVu Sans', sans-serif"
-            element.set("font-size", size[1] if size else "10px")
-            if value.startswith(("bold", "700", "600")):
-                element.set("font-weight", "600")
-        elif name != "font-family":
+        if name != "font-family":
             element.set(name, value)
     for name in ("fill", "stroke"):
         if (color := element.get(name, "").lower()) in _THEMED:

@@ -94,7 +94,7 @@ def claim(dataset: RankedDataset) -> str:
     if best not in sure:
         return _chancy(dataset, sure)
     if not others:
-        figures = f"{measure} {in_words(figure)}{_beside(dataset, best)}"
+        figures = f"{measure} {_figure(dataset, best)}"
         return f"{best.label} {_agrees(dataset, '')} significantly better than chance: {figures}"
     return _contradiction(dataset) or _lead(dataset)
 
@@ -102,16 +102,15 @@ def claim(dataset: RankedDataset) -> str:
 def _chancy(dataset: RankedDataset, sure: Sequence[Judge]) -> str:
     """Write that the judge that ranks first cannot be told from chance, and which one can."""
     best, measure = dataset.ranked[0], MEASURES[dataset.measure]
-    figures = f"{in_words(dataset.figure(best))}{_beside(dataset, best)}"
+    figures = _figure(dataset, best)
     if not sure:
         why = f"the highest {measure} is {figures}, of {best.label}"
         if not dataset.compares and (dataset.figure(best).high or 0.0) < 0:
             why += ", significantly below 0, as where a low label means good"
         return f"no judge agrees with {dataset.whom} significantly better than chance: {why}"
-    other = f"{in_words(dataset.figure(sure[0]))}{_beside(dataset, sure[0])}"
     return (
         f"no judge can be said to agree best with {dataset.whom}: the highest {measure}, {figures} of {best.label}, "
-        f"cannot be told from chance; that of {sure[0].label}, {other}, can"
+        f"cannot be told from chance; that of {sure[0].label}, {_figure(dataset, sure[0])}, can"
     )
 
 
@@ -122,9 +121,10 @@ def _agrees(dataset: RankedDataset, most: str) -> str:
     return f"ranks {most and 'most '}like {dataset.whom}"
 
 
-def _beside(dataset: RankedDataset, judge: Judge) -> str:
+def _figure(dataset: RankedDataset, judge: Judge) -> str:
+    """Write what a judge is ranked by, of preferences with kappa beside it."""
     beside = dataset.companion(judge, "kappa") if dataset.compares else None
-    return f" (kappa {in_words(beside)})" if beside else ""
+    return f"{in_words(dataset.figure(judge))}{f' (kappa {in_words(beside)})' if beside else ''}"
 
 
 def _without_claim(dataset: RankedDataset) -> str:
@@ -193,7 +193,7 @@ def _lead(dataset: RankedDataset) -> str:
     same = dataset.same_as(best)
     who = " and ".join([best.label, *(judge.label for judge in same)])
     others = [judge for judge in dataset.ranked[1:] if judge not in same]
-    measure, figure = MEASURES[dataset.measure], f"{in_words(dataset.figure(best))}{_beside(dataset, best)}"
+    measure, figure = MEASURES[dataset.measure], _figure(dataset, best)
     if not others:
         return (
             f"{who} give the same verdict on every row, so there is no difference: each {_agrees(dataset, '')} "

@@ -211,7 +211,13 @@ def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
             if name not in blobs:
                 raise DataError(f"{home.repository} has no {name} at {home.commit}")
             _download(f"{base}/{home.repository}/{home.commit}/{quote(name)}", folder / name)
-            _check(folder / name, blobs[name], home)
+            if (content := git_blob(folder / name)) != blobs[name]:
+                (folder / name).unlink()
+                raise DataError(
+                    f"{PurePosixPath(name).name} of {home.repository}: the download is not the file of commit "
+                    f"{home.commit[:12]} (git blob {content[:12]}..., should be {blobs[name][:12]}...) and was "
+                    "deleted; try again"
+                )
             sums.add(name)
     return folder
 
@@ -220,15 +226,6 @@ def _commits() -> Path:
     import pooch
 
     return (cache_folder() or Path(pooch.os_cache("jurygraph"))) / "github"
-
-
-def _check(path: Path, blob: str, home: GitHub) -> None:
-    if (content := git_blob(path)) != blob:
-        path.unlink()
-        raise DataError(
-            f"{path.name} of {home.repository}: the download is not the file of commit {home.commit[:12]} "
-            f"(git blob {content[:12]}..., should be {blob[:12]}...) and was deleted; try again"
-        )
 
 
 def _blobs(home: GitHub) -> dict[str, str]:

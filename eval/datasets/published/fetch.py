@@ -17,7 +17,6 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +24,8 @@ from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
+from ....nodes.models.provider_errors import retry_after
+from ....nodes.models.retry import RetryPolicy
 from ....state.errors import DataError, JurygraphError, UsageError
 from ..files import sha256
 from .source import GitHub, HuggingFace, Source
@@ -181,17 +182,8 @@ RAW, API = "JURYGRAPH_GITHUB_RAW", "JURYGRAPH_GITHUB_API"
 log = logging.getLogger("jurygraph.data")
 
 
-@dataclass(frozen=True)
-class DownloadRetries:
-    """Says how often a download is attempted, and how long it waits in between, in seconds."""
-
-    attempts: int = 3
-    first_wait: float = 1.0
-    longest_wait: float = 20.0
-    timeout: float = 30.0
-
-
-PATIENCE = DownloadRetries()
+PATIENCE = RetryPolicy(attempts=3, timeout=30.0, first_wait=1.0, longest_wait=20.0)
+"""How often a download is attempted, and how long it waits in between."""
 
 
 def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
@@ -282,7 +274,6 @@ def _may_pass(error: BaseException) -> bool:
 def _wait(state: RetryCallState) -> float:
     """Return the seconds to wait: as the server asks, else twice as long each time; at most the longest wait."""
     response: Any = getattr(state.outcome.exception() if state.outcome else None, "response", None)
-    # Retry-After may also be a date, which is not read.
-    asked = response.headers.get("Retry-After", "") if response is not None else ""
-    wait = float(asked) if asked.isdigit() else PATIENCE.first_wait * 2 ** (state.attempt_number - 1)
+    asked = None if response is None else retry_after(response.headers, None)
+    wait = PATIENCE.first_wait * 2 ** (state.attempt_number - 1) if asked is None else asked
     return min(wait, PATIENCE.longest_wait)

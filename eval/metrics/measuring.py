@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, SupportsFloat
 from uuid import uuid4
 
-from ... import __version__
 from ...nodes.plugins import Group, load_plugin, plugins
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
@@ -154,7 +154,7 @@ def _manifest(
 ) -> dict[str, Any]:
     """Make a manifest with the fields of a run's, so that reports read both alike."""
     about = f"data:{dataset.name}@{dataset.digest}|aspects:{'+'.join(aspect.name for aspect in aspects)}"
-    signed = f"{about}|jurygraph:{__version__}"
+    signed = f"{about}|jurygraph:{version('jurygraph')}"
     return {
         "run": uuid4().hex,
         "signatures": {name: f"protocol:{name}|{signed}|{of.signature}" for name, of in metrics.items()},
@@ -167,7 +167,7 @@ def _manifest(
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
         "limit": limit,
         "repeats": 1,
-        "versions": {"python": platform.python_version(), "jurygraph": __version__},
+        "versions": {"python": platform.python_version(), "jurygraph": version("jurygraph")},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

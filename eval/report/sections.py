@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 
 import yaml
 
-from ... import __version__
 from ...state.errors import UsageError
 from ..analysis import Study
 from ..tables import Grid
@@ -32,9 +32,16 @@ def compose(study: Study, metric: str | None, title: str) -> Page:
         disclosures=study.notes,
         sections=tuple(section for section in _sections(study, metric) if section.parts),
         configs=tuple(config_line(study, judge) for judge in study.judges),
-        made=f"{interval_note(study.resampling)}. Made with jurygraph {__version__}.",
-        version=__version__,
+        made=f"{interval_note(study.resampling)}. Made with jurygraph {_version()}.",
+        version=_version(),
     )
+
+
+def _version() -> str:
+    try:
+        return version("jurygraph")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _sections(study: Study, metric: str | None) -> Iterator[Section]:

@@ -17,7 +17,7 @@ from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from .files import Row, RowFile, digest_of
-from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
+from .frames import Frame, frame_rows, row_file
 from .items import DatasetProfile, Item, Numbered, Reader, parse_rows, profile_items
 from .published import catalog
 from .published.fetch import fetch
@@ -250,8 +250,6 @@ def load_dataset(
     if isinstance(data, Dataset):
         return data
     if not isinstance(data, (str, Path)):
-        if not is_frame(data):
-            raise not_a_frame(data)
         return Dataset.of_frame(data, max_characters=max_characters)
     if source is None:
         return _of_file(Path(data), data_dir, max_characters, columns or {})

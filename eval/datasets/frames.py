@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ...nodes.plugins import needed
 from ...state.errors import DataError, UsageError
 from .files import Row, RowFile, named_cells, repeated, sha256, unflattened, unreadable
 
@@ -160,21 +161,17 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _sheet_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a spreadsheet's first sheet, whose first row that is not empty names the columns."""
+    lacking = 'reading a spreadsheet needs python-calamine: pip install "jurygraph[frames]"'
+    calamine = needed("python_calamine", lacking)
     try:
-        from python_calamine import CalamineError, CalamineWorkbook
-    except ImportError as error:
-        raise UsageError(
-            f'reading a spreadsheet needs python-calamine: pip install "jurygraph[frames]" ({error})'
-        ) from error
-    try:
-        with CalamineWorkbook.from_path(path) as book:
+        with calamine.CalamineWorkbook.from_path(path) as book:
             rows = ([*map(_as_typed, row)] for row in book.get_sheet_by_index(0).iter_rows())
             filled = (row for row in rows if any(cell != "" for cell in row))
             columns = [str(name) for name in next(filled, [])]
             _refuse_repeated(filter(None, columns), f"{path}: ")
             for number, row in enumerate(filled, start=1):
                 yield named_cells(columns, row, f"{path}, row {number}")
-    except CalamineError as error:
+    except calamine.CalamineError as error:
         raise DataError(f"{path}: cannot be read as a spreadsheet: {error}") from error
 
 
@@ -215,10 +212,4 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _arrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise UsageError(
-            f'reading this table needs pyarrow: pip install "jurygraph[frames]" ({error})'
-        ) from error
-    return pyarrow
+    return needed("pyarrow", 'reading this table needs pyarrow: pip install "jurygraph[frames]"')

@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import lru_cache
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from statistics import fmean
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, Literal
 from unicodedata import category
 
+from ...nodes.plugins import needed
 from ...state.errors import UsageError
 from ..datasets.items import ScoreItem
 from .metric import Metric, Scored, mean_over_references
@@ -278,16 +278,9 @@ def _mean(values: Iterable[Any]) -> float:
     return fmean(numbers)
 
 
-def _imported(module: str, metric: str, remedy: str) -> ModuleType:
-    """Import a metric's own package.
-
-    Raises:
-        UsageError: it is not there; says how to get it.
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise UsageError(f"{metric} needs the module {module} ({error}): {remedy}") from error
+def _imported(module: str, metric: str, remedy: str) -> Any:
+    """Import a metric's own package; where it is not there, say how to get it."""
+    return needed(module, f"{metric} needs the module {module}: {remedy}")
 
 
 def _version(package: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from ...nodes.plugins import needed
 from ...state.errors import UsageError
 from ..tables.grid import printable
 
@@ -70,12 +71,9 @@ def new_figure(
     Raises:
         UsageError: matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError('charts need matplotlib: pip install "jurygraph[report]"') from error
+    matplotlib = needed("matplotlib.figure", 'charts need matplotlib: pip install "jurygraph[report]"')
     # Not through pyplot, which keeps every figure in memory and may want a window.
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = matplotlib.Figure(figsize=(width, height), layout="constrained")
     panels = list(figure.subplots(1, columns, squeeze=False, **subplots).flat)
     for axes in panels:
         axes.patch.set_alpha(0)

@@ -14,7 +14,7 @@ import stat
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -60,7 +60,13 @@ class RowFile:
     @cached_property
     def unit(self) -> str:
         """Return ``row`` for a JSON array, whose rows are counted from 1, else ``line``."""
-        return "row" if self._name.endswith(".json") and _holds_an_array(self.path) else "line"
+        if self._name.endswith(".json"):
+            # Where it cannot be read, the error is raised when the rows are.
+            with suppress(DataError), self._content() as content:
+                # A byte order mark and JSON's white space may stand before the bracket.
+                if content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+                    return "row"
+        return "line"
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows, from the beginning.
@@ -215,16 +221,6 @@ Parser = Callable[[RowFile, _Content], Iterator[Row]]
 KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet or .xlsx"
 
 
-def _holds_an_array(path: Path) -> bool:
-    """Return whether a JSON file is one array, rather than an object a line."""
-    try:
-        with _opened(path) as content:
-            # A byte order mark and JSON's white space may stand before the bracket.
-            return content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-    except (OSError, EOFError, zlib.error):
-        return False  # the error is raised when the rows are read
-
-
 def _text(content: _Content, encoding: str, newline: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedReader(content, _CHUNK), encoding=encoding, newline=newline)
 
@@ -300,6 +296,12 @@ def repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
+def refuse_repeated(columns: Iterable[str], place: str = "") -> None:
+    """Raise a DataError where two columns have one name."""
+    if (name := repeated(columns)) is not None:
+        raise DataError(f"{place}two columns are called {name!r}")
+
+
 def _text_rows(file: RowFile, content: _Content) -> Iterator[Row]:
     for number, line in enumerate(_lines(file, content, newline="\n"), start=1):
         if line.strip():
@@ -316,8 +318,7 @@ def _csv_rows(file: RowFile, content: _Content) -> Iterator[Row]:
         if reader.line_num == 1 and re.fullmatch("sep=.?", file.separator.join(columns).strip()):
             columns = next(reader, [])
         before = reader.line_num
-        if name := repeated(filter(None, columns)):
-            raise DataError(f"{file.path}, line {before}: two columns are called {name!r}")
+        refuse_repeated(filter(None, columns), f"{file.path}, line {before}: ")
         for cells in reader:
             before = reader.line_num
             if cells:  # a blank line has none

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...nodes.plugins import needed
 from ...state.errors import DataError, UsageError
-from .files import Row, RowFile, named_cells, repeated, sha256, unflattened, unreadable
+from .files import Row, RowFile, named_cells, refuse_repeated, sha256, unflattened, unreadable
 
 _BATCH = 256
 _CHUNK = 1 << 20
@@ -77,7 +77,7 @@ def _named(frame: Frame) -> Iterator[Any]:
         yield from frame.iter_rows(named=True)
     elif isinstance(frame, TupleRows):
         columns = list(frame.columns)
-        _refuse_repeated(columns)
+        refuse_repeated(columns)
         # Plain tuples: in named ones pandas renames columns such as ``human.fluency``, which are no identifiers.
         for cells in frame.itertuples(index=False, name=None):
             yield dict(zip(columns, cells, strict=True))
@@ -92,18 +92,13 @@ def _not_a_frame(value: object) -> UsageError:
     return UsageError(f"{name} is not a dataset: give a name, a file, a frame or a list of dicts")
 
 
-def _refuse_repeated(columns: Iterable[str], place: str = "") -> None:
-    if (name := repeated(columns)) is not None:
-        raise DataError(f"{place}two columns are called {name!r}")
-
-
 def _arrow_rows(frame: object) -> Iterator[Any]:
     arrow = _arrow()
     try:
         batches = arrow.RecordBatchReader.from_stream(frame)
     except (TypeError, arrow.ArrowException) as error:
         raise _not_a_frame(frame) from error
-    _refuse_repeated(batches.schema.names)
+    refuse_repeated(batches.schema.names)
     for batch in batches:
         yield from batch.to_pylist()
 
@@ -151,7 +146,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         # Without pre-buffering, which holds the columns of a whole row group in memory; small batches likewise.
         with parquet.ParquetFile(path, buffer_size=_CHUNK, pre_buffer=False) as table:
-            _refuse_repeated(table.schema_arrow.names, f"{path}: ")
+            refuse_repeated(table.schema_arrow.names, f"{path}: ")
             for batch in table.iter_batches(batch_size=_BATCH, use_threads=False):
                 yield from map(present, batch.to_pylist())
     except arrow.ArrowException as error:
@@ -168,7 +163,7 @@ def _sheet_rows(path: Path) -> Iterator[dict[str, Any]]:
             rows = ([*map(_as_typed, row)] for row in book.get_sheet_by_index(0).iter_rows())
             filled = (row for row in rows if any(cell != "" for cell in row))
             columns = [str(name) for name in next(filled, [])]
-            _refuse_repeated(filter(None, columns), f"{path}: ")
+            refuse_repeated(filter(None, columns), f"{path}: ")
             for number, row in enumerate(filled, start=1):
                 yield named_cells(columns, row, f"{path}, row {number}")
     except calamine.CalamineError as error:

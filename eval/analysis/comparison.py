@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Units, unit_count
+from ..statistics.alignment import Floats, Units, number_groups
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..statistics.sample import (
@@ -254,7 +254,7 @@ class PairwiseComparator:
                 test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
             },
             with_base=with_base,
-            units=unit_count(mine.clusters),
+            units=len(np.unique(mine.clusters)),
             identical=len(mine) > 0 and bool(close(mine.judged, theirs.judged).all()),
         )
 
@@ -294,7 +294,7 @@ class PairwiseComparator:
             yield from self._preference_tests(mine, theirs)
             return
         # Made for independent rows: where rows share a group, they find far too many differences.
-        if unit_count(mine.clusters) == len(mine):
+        if len(np.unique(mine.clusters)) == len(mine):
             yield from _correlation_tests(mine, theirs)
         if distances:
             yield self._t_test("t_scores", "mean score", mine, (mine.judged, theirs.judged))
@@ -309,7 +309,7 @@ class PairwiseComparator:
             return
         mine, theirs, votes = mine.take(voted), theirs.take(voted), votes[voted]
         # Several votes on one thing, or rows of one group, are not independent; half a vote is neither right nor wrong.
-        if rule.votes == "majority" and rule.ties != "half" and unit_count(mine.clusters) == len(mine):
+        if rule.votes == "majority" and rule.ties != "half" and len(np.unique(mine.clusters)) == len(mine):
             yield _mcnemar(mine, theirs)
         about = "mean of correct (1) and wrong (0)"
         if rule.votes == "each":
@@ -319,7 +319,7 @@ class PairwiseComparator:
     def _t_test(self, name: str, about: str, rows: Verdicts, figures: tuple[Floats, Floats]) -> PairedTest:
         by_what = "group by group" if (rows.group >= 0).any() else "item by item"
         # Rows of a cluster, a group or an item, are not independent of each other: each counts by its mean.
-        clusters = rows.clusters
+        clusters = number_groups(rows.clusters)
         first, second = (np.bincount(clusters, figure) / np.bincount(clusters) for figure in figures)
         _, test = paired_t_test(first, second, self.resampling.confidence)
         return PairedTest(name, f"{about}, {by_what}", len(first), test.statistic, test.p)

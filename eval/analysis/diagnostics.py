@@ -10,7 +10,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..statistics.alignment import number_groups
+
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, difference
 from ..statistics.significance import sign_test
@@ -233,9 +233,8 @@ def diagnose(cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
 def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | None:
     if cell.subject.kind != "compare" or not len(cell.rows):
         return None
-    places, both = cell.places, np.asarray(cell.consistent)
-    units = number_groups(np.asarray(cell.consistent_clusters), rows=len(both))
-    consistent = mean_statistic(both, units, resampling) if len(both) else None
+    places, both, clusters = cell.places, np.asarray(cell.consistent), np.asarray(cell.consistent_clusters)
+    consistent = mean_statistic(both, clusters, resampling) if len(both) else None
     first, second, ties = places["first"], places["second"], places["tie"]
     return Positions(len(both), consistent, first, second, ties, sign_test(first, second))
 

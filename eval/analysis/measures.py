@@ -41,18 +41,8 @@ def sample(
         votes = rows.votes(rule) if labels is None else counted_votes(labels, rule.ties)
         voted = np.flatnonzero(votes.sum(axis=1))
         rows, values, human = rows.take(voted), values[voted], votes[voted]
-    clusters, names = rows.clusters, rows.cluster_names
-    return Sample(
-        kind,
-        values,
-        human,
-        clusters,
-        grouped=bool((rows.group >= 0).any()),
-        resampling=resampling,
-        ties=rule.ties,
-        # The clusters are numbered in the order in which they come up: the first row of each has its name.
-        names=names[np.sort(np.unique(clusters, return_index=True)[1])],
-    )
+    grouped = bool((rows.group >= 0).any())
+    return Sample(kind, values, human, rows.clusters, grouped, resampling, rule.ties)
 
 
 def right(rows: Verdicts, votes: Floats, rule: TiePolicy) -> Floats:

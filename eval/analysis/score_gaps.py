@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...state.errors import UsageError
-from ..statistics.alignment import Floats, Reasons, Units, number_groups
+from ..statistics.alignment import Floats, Reasons, Units
 from .comparison import PairwiseComparator
 from .courtroom_premises import CourtroomSide, PredictedGap, Premise, predicted_gaps, premises
 from .gap_analysis import (
@@ -164,7 +164,7 @@ def _shared(
     clusters: dict[int, int] = {}
     for side in sides:
         keys = side.rows.keys.tolist()
-        clusters |= zip(keys, side.rows.cluster_names.tolist(), strict=True)
+        clusters |= zip(keys, side.rows.clusters.tolist(), strict=True)
         for key, figure in zip(keys, figures[side.label].tolist(), strict=True):
             by_key.setdefault(key, {}).update({} if isnan(figure) else {side.label: figure})
     shared = [key for key, of_row in by_key.items() if len(of_row) == len(sides)]
@@ -174,4 +174,4 @@ def _shared(
         if len(of_row) < len(sides)
     )
     columns = {label: np.array([by_key[key][label] for key in shared]) for label in figures}
-    return columns, number_groups([clusters[key] for key in shared], len(shared)), dict(missing)
+    return columns, np.array([clusters[key] for key in shared], dtype=np.intp), dict(missing)

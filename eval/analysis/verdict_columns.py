@@ -20,7 +20,7 @@ from ...state.usage import USAGE_FIELDS, Usage
 from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
 from ..results.results import Result
-from ..statistics.alignment import Floats, Units, number_groups
+from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import FEWEST_UNITS
 from ..statistics.tie_policy import CODES, TiePolicy, counted_votes
 from .result_rows import Judged, Value, agent_scores
@@ -186,14 +186,9 @@ class Verdicts:
         return ~np.isnan(self.human)
 
     @property
-    def cluster_names(self) -> Units:
+    def clusters(self) -> Units:
         """The cluster of each row, as ``StudyNames.cluster_code`` has it; the same in all judges of a study."""
         return np.where(self.group >= 0, self.group, ~self.item).astype(np.intp)
-
-    @property
-    def clusters(self) -> Units:
-        """The code of each row's cluster, from 0 in the order in which they come up."""
-        return number_groups(self.cluster_names, rows=len(self))
 
     @property
     def usage_totals(self) -> UsageTotals:

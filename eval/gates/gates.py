@@ -185,7 +185,7 @@ def _mean(figures: Figures) -> tuple[Statistic, int]:
 
     Of fewer than ten there is no interval: it would be too narrow (see ``FEWEST_UNITS``).
     """
-    units = number_units([group for group, _ in figures], len(figures))
+    units = number_units([group for group, _ in figures])
     return Resampling().mean_interval(np.array([*figures.values()], float), units)[0], unit_count(units)
 
 

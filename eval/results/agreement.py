@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ...state.errors import DataError
-from ..statistics.alignment import Floats, number_groups
+from ..statistics.alignment import Floats
 from ..statistics.correlation import STATISTICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import GroupedCorrelation, Sample
@@ -268,8 +268,7 @@ def _agreement(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes
     human_ties, cast = int(cast[:, TIE_CODE].sum()), counted_votes(cast, ties)
     # A unit without a vote that counts must not be drawn: its resamples would have fewer votes than there are.
     voted = np.flatnonzero(cast.sum(axis=1))
-    units = number_groups(table.units[voted], rows=len(voted))
-    sample = Sample("compare", judged[voted], cast[voted], units, groups > 0, resampling, ties)
+    sample = Sample("compare", judged[voted], cast[voted], table.units[voted], groups > 0, resampling, ties)
     return agreement_of(sample, table.left_out, groups, repeats, human_ties, votes)
 
 

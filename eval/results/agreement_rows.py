@@ -20,7 +20,7 @@ from ...state.errors import DataError
 from ...state.tasks import TaskKind
 from ...state.verdict import Winner
 from ..datasets.items import digest, majority
-from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Floats, Units, number_groups
+from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Floats, Units
 
 NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
 FLAGGED = "contains a verdict"
@@ -78,7 +78,7 @@ class RowTable:
     Attributes:
         kind: whether these are scores or preferences.
         values: a column for each value that ``AspectRows`` keeps, the judge's first.
-        units: the number of what each row is drawn with in resampling: its group, else its item.
+        units: the digest of what each row is drawn with in resampling: its group, else its item.
         grouped: whether it has a group.
         repeats: which repeat it is of, numbered in the order in which they come up.
         left_out: reasons, with the number of rows.
@@ -86,7 +86,7 @@ class RowTable:
 
     kind: TaskKind
     values: Floats
-    units: Units
+    units: NDArray[np.uint64]
     grouped: NDArray[np.bool_]
     repeats: NDArray[np.int64]
     left_out: Mapping[str, int]
@@ -95,11 +95,11 @@ class RowTable:
         return len(self.units)
 
     def chosen(self, rows: Units) -> RowTable:
-        """Return the table of some of the rows; units are numbered anew."""
+        """Return the table of some of the rows."""
         return replace(
             self,
             values=self.values[rows],
-            units=number_groups(self.units[rows], rows=len(rows)),
+            units=self.units[rows],
             grouped=self.grouped[rows],
             repeats=self.repeats[rows],
         )
@@ -193,7 +193,7 @@ class AspectRows:
         whole = RowTable(
             kind=kind,
             values=np.array(self._values).reshape(len(units), 2 if kind == "score" else 2 + len(PREFERENCES)),
-            units=number_groups(units, rows=len(units)),
+            units=units,
             # A copy: a bytearray that an array looks into can no longer grow.
             grouped=np.frombuffer(bytes(self._grouped), dtype=np.bool_),
             repeats=np.array(self._repeats, dtype=np.int64),

@@ -98,7 +98,7 @@ def krippendorff_alpha(
         raise ValueError(f"{len(groups)} groups for {len(given)} units")
     # A unit with one value has no pair to disagree: it counts neither as observed nor as expected.
     paired = [number for number, unit in enumerate(given) if len(unit) > 1]
-    clusters = number_units([None if groups is None else groups[number] for number in paired], len(paired))
+    clusters = number_units([None if groups is None else groups[number] for number in paired])
     if not paired:
         return Reliability(Statistic(None), 0)
     alpha, count = _Alpha([given[number] for number in paired], level, clusters), unit_count(clusters)
@@ -176,7 +176,7 @@ def _is_given(value: object) -> bool:
 def _coded(values: Sequence[Hashable], level: Level) -> tuple[Floats, Units]:
     """Return the distinct values, for ``nominal`` just their numbers, and which of them each value is."""
     if level == "nominal":
-        codes = number_groups(values, len(values))
+        codes = number_groups(values)
         return np.arange(unit_count(codes), dtype=float), codes
     if wrong := [value for value in values if isinstance(value, str)]:
         raise ValueError(f"{wrong[0]!r} is not a number, which level {level!r} needs; use level 'nominal'")

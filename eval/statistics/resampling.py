@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Units
+from .alignment import Floats, Units, number_groups
 
 Weights = NDArray[np.int64]
 """How often each resample drew each unit: (resamples, units)."""
@@ -139,9 +139,10 @@ class Resampling:
 
         Args:
             values: of each row.
-            units: the number of each row's unit; by default each row stands alone.
+            units: of each row, a number that rows of one unit share; by default each row stands alone.
         """
         mean, n = mean_or_none(values), len(values)
+        units = None if units is None else number_groups(units)
         sizes = np.ones(n) if units is None else np.bincount(units).astype(float)
         count = len(sizes)
         if mean is None or count < FEWEST_UNITS or not self.resamples:
@@ -264,6 +265,7 @@ def share_interval(right: Floats, votes: Floats, resampling: Resampling) -> Stat
 
 def share_of_rows(right: NDArray[np.bool_], units: Units, resampling: Resampling) -> Statistic:
     """Return the share of rows of which something holds, with the score interval over units."""
+    units = number_groups(units)
     sums, sizes = np.bincount(units, right), np.bincount(units)
     return share_interval(sums.astype(float), sizes.astype(float), resampling)
 

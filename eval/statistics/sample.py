@@ -21,7 +21,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from ...state.tasks import TaskKind
-from .alignment import Floats, Units, unit_count
+from .alignment import Floats, Units, number_groups
 from .chance_corrected import accuracies, kappas
 from .correlation import correlation, correlations_within, resampled_correlations
 from .metrics import METRICS
@@ -62,11 +62,12 @@ class Sample:
         kind: whether these are scores or preferences.
         judged: of each row the score, or the code of the winner.
         human: of each row humans' score, or how often they said 1, 2 and tie: shape (rows,) or (rows, 3).
-        clusters: of each row the code of what it is drawn with, from 0: its group, or its item where it has none.
+        clusters: of each row the code of what it is drawn with: its group, or its item where it has none. Given are any
+            numbers; they are coded from 0 in the order in which they first occur.
         grouped: whether there are groups, so that there is agreement within them.
         resampling: how intervals are made.
         ties: of preferences, what a human tie is.
-        names: of each cluster, a number that is its own in other samples, too; by default its code.
+        names: of each cluster, the number that was given: it is the same cluster's in other samples, too.
         value: of a metric's name, the metric; ``None`` where it does not exist. Each is computed once.
         drawn: of a metric's name, the metric in each resample of clusters; NaN where it does not exist.
         by_group: of the name of a metric within groups, the correlation within each; NaN where it does not exist.
@@ -79,10 +80,10 @@ class Sample:
     grouped: bool
     resampling: Resampling
     ties: Ties = "class"
-    names: Units | None = None
 
     def __post_init__(self) -> None:
-        self.count = unit_count(self.clusters)
+        self.names = self.clusters[np.sort(np.unique(self.clusters, return_index=True)[1])]
+        self.count, self.clusters = len(self.names), number_groups(self.clusters)
         # A cache for each sample: one on the method would hold every sample ever made, and its resamples.
         self.value = cache(self._value)
         self.drawn = cache(self._drawn)
@@ -268,8 +269,6 @@ def _paired(first: Sample, second: Sample) -> bool:
 
 def same_clusters(one: Sample, other: Sample) -> bool:
     """Tell whether two samples, of two aspects perhaps, draw the same clusters in each resample."""
-    if one.names is None or other.names is None:
-        return one.count == other.count
     return np.array_equal(one.names, other.names)
 
 

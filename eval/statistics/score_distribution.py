@@ -82,7 +82,7 @@ def score_distribution(
     if sizes[counted].any():
         counted &= sizes > 0
     numbers = np.zeros(len(scores), dtype=np.intp)
-    numbers[counted] = number_groups(units[counted], int(counted.sum()))
+    numbers[counted] = number_groups(units[counted])
     tables = np.zeros((2, unit_count(numbers[counted]), points))
     sides = ((np.flatnonzero(counted), scores[counted]), (row_of[counted[row_of]], values[counted[row_of]]))
     for table, (rows, given) in zip(tables, sides, strict=True):

@@ -17,7 +17,7 @@ from ..analysis.loading import LoadedJudge, load_evaluations
 from ..analysis.study import comparators_of
 from ..analysis.verdict_columns import close
 from ..results.agreement import PreferenceAgreement, RowsByAspect, ScoreAgreement
-from ..statistics.alignment import number_groups
+
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
@@ -97,10 +97,10 @@ def _flips(own: LoadedJudge, base: LoadedJudge, resampling: Resampling) -> Stati
         mine, theirs = own.cells[aspect].rows, base.cells[aspect].rows
         _, here, there = np.intersect1d(mine.keys, theirs.keys, return_indices=True)
         changed.append(~close(mine.judged[here], theirs.judged[there]))
-        clusters.append(mine.cluster_names[here])
+        clusters.append(mine.clusters[here])
     if not changed or not len(rows := np.concatenate(changed)):
         return None
-    return share_of_rows(rows, number_groups(np.concatenate(clusters), len(rows)), resampling)
+    return share_of_rows(rows, np.concatenate(clusters), resampling)
 
 
 def _measured(samples: Mapping[str, Sample], pairs: Mapping[str, Pair], names: Sequence[str]) -> Measured:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Units, number_groups
+from ..statistics.alignment import Floats, Units
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..statistics.sample import (
@@ -36,7 +36,7 @@ from ..statistics.significance import (
 from ..tables import Column
 from .judges import EvaluationTarget
 from .loading import JudgeAspectData
-from .measures import right, sample
+from .measures import sample
 from .verdict_columns import Side, Verdicts, close
 
 _HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
@@ -250,9 +250,7 @@ class PairwiseComparator:
             only_first=len(first.rows) - both,
             only_second=len(second.rows) - both,
             differences={name: Difference.of(name, [pair]) for name in of_kind(self.subject.kind)},
-            tests={
-                test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
-            },
+            tests={test.name: test for test in self._tests(pair, first.distances and second.distances)},
             with_base=with_base,
             units=len(np.unique(mine.clusters)),
             identical=len(mine) > 0 and bool(close(mine.judged, theirs.judged).all()),
@@ -287,42 +285,27 @@ class PairwiseComparator:
         """Return all of a side's verdicts that count, beside people's."""
         return self.sample(side.label, self.counted(side.rows))
 
-    def _tests(self, mine: Verdicts, theirs: Verdicts, distances: bool) -> Iterator[PairedTest]:
+    def _tests(self, pair: Pair, distances: bool) -> Iterator[PairedTest]:
+        rule, (mine, theirs) = self.subject.rule, pair
         if not len(mine):
             return
-        if self.subject.kind == "compare":
-            yield from self._preference_tests(mine, theirs)
-            return
         # Made for independent rows: where rows share a group, they find far too many differences.
-        if len(np.unique(mine.clusters)) == len(mine):
+        independent = mine.count == len(mine)
+        if self.subject.kind == "compare":
+            # Several votes on one thing are not independent, either; half a vote is neither right nor wrong.
+            if independent and rule.votes == "majority" and rule.ties != "half":
+                yield _mcnemar(mine, theirs)
+            about = "mean of correct (1) and wrong (0)"
+            if rule.votes == "each":
+                about = "mean share of human votes that agree"
+            yield _t_test("t_right", about, mine, mine.right, theirs.right)
+            return
+        if independent:
             yield from _correlation_tests(mine, theirs)
         if distances:
-            yield self._t_test("t_scores", "mean score", mine, (mine.judged, theirs.judged))
+            yield _t_test("t_scores", "mean score", mine, mine.judged, theirs.judged)
             errors = np.abs(mine.judged - mine.human), np.abs(theirs.judged - theirs.human)
-            yield self._t_test("t_errors", "mean distance to the human score", mine, errors)
-
-    def _preference_tests(self, mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]:
-        rule = self.subject.rule
-        votes = mine.votes(rule)
-        voted = votes.sum(axis=1) > 0
-        if not voted.any():
-            return
-        mine, theirs, votes = mine.take(voted), theirs.take(voted), votes[voted]
-        # Several votes on one thing, or rows of one group, are not independent; half a vote is neither right nor wrong.
-        if rule.votes == "majority" and rule.ties != "half" and len(np.unique(mine.clusters)) == len(mine):
-            yield _mcnemar(mine, theirs)
-        about = "mean of correct (1) and wrong (0)"
-        if rule.votes == "each":
-            about = "mean share of human votes that agree"
-        yield self._t_test("t_right", about, mine, (right(mine, votes, rule), right(theirs, votes, rule)))
-
-    def _t_test(self, name: str, about: str, rows: Verdicts, figures: tuple[Floats, Floats]) -> PairedTest:
-        by_what = "group by group" if (rows.group >= 0).any() else "item by item"
-        # Rows of a cluster, a group or an item, are not independent of each other: each counts by its mean.
-        clusters = number_groups(rows.clusters)
-        first, second = (np.bincount(clusters, figure) / np.bincount(clusters) for figure in figures)
-        _, test = paired_t_test(first, second, self.resampling.confidence)
-        return PairedTest(name, f"{about}, {by_what}", len(first), test.statistic, test.p)
+            yield _t_test("t_errors", "mean distance to the human score", mine, *errors)
 
 
 def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str]) -> Comparison:
@@ -417,7 +400,16 @@ def adjusted_by_name(
     return adjusted_pairs
 
 
-def _correlation_tests(mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]:
+def _t_test(name: str, about: str, sample: Sample, *figures: Floats) -> PairedTest:
+    by_what = "group by group" if sample.grouped else "item by item"
+    # Rows of a cluster, a group or an item, are not independent of each other: each counts by its mean.
+    rows = np.bincount(sample.clusters)
+    first, second = (np.bincount(sample.clusters, figure) / rows for figure in figures)
+    _, test = paired_t_test(first, second)
+    return PairedTest(name, f"{about}, {by_what}", len(first), test.statistic, test.p)
+
+
+def _correlation_tests(mine: Sample, theirs: Sample) -> Iterator[PairedTest]:
     for name in TESTED_CORRELATIONS:
         result = compare_dependent(name, mine.judged, theirs.judged, mine.human)
         on_ranks = " (made for Pearson's r, here of ranks)" if name == "spearman" else ""
@@ -426,9 +418,9 @@ def _correlation_tests(mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]
             yield PairedTest(f"{kind}_{name}", about, len(mine), statistic, p)
 
 
-def _mcnemar(mine: Verdicts, theirs: Verdicts) -> PairedTest:
+def _mcnemar(mine: Sample, theirs: Sample) -> PairedTest:
     """Run McNemar's exact test (1947): are the rows that one judge alone has right split as by a fair coin?"""
-    first, second = (rows.judged == rows.human for rows in (mine, theirs))
+    first, second = (sample.right == 1 for sample in (mine, theirs))
     cells = (first & second, first & ~second, ~first & second, ~first & ~second)
     names = ("both", "first", "second", "neither")
     counts = {name: int(rows.sum()) for name, rows in zip(names, cells, strict=True)}

@@ -21,7 +21,7 @@ from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, average
 from ..statistics.score_distribution import ScoreDistribution, score_distribution
 from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
-from ..statistics.tie_policy import CODES, TIE_CODE
+from ..statistics.tie_policy import CODES
 from ..tables import Column, share_column
 from .alphas import Alphas, alphas_of
 from .comparison import PairwiseComparator
@@ -284,11 +284,7 @@ def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agree
     }
     left_out = {reason: count for reason, count in reasons.items() if count}
     groups, repeats = len(np.unique(rows.group[rows.group >= 0])), max(1, len(np.unique(rows.repeat)))
-    if cell.subject.kind == "score":
-        return agreement_of(labelled, left_out, groups, repeats)
-    # Counted whatever the rule makes of them.
-    human_ties = int(rows.votes(replace(cell.subject.rule, ties="class"))[:, TIE_CODE].sum())
-    return agreement_of(labelled, left_out, groups, repeats, human_ties, cell.subject.rule.votes)
+    return agreement_of(labelled, left_out, groups, repeats, cell.subject.rule.votes)
 
 
 def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:

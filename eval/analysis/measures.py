@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from ...state.tasks import TaskKind
 from ..statistics.alignment import Floats, Units
-from ..statistics.chance_corrected import accuracies
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..statistics.sample import Sample
-from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy, confusion_tables, counted_votes
+from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from .verdict_columns import Verdicts
 
 
@@ -26,8 +25,6 @@ def sample(
 ) -> Sample:
     """Make the sample of rows that have a label.
 
-    Of preferences, rows count on which humans have a vote that counts.
-
     Args:
         kind: whether these are scores or preferences.
         rows: verdicts with their labels.
@@ -36,18 +33,10 @@ def sample(
         rule: how preferences are compared with the labels.
         labels: labels to use in place of the rows' own: scores, or votes of shape (rows, 3).
     """
-    values, human = rows.judged if judged is None else judged, rows.human if labels is None else labels
-    if kind == "compare":
-        votes = rows.votes(rule) if labels is None else counted_votes(labels, rule.ties)
-        voted = np.flatnonzero(votes.sum(axis=1))
-        rows, values, human = rows.take(voted), values[voted], votes[voted]
-    grouped = bool((rows.group >= 0).any())
-    return Sample(kind, values, human, rows.clusters, grouped, resampling, rule.ties)
-
-
-def right(rows: Verdicts, votes: Floats, rule: TiePolicy) -> Floats:
-    """Return the share of people's votes that each winner agrees with: 1 or 0 of a single vote; NaN without any."""
-    return accuracies(confusion_tables(rows.judged, votes, rule.ties))
+    values, grouped = rows.judged if judged is None else judged, bool((rows.group >= 0).any())
+    if labels is None:
+        labels = rows.human if kind == "score" else rows.votes(rule.votes)
+    return Sample(kind, values, labels, rows.clusters, grouped, resampling, rule.ties)
 
 
 def mean_statistic(values: NDArray[Any], units: Units, resampling: Resampling) -> Statistic:

@@ -22,7 +22,7 @@ from ..results.evaluation import UsageTotals
 from ..results.results import Result
 from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import FEWEST_UNITS
-from ..statistics.tie_policy import CODES, TiePolicy, counted_votes
+from ..statistics.tie_policy import CODES, Votes
 from .result_rows import Judged, Value, agent_scores
 
 Booleans = NDArray[np.bool_]
@@ -213,15 +213,15 @@ class Verdicts:
         """Return scores as they are, and of pairs the winner's code; values of shape (some, 2)."""
         return winners_by_mean(values) if self.winners else values[:, 0]
 
-    def votes(self, rule: TiePolicy) -> Floats:
-        """Count how often people said 1, 2 and tie of each row, of the votes that count; every row has a label."""
+    def votes(self, counted: Votes) -> Floats:
+        """Count how often people said 1, 2 and tie of each row, as (rows, 3); every row has a label."""
         votes: Floats = np.eye(len(WINNERS))[self.human.astype(np.intp)]
-        if rule.votes == "each":
+        if counted == "each":
             given = [list(map(labels.count, WINNERS)) for labels in self.names.annotations.names()]
             of_rows = np.array(given).reshape(-1, len(WINNERS))[self.annotations]
             # A row without single annotations counts with the label that it has.
             votes = np.where(of_rows.any(axis=1)[:, None], of_rows, votes)
-        return counted_votes(votes, rule.ties)
+        return votes
 
     def as_verdicts(self, values: Floats) -> list[Judged | None]:
         """Return values of ``judged`` or ``human`` as results have them: scores, or winners of their codes."""

@@ -86,7 +86,7 @@ class RowTable:
 
     kind: TaskKind
     values: Floats
-    units: NDArray[np.uint64]
+    units: NDArray[Any]
     grouped: NDArray[np.bool_]
     repeats: NDArray[np.int64]
     left_out: Mapping[str, int]
@@ -104,9 +104,7 @@ class RowTable:
             repeats=self.repeats[rows],
         )
 
-    def each_repeat(self) -> list[RowTable]:
-        """Return one table for each repeat, in order."""
-        return [self.chosen(np.flatnonzero(self.repeats == repeat)) for repeat in np.unique(self.repeats)]
+
 
 
 class AspectRows:
@@ -120,8 +118,8 @@ class AspectRows:
         self._kind: TaskKind | None = None
         self._first_place = 0
         self._labels_are_preferences = False
-        self._left_out, self._without_verdict = Counter[str](), Counter[str]()
-        self._values, self._grouped = array("d"), bytearray()
+        self._left_out = Counter[str]()
+        self._values, self._grouped = array("d"), array("b")
         self._units, self._keys, self._places, self._repeats = (array("Q") for _ in range(4))
         self._repeat_numbers: dict[str, int] = {}
 
@@ -161,7 +159,7 @@ class AspectRows:
 
     def leave_out(self, row: Mapping[str, Any], reason: str) -> None:
         """Count a row that does not count whatever it says, and keep what kind its label is of."""
-        self._without_verdict[reason] += 1
+        self._left_out[reason] += 1
         self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(preference(row["human"]))
 
     def _keep(self, row: Mapping[str, Any], place: int, values: Sequence[float]) -> None:
@@ -189,20 +187,18 @@ class AspectRows:
             DataError: two rows of the same item, aspect, protocol and repeat that differ.
         """
         kind = self._kind or ("compare" if self._labels_are_preferences else "score")
-        units = np.array(self._units, dtype=np.uint64)
         whole = RowTable(
             kind=kind,
-            values=np.array(self._values).reshape(len(units), 2 if kind == "score" else 2 + len(PREFERENCES)),
-            units=units,
-            # A copy: a bytearray that an array looks into can no longer grow.
-            grouped=np.frombuffer(bytes(self._grouped), dtype=np.bool_),
+            values=np.array(self._values).reshape(-1, 2 if kind == "score" else 2 + len(PREFERENCES)),
+            units=np.array(self._units, dtype=np.uint64),
+            grouped=np.array(self._grouped, dtype=np.bool_),
             repeats=np.array(self._repeats, dtype=np.int64),
-            left_out=dict(self._left_out + self._without_verdict),
+            left_out=dict(self._left_out),
         )
         _, first, key_numbers = np.unique(
             np.array(self._keys, dtype=np.uint64), return_index=True, return_inverse=True
         )
-        if len(first) == len(units):
+        if len(first) == len(whole):
             return whole
         # A row that differs from the first one with the same key: nothing says which of them is right.
         differs = np.flatnonzero((whole.values != whole.values[first[key_numbers]]).any(axis=1))
@@ -212,10 +208,9 @@ class AspectRows:
                 f"{called} {earlier} and {called} {later} have the same item, aspect, protocol and repeat, but differ: "
                 "delete one of them, or give them different items, systems, protocols or repeats"
             )
-        left_out = {**self._left_out, DUPLICATE: len(units) - len(first)}
         # np.unique sorts by key; the rows are to stay in their order.
         unique = whole.chosen(np.sort(first))
-        return replace(unique, left_out=dict(Counter(left_out) + self._without_verdict))
+        return replace(unique, left_out={**whole.left_out, DUPLICATE: len(whole) - len(first)})
 
 
 def _scores(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]:

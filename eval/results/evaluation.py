@@ -221,15 +221,13 @@ class Evaluation:
             ValueError: several protocols were run, and none is named.
             UsageError: the rule for ties or votes does not exist.
         """
-        rule = self.rule.override(ties, votes)
-        return self._rows(protocol).agreement(resampling, ties=rule.ties, votes=rule.votes)
+        return self._rows(protocol).agreement(resampling, self.rule.override(ties, votes))
 
     def agreement_over_repeats(
         self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
     ) -> dict[str, RepeatedAgreement]:
         """Measure how agreement varies between repeats, by aspect; empty where there was one. See ``agreement``."""
-        rule = self.rule.override(ties, votes)
-        return self._rows(protocol).over_repeats(ties=rule.ties, votes=rule.votes)
+        return self._rows(protocol).over_repeats(self.rule.override(ties, votes))
 
     def _rows(self, protocol: str | None) -> RowsByAspect:
         rows = self.figures.rows

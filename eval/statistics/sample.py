@@ -35,7 +35,7 @@ from .resampling import (
     share_interval,
     without_nan,
 )
-from .tie_policy import Ties, confusion_tables, sum_by_unit
+from .tie_policy import TIE_CODE, Ties, confusion_tables, counted_votes, sum_by_unit
 
 _OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
 
@@ -61,13 +61,15 @@ class Sample:
     Attributes:
         kind: whether these are scores or preferences.
         judged: of each row the score, or the code of the winner.
-        human: of each row humans' score, or how often they said 1, 2 and tie: shape (rows,) or (rows, 3).
+        human: of each row humans' score, or how often they said 1, 2 and tie: shape (rows,) or (rows, 3). Preferences
+            on which humans have no vote that counts are left out.
         clusters: of each row the code of what it is drawn with: its group, or its item where it has none. Given are any
             numbers; they are coded from 0 in the order in which they first occur.
         grouped: whether there are groups, so that there is agreement within them.
         resampling: how intervals are made.
         ties: of preferences, what a human tie is.
         names: of each cluster, the number that was given: it is the same cluster's in other samples, too.
+        human_ties: how often humans said tie, whether or not that counts.
         value: of a metric's name, the metric; ``None`` where it does not exist. Each is computed once.
         drawn: of a metric's name, the metric in each resample of clusters; NaN where it does not exist.
         by_group: of the name of a metric within groups, the correlation within each; NaN where it does not exist.
@@ -82,6 +84,13 @@ class Sample:
     ties: Ties = "class"
 
     def __post_init__(self) -> None:
+        self.human_ties = 0
+        if self.kind == "compare":
+            self.human_ties = int(self.human[:, TIE_CODE].sum())
+            votes = counted_votes(self.human, self.ties)
+            # A row without a vote must not be drawn: its resamples would have fewer votes than there are.
+            voted = votes.any(axis=1)
+            self.judged, self.human, self.clusters = self.judged[voted], votes[voted], self.clusters[voted]
         self.names = self.clusters[np.sort(np.unique(self.clusters, return_index=True)[1])]
         self.count, self.clusters = len(self.names), number_groups(self.clusters)
         # A cache for each sample: one on the method would hold every sample ever made, and its resamples.
@@ -97,6 +106,11 @@ class Sample:
     def counted(self) -> int:
         """The number of rows, or of votes where each vote counts."""
         return len(self) if self.kind == "score" else int(self._tables.sum())
+
+    @property
+    def right(self) -> Floats:
+        """Of each row of preferences the share of human votes that the judge agrees with: 1 or 0 of a single vote."""
+        return accuracies(confusion_tables(self.judged, self.human, self.ties))
 
     def statistic(self, metric: str) -> Statistic:
         """Return the metric with its interval."""

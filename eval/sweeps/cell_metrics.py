@@ -147,10 +147,10 @@ def agreement_by_category(cell: CellResult) -> dict[str, ScoreAgreement | Prefer
     for head in cell.evaluation.heads():
         if head["status"] == "ok" and head["category"]:
             by_category.setdefault(head["category"], RowsByAspect()).add(head)
-    rule, agreements = cell.evaluation.rule, dict[str, ScoreAgreement | PreferenceAgreement]()
-    for category, rows in by_category.items():
-        agreements[category] = next(iter(rows.agreement(ties=rule.ties, votes=rule.votes).values()))
-    return agreements
+    return {
+        category: next(iter(rows.agreement(rule=cell.evaluation.rule).values()))
+        for category, rows in by_category.items()
+    }
 
 
 def first_figure(result: ScoreAgreement | PreferenceAgreement) -> Statistic:

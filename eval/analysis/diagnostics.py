@@ -10,12 +10,11 @@ from typing import Annotated
 
 import numpy as np
 
-
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, difference
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, share_column
-from .counters import Replies, Spending
+from .counters import Replies, Spending, spending
 from .influence import Conformity, ScoreChanges
 from .length_bias import LengthBias, length_bias
 from .loading import JudgeAspectData
@@ -139,15 +138,15 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     rows = cell.labelled.take(cell.labelled.path_count > 0)
     if not cell.debates or not len(rows):
         return ()
-    calls, count = cell.calls_by_round, min(MOST, rows.rounds)
+    calls, verdicts, count = cell.calls_by_round, len(cell.rows), min(MOST, rows.rounds)
     # How all verdicts stood after each round; a debate that ended earlier stays at its last entry.
     stages = [
-        (rows.after(entry), int((rows.path_count > entry).sum()), calls.up_to(entry))
+        (rows.after(entry), int((rows.path_count > entry).sum()), calls.up_to(entry, verdicts))
         for entry in range(count)
     ]
     # A tie-breaker or a jury may have decided otherwise than the last round.
     if moved(stages[-1][0], rows.judged, rows.winners).any():
-        stages.append((rows.judged, len(rows), calls.in_all()))
+        stages.append((rows.judged, len(rows), cell.rows.usage_totals.calls_each))
     measure, comparable = cell.subject.metric, cell.distances or cell.subject.kind == "compare"
     measured: list[Round] = []
     before: Sample | None = None
@@ -222,7 +221,7 @@ def diagnose(cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
         score_changes=cell.score_changes.score_changes(),
         conformity=cell.conformity.conformity(),
         objections=cell.objections.objections(resampling),
-        spending=cell.spending.spending(),
+        spending=spending(cell.overview),
         positions=_positions(cell, resampling),
         length=length_bias(cell, resampling),
         replies=cell.replies.replies(),

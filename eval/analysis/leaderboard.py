@@ -25,6 +25,7 @@ from ..statistics.tie_policy import CODES
 from ..tables import Column, share_column
 from .alphas import Alphas, alphas_of
 from .comparison import PairwiseComparator
+from .counters import spending
 from .loading import JudgeAspectData, LoadedJudge
 from .measures import mean_statistic, sample
 from .result_rows import Judged
@@ -225,16 +226,16 @@ def _entry(
     done = len(cell.rows) + cell.failed
     # A manifest may not say how many are wanted: then nothing counts as missing.
     wanted = cell.judge.wanted_each() or done
-    spending = cell.spending.spending()
+
     return LeaderboardEntry(
         judge=cell.judge.label,
         subject=cell.subject.label,
         judged=len(cell.rows),
         failed=cell.failed,
         missing=max(0, wanted - done),
-        mean=cell.score.value,
-        rounds=spending.mean_rounds,
-        stop_reasons=spending.stop_reasons,
+        mean=cell.overview.score.value,
+        rounds=cell.overview.rounds.value,
+        stop_reasons=spending(cell.overview).stop_reasons,
         usage=cell.usage,
         agreement=_agreement(cell, rows, labelled),
         measures=labelled.statistics(of_kind(cell.subject.kind)),

@@ -105,8 +105,6 @@ class RowTable:
         )
 
 
-
-
 class AspectRows:
     """Collects the rows of one aspect, which are of one kind as soon as one of them has a score or a winner.
 

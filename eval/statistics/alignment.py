@@ -41,8 +41,8 @@ def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Units:
         by_appearance: Units = np.argsort(np.argsort(first))[numbers]
         return by_appearance
     number_of: dict[Hashable, int] = {}
-    numbers = (number_of.setdefault(group, len(number_of)) for group in groups)
-    return np.fromiter(numbers, dtype=np.intp, count=len(groups))
+    in_order = (number_of.setdefault(group, len(number_of)) for group in groups)
+    return np.fromiter(in_order, dtype=np.intp, count=len(groups))
 
 
 def number_units(groups: Sequence[Hashable | None]) -> Units:

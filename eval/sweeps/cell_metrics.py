@@ -17,7 +17,6 @@ from ..analysis.loading import LoadedJudge, load_evaluations
 from ..analysis.study import comparators_of
 from ..analysis.verdict_columns import close
 from ..results.agreement import PreferenceAgreement, RowsByAspect, ScoreAgreement
-
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, share_of_rows

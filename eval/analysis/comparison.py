@@ -16,16 +16,7 @@ import numpy as np
 from ..statistics.alignment import Floats, Units
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic, caution
-from ..statistics.sample import (
-    Pair,
-    Sample,
-    average_difference,
-    clusters_needed,
-    difference,
-    same_clusters,
-    telling_clusters,
-    values_compared,
-)
+from ..statistics.sample import Pair, Sample, paired_difference, same_clusters
 from ..statistics.significance import (
     TESTED_CORRELATIONS,
     binomial_test,
@@ -71,17 +62,7 @@ class Difference:
     @classmethod
     def of(cls, measure: str, pairs: Sequence[Pair]) -> Self:
         """Compare two judges' samples of one subject, or their means over several."""
-        statistic, p = (
-            difference(*pairs[0], measure) if len(pairs) == 1 else average_difference(pairs, measure)
-        )
-        return cls(
-            measure,
-            *values_compared(pairs, measure),
-            statistic,
-            p,
-            needed=clusters_needed(pairs, measure),
-            clusters=min(telling_clusters(pair, measure) for pair in pairs),
-        )
+        return cls(measure, **paired_difference(pairs, measure)._asdict())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 
 from ..statistics.resampling import Resampling, Statistic
-from ..statistics.sample import Sample, difference
+from ..statistics.sample import Sample, paired_difference
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, share_column
 from .counters import Replies, Spending, spending
@@ -154,7 +154,7 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     was, calls_before = stages[0][0], None
     for number, (judged, active, calls_now) in enumerate(stages):
         now = sample(cell.subject.kind, rows, resampling, judged, cell.subject.rule)
-        gain = None if before is None else difference(now, before, measure)[0]
+        gain = None if before is None else paired_difference([(now, before)], measure).difference
         taken = None if calls_now is None or calls_before is None else calls_now - calls_before
         ways = directions(was, judged, rows.human, rows.winners) if comparable else np.zeros(0)
         measured.append(

@@ -20,7 +20,7 @@ from ..results.agreement import PreferenceAgreement, RowsByAspect, ScoreAgreemen
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
-from ..statistics.sample import Pair, Sample, average, average_difference, difference
+from ..statistics.sample import Pair, Sample, average, paired_difference
 from ..tables.grid import Column
 from .cells import CellResult
 
@@ -75,15 +75,15 @@ def measure(
         if any(len(comparator.labelled_sample(side)) for side in comparator.sides.values())
     ]
     names = shown_metrics(labelled[0].subject.metric) if labelled else ()
-    base, measured = judges[0], []
+    base, measured, subjects = judges[0], [], [(of, of.subject.label, of.sides) for of in labelled]
     for judge in judges:
-        samples, pairs = dict[str, Sample](), dict[str, Pair]()
-        for comparator in labelled:
-            of = comparator.sides
-            if (own := of.get(judge.label)) is not None:
-                samples[comparator.subject.label] = comparator.labelled_sample(own)
-                if judge is not base and (first := of.get(base.label)) is not None:
-                    pairs[comparator.subject.label] = comparator.samples(own, first)
+        own = [subject for subject in subjects if judge.label in subject[2]]
+        samples = {label: of.labelled_sample(sides[judge.label]) for of, label, sides in own}
+        pairs = {
+            label: of.samples(sides[judge.label], sides[base.label])
+            for of, label, sides in own
+            if judge is not base and base.label in sides
+        }
         flips = None if judge is base else _flips(judge, base, resampling)
         measured.append(replace(_measured(samples, pairs, names), flips=flips))
     return tuple(measured)
@@ -105,17 +105,25 @@ def _flips(own: LoadedJudge, base: LoadedJudge, resampling: Resampling) -> Stati
 def _measured(samples: Mapping[str, Sample], pairs: Mapping[str, Pair], names: Sequence[str]) -> Measured:
     """Compute the metrics of one cell, and their gains where there are pairs with the first cell."""
     judged = {label: sample for label, sample in samples.items() if len(sample)}
-    figures, gains = dict[MetricKey, Statistic](), dict[MetricKey, Statistic]()
-    for label, sample in samples.items() if judged else ():
-        figures |= {MetricKey(label, name): figure for name, figure in sample.statistics(names).items()}
-    for name in names if judged else ():
-        gains |= {MetricKey(label, name): difference(*pair, name)[0] for label, pair in pairs.items()}
-        if len(samples) > 1:
-            figures[MetricKey(AVERAGE, name)] = average([*samples.values()], name)
-        if len(pairs) == len(samples) > 1:
-            gains[MetricKey(AVERAGE, name)] = average_difference([*pairs.values()], name)[0]
-    rows = {label: sample.counted for label, sample in judged.items()}
-    return Measured(figures, gains, rows, {label: sample.count for label, sample in judged.items()})
+    if not judged:
+        return Measured()
+    of_subjects = {label: [sample] for label, sample in samples.items()}
+    with_base = {label: [pair] for label, pair in pairs.items()}
+    if len(samples) > 1:
+        of_subjects[AVERAGE] = [*samples.values()]
+        with_base |= {AVERAGE: [*pairs.values()]} if len(pairs) == len(samples) else {}
+    for sample in samples.values():
+        sample.statistics(names)  # correlations share the preparation of their resamples
+    return Measured(
+        {MetricKey(label, name): average(of, name) for label, of in of_subjects.items() for name in names},
+        {
+            MetricKey(label, name): paired_difference(of, name).difference
+            for label, of in with_base.items()
+            for name in names
+        },
+        {label: sample.counted for label, sample in judged.items()},
+        {label: sample.count for label, sample in judged.items()},
+    )
 
 
 def shown_metrics(metric: str) -> tuple[str, ...]:

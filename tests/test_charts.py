@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from jurygraph.eval.analysis import Frontier, Point
+from jurygraph.eval.analysis.costs import Frontier, Point
 from jurygraph.eval.report import chart_style
 from jurygraph.eval.report.charts import frontier_figure
 from jurygraph.eval.report.series_charts import Panel, columns, lines

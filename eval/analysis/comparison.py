@@ -129,6 +129,7 @@ class AverageComparison:
             subjects have labels on different items, so that they share no resamples.
         units: what resamples were drawn from; 0 where there are none.
         with_base: whether the second is the base.
+        tests: none; those of ``PairwiseComparison`` are of a single subject.
     """
 
     data: str
@@ -138,6 +139,7 @@ class AverageComparison:
     differences: Mapping[str, Difference]
     units: int = 0
     with_base: bool = False
+    tests: Mapping[str, PairedTest] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -162,25 +164,17 @@ class Comparison:
         few = _caution(self.pairwise)
         return (few,) if few else ()
 
-    def with_base(self) -> tuple[PairwiseComparison, ...]:
-        """Return the pairs whose second judge is the base."""
-        return tuple(pair for pair in self.pairwise if pair.with_base)
-
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
         """Return the comparison of two judges on one subject, in this order, if there is one."""
         wanted = (subject, first, second)
-        return next(
-            (pair for pair in self.pairwise if (pair.subject, pair.first, pair.second) == wanted),
-            None,
-        )
+        pairs = (pair for pair in self.pairwise if (pair.subject, pair.first, pair.second) == wanted)
+        return next(pairs, None)
 
     def average(self, digest: str, first: str, second: str) -> AverageComparison | None:
         """Return the comparison of two judges' means over one dataset, in this order, if there is one."""
         wanted = (digest, first, second)
-        return next(
-            (pair for pair in self.averages if (pair.digest, pair.first, pair.second) == wanted),
-            None,
-        )
+        pairs = (pair for pair in self.averages if (pair.digest, pair.first, pair.second) == wanted)
+        return next(pairs, None)
 
 
 FAMILY = (
@@ -349,9 +343,8 @@ def adjusted(pairs: Sequence[Compared]) -> list[Compared]:
     """Add p-values that hold for all pairs on one subject together, for each metric and each test by itself."""
     pairs, to_base = list(pairs), [pair.with_base for pair in pairs]
     for tested in ("differences", "tests"):
-        if all(hasattr(pair, tested) for pair in pairs):  # means over subjects have no tests
-            by_name: list[Any] = adjusted_by_name([getattr(pair, tested) for pair in pairs], to_base)
-            pairs = [replace(pair, **{tested: held}) for pair, held in zip(pairs, by_name, strict=True)]
+        by_name: list[Any] = adjusted_by_name([getattr(pair, tested) for pair in pairs], to_base)
+        pairs = [replace(pair, **{tested: named}) for pair, named in zip(pairs, by_name, strict=True)]
     return pairs
 
 

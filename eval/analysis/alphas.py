@@ -56,9 +56,7 @@ def alphas_of(cell: JudgeAspectData, resampling: Resampling) -> Alphas:
         repeats = alpha(ratings, rows.clusters[starts])
     # Scores on another scale than the humans' differ from them by amount, however well they agree.
     if len(labelled := cell.labelled) and (cell.distances or cell.subject.kind == "compare"):
-        known, clusters = labelled.names.annotations.names(), labelled.clusters
-        given = [[label for label in labels if label is not None] for labels in known]
-        annotations = [given[code] for code in labelled.annotations.tolist()]
+        annotations, clusters = labelled.given_labels(), labelled.clusters
         verdicts = zip(
             labelled.as_verdicts(labelled.human), labelled.as_verdicts(labelled.judged), strict=True
         )

@@ -186,7 +186,7 @@ def _left_out(
             continue
         own, others = own[here] if judged is None else judged[here], others[here]
         human = np.nanmean(others, axis=1) if subject.kind == "score" else _votes(others, subject)
-        yield place, sample(subject.kind, rows.take(here), comparator.resampling, own, subject.rule, human)
+        yield place, sample(subject, rows.take(here), comparator.resampling, own, human)
 
 
 def _votes(others: Floats, subject: EvaluationTarget) -> Floats:
@@ -202,8 +202,7 @@ def _votes(others: Floats, subject: EvaluationTarget) -> Floats:
 def _with_all(comparator: PairwiseComparator, rows: Verdicts, judged: Floats) -> Statistic:
     """Measure an annotator, or a judge, against the labels that all annotators made together."""
     subject, here = comparator.subject, np.flatnonzero(~np.isnan(judged))
-    of_rows = sample(subject.kind, rows.take(here), comparator.resampling, judged[here], subject.rule)
-    return of_rows.statistic(subject.metric)
+    return sample(subject, rows.take(here), comparator.resampling, judged[here]).statistic(subject.metric)
 
 
 def _mean(figures: Sequence[Statistic]) -> Statistic:

@@ -253,7 +253,7 @@ class PairwiseComparator:
         """Return some of the verdicts of the side of this label beside people's; all of them must have a label."""
         key = label, blake2b(rows.keys.tobytes(), digest_size=16).digest()
         if key not in self._samples:
-            self._samples[key] = sample(self.subject.kind, rows, self.resampling, rule=self.subject.rule)
+            self._samples[key] = sample(self.subject, rows, self.resampling)
         return self._samples[key]
 
     def labelled_sample(self, side: Side) -> Sample:

@@ -153,7 +153,7 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     # The first round is held against itself: it changed nothing.
     was, calls_before = stages[0][0], None
     for number, (judged, active, calls_now) in enumerate(stages):
-        now = sample(cell.subject.kind, rows, resampling, judged, cell.subject.rule)
+        now = sample(cell.subject, rows, resampling, judged)
         gain = None if before is None else paired_difference([(now, before)], measure).difference
         taken = None if calls_now is None or calls_before is None else calls_now - calls_before
         ways = directions(was, judged, rows.human, rows.winners) if comparable else np.zeros(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -292,12 +292,8 @@ def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistrib
     subject, rows = cell.subject, cell.rows
     if subject.kind != "score" or not cell.judge.models or subject.low is None or subject.high is None:
         return None
-    known = rows.names.annotations.names()
-    by_annotator = [tuple(label for label in labels if label is not None) for labels in known]
-    given = [
-        by_annotator[code] or (() if np.isnan(label) else (label,))
-        for code, label in zip(rows.annotations.tolist(), rows.human.tolist(), strict=True)
-    ]
+    labels = zip(rows.given_labels(), rows.human.tolist(), strict=True)
+    given: list[list[Any]] = [several or ([] if np.isnan(label) else [label]) for several, label in labels]
     scale = subject.low, subject.high
     return score_distribution(rows.judged, given, rows.clusters, scale, resampling) if given else None
 
@@ -328,9 +324,6 @@ def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Sp
     numbers = np.unique(rows.repeat)
     if len(numbers) < 2:
         return {}
-    kind = cell.subject.kind
-    samples = [
-        sample(kind, rows.take(rows.repeat == number), resampling, rule=cell.subject.rule)
-        for number in numbers
-    ]
-    return {name: spread_of([of_repeat.value(name) for of_repeat in samples]) for name in of_kind(kind)}
+    samples = [sample(cell.subject, rows.take(rows.repeat == number), resampling) for number in numbers]
+    names = of_kind(cell.subject.kind)
+    return {name: spread_of([of_repeat.value(name) for of_repeat in samples]) for name in names}

@@ -7,36 +7,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...state.tasks import TaskKind
 from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..statistics.sample import Sample
-from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
+from .judges import EvaluationTarget
 from .verdict_columns import Verdicts
 
 
 def sample(
-    kind: TaskKind,
+    subject: EvaluationTarget,
     rows: Verdicts,
     resampling: Resampling,
     judged: Floats | None = None,
-    rule: TiePolicy = DEFAULT_TIE_POLICY,
     labels: Floats | None = None,
 ) -> Sample:
     """Make the sample of rows that have a label.
 
     Args:
-        kind: whether these are scores or preferences.
+        subject: what was judged; it says how preferences are compared with the labels.
         rows: verdicts with their labels.
         resampling: how intervals are made.
         judged: values to use in place of the final verdicts, such as those after a round.
-        rule: how preferences are compared with the labels.
         labels: labels to use in place of the rows' own: scores, or votes of shape (rows, 3).
     """
     values, grouped = rows.judged if judged is None else judged, bool((rows.group >= 0).any())
     if labels is None:
-        labels = rows.human if kind == "score" else rows.votes(rule.votes)
-    return Sample(kind, values, labels, rows.clusters, grouped, resampling, rule.ties)
+        labels = rows.human if subject.kind == "score" else rows.votes(subject.rule.votes)
+    return Sample(subject.kind, values, labels, rows.clusters, grouped, resampling, subject.rule.ties)
 
 
 def mean_statistic(values: NDArray[Any], units: Units, resampling: Resampling) -> Statistic:

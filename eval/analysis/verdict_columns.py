@@ -223,6 +223,13 @@ class Verdicts:
             votes = np.where(of_rows.any(axis=1)[:, None], of_rows, votes)
         return votes
 
+    def given_labels(self) -> list[list[Judged]]:
+        """Return of each row the labels of single annotators, where they are known."""
+        given = [
+            [label for label in labels if label is not None] for labels in self.names.annotations.names()
+        ]
+        return [given[code] for code in self.annotations.tolist()]
+
     def as_verdicts(self, values: Floats) -> list[Judged | None]:
         """Return values of ``judged`` or ``human`` as results have them: scores, or winners of their codes."""
         if self.winners:

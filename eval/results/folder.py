@@ -145,12 +145,18 @@ async def run_folder(
 
 @contextmanager
 def _locked(folder: Path | None, what: str = "run") -> Iterator[Path]:
+    """Hold the lock of a folder, for which no other process may have another run; without a folder make one."""
     if folder is None:
         with TemporaryDirectory(prefix="jurygraph-") as temporary:
             yield Path(temporary)
         return
     make_folder(folder)
-    with exclusive(folder / f"{what}.lock", what):
+    try:
+        lock = FileLock(folder / f"{what}.lock", blocking=False).acquire()
+    except Timeout:
+        in_use = f"{folder} is in use by another {what}; wait for it to end, or choose another --out"
+        raise UsageError(in_use) from None
+    with lock:
         yield folder
 
 
@@ -180,27 +186,6 @@ def shared_calls(folder: Path | None, what: str, config: RunConfig) -> Iterator[
     """
     with _locked(folder, what) as place:
         yield replace(config, journal=config.journal or place / SHARED_JOURNAL)
-
-
-@contextmanager
-def exclusive(path: Path, user: str) -> Iterator[None]:
-    """Hold a lock file of a folder while the block runs.
-
-    Args:
-        path: the lock file.
-        user: what locks the folder, for the message: ``run`` or ``sweep``.
-
-    Raises:
-        UsageError: another process, or another run in this one, holds it.
-    """
-    try:
-        lock = FileLock(path, blocking=False).acquire()
-    except Timeout:
-        raise UsageError(
-            f"{path.parent} is in use by another {user}; wait for it to end, or choose another --out"
-        ) from None
-    with lock:
-        yield
 
 
 FILE = "run.json"

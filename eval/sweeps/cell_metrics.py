@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import fsum
 from typing import NamedTuple
 
@@ -77,10 +78,10 @@ def measure(
     names = shown_metrics(labelled[0].subject.metric) if labelled else ()
     base, measured, subjects = judges[0], [], [(of, of.subject.label, of.sides) for of in labelled]
     for judge in judges:
-        own = [subject for subject in subjects if judge.label in subject[2]]
-        samples = {label: of.labelled_sample(sides[judge.label]) for of, label, sides in own}
+        own = [(of, label, sides) for of, label, sides in subjects if judge.label in sides]
+        samples = {label: [of.labelled_sample(sides[judge.label])] for of, label, sides in own}
         pairs = {
-            label: of.samples(sides[judge.label], sides[base.label])
+            label: [of.samples(sides[judge.label], sides[base.label])]
             for of, label, sides in own
             if judge is not base and base.label in sides
         }
@@ -102,23 +103,23 @@ def _flips(own: LoadedJudge, base: LoadedJudge, resampling: Resampling) -> Stati
     return share_of_rows(rows, np.concatenate(clusters), resampling)
 
 
-def _measured(samples: Mapping[str, Sample], pairs: Mapping[str, Pair], names: Sequence[str]) -> Measured:
+def _measured(
+    samples: dict[str, list[Sample]], pairs: dict[str, list[Pair]], names: Sequence[str]
+) -> Measured:
     """Compute the metrics of one cell, and their gains where there are pairs with the first cell."""
-    judged = {label: sample for label, sample in samples.items() if len(sample)}
+    judged = {label: sample for label, (sample,) in samples.items() if len(sample)}
     if not judged:
         return Measured()
-    of_subjects = {label: [sample] for label, sample in samples.items()}
-    with_base = {label: [pair] for label, pair in pairs.items()}
-    if len(samples) > 1:
-        of_subjects[AVERAGE] = [*samples.values()]
-        with_base |= {AVERAGE: [*pairs.values()]} if len(pairs) == len(samples) else {}
-    for sample in samples.values():
+    for sample in judged.values():
         sample.statistics(names)  # correlations share the preparation of their resamples
+    if len(samples) > 1:
+        pairs |= {AVERAGE: [*chain(*pairs.values())]} if len(pairs) == len(samples) else {}
+        samples |= {AVERAGE: [*chain(*samples.values())]}
     return Measured(
-        {MetricKey(label, name): average(of, name) for label, of in of_subjects.items() for name in names},
+        {MetricKey(label, name): average(of, name) for label, of in samples.items() for name in names},
         {
             MetricKey(label, name): paired_difference(of, name).difference
-            for label, of in with_base.items()
+            for label, of in pairs.items()
             for name in names
         },
         {label: sample.counted for label, sample in judged.items()},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
@@ -340,38 +340,26 @@ Compared = TypeVar("Compared", PairwiseComparison, AverageComparison)
 
 
 def adjusted(pairs: Sequence[Compared]) -> list[Compared]:
-    """Add p-values that hold for all pairs on one subject together, for each metric and each test by itself."""
-    pairs, to_base = list(pairs), [pair.with_base for pair in pairs]
-    for tested in ("differences", "tests"):
-        by_name: list[Any] = adjusted_by_name([getattr(pair, tested) for pair in pairs], to_base)
-        pairs = [replace(pair, **{tested: named}) for pair, named in zip(pairs, by_name, strict=True)]
-    return pairs
+    """Add Holm's p-values, which hold for all pairs on one subject together, for each metric and each test by itself.
 
-
-Tested = TypeVar("Tested", Difference, PairedTest)
-
-
-def adjusted_by_name(
-    of_pairs: Sequence[Mapping[str, Tested]], with_base: Sequence[bool]
-) -> list[dict[str, Tested]]:
-    """Add Holm's p-values, for each name among all pairs that have it, and among those of them with the base.
-
-    Args:
-        of_pairs: of each pair what was tested, by name; a pair may lack some.
-        with_base: which of the pairs are with the base.
+    Those with the base are a family of their own, too.
     """
-    adjusted_pairs = [dict(tested) for tested in of_pairs]
-    for name in dict.fromkeys(name for tested in of_pairs for name in tested):
-        p_values = [tested[name].p if name in tested else None for tested in of_pairs]
-        among_all = holm(p_values)
-        # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
-        among_base = holm([p if base else None for p, base in zip(p_values, with_base, strict=True)])
-        for place, tested in enumerate(adjusted_pairs):
-            if name in tested:
-                tested[name] = replace(
-                    tested[name], adjusted=among_all[place], adjusted_to_base=among_base[place]
-                )
-    return adjusted_pairs
+    done = list(pairs)
+    for kind in ("differences", "tests"):
+        of_pairs: list[dict[str, Any]] = [dict(getattr(pair, kind)) for pair in pairs]
+        for name in dict.fromkeys(chain(*of_pairs)):
+            having = [
+                (tested, pair.with_base)
+                for tested, pair in zip(of_pairs, pairs, strict=True)
+                if name in tested
+            ]
+            among_all = holm([tested[name].p for tested, _ in having])
+            # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
+            among_base = holm([tested[name].p if with_base else None for tested, with_base in having])
+            for (tested, _), p, p_to_base in zip(having, among_all, among_base, strict=True):
+                tested[name] = replace(tested[name], adjusted=p, adjusted_to_base=p_to_base)
+        done = [replace(pair, **{kind: tested}) for pair, tested in zip(done, of_pairs, strict=True)]
+    return done
 
 
 def _t_test(name: str, about: str, sample: Sample, *figures: Floats) -> PairedTest:

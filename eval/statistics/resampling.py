@@ -142,12 +142,12 @@ class Resampling:
             units: of each row, a number that rows of one unit share; by default each row stands alone.
         """
         mean, n = mean_or_none(values), len(values)
-        units = None if units is None else number_groups(units)
-        sizes = np.ones(n) if units is None else np.bincount(units).astype(float)
+        clusters = np.arange(n) if units is None else number_groups(units)
+        sizes = np.bincount(clusters).astype(float)
         count = len(sizes)
         if mean is None or count < FEWEST_UNITS or not self.resamples:
             return Statistic(mean), None
-        sums = values if units is None else np.bincount(units, values)
+        sums = np.bincount(clusters, values)
         error = math.sqrt(count / (count - 1) * float(((sums - mean * sizes) ** 2).sum())) / n
         low, high, p = student_interval(mean, error, count - 1, self.confidence)
         return Statistic(mean, low, high), p

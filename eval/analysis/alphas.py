@@ -56,16 +56,9 @@ def alphas_of(cell: JudgeAspectData, resampling: Resampling) -> Alphas:
         repeats = alpha(ratings, rows.clusters[starts])
     # Scores on another scale than the humans' differ from them by amount, however well they agree.
     if len(labelled := cell.labelled) and (cell.distances or cell.subject.kind == "compare"):
-        annotations, clusters = labelled.given_labels(), labelled.clusters
-        verdicts = zip(
-            labelled.as_verdicts(labelled.human), labelled.as_verdicts(labelled.judged), strict=True
-        )
         # Each repeat of an item counts by itself.
-        ratings = [
-            [*(labels or [label]), verdict]
-            for labels, (label, verdict) in zip(annotations, verdicts, strict=True)
-        ]
-        with_judge = alpha(ratings, clusters)
-        if any(len(labels) > 1 for labels in annotations):
-            people = alpha(annotations, clusters)
+        ratings = np.column_stack([labelled.all_labels, labelled.judged]).tolist()
+        with_judge, annotations = alpha(ratings, labelled.clusters), labelled.by_annotator
+        if ((~np.isnan(annotations)).sum(axis=1) > 1).any():
+            people = alpha(annotations.tolist(), labelled.clusters)
     return Alphas(agents, repeats, people, with_judge)

@@ -346,7 +346,7 @@ def adjusted(pairs: Sequence[Compared]) -> list[Compared]:
     """
     done = list(pairs)
     for kind in ("differences", "tests"):
-        of_pairs: list[dict[str, Any]] = [dict(getattr(pair, kind)) for pair in pairs]
+        of_pairs: list[Any] = [dict(getattr(pair, kind)) for pair in pairs]
         for name in dict.fromkeys(chain(*of_pairs)):
             having = [
                 (tested, pair.with_base)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -292,10 +292,12 @@ def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistrib
     subject, rows = cell.subject, cell.rows
     if subject.kind != "score" or not cell.judge.models or subject.low is None or subject.high is None:
         return None
-    labels = zip(rows.given_labels(), rows.human.tolist(), strict=True)
-    given: list[list[Any]] = [several or ([] if np.isnan(label) else [label]) for several, label in labels]
     scale = subject.low, subject.high
-    return score_distribution(rows.judged, given, rows.clusters, scale, resampling) if given else None
+    return (
+        score_distribution(rows.judged, rows.all_labels, rows.clusters, scale, resampling)
+        if len(rows)
+        else None
+    )
 
 
 def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -166,6 +166,7 @@ class LoadedJudge:
         )
         self.data, self.digest = (str(self.described.get(name, "unknown")) for name in ("name", "digest"))
         self.kind: TaskKind = self.described.get("kind", "score")
+        self.aspects: Sequence[Mapping[str, Any]] = manifest.get("aspects") or []
 
     def add(self, result: Result) -> None:
         """Add one of its results, unless its item is left out."""
@@ -180,7 +181,7 @@ class LoadedJudge:
 
     def finish(self) -> None:
         """Finish after the last result: sort rows, and add empty data for aspects without a single result."""
-        for aspect in [aspect_fields["name"] for aspect_fields in self._aspects()] or [None]:
+        for aspect in [aspect_fields["name"] for aspect_fields in self.aspects] or [None]:
             if aspect not in self.cells:
                 self.cells[aspect] = JudgeAspectData(self, aspect)
         for cell in self.cells.values():
@@ -212,12 +213,9 @@ class LoadedJudge:
             is_metric=not self.models,
         )
 
-    def _aspects(self) -> Sequence[Mapping[str, Any]]:
-        return cast("Sequence[Mapping[str, Any]]", self.manifest.get("aspects") or [])
-
     def target(self, aspect: str | None) -> EvaluationTarget:
         """Return what it judged on an aspect, as its own run has it."""
-        scale = next((fields for fields in self._aspects() if fields.get("name") == aspect), {})
+        scale = next((fields for fields in self.aspects if fields.get("name") == aspect), {})
         return EvaluationTarget(
             label=aspect or _PREFERENCE,
             data=self.data,

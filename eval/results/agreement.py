@@ -18,7 +18,7 @@ from ..statistics.alignment import Floats
 from ..statistics.correlation import STATISTICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import GroupedCorrelation, Sample
-from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TIE_CODE, TiePolicy, Ties, Votes
+from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TIE_CODE, TiePolicy, Ties, Votes, count_votes
 from ..tables import Column, text_column
 from .agreement_rows import HUMAN_TIE, AspectRows, RowTable
 
@@ -258,7 +258,7 @@ def _agreement(table: RowTable, resampling: Resampling, rule: TiePolicy) -> Agre
     judged, human, *_ = table.values.T.copy()
     if table.kind == "compare":
         # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
-        human = table.values[:, 2:] if rule.votes == "each" else np.eye(3)[human.astype(np.intp)]
+        human = table.values[:, 2:] if rule.votes == "each" else count_votes(human[:, None])
     sample = Sample(table.kind, judged, human, table.units, groups > 0, resampling, rule.ties)
     return agreement_of(sample, table.left_out, groups, repeats, rule.votes)
 

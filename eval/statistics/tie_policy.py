@@ -105,6 +105,18 @@ TIE_CODE = 2
 """The code of a tie; 0 and 1 are the answers."""
 
 
+def count_votes(labels: Floats) -> Floats:
+    """Count of each row how often its labels, codes of winners, say 1, 2 and tie; NaN is no vote.
+
+    Args:
+        labels: of shape (rows, annotators).
+
+    >>> count_votes(np.array([[0.0, 2.0, 2.0], [1.0, np.nan, np.nan]])).tolist()
+    [[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]
+    """
+    return np.stack([(labels == code).sum(axis=1) for code in CODES.values()], axis=1).astype(float)
+
+
 def counted_votes(votes: Floats, ties: Ties) -> Floats:
     """Return the votes that count: those for a tie do not where human ties are left out.
 

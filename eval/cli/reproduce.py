@@ -100,8 +100,8 @@ def reproduce(
         if models and folders:
             out.print_grids([*pooled(Study.of(folders))])
 
-    work = partial(carry_out_sweep, planned, config)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
+    work = partial(carry_out_sweep, planned)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
 
 
 def _finish(

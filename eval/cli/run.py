@@ -15,8 +15,9 @@ from rich.text import Text
 
 from ...graphs.given_graphs import judges_of
 from ..batch_api.batch_files import BATCH_DISCOUNT
+from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal, signals_stop
+from ..calls.shutdown import signals_stop
 from ..calls.tracing import traces_sent
 from ..plan.estimator import Estimate, estimate, estimate_table
 from ..plan.plan import Plan, count_judged, plan
@@ -90,8 +91,8 @@ def run(
         rules = reviewed.rules(prepared, flags.dry_run)
         announce(out, prepared, config, flags.dry_run)
     # A shard has a folder of its own inside the one that the command names.
-    work, show = partial(execute, prepared, config, engine=spread), partial(print_evaluation, out)
-    evaluation, _ = carry_out_to_end(out, folder, flags, work, show, log_in=prepared.folder)
+    work, show = partial(execute, prepared, engine=spread), partial(print_evaluation, out)
+    evaluation, _ = carry_out_to_end(out, folder, flags, config, work, show, log_in=prepared.folder)
     if rules and not evaluation.stopped:
         asked = export_or_ask(evaluation.folder or folder, rules, AnswerOptions(queue=reviewed.review_queue))
         if asked != ALL_JUDGED:
@@ -139,7 +140,8 @@ def carry_out_to_end(
     out: Output,
     folder: Path | None,
     flags: RunFlags,
-    work: Callable[[ProgressCounters, StopSignal], Coroutine[Any, Any, Runs]],
+    config: RunConfig,
+    work: Callable[[RunContext], Coroutine[Any, Any, Runs]],
     show: Callable[[Runs], None],
     log_in: Path | None = None,
 ) -> tuple[Runs, int]:
@@ -151,19 +153,21 @@ def carry_out_to_end(
         out: where it is printed.
         folder: what ``--out`` resumes it; ``None`` for a command that takes none.
         flags: whether it is a dry run, and whether log events are printed.
+        config: limits, and where replies are stored.
         work: what is done.
         show: prints what came of it.
         log_in: the folder of the log; default: ``folder``.
     """
     if flags.dry_run:
         raise typer.Exit(ALL_JUDGED)
-    counters, stop = ProgressCounters(), StopSignal()
+    context = RunContext(config)
+    counters, stop = context.counts, context.stop
     errors = Output(stderr=True)
     again = f"The same command with --out {folder}" if folder else "The same command"
 
     async def until_stopped() -> Runs:
         with signals_stop(stop):
-            return await work(counters, stop)
+            return await work(context)
 
     with interruptible(f"interrupted; finished results are saved. {again} resumes."):
         with (

@@ -91,9 +91,9 @@ def sweep(
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         announce_sweep(out, planned, ablation, config, flags.dry_run)
-    work = partial(carry_out_sweep, planned, config)
+    work = partial(carry_out_sweep, planned)
     show = partial(_print_results, out, metric, ablation, folder)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
+    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
 
 
 def announce_sweep(

@@ -66,8 +66,8 @@ def try_(
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
         announce(out, prepared, config, dry=False)
-    work, show = partial(execute, prepared, config), partial(print_evaluation, out)
-    evaluation, code = carry_out_to_end(out, folder, flags, work, show)
+    work, show = partial(execute, prepared), partial(print_evaluation, out)
+    evaluation, code = carry_out_to_end(out, folder, flags, config, work, show)
     for line in _the_rest(evaluation, len(few), whole, chosen, folder):
         out.print_line(line)
     raise typer.Exit(code)

@@ -51,8 +51,8 @@ def versus(
         options = chosen.of_plan(folder)
         planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, options)
         _announce(out, planned, config, flags.dry_run)
-    work, show = partial(carry_out_versus, planned, config), partial(print_versus, out)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
+    work, show = partial(carry_out_versus, planned), partial(print_versus, out)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
 
 
 def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) -> None:

@@ -71,7 +71,7 @@ def whatif(
             out.print_line(missing, "yellow")
     for fork in planned:
         work, show = partial(carry_out_whatif, fork), partial(show_experiment, out)
-        done, code = carry_out_to_end(out, None, flags, work, show, log_in=fork.plan.folder)
+        done, code = carry_out_to_end(out, None, flags, fork.config, work, show, log_in=fork.plan.folder)
         left = left or code
         if done.stopped == "interrupted":
             break

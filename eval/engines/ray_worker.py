@@ -25,8 +25,9 @@ from ...state.aspects import Aspect
 from ...state.errors import JurygraphError, UsageError
 from ...state.settings import Settings
 from ...state.usage import NO_USAGE
+from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import Reason, StopSignal
+from ..calls.shutdown import Reason
 from ..calls.tracing import traces_sent
 from ..datasets.dataset import Dataset
 from ..journal import Journal
@@ -187,7 +188,8 @@ def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: 
     Raises:
         JurygraphError: it cannot judge here.
     """
-    counts, stop = ProgressCounters(), StopSignal()
+    context = RunContext(about.config)
+    counts, stop = context.counts, context.stop
     finished, records, steps = SimpleQueue[Result](), SimpleQueue[LogRecord](), list[PlannedSteps]()
 
     async def judge() -> None:
@@ -198,11 +200,11 @@ def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: 
                 # Ctrl-C reaches the driver alone, which notes it in the journal.
                 await opened.hear_soon()
                 folder = RunFolder(about.manifest, None, opened)
-                run, steps = _ShardRun(plan, folder, about.config, counts, stop), folder.new_steps
+                run, steps = _ShardRun(plan, folder, context), folder.new_steps
                 run.finished = finished
                 # Reports say what this shard took, and the driver adds up.
                 counts.usage = NO_USAGE
-                await run.judge(make_pipeline(plan, folder, about.config, counts, stop))
+                await run.judge(make_pipeline(plan, folder, context))
 
     def report() -> Report:
         """Tell what is new since the last report."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..calls.call_pipeline import CallPipeline, LivePipeline
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
+from ..calls.call_pipeline import CallPipeline, LivePipeline, RunContext
 from ..plan.plan import Plan
 from ..replay.replay_pipeline import ReplayPipeline, check_replay
 from ..results.config import RunConfig
@@ -28,15 +26,13 @@ def check_run(plan: Plan, config: RunConfig) -> None:
         check_batch(plan)
 
 
-def make_pipeline(
-    plan: Plan, folder: RunFolder, config: RunConfig, counts: ProgressCounters, stop: StopSignal
-) -> CallPipeline:
+def make_pipeline(plan: Plan, folder: RunFolder, context: RunContext) -> CallPipeline:
     """Make the pipeline that answers the calls of a run which ``check_run`` has passed."""
     if plan.recording is not None:
-        return ReplayPipeline(plan.recording, counts, stop)
-    if config.batch:
+        return ReplayPipeline(plan.recording, context)
+    if context.config.batch:
         # Imported here since it needs the OpenAI client, which other runs may do without.
         from ..batch_api.batch_pipeline import BatchPipeline
 
-        return BatchPipeline(plan, folder, config, counts, stop)
-    return LivePipeline(folder.journal, config, counts, stop)
+        return BatchPipeline(plan, folder, context)
+    return LivePipeline(folder.journal, context)

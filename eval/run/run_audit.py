@@ -23,9 +23,7 @@ from ...nodes.models.resolver import OFFLINE, load
 from ...state.call_counts import exactly
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
 from ...state.transcript import usage_of_turns
-from ..calls.call_pipeline import LivePipeline
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
+from ..calls.call_pipeline import LivePipeline, RunContext
 from ..journal import Journal, JournalError
 from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
 from ..plan.estimator import SAMPLED_VERDICTS, Estimate, shares
@@ -135,10 +133,9 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
     )
 
 
-async def carry_out_audit(
-    planned: AuditPlan, config: RunConfig, counts: ProgressCounters, stop: StopSignal
-) -> Audit:
+async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:
     """Read the debates that are planned, as far as the budget goes."""
+    config, counts, stop = context.config, context.counts, context.stop
     planned.check(config)
     folder = planned.folder
     where, run = config.journal or folder / JOURNAL, f"audit of {read_manifest(folder)['run']}"
@@ -169,7 +166,7 @@ async def carry_out_audit(
 
     _end_last_line(folder / FILE)
     file = private(str(folder / FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    pipeline = LivePipeline(journal, config, counts, stop)
+    pipeline = LivePipeline(journal, context)
     try:
         async with drained_when_stopped(pipeline, stop, config.grace):
             with answering_calls(pipeline):

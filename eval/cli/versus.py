@@ -6,7 +6,6 @@ from functools import partial
 
 import typer
 
-from ...state.errors import UsageError
 from ..equal_budget.terms import Terms
 from ..equal_budget.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
 from ..equal_budget.versus_result import Versus
@@ -43,8 +42,6 @@ def versus(
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
-    if chosen.data is None and terms.taken_from is None:
-        raise UsageError("nothing to judge: give a dataset with --data, or a run of the protocol with --from")
     folder = chosen.out or default_out(["versus", protocol], chosen.data or str(terms.taken_from))
     out = console()
     with interruptible():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import typer
 
@@ -12,7 +13,7 @@ from ...state.errors import UsageError
 from ..datasets.dataset import load_dataset
 from ..results.config import RunConfig
 from ..run.pipelines import check_run
-from ..what_if.forked_debates import Edit
+from ..what_if.forked_debates import Change, Edit
 from ..what_if.whatif import carry_out_whatif, plan_whatif
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA
@@ -53,10 +54,8 @@ def whatif(
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
-    edits = [
-        *(Edit(turn, "drop") for turn in chosen.drop or ()),
-        *(Edit(turn, "flip") for turn in chosen.flip or ()),
-    ]
+    turns = {"drop": chosen.drop, "flip": chosen.flip}
+    edits = [Edit(turn, change) for change in get_args(Change) for turn in turns[change] or ()]
     if not edits:
         raise UsageError("no turn to change: name one with --drop or --flip, such as --drop critic:1")
     out, left = console(), 0

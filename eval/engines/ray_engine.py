@@ -20,7 +20,7 @@ from ..journal.database import journal_location
 from ..plan.plan import Job, Plan
 from ..results.config import RunConfig
 from ..run.runner import Run
-from .ray_cluster import check_hosts, connected, last_line, load_ray
+from .ray_cluster import check_hosts, cluster, last_line, load_ray
 from .ray_worker import Report, RunDescription, judge_shard, protocol_and_settings
 
 log = logging.getLogger("jurygraph.run")
@@ -114,7 +114,7 @@ class Ray:
         """
         if run.counts.judged == run.counts.wanted:
             return
-        async with connected(self.address, (self.workers or 1) * self.cpus_per_worker) as ray:
+        async with cluster(self.address, (self.workers or 1) * self.cpus_per_worker) as ray:
             # One for each CPU of the cluster, as far as they fit.
             fit = int(ray.cluster_resources().get("CPU", 1) / max(1.0, self.cpus_per_worker))
             await _Driver(run, ray, self.workers or max(1, fit), self.cpus_per_worker).judge()

@@ -13,14 +13,13 @@ from typing import Any
 from uuid import uuid4
 
 from ...nodes.models.call import Call, Reply, Send
-from ...nodes.models.send import CallMiddleware
+from ...nodes.models.send import CallMiddleware, answering_calls
 from ...nodes.sync_bridge import run_blocking
 from ...state.redaction import spelled_out
 from ...state.transcript import Turn
 from ..calls.call_pipeline import LivePipeline, RunContext
 from ..journal import Journal
 from ..results.config import RunConfig
-from ..run.runner import answering_calls
 from .judge import Feedback, Judge, create_judge
 
 

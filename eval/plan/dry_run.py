@@ -28,7 +28,7 @@ from ...nodes.models.call import Call, Reply, Send
 from ...nodes.models.capabilities import LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
-from ...nodes.models.send import CallMiddleware, call_middleware
+from ...nodes.models.send import CallMiddleware, answering_calls
 from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.errors import UsageError
 from ...state.tasks import TaskKind, parse_task, rubric_of_user
@@ -125,23 +125,20 @@ async def rehearse(
     Raises:
         UsageError: what the run itself would fail with at once.
     """
-    token, problem = call_middleware.set(answering), None
-    try:
-        # Evaluation steps are made once a run, so once for all tasks here too.
-        with keep_steps_in():
-            for task in tasks:
-                begin()
-                try:
-                    # Texts are rated on the run's own aspects; criteria of a comparison come with the data.
-                    with rubric_of_user(getattr(parse_task(task), "aspect", None)):
-                        await graph.ainvoke({"task": task})
-                except UsageError:
-                    raise
-                # A failure of the offline judge says nothing about the run itself.
-                except Exception as error:
-                    problem = error
-    finally:
-        call_middleware.reset(token)
+    problem = None
+    # Evaluation steps are made once a run, so once for all tasks here too.
+    with answering_calls(answering), keep_steps_in():
+        for task in tasks:
+            begin()
+            try:
+                # Texts are rated on the run's own aspects; criteria of a comparison come with the data.
+                with rubric_of_user(getattr(parse_task(task), "aspect", None)):
+                    await graph.ainvoke({"task": task})
+            except UsageError:
+                raise
+            # A failure of the offline judge says nothing about the run itself.
+            except Exception as error:
+                problem = error
     return problem
 
 

@@ -75,14 +75,15 @@ async def aestimate(
 
 async def _overflows(protocol: str, cast: Mapping[str, RoleEstimate]) -> AsyncIterator[str]:
     """Yield a sentence for each model whose context may be too small for the longest prompt of one of its roles."""
-    longest: dict[str, tuple[float, str]] = {}
-    for role, of_role in cast.items():
-        longest[of_role.model.label] = max((of_role.longest, role), longest.get(of_role.model.label, (0, "")))
-    for model in {of_role.model.label: of_role.model for of_role in cast.values()}.values():
-        (tokens, role), window = longest[model.label], await context_window(model)
-        if window is not None and tokens > window:
-            prompt = f"the longest prompt of {role} may have about {rough(round(tokens))} tokens"
-            context = f"the context of {model.label} has {window:,}"
+    by_length = sorted(cast.items(), key=lambda pair: (pair[1].longest, pair[0]))
+    # The role with a model's longest prompt comes last, and stays.
+    for label, (role, of_role) in {
+        of_role.model.label: (role, of_role) for role, of_role in by_length
+    }.items():
+        window = await context_window(of_role.model)
+        if window is not None and of_role.longest > window:
+            prompt = f"the longest prompt of {role} may have about {rough(round(of_role.longest))} tokens"
+            context = f"the context of {label} has {window:,}"
             yield f"{protocol}: {prompt}, but {context}: use shorter texts, fewer rounds or a larger context"
 
 

@@ -20,6 +20,7 @@ from ...graphs.audit import audit, audited_places
 from ...graphs.base import Graph
 from ...nodes.bound_judge import Models
 from ...nodes.models.resolver import OFFLINE, load
+from ...nodes.models.send import answering_calls
 from ...state.call_counts import exactly
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
 from ...state.transcript import usage_of_turns
@@ -32,7 +33,7 @@ from ..results.folder import read_manifest
 from ..results.results import Key, Result, ResultsFile
 from ..review.audit_labels import FILE, AuditedRole, read_audit, roles_of
 from ..storage.private_files import private
-from .runner import answering_calls, drained_when_stopped
+from .runner import drained_when_stopped
 
 JOURNAL = "audit.sqlite"
 MOST_FAILURES = 5

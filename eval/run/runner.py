@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, Unpack
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import Protocols
 from ...graphs.options import AnyJudges
 from ...nodes.evaluation_steps import keep_steps_in
-from ...nodes.models.send import CallMiddleware, call_middleware
+from ...nodes.models.send import answering_calls
 from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
 from ..calls.call_pipeline import CallPipeline, RunContext
@@ -261,13 +261,3 @@ async def drained_when_stopped(pipeline: CallPipeline, stop: StopSignal, grace: 
         ending.cancel()
         await pipeline.drain(0)
         await pipeline.finish()
-
-
-@contextmanager
-def answering_calls(middleware: CallMiddleware) -> Iterator[None]:
-    """Have all model calls that are made inside go through the middleware."""
-    token = call_middleware.set(middleware)
-    try:
-        yield
-    finally:
-        call_middleware.reset(token)

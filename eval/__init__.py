@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .results.results import Result
     from .run.runner import aevaluate, evaluate
     from .sweeps import Sweep, asweep, sweep
-    from .what_if import WhatIf, awhatif, whatif
+    from .what_if.whatif import WhatIf, awhatif, whatif
 
 __all__ = [
     "Dataset",
@@ -67,7 +67,7 @@ _NAMES = {
     "results.results": "Result",
     "run.runner": "aevaluate evaluate",
     "sweeps": "Sweep asweep sweep",
-    "what_if": "WhatIf awhatif whatif",
+    "what_if.whatif": "WhatIf awhatif whatif",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -172,7 +172,7 @@ import os, signal, sys
 from importlib import import_module
 from jurygraph.eval import evaluate
 from jurygraph.eval.batch_api import batch_files
-from jurygraph.eval.journal import Journal
+from jurygraph.eval.journal.call_journal import Journal
 
 place, model, data, out = sys.argv[1:]
 kind = {"openai": "OpenAI", "anthropic": "Anthropic", "google_genai": "Gemini"}[model.partition(":")[0]]

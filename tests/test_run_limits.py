@@ -14,9 +14,10 @@ import pytest
 from jurygraph.eval.calls.budget import BudgetTracker
 from jurygraph.eval.calls.call_pipeline import LivePipeline, RunContext
 from jurygraph.eval.calls.shutdown import StopSignal
-from jurygraph.eval.journal import Amounts, GrantRequest, Journal, Notice, Spent
 from jurygraph.eval.journal import run_limits as limits
+from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.journal.database import journal_location, openings
+from jurygraph.eval.journal.records import Amounts, GrantRequest, Notice, Spent
 from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.nodes.models.call import Call

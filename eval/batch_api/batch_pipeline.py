@@ -27,7 +27,7 @@ from ...state.errors import ModelCallError, StoppedError, TransientCallError, Us
 from ...state.settings import ModelSpec
 from ..calls.call_pipeline import LivePipeline, RunContext, journal_entry, unread_entry
 from ..calls.shutdown import StopSignal
-from ..journal import JournalError
+from ..journal.records import JournalError
 from ..plan.plan import Plan
 from ..results.folder import RunFolder
 from .batch_files import BATCH_DISCOUNT, Body, WaveFiles

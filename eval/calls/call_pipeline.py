@@ -23,7 +23,9 @@ from ...nodes.models.rate_limiter import RateLimiter
 from ...nodes.models.send import CallMiddleware, call_with_retry, with_timeout
 from ...state.errors import ModelCallError, StoppedError, UsageError
 from ...state.usage import Usage
-from ..journal import Amounts, Entry, Journal, JournalError, Notice, records
+from ..journal import records
+from ..journal.call_journal import Journal
+from ..journal.records import Amounts, Entry, JournalError, Notice
 from ..results.config import RunConfig
 from ..results.results import Key
 from .budget import make_budget

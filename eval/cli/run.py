@@ -27,6 +27,7 @@ from ..results.evaluation import Evaluation
 from ..results.run_log import logging_to
 from ..run.pipelines import check_run
 from ..run.runner import execute
+from ..statistics.alignment import grouped
 from ..tables.grid import money
 from .gate import GateOptions, end_with_gates
 from .option_sets import argument
@@ -262,9 +263,7 @@ def print_answer(out: Output, folders: Sequence[Path], metric: str | None = None
 
 def print_failures(out: Output, failures: Iterable[tuple[str, str | None]], where: str = "") -> None:
     """Print each reason once, with the first item that failed for it and how many more there are."""
-    by_reason: dict[str, list[str]] = {}
-    for item, error in failures:
-        by_reason.setdefault((error or "")[:600], []).append(item)
+    by_reason = grouped(((error or "")[:600], item) for item, error in failures)
     for reason, items in [*by_reason.items()][:SHOWN_FAILURES]:
         more = f" and {len(items) - 1:,} more" if len(items) > 1 else ""
         out.print(Text.assemble((f"failed: {items[0]}{more}: ", "red"), reason), soft_wrap=True)

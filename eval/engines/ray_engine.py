@@ -15,8 +15,8 @@ from ...nodes.models.retry import Wait
 from ...state.errors import UsageError
 from ..calls.call_pipeline import AT_ONCE
 from ..calls.progress_counters import ProgressCounters
-from ..journal import JournalError
 from ..journal.database import journal_location
+from ..journal.records import JournalError
 from ..plan.plan import Job, Plan
 from ..results.config import RunConfig
 from ..run.runner import Run

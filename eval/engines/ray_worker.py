@@ -30,7 +30,7 @@ from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import Reason
 from ..calls.tracing import traces_sent
 from ..datasets.dataset import Dataset
-from ..journal import Journal
+from ..journal.call_journal import Journal
 from ..plan.plan import Job, Plan
 from ..plan.signatures import describe_run, package_versions
 from ..results.config import RunConfig

@@ -18,7 +18,7 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.redaction import spelled_out
 from ...state.transcript import Turn
 from ..calls.call_pipeline import LivePipeline, RunContext
-from ..journal import Journal
+from ..journal.call_journal import Journal
 from ..results.config import RunConfig
 from .judge import Feedback, Judge, create_judge
 

@@ -32,6 +32,7 @@ from ...nodes.models.send import CallMiddleware, answering_calls
 from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.errors import UsageError
 from ...state.tasks import TaskKind, parse_task, rubric_of_user
+from ..statistics.alignment import grouped
 
 
 def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[float]:
@@ -264,11 +265,8 @@ def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> di
     if replies:
         words = sum(WORDS.get(sample.form, WORDS["text"]) for sample in replies)
         wordy = TOKENS_A_WORD * words / sum(sample.reply_tokens or 0.0 for sample in replies)
-    by_role: dict[str, list[CallSample]] = {}
-    for sample in samples:
-        by_role.setdefault(sample.role, []).append(sample)
     profiles = {}
-    for role, calls in by_role.items():
+    for role, calls in grouped((sample.role, sample) for sample in samples).items():
         labels = Counter(call.model.label for call in calls)
         first, growth = _line(calls)
         profiles[role] = RoleProfile(

@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from ...state.call_counts import exactly
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
 from ...state.transcript import usage_of_turns
 from ..calls.call_pipeline import LivePipeline, RunContext
-from ..journal import Journal, JournalError
+from ..journal.call_journal import Journal
+from ..journal.records import JournalError
 from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
 from ..plan.estimator import SAMPLED_VERDICTS, Estimate, shares
 from ..results.config import RunConfig
@@ -146,7 +148,7 @@ async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:
     failed: dict[Key, str] = {}
     gate = asyncio.Semaphore(config.concurrency)
 
-    async def read(result: Result, file: int) -> None:
+    async def read(result: Result, file: FileIO) -> None:
         try:
             async with gate, pipeline.room_for(len(_places(result))):
                 outcome = await planned.graph.ainvoke(_debate(result))
@@ -162,18 +164,16 @@ async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:
         models_used = sorted({str(turn["model"]) for turn in outcome["transcript"]})
         line = {**result.key._asdict(), "models": models_used, "labels": outcome["labels"], **usage.flat()}
         # One write of one line: a kill leaves whole lines, and at most one half line, which is not read.
-        os.write(file, orjson.dumps(line) + b"\n")
+        file.write(orjson.dumps(line) + b"\n")
         counts.judged += 1
 
     _end_last_line(folder / FILE)
-    file = private(str(folder / FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     pipeline = LivePipeline(journal, context)
     try:
-        async with drained_when_stopped(pipeline, stop, config.grace):
-            with answering_calls(pipeline):
+        with FileIO(folder / FILE, "a", opener=private) as file, answering_calls(pipeline):
+            async with drained_when_stopped(pipeline, stop, config.grace):
                 await asyncio.gather(*(read(result, file) for result in planned.chosen))
     finally:
-        os.close(file)
         await journal.close()
     records = read_audit(folder)
     models = tuple(dict.fromkeys(model for record in records for model in record["models"]))

@@ -5,8 +5,8 @@ A *unit* is what the bootstrap draws: a group of rows that belong together, or a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,22 @@ Reasons = Mapping[str, int]
 
 FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "not a number"
 """Reasons for which a row of results does not count."""
+
+
+Group = TypeVar("Group", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Group, Value]]) -> dict[Group, list[Value]]:
+    """Gather the values of each group, in the order in which the groups first occur.
+
+    >>> grouped([("b", 1), ("a", 2), ("b", 3)])
+    {'b': [1, 3], 'a': [2]}
+    """
+    groups: dict[Group, list[Value]] = {}
+    for group, value in pairs:
+        groups.setdefault(group, []).append(value)
+    return groups
 
 
 def number_groups(groups: Sequence[Hashable] | NDArray[Any], rows: int) -> Units:

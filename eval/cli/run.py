@@ -19,6 +19,7 @@ from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import signals_stop
 from ..calls.tracing import traces_sent
+from ..engines.ray_engine import ENGINE, Ray
 from ..plan.estimator import Estimate, estimate, estimate_table
 from ..plan.plan import Plan, count_judged, plan
 from ..report.result_tables import overview_table
@@ -30,8 +31,8 @@ from ..run.runner import execute
 from ..statistics.alignment import grouped
 from ..tables.grid import money
 from .gate import GateOptions, end_with_gates
-from .option_sets import argument
-from .plan_options import EngineOptions, PlanOptions
+from .option_sets import argument, option
+from .plan_options import PlanOptions, engine_of
 from .progress import LiveProgress
 from .review import AnswerOptions, ReviewOptions, export_or_ask
 from .runtime import (
@@ -65,7 +66,13 @@ def run(
     required: GateOptions,
     reviewed: ReviewOptions,
     config: RunConfig,
-    engine: EngineOptions,
+    engine: str | None = option(
+        "Judge with several processes, on one machine or a Ray cluster; needs --journal postgresql://... --concurrency "
+        "applies to each process, other limits to all of them together.",
+        "ray",
+        panel=ENGINE,
+    ),
+    ray: Ray,
     flags: RunFlags,
 ) -> None:
     """Judge a dataset with one or more protocols and print their agreement with humans.
@@ -79,7 +86,7 @@ def run(
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 5 a gate is not met,
     130 interrupted.
     """
-    gates, spread = required.gates(), engine.chosen()
+    gates, spread = required.gates(), engine_of(engine, ray)
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     folder = chosen.out or default_out(names, chosen.data or chosen.replies or "")
     out = console()
@@ -183,7 +190,7 @@ def carry_out_to_end(
         if done.stopped:
             out.print_line(stop.explanation)
             saved = f"{counters.judged:,} of {counters.wanted:,} verdicts are done and saved."
-            out.print_line(f"{saved} {again} {RESUMES.get(done.stopped, 'resumes')}.")
+            out.print_line(f"{saved} {again} {RESUMES.get(done.stopped, 'resumes once that is fixed')}.")
         elif failed:
             out.print_line(f"{again} retries what failed.")
     return done, exit_code(done.stopped, failed)

@@ -22,7 +22,7 @@ from .runtime import Output, RunFlags, console, interruptible
 from .show import print_note
 
 
-@takes_options(without=("resampling", "shard", "repeats", "replies", *VERSUS_WITHOUT))
+@takes_options(without=("shard", "repeats", "replies", *VERSUS_WITHOUT))
 def versus(
     protocol: str = argument(
         "The protocol to test: a name, or a file such as mine.py or mine.py:graph.", "PROTOCOL"

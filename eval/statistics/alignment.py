@@ -23,22 +23,6 @@ FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "n
 """Reasons for which a row of results does not count."""
 
 
-Group = TypeVar("Group", bound=Hashable)
-Value = TypeVar("Value")
-
-
-def grouped(pairs: Iterable[tuple[Group, Value]]) -> dict[Group, list[Value]]:
-    """Gather the values of each group, in the order in which the groups first occur.
-
-    >>> grouped([("b", 1), ("a", 2), ("b", 3)])
-    {'b': [1, 3], 'a': [2]}
-    """
-    groups: dict[Group, list[Value]] = {}
-    for group, value in pairs:
-        groups.setdefault(group, []).append(value)
-    return groups
-
-
 def number_groups(groups: Sequence[Hashable] | NDArray[Any], rows: int) -> Units:
     """Number the groups from 0, in the order in which they first occur.
 
@@ -91,3 +75,19 @@ def rows_by_unit(units: Units) -> Iterator[Units]:
     order = np.argsort(units, kind="stable")
     ends = np.cumsum(np.bincount(units))
     yield from np.split(order, ends[:-1])
+
+
+Group = TypeVar("Group", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Group, Value]]) -> dict[Group, list[Value]]:
+    """Gather the values of each group, in the order in which the groups first occur.
+
+    >>> grouped([("b", 1), ("a", 2), ("b", 3)])
+    {'b': [1, 3], 'a': [2]}
+    """
+    groups: dict[Group, list[Value]] = {}
+    for group, value in pairs:
+        groups.setdefault(group, []).append(value)
+    return groups

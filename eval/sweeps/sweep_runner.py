@@ -61,12 +61,13 @@ async def asweep(
     return await carry_out_sweep(planned, RunContext(config))
 
 
-async def carry_out_sweep(planned: SweepPlan, context: RunContext) -> Sweep:
+async def carry_out_sweep(planned: SweepPlan, context: RunContext | None = None) -> Sweep:
     """Carry out a planned sweep within limits that hold for all cells together.
 
     Raises:
         UsageError: another process has the folder, or a cell's folder holds another run.
     """
+    context = context or RunContext()
     config, counts, stop = context.config, context.counts, context.stop
     # For its errors alone: a folder that holds another run is found before the first cell makes a call.
     planned.check(config)

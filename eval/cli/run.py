@@ -26,8 +26,7 @@ from ..report.result_tables import overview_table
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.run_log import logging_to
-from ..run.pipelines import check_run
-from ..run.runner import execute
+from ..run.runner import check_run, execute
 from ..statistics.alignment import grouped
 from ..tables.grid import money
 from .gate import GateOptions, end_with_gates

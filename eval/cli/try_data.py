@@ -17,8 +17,7 @@ from ..datasets.dataset import Dataset, data_options, describe_data
 from ..plan.plan import plan
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
-from ..run.pipelines import check_run
-from ..run.runner import execute
+from ..run.runner import check_run, execute
 from ..tables.grid import money
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA, PlanOptions

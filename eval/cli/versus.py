@@ -13,7 +13,7 @@ from ..equal_budget.versus_runner import carry_out_versus
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged
 from ..results.config import RunConfig
-from ..run.pipelines import check_run
+from ..run.runner import check_run
 from ..tables.grid import printable
 from .option_sets import argument, takes_options
 from .plan_options import PlanOptions

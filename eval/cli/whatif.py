@@ -12,7 +12,7 @@ import typer
 from ...state.errors import UsageError
 from ..datasets.dataset import load_dataset
 from ..results.config import RunConfig
-from ..run.pipelines import check_run
+from ..run.runner import check_run
 from ..what_if.forked_debates import Change, Edit
 from ..what_if.whatif import carry_out_whatif, plan_whatif
 from .option_sets import argument, option, takes_options

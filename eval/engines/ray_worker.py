@@ -37,8 +37,7 @@ from ..results.config import RunConfig
 from ..results.folder import RunFolder, differences
 from ..results.results import Result
 from ..results.run_log import ROOT, handled_by
-from ..run.pipelines import make_pipeline
-from ..run.runner import Run
+from ..run.runner import Run, make_pipeline
 
 REPORT_SECONDS = 1.0
 

@@ -15,18 +15,18 @@ from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.send import answering_calls
 from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
-from ..calls.call_pipeline import CallPipeline, RunContext
+from ..calls.call_pipeline import CallPipeline, LivePipeline, RunContext
 from ..calls.judge_item import JudgeItem, judge_item
 from ..calls.shutdown import StopSignal
 from ..calls.tracing import traced
 from ..datasets.dataset import Data
 from ..datasets.items import Item
 from ..plan.plan import Job, Options, Plan, divided, plan
+from ..replay.replay_pipeline import ReplayPipeline, check_replay
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
 from ..results.folder import RunFolder, run_folder
 from ..results.results import Key, Result
-from .pipelines import check_run, make_pipeline
 
 log = logging.getLogger("jurygraph.run")
 
@@ -261,3 +261,32 @@ async def drained_when_stopped(pipeline: CallPipeline, stop: StopSignal, grace: 
         ending.cancel()
         await pipeline.drain(0)
         await pipeline.finish()
+
+
+def check_run(plan: Plan, config: RunConfig) -> None:
+    """Check that a plan can be carried out with this config; nothing is called or written.
+
+    Raises:
+        UsageError: a limit on cost with a model of unknown price; batches with models that take none; or options for
+            calls where a recording answers them.
+    """
+    if plan.recording is not None:
+        check_replay(config)
+        return
+    config.check_prices(plan.models().values())
+    if config.batch:
+        from ..batch_api.batch_pipeline import check_batch
+
+        check_batch(plan)
+
+
+def make_pipeline(plan: Plan, folder: RunFolder, context: RunContext) -> CallPipeline:
+    """Make the pipeline that answers the calls of a run which ``check_run`` has passed."""
+    if plan.recording is not None:
+        return ReplayPipeline(plan.recording, context)
+    if context.config.batch:
+        # Imported here since it needs the OpenAI client, which other runs may do without.
+        from ..batch_api.batch_pipeline import BatchPipeline
+
+        return BatchPipeline(plan, folder, context)
+    return LivePipeline(folder.journal, context)

@@ -72,6 +72,12 @@ class Sweep:
         """Items without a verdict, in all cells."""
         return sum(cell.failed for cell in self.cells)
 
+    @property
+    def judged_folders(self) -> list[Path]:
+        """The folders of the cells that have results."""
+        kept = (cell.evaluation for cell in self.cells if len(cell.evaluation.results))
+        return [evaluation.folder for evaluation in kept if evaluation.folder]
+
     @cached_property
     def note(self) -> str | None:
         """The offline judge's disclosure, which must stand at the head of everything shown of the sweep."""

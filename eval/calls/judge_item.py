@@ -59,7 +59,7 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     asked: Any = item
     spoken: dict[str, Turn] = {}
     verdict: Verdict | None = None
-    problem = ""
+    problem = "the graph ended without a verdict: it is waiting for a person, or it is not a judge"
 
     def hear(event: Mapping[str, Any]) -> None:
         # A repaired turn replaces its first form, which could not be read.
@@ -81,8 +81,6 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
                         verdict = Verdict.of(state, "score" if aspect else "compare", aspect)
                         turns = state.get("transcript") or ()
                         spoken = {str(turn.get("id", place)): turn for place, turn in enumerate(turns)}
-            if verdict is None:
-                problem = _NO_VERDICT
         except (StoppedError, JournalError):
             # Nothing is wrong with the item: its calls are in the journal, and the next start judges it.
             return None
@@ -106,8 +104,6 @@ def _place_of(error: Exception) -> str:
 
 # Python's own modules, installed packages, and this one.
 _OF_OTHERS = [*map(Path, sysconfig.get_paths().values()), Path(__file__).parents[2]]
-
-_NO_VERDICT = "the graph ended without a verdict: it is waiting for a person, or it is not a judge"
 
 
 def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: tuple[Turn, ...]) -> Result:

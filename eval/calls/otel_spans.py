@@ -32,8 +32,6 @@ from .judge_item import JudgeItem
 from .progress_counters import ProgressCounters
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-# The values of that variable that put prompts and replies on spans; "event_only" would put them on events.
-_WITH_WORDS = {"true", "span_only", "span_and_event"}
 
 
 class Spans(CallMiddleware):
@@ -42,7 +40,8 @@ class Spans(CallMiddleware):
     def __init__(self, provider: TracerProvider, calls: CallMiddleware) -> None:
         self._calls = calls
         self._tracer = provider.get_tracer("jurygraph", version("jurygraph"))
-        self._with_words = os.environ.get(CONTENT, "").lower() in _WITH_WORDS
+        # Prompts and replies go on spans then; with "event_only" they would go on events.
+        self._with_words = os.environ.get(CONTENT, "").lower() in {"true", "span_only", "span_and_event"}
 
     @contextmanager
     def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
@@ -164,7 +163,6 @@ _USAGE = {
     "cache_read.input_tokens": "cached_input_tokens",
     "reasoning.output_tokens": "reasoning_tokens",
 }
-_PARAMETERS = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty")
 
 
 def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]:
@@ -179,7 +177,7 @@ def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]
         "gen_ai.agent.name": str(call.metadata.get("agent", "")),
         "gen_ai.output.type": "json" if call.schema is not None and call.model.form != "text" else "text",
     }
-    for name in _PARAMETERS:
+    for name in ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty"):
         if isinstance(value := given.get(name), int | float):
             about[f"gen_ai.request.{name}"] = value
     if several := given.get("n"):

@@ -114,9 +114,8 @@ def compare(
         terms: of the comparison.
     """
     judge, *others = load_evaluations(evaluations, metric=terms.metric)
-    subjects = [
-        _Subject(cell, dict(zip(opponents, others, strict=True)), terms) for cell in judge.cells.values()
-    ]
+    loaded_by_opponent = dict(zip(opponents, others, strict=True))
+    subjects = [_Subject(cell, loaded_by_opponent, terms) for cell in judge.cells.values()]
     metric = subjects[0].comparator.subject.metric
     contests = {subject.label: _contests(subject.label, [subject]) for subject in subjects}
     if len(subjects) > 1:

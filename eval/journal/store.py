@@ -256,9 +256,8 @@ class Store:
     def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
         statement = counted(self.of_run)
-        return spent_by(
-            self.transact(lambda connection: connection.execute(statement).all(), one_statement=True)
-        )
+        rows = self.transact(lambda connection: connection.execute(statement).all(), one_statement=True)
+        return spent_by(rows)
 
     def note_keys(self, note: Callable[[bytes], None], most: int) -> bool:
         """Call a function with every key of the journal, unless there are more than so many; return whether it did."""

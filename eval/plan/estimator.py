@@ -78,9 +78,8 @@ async def _overflows(protocol: str, cast: Mapping[str, RoleEstimate]) -> AsyncIt
     """Yield a sentence for each model whose context may be too small for the longest prompt of one of its roles."""
     by_length = sorted(cast.items(), key=lambda pair: (pair[1].longest, pair[0]))
     # The role with a model's longest prompt comes last, and stays.
-    for label, (role, of_role) in {
-        of_role.model.label: (role, of_role) for role, of_role in by_length
-    }.items():
+    by_model = {of_role.model.label: (role, of_role) for role, of_role in by_length}
+    for label, (role, of_role) in by_model.items():
         window = await context_window(of_role.model)
         if window is not None and of_role.longest > window:
             prompt = f"the longest prompt of {role} may have about {rough(round(of_role.longest))} tokens"

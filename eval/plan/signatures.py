@@ -100,14 +100,10 @@ def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_READY_MADE = frozenset(ASPECTS.values())
-
-
 def _named_aspect(aspect: Aspect) -> str:
     """Name an aspect; one of the user's own with a digest, since its criteria, scale and steps may change."""
-    if aspect in _READY_MADE:
-        return aspect.name
-    return f"{aspect.name}@{sha256(aspect.model_dump_json().encode(errors='replace')).hexdigest()[:12]}"
+    digest = sha256(aspect.model_dump_json().encode(errors="replace")).hexdigest()[:12]
+    return aspect.name if aspect in ASPECTS.values() else f"{aspect.name}@{digest}"
 
 
 def _choice(dataset: Dataset) -> dict[str, str]:

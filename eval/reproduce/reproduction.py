@@ -264,11 +264,9 @@ def _printed_gains(table: PaperTable) -> Iterator[tuple[str, str, Figures]]:
 
 def _by_category(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     of_all = agreement_by_category(cell)
-    there = [category for category in table.columns if category in of_all]
-    figures = {
-        (name, metric): getattr(of_all[name], metric, None) for name in there for metric in table.metrics
-    }
-    return figures, sum(of_all[category].n for category in there)
+    there = [(category, of_all[category]) for category in table.columns if category in of_all]
+    figures = {(name, metric): getattr(of, metric, None) for name, of in there for metric in table.metrics}
+    return figures, sum(of.n for _, of in there)
 
 
 def _gains(table: PaperTable, cell: CellResult, base: CellResult | None) -> tuple[Row, int]:

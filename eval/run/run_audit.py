@@ -131,9 +131,8 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
         for profile in role_profiles(samples).values()
         for part in shares("audit", RoleEstimate(samples[0].model, profile, exactly(1)), calls)
     ]
-    return AuditPlan(
-        folder, graph, debates, chosen, Estimate({"audit": len(chosen)}, tuple(parts), len(sampled))
-    )
+    expected = Estimate({"audit": len(chosen)}, tuple(parts), len(sampled))
+    return AuditPlan(folder, graph, debates, chosen, expected)
 
 
 async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:

@@ -278,9 +278,8 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
             titles = ", ".join(f"{METRICS[name].short} {METRICS[name].title}" for name in names)
             notes.append(f"{titles}: {how}.")
         counts = [count for metrics in measured for count in metrics.rows.values()]
-        notes.append(
-            " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) + " rows each."
-        )
+        rows = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
+        notes.append(f"{rows} rows each.")
         notes.append(interval_note(Resampling()))
         if len(sweep.cells) > 1:
             notes.append("gains: over the first cell, on the rows that both judged")

@@ -108,8 +108,7 @@ class ForkedGraph:
         thread: Any = {**(config or {}), "configurable": {"thread_id": uuid4().hex}}
         try:
             state = await self._graph.ainvoke(input, thread)
-            edits = self._edit.of_turns(self._protocol, state["transcript"])
-            if edits:
+            if edits := self._edit.of_turns(self._protocol, state["transcript"]):
                 edited = {edit["id"] for edit in edits}
                 # Latest first: the last one in which all have spoken is the one right behind them.
                 behind = [

@@ -59,7 +59,7 @@ def test_what_all_cells_have_in_common_is_not_what_varies() -> None:
         ({"length": {"short": {"n": 1}, "long": {"n": 4}}}, {"n": 3}),
     ]
     for axes, settings in given:
-        with pytest.raises(UsageError, match=r"n is varied by the axis .* and also set for all cells"):
+        with pytest.raises(UsageError, match=r"n is varied by the axis .* and set for all cells"):
             plan_sweep("debate", axes, "demo", settings=settings)
 
 

@@ -93,11 +93,9 @@ def _place_of(error: Exception) -> str:
     """Name the line in somebody's own graph where an error arose that says nothing of it itself."""
     if isinstance(error, JurygraphError):
         return ""
-    passed = (
-        (Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__)
-    )
+    trace = ((Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__))
     # Code that was made while running has no file, and no path that is absolute.
-    of_files = ((file, line) for file, line in passed if file.is_absolute())
+    of_files = ((file, line) for file, line in trace if file.is_absolute())
     own = [(file, line) for file, line in of_files if not any(map(file.is_relative_to, _OF_OTHERS))]
     return f" ({own[-1][0].name}, line {own[-1][1]})" if own else ""
 

@@ -47,7 +47,7 @@ class Spans(CallMiddleware):
     def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
         """Open the span of the run, which all its other spans are inside of."""
         protocols, data = list(manifest["protocols"]), manifest["data"]["name"]
-        with self._span("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
+        with self._open("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
             try:
                 yield
             finally:
@@ -57,7 +57,7 @@ class Spans(CallMiddleware):
         """Wrap the function that judges an item, so that each verdict has a span around it."""
 
         async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-            with self._span(f"verdict {key.protocol}", key._asdict()) as span:
+            with self._open(f"verdict {key.protocol}", key._asdict()) as span:
                 result = await judge(graph, key, item, aspect)
                 if span.is_recording():
                     _conclude(span, result)
@@ -66,7 +66,7 @@ class Spans(CallMiddleware):
         return traced
 
     @contextmanager
-    def _span(
+    def _open(
         self, name: str, about: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> Iterator[Span]:
         """Open a span with these attributes; an error that ends it is named on it, without keys."""
@@ -86,7 +86,7 @@ class Spans(CallMiddleware):
         # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
         provider, _, model = call.model.label.partition("?")[0].rpartition(":")
         asked_by = {name: call.metadata.get(name) for name in ("role", "round", "sample", "repair")}
-        with self._span(f"chat {model}", asked_by, SpanKind.CLIENT) as span:
+        with self._open(f"chat {model}", asked_by, SpanKind.CLIENT) as span:
             if not span.is_recording():
                 return await self._calls(call, send)
             span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))

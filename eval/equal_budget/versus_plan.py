@@ -124,15 +124,12 @@ def plan_versus(
     """
     if options.get("repeats", 1) != 1 or options.get("replies") is not None or options.get("shard"):
         raise UsageError(
-            "a comparison at equal spending calls a model, and judges each item once with the protocol: "
-            "leave out --repeats, --replies and --shard"
+            "a comparison calls a model and judges each item once: leave out --repeats, --replies, --shard"
         )
     if any(getattr(config, name) for name in VERSUS_WITHOUT):
         raise UsageError("to judge again, choose another --out: the runs share calls with earlier starts")
     if any((folder / other).exists() for other in (MANIFEST, SWEEP)):
-        raise UsageError(
-            f"{folder} holds a run or a sweep, not a comparison of this kind: choose another --out"
-        )
+        raise UsageError(f"{folder} holds a run or a sweep, not such a comparison: choose another --out")
     name, protocol = next(iter(named([protocol]).items()))
     names = opponent_names(name, terms.opponents)
     taken_up = None
@@ -158,9 +155,7 @@ def plan_versus(
                 f"US$ per million tokens: {unpriced[0]}?price_in=...&price_out=..."
             )
         if models <= {*prices.FREE}:
-            raise UsageError(
-                f"--by cost: {', '.join(sorted(models))} costs nothing; compare --by tokens or --by calls"
-            )
+            raise UsageError(f"--by cost: {', '.join(sorted(models))} costs nothing; use tokens or calls")
     return replace(planned, in_flight=_check_budget(planned, smallest, config))
 
 

@@ -94,11 +94,8 @@ class Versus(ExperimentResult):
         for people in self.annotators:
             yield Grid.from_records(people.title, raters, people.raters, people.notes, drop_empty=True)
         if self.votes:
-            rows = [
-                (votes.subject, when, counts(getattr(votes, when)))
-                for votes in self.votes
-                for when in ("before", "after")
-            ]
+            both = [(votes, when) for votes in self.votes for when in ("before", "after")]
+            rows = [(votes.subject, when, counts(getattr(votes, when))) for votes, when in both]
             heads = map(text_column, ("on", "discussion", "verdicts"))
             yield Grid("Verdicts before and after the discussion", tuple(heads), tuple(rows))
 

@@ -98,9 +98,7 @@ def prune(
         UsageError: no condition, no such run, no journal, or one that cannot be written.
     """
     if older_than_days is None and run is None and not invalidated:
-        raise UsageError(
-            "say which replies to delete: those older than some days, those of a run, or invalidated ones"
-        )
+        raise UsageError("say which replies to delete: older than some days, of a run, or invalidated")
     place = journal_location(where)
 
     def action(connection: Connection) -> int:

@@ -108,12 +108,10 @@ def book(store: Store, model: str, kind: str, seconds: float) -> float:
     fresh = insert_for(store.dialect)(rates)
     used_until = func.max if store.dialect.name == "sqlite" else func.greatest
     time_now = clock(store.dialect)
-    statement = fresh.values(
-        run=store.run, model=model, kind=kind, used_until=time_now + seconds
-    ).on_conflict_do_update(
-        index_elements=[rates.c.run, rates.c.model, rates.c.kind],
-        set_={"used_until": used_until(rates.c.used_until, time_now) + seconds},
-    )
+    first = fresh.values(run=store.run, model=model, kind=kind, used_until=time_now + seconds)
+    keys = [rates.c.run, rates.c.model, rates.c.kind]
+    later = {"used_until": used_until(rates.c.used_until, time_now) + seconds}
+    statement = first.on_conflict_do_update(index_elements=keys, set_=later)
     left = rates.c.used_until - time_now
     of_rate = (rates.c.run == store.run) & (rates.c.model == model) & (rates.c.kind == kind)
 

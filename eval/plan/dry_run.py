@@ -249,11 +249,8 @@ async def role_estimates(
 
 async def models_of(graph: Graph) -> dict[str, LoadedModel]:
     """Load the model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
-    return {
-        f"{prefix}{role}": model
-        for prefix, bound_judge, _ in _stages(graph)
-        for role, model in (await _models(bound_judge)).items()
-    }
+    stages = [(prefix, await _models(bound_judge)) for prefix, bound_judge, _ in _stages(graph)]
+    return {f"{prefix}{role}": model for prefix, models in stages for role, model in models.items()}
 
 
 def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> dict[str, RoleProfile]:
@@ -331,9 +328,7 @@ English (4.4). Chinese, Japanese and Korean: between the 1.1 and 2.0 that Cohere
 Other scripts lie between those two, and apart from each other by model and language."""
 # Hangul letters; radicals, kana, ideographs and Hangul syllables; compatibility and full-width forms; the ideographs of
 # planes 2 and 3.
-_WIDE = re.compile(
-    r"[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
-)
+_CJK = re.compile(r"[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
 # From Greek to Georgian; from Ethiopic on; from Glagolitic on; Arabic presentation forms; plane 1 with its emoji.
 _OTHER = re.compile(r"[\u0370-\u10ff\u1200-\u1dff\u2c00-\u2dff\ufb00-\ufdff\U00010000-\U0001ffff]")
 
@@ -346,5 +341,5 @@ def tokens_in(text: str) -> float:
     """
     if text.isascii():
         return len(text) / LATIN
-    wide, other = len(_WIDE.findall(text)), len(_OTHER.findall(text))
+    wide, other = len(_CJK.findall(text)), len(_OTHER.findall(text))
     return wide / WIDE + other / OTHER + (len(text) - wide - other) / LATIN

@@ -31,7 +31,7 @@ from ..tables.grid import Column, Grid, money, short, text_column
 from .dry_run import RoleEstimate, calls_of_roles, models_of, role_estimates
 from .plan import Plan
 
-SAMPLED_VERDICTS = 8
+MOST_SAMPLED = 8
 """The number of verdicts that a dry run makes with each protocol."""
 
 
@@ -53,9 +53,7 @@ def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
     return run_blocking(aestimate(plan, done))
 
 
-async def aestimate(
-    plan: Plan, done: Mapping[str, int] | None = None, most: int = SAMPLED_VERDICTS
-) -> Estimate:
+async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int = MOST_SAMPLED) -> Estimate:
     """Estimate as ``estimate`` does, in async code; ``most`` limits the verdicts of each dry run."""
     verdicts = {name: _left(plan, name, done) for name in plan.graphs}
     if plan.recording is not None:  # A replay makes no calls.
@@ -101,7 +99,7 @@ def _left(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> int:
     return max(0, len(plan) // len(plan.graphs) - (done or {}).get(protocol, 0))
 
 
-def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, Any]]:
+def some_tasks(plan: Plan, most: int = MOST_SAMPLED) -> Iterator[dict[str, Any]]:
     """Iterate over a few tasks of a plan, spread evenly over its items, with each aspect in turn."""
     size = len(plan.dataset)
     # A set, since the places of a small dataset coincide.

@@ -24,9 +24,7 @@ def check_replay(config: RunConfig) -> None:
     """
     for name in ("batch", "journal"):
         if getattr(config, name):
-            raise UsageError(
-                f"recorded replies are scored without calls: leave out --{name}, or leave out --replies"
-            )
+            raise UsageError(f"recorded replies are scored without calls: leave out --{name} or --replies")
 
 
 class ReplayPipeline(CallPipeline):
@@ -56,9 +54,7 @@ class ReplayPipeline(CallPipeline):
         if not recorded:
             raise NotRecordedError("no replies are recorded for this item")
         if call.metadata.get("repair"):
-            raise NotRecordedError(
-                f"{turn_key}: the recorded reply cannot be read, and there is no second one"
-            )
+            raise NotRecordedError(f"{turn_key}: the recorded reply cannot be read, and there is no other")
         # Calls of one agent in one round come in the order in which their turns stand in a transcript.
         earlier = judgement.notes[asked] = judgement.notes.get(asked, -1) + 1
         reply = find_reply(recorded, turn_key, nth + earlier)

@@ -92,13 +92,12 @@ class Reproduction:
     def to_json(self) -> dict[str, Any]:
         """Return all of it as plain JSON."""
         grid = self.grid()
+        rows = [[vars(cell) if isinstance(cell, Statistic) else cell for cell in row] for row in grid.rows]
         return {
             "paper": self.table.paper,
             "title": self.table.title,
             "columns": [column.name for column in grid.columns],
-            "rows": [
-                [vars(cell) if isinstance(cell, Statistic) else cell for cell in row] for row in grid.rows
-            ],
+            "rows": rows,
             "notes": list(grid.notes),
         }
 
@@ -214,16 +213,11 @@ def _of_field(field: str, dataset: Dataset) -> Metric:
     """
     path = Path(dataset.location)
     files = [path] if path.is_file() else sorted(path.glob("*.jsonl*"))
-    by_id = {
-        str(row.get("item_id", row.get("id"))): row[field]
-        for file in files
-        for _, row in row_file(file).rows()
-        if isinstance(row.get(field), dict)
-    }
+    rows = (row for file in files for _, row in row_file(file).rows() if isinstance(row.get(field), dict))
+    by_id = {str(row.get("item_id", row.get("id"))): row[field] for row in rows}
     if not by_id:
         raise UsageError(
-            f"{dataset.location} has no field {field!r}: this row needs a copy of {dataset.name} that has it; "
-            "give its folder with --data-dir"
+            f"{dataset.location} has no field {field!r}: this row needs a copy of {dataset.name} with it (--data-dir)"
         )
 
     def score(item: ScoreItem, aspects: Sequence[str]) -> dict[str, float]:

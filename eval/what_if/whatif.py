@@ -158,11 +158,8 @@ def plan_whatif(
         raise UsageError(f"{folder} is a run of {', '.join(names)}: name the one to fork with --protocol")
     recorded, dataset, options = take_up_run(name, name, folder, data, {"models": models})
     kind = str(recorded.manifest["signatures"][name]).partition("|")[0].removeprefix("protocol:")
-    debates = {
-        (result.item, result.aspect): result.transcript
-        for result in recorded.results
-        if result.status == "ok" and not result.repeat
-    }
+    judged = [result for result in recorded.results if result.status == "ok" and not result.repeat]
+    debates = {(result.item, result.aspect): result.transcript for result in judged}
     changeable = [key for key, transcript in debates.items() if edit.of_turns(kind, transcript)]
     if not changeable:
         turns = Counter(turn.get("id", "").removeprefix(SWAPPED) for turn in chain(*debates.values()))

@@ -31,7 +31,7 @@ from .models.send import draw_samples, invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_context import Prompt, Prompts
 from .replies import LONGEST_READ_WHOLE, Shown
-from .replies.reasoning import without_reasoning
+from .replies.own_words import without_reasoning
 
 SAMPLING_TEMPERATURE = 1.0
 """Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""

@@ -23,9 +23,8 @@ from ..state.transcript import Score
 from .replies import Shown, contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
 from .replies.json_fields import is_repeated, stated_object, whole_object
 from .replies.own_words import has_words
-from .replies.reasoning import possible_answers
 from .replies.shown import NOTHING
-from .replies.statements import bounded, repeated
+from .replies.statements import possible_answers, repeated
 from .replies.steps import read_steps
 
 Value = float | list[float] | bool | str | None
@@ -63,7 +62,7 @@ class OutputSchema(ABC):
             return self.from_fields(fields, reply)
         readings: list[tuple[str, Value]] = []
         unread: list[ReplyError] = []
-        for answer in possible_answers(bounded(reply), self.shown):
+        for answer in possible_answers(reply, self.shown):
             try:
                 readings.append(self._read_answer(answer))
             except ReplyError as error:

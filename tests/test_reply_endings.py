@@ -10,7 +10,7 @@ from jurygraph.nodes.models.call import Reply
 from jurygraph.nodes.models.provider_errors import ResponseError
 from jurygraph.nodes.models.responses import read_response
 from jurygraph.nodes.output_schemas import RatingSchema, ScoreSchema
-from jurygraph.nodes.replies.reasoning import without_reasoning
+from jurygraph.nodes.replies.own_words import without_reasoning
 from jurygraph.state import ReplyError
 from jurygraph.state.aspects import Aspect
 from langchain_core.messages import AIMessage

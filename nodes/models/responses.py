@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from ...state.redaction import redact
 from ...state.usage import Usage
 from ..replies.json_fields import whole_object
-from ..replies.reasoning import without_reasoning
+from ..replies.own_words import without_reasoning
 from . import prices
 from .call import Reply, UnreadResponseError
 from .capabilities import Messages

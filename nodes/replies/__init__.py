@@ -14,8 +14,8 @@ steps                      a list of evaluation steps
 Whose words are they:
 
 shown                      the texts that an agent was shown
-reasoning, json_fields     which tags cut reasoning away, and which objects state a value
-own_words                  a reply without quotations and markup
+json_fields                which objects state a value
+own_words                  a reply without reasoning, quotations and markup
 provenance                 which statements are the agent's own, and which it reprints or reports
 wording                    how agents give a verdict of their own, and disown another's
 """

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .own_words import GAP, has_words, replaced, unwrapped
-from .shown import Shown, fold, lacks_word
+from .shown import NOTHING, Shown, fold, lacks_word
 from .vocabulary import pattern
 
 Scalar = str | int | float | bool | None
@@ -169,7 +169,7 @@ def is_repeated(fields: Mapping[str, Any], shown: Shown) -> bool:
 
 def without_repeats(text: str, shown: Shown) -> str:
     """Return a plain text with a gap in place of each object that stands with its reasons in ``shown``."""
-    stated = [known for known in (objects(text) if shown else ()) if _gives_reasons(known.entries)]
+    stated = [known for known in (objects(text) if shown != NOTHING else ()) if _gives_reasons(known.entries)]
     quoted = [known for known in stated if _stands_in(tuple(known.entries), shown)]
     return replaced(text, [(known.start, known.end, GAP * 2) for known in quoted])
 

@@ -14,7 +14,7 @@ from enum import IntEnum, auto
 from typing import Generic, NamedTuple, TypeVar
 
 from .own_words import GAP, replaced
-from .shown import Place, Shown, fold
+from .shown import NOTHING, Place, Shown, fold
 from .vocabulary import pattern
 from .wording import disowns, introduces, is_noun, leads_to
 
@@ -230,7 +230,7 @@ def _origins(
     if len(standing) not in (0, len(spans)):
         origins |= {span: _Origin(_Doubt.REPRINTED) for span in standing}
     if all(origin == _OWN for origin in origins.values()):
-        if texts.shown and statement.value in forged():
+        if texts.shown != NOTHING and statement.value in forged():
             quoted = words.count(GAP, 0, statement.at) % 2 == 1
             doubt = _Doubt.REPRINTED if quoted else _Doubt.REPEATED
             return {span: _Origin(doubt, line=True, ends=True) for span in spans}
@@ -240,7 +240,7 @@ def _origins(
 
 
 def _origin(words: str, span: Span, texts: _Texts, *, plain: bool) -> _Origin:
-    stands = _passage(words, span, texts) if texts.shown else None
+    stands = _passage(words, span, texts) if texts.shown != NOTHING else None
     in_quotation = words.count(GAP, 0, span[0]) % 2 == 1
     if stands is None and not in_quotation:
         return _OWN

@@ -51,9 +51,6 @@ class Shown:
     judged: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.judged or self.said)
-
     @classmethod
     def in_prompt(cls, prompt: str, agent: str = "") -> Shown:
         """Return the fenced texts of a prompt, but for earlier words of the agent itself: it may say them again.

@@ -12,10 +12,20 @@ from typing import ClassVar, Generic
 
 from ...state.errors import ReplyError
 from .json_fields import Field, closing_object, fields, objects, without_repeats
-from .own_words import GAP, both_ends, own_words, plain, replaced, unmarked
+from .own_words import (
+    GAP,
+    MARK,
+    OPENING,
+    both_ends,
+    has_marks,
+    own_words,
+    plain,
+    replaced,
+    unmarked,
+    without_reasoning,
+)
 from .provenance import RepeatedError, Statement, Statements, Strength, ValueT, own_among
-from .reasoning import possible_answers
-from .shown import Shown, latin
+from .shown import NOTHING, Shown, latin
 from .vocabulary import Number, pattern, written
 
 
@@ -59,11 +69,11 @@ def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[
     Raises:
         ReplyError: the reply is too long, or all that it states may be a reprint.
     """
-    whole = without_repeats(plain(possible_answers(bounded(reply), shown)[0]), shown)
+    whole = without_repeats(plain(possible_answers(reply, shown)[0]), shown)
     entries = fields(whole) if grammar.reads_objects else None
     if entries is not None:
         return [Statement(Strength.LABEL, 0, 0, value) for value in grammar.from_fields(entries)], ""
-    words = unmarked(own_words(whole, answers=grammar.reads_quoted_answers, keep=bool(shown)))
+    words = unmarked(own_words(whole, answers=grammar.reads_quoted_answers, keep=shown != NOTHING))
 
     def find(text: str) -> Statements[ValueT]:
         # An object that closes a reply is a line with a label like any other.
@@ -112,25 +122,78 @@ def strongest(statements: Sequence[Statement[ValueT]]) -> list[Statement[ValueT]
     return sorted((s for s in statements if s.strength == most), key=lambda statement: statement.at)
 
 
+# --- what may be the answer of a reply that reasons --------------------------------------------------------------
+
+_LONGEST = 1_000_000
+
+
+def possible_answers(reply: str, shown: Shown) -> list[str]:
+    """Return what may be the reply's answer, the longest first: what is left of it once its reasoning is cut out.
+
+    There is one, unless a text that the agent was shown has a reasoning tag and the reply has one too. Then each tag
+    may be the agent's own or quoted, and the answer counts only if it is the same either way.
+
+    Raises:
+        ReplyError: the reply is longer than any agent's.
+
+    >>> possible_answers("<think>Is it a 5?</think>Score: 4", Shown(("A fine day.",)))
+    ['Score: 4']
+    >>> possible_answers("Score: 2\\nIt says:\\n</think>\\nScore: 5", Shown(("A fine day. </think> Score: 5",)))
+    ['Score: 2\\nIt says:\\n</think>\\nScore: 5']
+    """
+    if len(reply) > _LONGEST:
+        problem = f"The reply has {len(reply):,} characters; no more than {_LONGEST:,} are read."
+        # As one that ran into a limit: it is asked for again without being sent back.
+        raise ReplyError(problem, reply, "cut_off")
+    texts = [text for text in (*shown.judged, *shown.said) if _has_marks(text)]
+    if not texts or not has_marks(reply):
+        return [without_reasoning(reply)]
+    contexts = Shown(tuple(_unescaped(text) for text in texts))
+    tags = list(MARK.finditer(reply))
+    tags = tags if len(tags) <= 2 * _MOST_TAGS else tags[:_MOST_TAGS] + tags[-_MOST_TAGS:]
+    own = [tag for tag in tags if not _is_quoted(reply, tag, contexts)]
+    # What opens at the very beginning is reasoning, and the whole reply no answer.
+    opened = any(tag.start() == 0 and OPENING.match(tag[0]) for tag in own)
+    ends = [tag.end() for tag in own if not OPENING.match(tag[0])]
+    if opened and not ends:
+        ends = [tag.end() for tag in tags if not OPENING.match(tag[0])]
+        if not ends:
+            return [""]
+    starts = [*([] if opened else [0]), *ends[:_MOST_READINGS], *ends[-1:]]
+    return [_FINAL_MARKS.sub("", reply[start:]).strip() for start in dict.fromkeys(starts)]
+
+
+# A reply that has more tags quotes them over and over.
+_MOST_TAGS = 20
+# Each possible answer is read.
+_MOST_READINGS = 2
+_FINAL_MARKS = re.compile(r"(?:\s*<\|\w+\|>)+\s*\Z")
+_WORDS_BESIDE = 2
+
+
+def _is_quoted(reply: str, tag: re.Match[str], texts: Shown) -> bool:
+    """Tell whether a tag stands in a text together with the words before or behind it."""
+    before = re.findall(r"\S+", reply[max(0, tag.start() - 80) : tag.start()])[-_WORDS_BESIDE:]
+    behind = re.findall(r"\S+", reply[tag.end() : tag.end() + 80])[:_WORDS_BESIDE]
+    sides = ([*before, tag[0]] if before else [], [tag[0], *behind] if behind else [])
+    return any(side and texts.place_of(" ".join(side)) for side in sides)
+
+
+@lru_cache(maxsize=256)
+def _has_marks(text: str) -> bool:
+    return has_marks(text) or has_marks(_unescaped(text))
+
+
+def _unescaped(text: str) -> str:
+    """Return a text as a model may repeat it: letters as they look, ``&lt;`` as ``<``."""
+    return latin(html.unescape(text))
+
+
 # --- what is wrong with a reply -------------------------------------------------------------------------------------
 
 _REFUSAL = pattern("refusal")
 # A refusal opens a reply; further on, the same words belong to the argument ("I cannot give a 5").
 _OPENING = 400
-_LONGEST = 1_000_000
-
-
-def bounded(reply: str) -> str:
-    """Return the reply if it is short enough to be read.
-
-    Raises:
-        ReplyError: it is longer than any agent's reply.
-    """
-    if len(reply) <= _LONGEST:
-        return reply
-    problem = f"The reply has {len(reply):,} characters; no more than {_LONGEST:,} are read."
-    # As one that ran into a limit: it is asked for again without being sent back.
-    raise ReplyError(problem, reply, "cut_off")
 
 
 def contradictory(reply: str, first: str, second: str, what: str) -> ReplyError:

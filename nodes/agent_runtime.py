@@ -9,11 +9,10 @@ one question.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import get_runtime
@@ -21,7 +20,7 @@ from langgraph.runtime import get_runtime
 from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import Settings, SettingsT
-from ..state.transcript import Turn, turn_id, turn_without_model, written_by
+from ..state.transcript import Turn, TurnIds, turn_without_model
 from ..state.usage import total_usage
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
 from .models.attachments import text_block, with_text
@@ -118,26 +117,6 @@ class Samples:
     def unread(self) -> int:
         """The number of turns without a value."""
         return len(self.turns) - len(self.read)
-
-
-@dataclass
-class TurnIds:
-    """Number the turns of each agent, behind those that a transcript holds of it already.
-
-    Attributes:
-        transcript: the turns so far.
-        order: the order in which the answers are shown, where there are two.
-    """
-
-    transcript: Sequence[Turn] = ()
-    order: int | None = None
-    _new: Counter[str] = field(default_factory=Counter)
-
-    def next(self, agent: str) -> str:
-        """Return the id of the agent's next turn."""
-        self._new[agent] += 1
-        earlier = sum(turn["agent"] == agent for turn in self.transcript)
-        return turn_id(agent, earlier + self._new[agent], self.order)
 
 
 @dataclass(frozen=True)
@@ -259,7 +238,8 @@ class AgentRuntime(Generic[SettingsT]):
                 if cut_off:
                     question = replace(question, form=question.form.after_cut_off())
                 # The conversation grows: a second repair request comes after the first one and its reply.
-                form = self._format_instructions(question.form, model, alone=cut_off)
+                structured = self._asks_for_json(model)
+                form = self.prompts.form(question.form, structured=structured, alone=cut_off)
                 messages = repair_conversation(calls[-1].messages, self.prompts, error, form)
                 again = self._call(question, model, messages, len(replies))
                 calls.append(replace(again, schema=value_alone(again.schema)) if cut_off else again)
@@ -285,9 +265,10 @@ class AgentRuntime(Generic[SettingsT]):
         usage, order = total_usage(reply.usage for reply in replies), self.turn_ids.order
         # Values always refer to the task's order of the answers, the words to the order that the agent was shown.
         in_task_order = swapped(value) if order == 2 else value
-        turn = turn_without_model(question.round, question.agent, question.role, content, in_task_order)
+        made = turn_without_model(question.round, question.agent, question.role, content, in_task_order)
         # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
-        turn = written_by({"id": id, **turn}, replies[-1].model or model, usage)
+        by = {"model": replies[-1].model or model, **usage.flat()}
+        turn = cast("Turn", {"id": id, **made, **by})
         if scale := question.form.scale:
             turn["scale"] = list(scale)
         if order is not None:
@@ -303,7 +284,7 @@ class AgentRuntime(Generic[SettingsT]):
         return Call(model, messages, schema, about, parameters, repeated)
 
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
-        form = self._format_instructions(question.form, model)
+        form = self.prompts.form(question.form, structured=self._asks_for_json(model))
         system, user = question.prompt.messages(form, self.settings.layout)
         if not (media := question.prompt.media):
             return [SystemMessage(system), HumanMessage(user)]
@@ -313,11 +294,6 @@ class AgentRuntime(Generic[SettingsT]):
             SystemMessage(f"{system}\n\n{attached}"),
             HumanMessage([*model.sent(media), text_block(user)]),
         ]
-
-    def _format_instructions(self, form: OutputSchema, model: LoadedModel, alone: bool = False) -> str:
-        """Return how the agent is to answer; ``alone``: with the value and without reasons."""
-        structured = self._asks_for_json(model) and not isinstance(form, TextSchema)
-        return self.prompts.render(form.template, structured=structured, alone=alone, **form.limits())
 
     def _metadata(self, question: Question, repairs: int) -> dict[str, Any]:
         return {
@@ -358,12 +334,13 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
     Raises:
         ReplyError: the reply holds no usable value.
     """
-    answer = without_reasoning(reply.text)
-    if reply.refused:
-        fault: ReplyFault = "filtered" if reply.filtered else "refused"
-        raise ReplyError(reply.problem or "The reply is a refusal.", answer, fault)
-    if reply.cut_off and not form.is_whole(answer):
-        raise ReplyError(reply.problem or "The reply was cut off by the length limit.", answer, "cut_off")
+    if reply.refused or reply.cut_off:
+        answer = without_reasoning(reply.text)
+        if reply.refused:
+            fault: ReplyFault = "filtered" if reply.filtered else "refused"
+            raise ReplyError(reply.problem or "The reply is a refusal.", answer, fault)
+        if not form.is_whole(answer):
+            raise ReplyError(reply.problem or "The reply was cut off by the length limit.", answer, "cut_off")
     if reply.problem and not reply.text:
         raise ReplyError(reply.problem, "", "missing")
     content, value = form.read(reply.text, reply.fields)

@@ -28,7 +28,8 @@ from ..state.redaction import HIDDEN, redact_all
 from ..state.settings import ModelSpec, Settings, SettingsT, resolve_settings
 from ..state.settings.base_settings import explicitly_set
 from ..state.tasks import TaskKind
-from .agent_runtime import AgentRuntime, Publish, TurnIds
+from ..state.transcript import TurnIds
+from .agent_runtime import AgentRuntime, Publish
 from .models import prices, resolver
 from .models.loaded_model import LoadedModel
 from .models.model_chains import check_chain, choices, resolved

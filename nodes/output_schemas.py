@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 from ..state.aspects import Aspect
@@ -138,8 +139,7 @@ class ScoreSchema(OutputSchema):
     template: ClassVar[str] = "shared/form_score"
 
     def schema(self) -> dict[str, Any]:
-        reasons = prose("Reasons, step by step.")
-        return object_schema("score_reply", reasoning=reasons, score=number(self.low, self.high))
+        return reply_with_numbers("score_reply", self.low, self.high, "score")
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         score = read_number(fields, "score", self, raw)
@@ -165,8 +165,7 @@ class PairSchema(ScoreSchema):
     template: ClassVar[str] = "shared/form_pair"
 
     def schema(self) -> dict[str, Any]:
-        scale, reasons = number(self.low, self.high), prose("Reasons, step by step.")
-        return object_schema("pair_reply", reasoning=reasons, score_1=scale, score_2=scale)
+        return reply_with_numbers("pair_reply", self.low, self.high, "score_1", "score_2")
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         first, second = (read_number(fields, key, self, raw) for key in ("score_1", "score_2"))
@@ -189,10 +188,7 @@ class CritiqueSchema(OutputSchema):
     template: ClassVar[str] = "shared/form_critique"
 
     def schema(self) -> dict[str, Any]:
-        flag = "true only to declare NO ISSUE: the score leaves nothing to object to."
-        words = prose("What you have to say, step by step.")
-        no_issue = {"type": "boolean", "description": flag}
-        return object_schema("critique_reply", feedback=words, no_issue=no_issue)
+        return critique_reply()
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         words = read_words(fields, "feedback")
@@ -371,6 +367,24 @@ def object_schema(title: str, **fields: dict[str, Any]) -> dict[str, Any]:
     """Return a strict JSON schema with these fields. Models write them in this order, so reasons go before values."""
     about = {"title": title, "type": "object", "properties": fields}
     return {**about, "required": list(fields), "additionalProperties": False}
+
+
+# One is asked for with every call. ``typed``: 1 and 1.0 are equal, and written differently.
+@lru_cache(typed=True)
+def reply_with_numbers(title: str, low: float, high: float, *names: str) -> dict[str, Any]:
+    """Return the JSON schema of reasons and then a number on a scale for each of these names."""
+    numbers = {name: number(low, high) for name in names}
+    return object_schema(title, reasoning=prose("Reasons, step by step."), **numbers)
+
+
+@cache
+def critique_reply() -> dict[str, Any]:
+    """Return the JSON schema of a critique."""
+    flag = "true only to declare NO ISSUE: the score leaves nothing to object to."
+    no_issue = {"type": "boolean", "description": flag}
+    return object_schema(
+        "critique_reply", feedback=prose("What you have to say, step by step."), no_issue=no_issue
+    )
 
 
 def read_words(fields: Mapping[str, Any], key: str) -> str:

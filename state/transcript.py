@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict
@@ -68,11 +70,6 @@ def turn_without_model(round: int, agent: str, role: str, content: str, value: A
     return cast("Turn", {**words, **NO_CALLS})
 
 
-def written_by(turn: Turn, model: str, usage: Usage) -> Turn:
-    """Return the turn as one that a model wrote, with the usage of its calls."""
-    return cast("Turn", {**turn, "model": model, **usage.flat()})
-
-
 def usage_of_turns(turns: Iterable[Turn]) -> Usage:
     """Add up the usage of turns."""
     return total_usage(map(Usage.of_fields, turns))
@@ -85,6 +82,26 @@ def turn_id(agent: str, number: int, order: int | None = None) -> str:
     ('critic:2', 'swapped/scorer:1')
     """
     return f"{'swapped/' if order == 2 else ''}{agent}:{number}"
+
+
+@dataclass
+class TurnIds:
+    """Number the turns of each agent, behind those that a transcript holds of it already.
+
+    Attributes:
+        transcript: the turns so far.
+        order: the order in which the answers are shown, where there are two.
+    """
+
+    transcript: Sequence[Turn] = ()
+    order: int | None = None
+    _new: Counter[str] = field(default_factory=Counter)
+
+    def next(self, agent: str) -> str:
+        """Return the id of the agent's next turn."""
+        self._new[agent] += 1
+        earlier = sum(turn["agent"] == agent for turn in self.transcript)
+        return turn_id(agent, earlier + self._new[agent], self.order)
 
 
 def last_turn(transcript: Sequence[Turn], role: str) -> Turn | None:

@@ -243,9 +243,10 @@ async def attempt(call: Call) -> Reply:
     while True:
         choices = CHOICES in call.parameters and model.gives(CHOICES)
         form, bounds = model.form, model.bounds
-        limit, room = call.parameters.get(LIMIT, 0) * model.takes(LIMIT), max(room, model.room)
-        roomy = {**call.parameters, LIMIT: limit * room} if limit and room > 1 else call.parameters
-        reply = await _reply_or_error(replace(call, parameters=roomy), form)
+        limit, room = call.parameters.get(LIMIT, 0) * (LIMIT not in model.dropped), max(room, model.room)
+        roomy = {**call.parameters, LIMIT: limit * room}
+        sent = replace(call, parameters=roomy) if limit and room > 1 else call
+        reply = await _reply_or_error(sent, form)
         if isinstance(reply, Exception):
             dropped.append(_parameter_to_drop(call, reply, form, bounds, choices, dropped))
             continue
@@ -393,8 +394,11 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
     """Return all replies to one request, where ``ainvoke`` would return the first alone."""
     model, wants_json = call.model, call.schema is not None and form != "text"
     schema = call.schema if wants_json else None
-    runnable = model.runnable(schema, call.parameters, is_first_of_its_kind(call))
-    messages = adapted(call.messages, call.schema, form, folded=not model.takes(SYSTEM))
+    cached = get_llm_cache() is not None or any(chat.cache for chat in model.chats)
+    runnable = model.runnable(schema, call.parameters, not cached or is_first_of_its_kind(call))
+    messages, folded = [*call.messages], SYSTEM in model.dropped
+    if folded or form in ("json", "text"):
+        messages = adapted(messages, call.schema, form, folded=folded)
     asked_in.set((call.messages, call.repeated))
     # The requests of a batch are answered in any order, and the next wave comes when a cache has been given up.
     if call.repeated and (marks := model.cache_marks) and request_handler.get() is None:

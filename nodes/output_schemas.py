@@ -22,9 +22,9 @@ from ..state.aspects import Aspect
 from ..state.errors import ReplyError
 from ..state.transcript import Score
 from .replies import Shown, contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
-from .replies.json_fields import is_repeated, stated_object, whole_object
+from .replies.json_fields import is_repeated, own_object
 from .replies.own_words import has_words
-from .replies.shown import NOTHING
+from .replies.shown import NOTHING, RepeatedError
 from .replies.statements import possible_answers, repeated
 from .replies.steps import read_steps
 
@@ -80,17 +80,13 @@ class OutputSchema(ABC):
         # A form in plain text may still get JSON from a model that likes to write it; only its text counts.
         if schema is None:
             return answer, self.from_text(answer)
-        fields = whole_object(answer)
-        if fields is not None:
-            if is_repeated(fields, self.shown):
-                raise repeated(answer, self.name)
-            return self.from_fields(fields, answer)
         about = schema["properties"]
         values = [name for name in about if about[name]["type"] != "string" or "enum" in about[name]]
-        fields = stated_object(answer, self.shown, values or list(about))
-        if fields is not None:
-            return self.from_fields(fields, answer)
-        return answer, self.from_text(answer)
+        try:
+            fields = own_object(answer, self.shown, values or list(about))
+        except RepeatedError as error:
+            raise repeated(answer, self.name) from error
+        return (answer, self.from_text(answer)) if fields is None else self.from_fields(fields, answer)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         """Return the text and the value of a JSON reply; ``raw`` is the reply as it came, for the error.

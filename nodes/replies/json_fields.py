@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .own_words import GAP, has_words, replaced, unwrapped
-from .shown import NOTHING, Shown, fold, lacks_word
+from .shown import NOTHING, RepeatedError, Shown, fold, lacks_word
 from .vocabulary import pattern
 
 Scalar = str | int | float | bool | None
@@ -138,11 +138,20 @@ def whole_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def stated_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, Any] | None:
-    """Return the object with these fields by which a text states its value among other words; None if there is none.
+def own_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, Any] | None:
+    """Return the object by which a text states its value: all of it, or one among other words that has these fields.
 
-    It is the last one that does not stand in the texts ``shown``; it begins a line, and no number follows it.
+    Among other words it is the last one that does not stand in the texts ``shown``; it begins a line, and no number
+    follows it.
+
+    Raises:
+        RepeatedError: the text is an object that stands in them.
     """
+    whole = whole_object(text)
+    if whole is not None and is_repeated(whole, shown):
+        raise RepeatedError
+    if whole is not None or "{" not in text:
+        return whole
     stated_objects = list(objects(text))
     own = [stated for stated in stated_objects if not _stands_in(tuple(stated.entries), shown)]
     if not own or own[-1].fields is None or not set(names) <= own[-1].fields.keys():
@@ -171,7 +180,7 @@ def without_repeats(text: str, shown: Shown) -> str:
     """Return a plain text with a gap in place of each object that stands with its reasons in ``shown``."""
     stated = [known for known in (objects(text) if shown != NOTHING else ()) if _gives_reasons(known.entries)]
     quoted = [known for known in stated if _stands_in(tuple(known.entries), shown)]
-    return replaced(text, [(known.start, known.end, GAP * 2) for known in quoted])
+    return replaced(text, [(known.start, known.end, GAP * 2) for known in quoted]) if quoted else text
 
 
 _FENCED = re.compile(r"```(?:json|JSON)?\s*(\{.*\})\s*```", re.DOTALL)

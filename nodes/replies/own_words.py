@@ -95,16 +95,16 @@ def without_reasoning(text: str) -> str:
     >>> without_reasoning("<|channel|>analysis<|message|>score: 1<|end|><|channel|>final<|message|>Score: 2<|return|>")
     'Score: 2'
     """
-    return _without_tags(_last_channel(text)) if _MAY_HAVE_MARKS.search(text) else text
+    return _without_tags(_last_channel(text)) if MAY_HAVE_MARKS.search(text) else text
 
 
 def has_marks(text: str) -> bool:
     """Tell whether a text has a tag of reasoning or the name of a channel."""
-    return bool(_MAY_HAVE_MARKS.search(text) and MARK.search(text))
+    return bool(MAY_HAVE_MARKS.search(text) and MARK.search(text))
 
 
-# Most replies have none of these, which is told at once.
-_MAY_HAVE_MARKS = re.compile(r"[<\[◁]|assistant")
+MAY_HAVE_MARKS = re.compile(r"[<\[◁]|assistant")
+"""Finds nothing in most replies, which have no reasoning among their words then."""
 _EITHER = pattern("either_tag")
 
 

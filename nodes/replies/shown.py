@@ -92,6 +92,10 @@ NOTHING = Shown()
 """Stands for texts that are not known."""
 
 
+class RepeatedError(Exception):
+    """Raised where all that a reply states may be a reprint of what its agent was shown."""
+
+
 class Folded(NamedTuple):
     """Hold the words of a text between blanks, once in one line and once sentence by sentence."""
 
@@ -117,6 +121,11 @@ def fold(text: str) -> Folded:
     text = text.translate(_WORDS_ALONE).casefold()
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return Folded(f" {' '.join(text.split())} ", "\n".join(["", *lines, ""]))
+
+
+def tells(passage: str) -> bool:
+    """Tell whether a passage says enough to be found again; see ``Folded.tells``."""
+    return fold(passage).tells
 
 
 def lacks_word(text: str, passage: str) -> bool:

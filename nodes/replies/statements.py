@@ -15,6 +15,7 @@ from .json_fields import Field, closing_object, fields, objects, without_repeats
 from .own_words import (
     GAP,
     MARK,
+    MAY_HAVE_MARKS,
     OPENING,
     both_ends,
     has_marks,
@@ -24,8 +25,8 @@ from .own_words import (
     unmarked,
     without_reasoning,
 )
-from .provenance import RepeatedError, Statement, Statements, Strength, ValueT, own_among
-from .shown import NOTHING, Shown, latin
+from .provenance import Statement, Statements, Strength, ValueT, own_among
+from .shown import NOTHING, RepeatedError, Shown, latin
 from .vocabulary import Number, pattern, written
 
 
@@ -145,6 +146,8 @@ def possible_answers(reply: str, shown: Shown) -> list[str]:
         problem = f"The reply has {len(reply):,} characters; no more than {_LONGEST:,} are read."
         # As one that ran into a limit: it is asked for again without being sent back.
         raise ReplyError(problem, reply, "cut_off")
+    if not MAY_HAVE_MARKS.search(reply):
+        return [reply]
     texts = [text for text in (*shown.judged, *shown.said) if _has_marks(text)]
     if not texts or not has_marks(reply):
         return [without_reasoning(reply)]

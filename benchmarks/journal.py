@@ -26,7 +26,7 @@ from pathlib import Path
 from jurygraph.eval.journal import Entry, Journal
 from jurygraph.eval.journal.database import COUNTER_BITS, journal_location
 from jurygraph.eval.journal.store import Patience, Store
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from sqlalchemy import text
 
 from .scenario import middle, options, scratch, show, show_machine

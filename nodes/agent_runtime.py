@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import get_runtime
@@ -20,8 +20,7 @@ from langgraph.runtime import get_runtime
 from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import Settings, SettingsT
-from ..state.transcript import Turn, TurnIds, turn_without_model
-from ..state.usage import total_usage
+from ..state.transcript import Turn, TurnIds, turn_without_model, written_by
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
 from .models.attachments import text_block, with_text
 from .models.call import Call, Reply
@@ -262,13 +261,13 @@ class AgentRuntime(Generic[SettingsT]):
         self, id: str, question: Question, replies: list[Reply], content: str, value: Value, model: str
     ) -> Turn:
         """Make the turn of the last reply, with the usage of all of them: a repaired reply was paid for as well."""
-        usage, order = total_usage(reply.usage for reply in replies), self.turn_ids.order
+        order = self.turn_ids.order
         # Values always refer to the task's order of the answers, the words to the order that the agent was shown.
         in_task_order = swapped(value) if order == 2 else value
         made = turn_without_model(question.round, question.agent, question.role, content, in_task_order)
         # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
-        by = {"model": replies[-1].model or model, **usage.flat()}
-        turn = cast("Turn", {"id": id, **made, **by})
+        model, usages = replies[-1].model or model, (reply.usage for reply in replies)
+        turn = written_by({"id": id, **made}, model, usages)
         if scale := question.form.scale:
             turn["scale"] = list(scale)
         if order is not None:

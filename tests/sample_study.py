@@ -33,7 +33,7 @@ from jurygraph.eval.analysis import (
     UsageTotals,
 )
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 
 OFFLINE = "The offline judge is no language model: it scores by lexical statistics of the texts."
 FIGURES = {"single": (0.30, 1.0, 0.001), "debate": (0.42, 4.4, 0.0052), "chateval": (0.38, 4.0, 0.0041)}

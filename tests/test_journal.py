@@ -14,7 +14,7 @@ from jurygraph.eval.journal.call_journal import KeyFilter
 from jurygraph.eval.journal.database import journal_location
 from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.errors import UsageError
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 
 from .journal_locations import entry, key, opened, somewhere
 

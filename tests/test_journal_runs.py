@@ -13,7 +13,7 @@ from jurygraph.eval.journal import Journal, prune, summarize
 from jurygraph.eval.journal import store as journal_store
 from jurygraph.eval.journal.database import calls, journal_location, openings
 from jurygraph.eval.journal.store import Patience, Store
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from sqlalchemy import select, update
 
 from .journal_locations import entry, key, opened, somewhere

@@ -18,7 +18,7 @@ from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.cli import progress
 from jurygraph.eval.cli.progress import LiveProgress, Rate, _LogEveryMinute
 from jurygraph.eval.results.run_log import FILE, logging_to
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from rich.cells import cell_len
 from rich.console import Console
 

@@ -14,7 +14,7 @@ from jurygraph.eval.results.results import Key
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError
-from jurygraph.state.usage import USAGE_FIELDS
+from jurygraph.state.transcript import USAGE_FIELDS
 from typer.testing import CliRunner
 
 from .sample_data import write_lines

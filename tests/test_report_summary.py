@@ -16,7 +16,7 @@ from jurygraph.eval.report.sections import grids
 from jurygraph.eval.report.summary_tables import summary
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.tables import Grid
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from rich.console import Console
 from typer.testing import CliRunner
 

@@ -16,7 +16,7 @@ from jurygraph.nodes.models.send import attempt, call_with_retry, with_timeout
 from jurygraph.state import ModelCallError
 from jurygraph.state.errors import TransientCallError
 from jurygraph.state.settings import ModelSpec
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from langchain_core.messages import HumanMessage
 
 from .virtual_time import in_virtual_time, others_have_begun

@@ -23,7 +23,7 @@ from jurygraph.eval.results.config import RunConfig
 from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.rate_limiter import REQUESTS_BURST, RateLimiter, RateLimits
 from jurygraph.state.errors import StoppedError
-from jurygraph.state.usage import NO_USAGE
+from jurygraph.state.transcript import NO_USAGE
 from sqlalchemy import Update, select, update
 
 from .journal_locations import entry, key, somewhere

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,8 +26,13 @@ from jurygraph.state import (
 )
 from jurygraph.state.graph_state import append, as_json
 from jurygraph.state.settings import ChatEvalSettings, Settings, make_settings, resolve_settings
-from jurygraph.state.transcript import Turn, turn_without_model, usage_of_turns
-from jurygraph.state.usage import USAGE_FIELDS, total_usage
+from jurygraph.state.transcript import (
+    USAGE_FIELDS,
+    total_usage,
+    turn_without_model,
+    usage_of_turns,
+    written_by,
+)
 from pydantic import ValidationError
 
 SCALES = {
@@ -273,7 +278,7 @@ def test_usage_is_added_field_by_field() -> None:
 
 def test_usage_stands_as_flat_fields_in_turns_and_verdicts() -> None:
     one = Usage(1, 900, 400, 100, 30, None, 1.5)
-    turn = cast("Turn", {**turn_without_model(0, "a", "a", "Aye."), "model": "m", **one.flat()})
+    turn = written_by(turn_without_model(0, "a", "a", "Aye."), "m", [one])
     assert list(turn)[-len(USAGE_FIELDS) :] == list(USAGE_FIELDS)
     assert Usage.of_fields(turn) == usage_of_turns([turn]) == one
     verdict = Verdict(protocol="debate", kind="score", stop_reason="no_issue", rounds=1, **one.flat())

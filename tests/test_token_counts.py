@@ -12,7 +12,7 @@ from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.run import total_usage
 from jurygraph.nodes.models.responses import read_response
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from langchain_core.messages import AIMessage
 from typer.testing import CliRunner
 

@@ -20,7 +20,7 @@ from ...nodes.models.send import attempt, call_with_retry, with_timeout
 from ...nodes.output_schemas import OutputSchema, ScoreSchema
 from ...state.errors import ModelCallError, ReplyError
 from ...state.settings import ModelSpec
-from ...state.usage import NO_USAGE, Usage
+from ...state.transcript import NO_USAGE, Usage
 from ..tables import Grid, text_column
 from .option_sets import argument
 from .runtime import ALL_JUDGED, BAD_USAGE, console, interruptible, run_async

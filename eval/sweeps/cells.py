@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...state.errors import UsageError
-from ...state.usage import NO_USAGE
+from ...state.transcript import NO_USAGE
 from ..datasets.files import repeated
 from ..results.evaluation import Evaluation, UsageTotals
 

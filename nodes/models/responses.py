@@ -17,7 +17,7 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage
 
 from ...state.redaction import redact
-from ...state.usage import Usage
+from ...state.transcript import Usage
 from ..replies.json_fields import whole_object
 from ..replies.own_words import without_reasoning
 from . import prices

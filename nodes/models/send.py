@@ -23,7 +23,7 @@ from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_con
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ...state.errors import ContextOverflowError, ModelCallError, StoppedError, TransientCallError
-from ...state.usage import NO_USAGE
+from ...state.transcript import NO_USAGE
 from ..replies.own_words import without_reasoning
 from .call import (
     Call,

@@ -178,12 +178,6 @@ class Prompt:
     repeated: tuple[int, ...] = ()
     media: Media = field(default_factory=dict)
 
-    @property
-    def text(self) -> str:
-        """All of it, but for the form of the reply."""
-        own = self.own if isinstance(self.own, str) else self.own.text
-        return f"{self.system}\n{self.shared}\n\n{own}"
-
     @classmethod
     def of_discussion(
         cls,

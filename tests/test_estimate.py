@@ -252,7 +252,7 @@ def test_a_model_is_not_taken_for_less_than_it_can_do(provider: Provider, name: 
     assert estimate(prepared) == first
     bound_judge = prepared.graphs[name].builder.bound_judge  # type: ignore[attr-defined]
     model = asyncio.run(bound_judge.runtime(None, print)).model_of("scorer")
-    assert (model.gives("n"), model.gives("logprobs"), model.warnings) == (True, True, [])
+    assert (model.gives("n"), model.gives("logprobs"), model.warnings) == (True, True, {})
 
 
 def test_what_would_stop_a_run_is_told_by_the_estimate() -> None:

@@ -187,7 +187,7 @@ def test_a_chat_model_takes_the_settings_length_limit(provider: Provider, kind: 
 
 def test_a_chat_model_that_has_no_temperature_to_set_is_named_in_a_warning() -> None:
     model = resolver.wrap(ParrotFakeChatModel())
-    assert any("no temperature" in warning for warning in model.tuned(0.5, None).warnings)
+    assert any("no temperature" in warning for warning in model.tuned(0.5, None).warnings.values())
     assert model.tuned(None, None) is model
     assert model.tuned(0.5, None) is model.tuned(0.5, None)
 

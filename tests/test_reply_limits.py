@@ -164,7 +164,7 @@ def test_a_model_object_keeps_its_own_limit(provider: Provider) -> None:
         run("sync", models={"*": own}, **settings)
     assert limits(provider) == [77] * 4
     parrot = wrap(ParrotFakeChatModel())
-    assert (parrot.reply_limit("text"), parrot.warnings) == ({}, [])
+    assert (parrot.reply_limit("text"), parrot.warnings) == ({}, {})
 
 
 # Where a provider or a model does not go along

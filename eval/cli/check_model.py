@@ -193,7 +193,7 @@ def _print(trial: _Trial) -> None:
     rows = [("yes" if works else "no", name, words) for name, (works, words) in trial.outcomes.items()]
     columns = map(text_column, ("", "checked", "what was found"))
     out.print_grids([Grid(trial.model.label, tuple(columns), tuple(rows))])
-    for warning in trial.model.warnings:
+    for warning in trial.model.warnings.values():
         out.print_line(f"Warning: {warning}")
     if not trial.is_usable:
         out.print_line("No judge can use this model: no score could be read from its replies.")

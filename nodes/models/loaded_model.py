@@ -91,6 +91,7 @@ class LoadedModel:
         serving: what is known of it beforehand.
         cache_marks: how a repeated beginning of a prompt is marked; None where it is not, or where a fallback has no
             marks.
+        warnings: what every verdict from now on carries, by what it is about; of a form that is eased twice, the last.
         room: how many times the default limit its replies may have, since it did not come to its answer with less.
         dropped: what its provider turned out not to take: parameters, the default limit, the role of the system.
         misformed: how often in a row the provider failed to bring the model's words into the form that was asked for.
@@ -119,8 +120,7 @@ class LoadedModel:
         self.bounds: Bounds = capabilities.bounds_of(self.chat)
         self.misformed, self.room = 0, 1
         self.serving = Serving(DISCLOSURE) if isinstance(self.chat, OfflineJudge) else serving or Serving()
-        # By what they are about: of a form that is eased twice, the last warning counts.
-        self._warnings: dict[str, str] = {}
+        self.warnings: dict[str, str] = {}
         if self.serving.warning:
             self.warn(self.serving.warning)
         self._runnables: dict[tuple[object, ...], Asked] = {}
@@ -283,7 +283,7 @@ class LoadedModel:
             # A looser form may be in use already.
             if FORMS.index(form) > FORMS.index(self.form):
                 self.form = form
-                self._warnings.pop(STRUCTURE, None)
+                self.warnings.pop(STRUCTURE, None)
                 words = f"takes no reply schema: replies were asked for as {FORM_WORDS[form]}"
                 self._warn_of(STRUCTURE, words)
         elif kind == BOUNDS:
@@ -320,25 +320,20 @@ class LoadedModel:
     def take_back(self, dropped: Sequence[str]) -> None:
         """Ask for JSON as at first if this call has eased the form and failed all the same: that was not the cause."""
         if any(parameter.startswith(STRUCTURE) for parameter in dropped):
-            self._warnings.pop(STRUCTURE, None)
+            self.warnings.pop(STRUCTURE, None)
             self.form = self._forms[0]
         if CHOICES in dropped:
-            self._warnings.pop(CHOICES, None)
+            self.warnings.pop(CHOICES, None)
             self.dropped.discard(CHOICES)
 
     # What verdicts say of it
 
-    @property
-    def warnings(self) -> list[str]:
-        """What every verdict from now on carries."""
-        return [*self._warnings.values()]
-
     def warn(self, warning: str) -> None:
         """Add a warning that every verdict from now on carries; the same warning is added once."""
-        self._warnings[warning] = warning
+        self.warnings[warning] = warning
 
     def _warn_of(self, parameter: str, words: str | None = None) -> None:
-        self._warnings[parameter] = f"{self.label} {words or _WARNINGS[parameter]}"
+        self.warnings[parameter] = f"{self.label} {words or _WARNINGS[parameter]}"
 
     def _warn_of_missing(self, parameter: str) -> None:
         self.warn(f"{self.label} has no {parameter} to set: it was used as it is")

@@ -94,7 +94,11 @@ def split_models(
     given = {**fields}
     roles = {"*": given.pop("model")} if "model" in given else {}
     roles.update(by_role(models))
-    own = {role: OwnModel(model) for role, model in roles.items() if not _is_name(model)}
+    own = {
+        role: OwnModel(model)
+        for role, model in roles.items()
+        if not isinstance(model, str | Mapping | ModelSpec)
+    }
     if names := {role: model for role, model in roles.items() if role not in own}:
         given["models"] = names
     return given, own
@@ -112,10 +116,6 @@ def is_role(name: str, roles: Sequence[str]) -> bool:
     """Tell whether a name is a role, one agent of a role (``juror_1``), or ``*`` for all."""
     # ``advocate_1_3`` is an agent of the role ``advocate``.
     return name == "*" or name in roles or re.sub(r"(_\d+)+$", "", name) in roles
-
-
-def _is_name(model: object) -> bool:
-    return isinstance(model, str | Mapping | ModelSpec)
 
 
 KEY_CACHE_SECONDS = 1.0

@@ -135,12 +135,10 @@ def lacks_word(text: str, passage: str) -> bool:
 
 def _holds(text: str, passage: Folded, prepare: Callable[[str], str]) -> bool:
     # ``str`` first: mostly the text as it is decides.
-    return any(_stands_in(passage, _folded(text, step)) for step in dict.fromkeys((str, prepare)))
-
-
-def _stands_in(passage: Folded, text: Folded) -> bool:
-    sentence = f"\n{passage.flat.strip()}\n"
-    return passage.flat in text.flat if passage.tells else sentence in text.sentences
+    texts = (_folded(text, step) for step in dict.fromkeys((str, prepare)))
+    if passage.tells:
+        return any(passage.flat in folded.flat for folded in texts)
+    return any(f"\n{passage.flat.strip()}\n" in folded.sentences for folded in texts)
 
 
 def _letters(text: str) -> str:

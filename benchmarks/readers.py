@@ -87,14 +87,15 @@ def topical_chat(data: Path, kind: str) -> Iterator[Sample]:
 
 
 def summeval_rating(data: Path, kind: str, model: str) -> Iterator[Sample]:
-    """Ratings of one summary with a reason."""
+    """Ratings of one summary with a reason, or as a letter."""
+    letters = "ABCDE" if "mcq" in kind else None
     for row in rows(data / "summeval" / "llm_rating_replies.jsonl.gz"):
         if (row["prompt_kind"], row["judge_model"]) == (kind, model):
             author, key = row["author_score"], f"{row['doc_id']}/{row['system_id']}/{row['dimension']}"
             yield Sample(
                 key,
                 row["reply"],
-                _score(1, 5, row["dimension"]),
+                _score(1, 5, row["dimension"], letters),
                 None if author == -1 else author,
                 author is not None,
             )
@@ -226,14 +227,17 @@ def chateval_it(data: Path) -> Iterator[Sample]:
             yield Sample(key, turn["evaluation"], _score(1, 10), None, False)
 
 
-def _score(low: float, high: float, aspect: str | None = None) -> Callable[[str], Value]:
-    return lambda reply: read_score(reply, low, high, aspect=aspect)
+def _score(
+    low: float, high: float, aspect: str | None = None, letters: str | None = None
+) -> Callable[[str], Value]:
+    return lambda reply: read_score(reply, low, high, aspect=aspect, letters=letters)
 
 
 TOPICAL = ("geval", "geval_no_auto_cot", "llm_eval_no_cot", "rate_explain", "analyze_rate")
 SUMMEVAL = (
     ("rts", "gpt-3.5-turbo-0301"), ("rts", "gpt-4-0314"), ("rts", "llama-2-13b-chat-hf"), ("rts", "llama-2-7b-chat-hf"),
-    ("altrts", "gpt-3.5-turbo-0301"), ("old", "gpt-4-0314"),
+    ("altrts", "gpt-3.5-turbo-0301"), ("mcq", "gpt-3.5-turbo-0301"), ("altmcq", "gpt-3.5-turbo-0301"),
+    ("mcq_old", "gpt-4-0314"), ("old", "gpt-4-0314"),
 )  # fmt: skip
 REPRO = ("gpt-4o-mini", "qwen2.5-7b", "qwen2.5-14b", "gemma-4-12b")
 LLMBAR = ("GPT-4", "ChatGPT", "ChatGPT-0301", "LLaMA2", "PaLM2")

@@ -112,9 +112,7 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
     >>> total_usage([]) == NO_USAGE
     True
     """
-    # Most are of one call, and nothing needs to be added.
-    first, *others = [*usages] or [NO_USAGE]
-    return sum(others, first)
+    return sum(usages, NO_USAGE)
 
 
 Score = float | list[float]

@@ -213,6 +213,11 @@ def test_a_reply_that_breaks_off_is_cut_off(reply: str) -> None:
     assert score_fault(reply) == "cut_off"
 
 
+def test_a_caller_can_say_that_the_reply_was_cut_off() -> None:
+    assert score_fault("The text is clear and", cut_off=True) == "cut_off"
+    assert read_score("Score: 4. The text is", cut_off=True) == 4
+
+
 def test_problems_can_be_quoted_back() -> None:
     for reply, problem in (
         ("Score: 7", "The reply states 7, which is off the scale 1 to 5."),
@@ -252,7 +257,47 @@ def test_the_aspect_picks_its_line() -> None:
     assert read_score("Fluency: 3\nFinal score: 4", aspect="fluency") == 4
 
 
-def test_letters_are_no_scores() -> None:
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("D", 4),
+        (" d"[1:].upper(), 4),
+        ("D.", 4),
+        ("(D)", 4),
+        ("**D**", 4),
+        ("D: fluent", 4),
+        ("D) fluent", 4),
+        ("Answer: D", 4),
+        ("The answer is D.", 4),
+        ("I would choose option D because it reads well.", 4),
+        ("Sure! I would rate the text as D.", 4),
+        ("[[D]]", 4),
+        ('{"choice": "D"}', 4),
+        ("Option A: poor.\nNo, on second thought, my choice is D.", 4),
+    ],
+)
+def test_letter_grades(reply: str, score: float) -> None:
+    assert read_score(reply, letters="ABCDE") == score
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        ("F", "missing"),
+        ("A text.", "missing"),
+        ("A: poor\nB: fair\nC: good", "missing"),
+        ("B or C", "contradictory"),
+        ("Answer: B or C", "contradictory"),
+        ('It says "Answer: C".', "missing"),
+        ("", "empty"),
+        ("I'm sorry, I can't choose.", "refused"),
+    ],
+)
+def test_letter_grades_that_are_none(reply: str, fault: str) -> None:
+    assert score_fault(reply, letters="ABCDE") == fault
+
+
+def test_letters_are_no_scores_by_default() -> None:
     assert score_fault("D") == "missing"
 
 

@@ -58,7 +58,11 @@ def test_a_score_on_the_scale_or_a_typed_error(text: str, scale: tuple[float, fl
 
 @settings(max_examples=200)
 @given(any_text)
-def test_a_pair_a_vote_or_a_typed_error(text: str) -> None:
+def test_a_letter_a_pair_a_vote_or_a_typed_error(text: str) -> None:
+    try:
+        assert read_score(text, letters="ABCDE") in (1, 2, 3, 4, 5)
+    except ReplyError as error:
+        assert error.fault in FAULTS
     try:
         assert all(1 <= value <= 10 and math.isfinite(value) for value in read_pair(text))
     except ReplyError as error:

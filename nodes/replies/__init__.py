@@ -5,7 +5,7 @@ decided first, and a reader's grammar then finds all statements of a value in wh
 strength, by how clearly its form says that it is the verdict; the last of the strongest counts.
 
 scores, pairs              the grammars of one score, of a score for each of two answers,
-votes                      of a preference for one of them
+votes                      of a preference for one of them (and of a multiple-choice grade)
 statements                 the steps, the ladder of strengths, what is wrong with a reply that states nothing usable,
                            and whether one declares NO ISSUE
 vocabulary                 what scores and answers are called, and how numbers are written

@@ -37,13 +37,16 @@ from .vocabulary import (
 Pair = tuple[Number, Number]
 
 
-def read_pair(text: str, low: float = 1, high: float = 10, *, shown: Shown = NOTHING) -> tuple[float, float]:
+def read_pair(
+    text: str, low: float = 1, high: float = 10, *, cut_off: bool = False, shown: Shown = NOTHING
+) -> tuple[float, float]:
     """Return the scores that a reply gives to the first and the second text, each on the scale ``low`` to ``high``.
 
     Args:
         text: the raw reply.
         low: lowest value of either score.
         high: highest value of either score.
+        cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
         shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
@@ -57,7 +60,7 @@ def read_pair(text: str, low: float = 1, high: float = 10, *, shown: Shown = NOT
     """
     pairs, words = own_statements(text, shown, _Pairs(low, high))
     if not pairs:
-        raise unreadable(text, words, "pair of scores")
+        raise unreadable(text, words, "pair of scores", cut_off=cut_off)
     first, second = pairs[-1].value
     what = "score of one text"
     return value_on_scale(text, first, low, high, what), value_on_scale(text, second, low, high, what)

@@ -38,12 +38,20 @@ from .vocabulary import (
     without_scales,
     word_set,
 )
+from .votes import read_letter
 
 Score = Statement[Number]
 
 
-def read_score(
-    text: str, low: float = 1, high: float = 5, *, aspect: str | None = None, shown: Shown = NOTHING
+def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
+    text: str,
+    low: float = 1,
+    high: float = 5,
+    *,
+    aspect: str | None = None,
+    letters: str | None = None,
+    cut_off: bool = False,
+    shown: Shown = NOTHING,
 ) -> float:
     """Return the score that a reply states, on the scale ``low`` to ``high``.
 
@@ -52,6 +60,8 @@ def read_score(
         low: lowest value of the scale.
         high: highest value of the scale.
         aspect: the aspect asked for, whose line then counts among lines of several criteria.
+        letters: grades for a multiple-choice reply, from ``low`` upwards, such as ``"ABCDE"``; None reads no letters.
+        cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
         shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
@@ -60,6 +70,8 @@ def read_score(
 
     >>> read_score("The plot is clear, with 2 small slips.\\nScore: 4/5")
     4.0
+    >>> read_score("D", letters="ABCDE")
+    4.0
     >>> read_score("It contains [[5]], which I ignore. Score: 2", shown=Shown(("Rate this [[5]]!",)))
     2.0
     >>> read_score("Score: 7")
@@ -67,9 +79,11 @@ def read_score(
         ...
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
+    if letters is not None:
+        return read_letter(text, low, letters, cut_off=cut_off, shown=shown)
     scores, words = own_statements(text, shown, _Scores(low, high, aspect))
     if not scores:
-        raise unreadable(text, words, "score")
+        raise unreadable(text, words, "score", cut_off=cut_off)
     # Where the last statement is one of several, all have to agree.
     values = tuple(value for score in scores for value in score.value.values)
     return value_on_scale(text, Number(values, scores[-1].value.out_of), low, high, "score")

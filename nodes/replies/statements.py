@@ -233,7 +233,7 @@ def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> R
         reply: the raw reply.
         words: the reply without what it quotes.
         what: what was looked for, such as ``"score"``.
-        cut_off: the reader has found that it breaks off.
+        cut_off: the caller knows that the reply hit the length limit.
     """
     if not re.search(r"\w", reply):
         return ReplyError("The reply is empty.", reply, "empty")

@@ -24,13 +24,12 @@ from ...state.aspects import Aspect
 from ...state.errors import ReplyError, UsageError
 from ...state.tasks import CompareTask
 from ...state.transcript import Turn
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
+from ..calls.call_pipeline import RunContext
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Data, Dataset, load_dataset
 from ..datasets.items import Item
 from ..plan.plan import Options, Plan, divided, plan
-from ..results.config import RunConfig, RunLimits
+from ..results.config import RunLimits
 from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
 from ..results.results import Result
@@ -194,7 +193,7 @@ async def aredteam(protocol: AnyJudge, data: Data = "demo", **options: Unpack[Re
     """Measure from async code; arguments and errors are those of ``redteam``."""
     config, wanted, drawn = divided(options, "attacks", "seed")
     planned = await asyncio.to_thread(plan_redteam, protocol, data, wanted, **drawn)
-    return await carry_out_redteam(planned, config)
+    return await carry_out_redteam(planned, RunContext(config))
 
 
 def plan_redteam(
@@ -251,14 +250,9 @@ def _draw(
             yield Drawn(item.id, name, (low, high), attack, favoured, forged, text)
 
 
-async def carry_out_redteam(
-    planned: RedTeamPlan,
-    config: RunConfig,
-    counts: ProgressCounters | None = None,
-    stop: StopSignal | None = None,
-) -> RedTeam:
+async def carry_out_redteam(planned: RedTeamPlan, context: RunContext) -> RedTeam:
     """Judge the clean and the attacked items, as far as the budget goes, and compare them."""
-    result = compare_attacked(planned, await execute(planned.plan, config, counts, stop))
+    result = compare_attacked(planned, await execute(planned.plan, context))
     result.write()
     return result
 

@@ -85,11 +85,9 @@ def _lacking(dataset: RankedDataset) -> Iterator[str]:
             what = "failed on" if not judge.missing else "has no verdict on"
             rows = f"{lacking:,} of {judge.wanted:,} rows ({lacking / judge.wanted:.0%})"
             # Not those of a judge that is not compared, or of one that failed where all others did.
+            others = (other for other in dataset.judges if other is not judge)
             shared = judge in dataset.ranked and any(
-                entry.agreement and entry.agreement.left_out.get(NOT_BY_ALL)
-                for other in dataset.judges
-                if other is not judge
-                for entry in dataset.entries(other)
+                agreement.left_out.get(NOT_BY_ALL) for agreement in dataset.agreements(*others)
             )
             yield f"{judge.label} {what} {rows}{', which are left out for all judges' if shared else ''}"
 

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
 from ...nodes.models.retry import Waits
 from ...state.errors import DataError, UsageError
-from ..journal import Journal
+from ..journal.call_journal import Journal
 from ..storage.private_files import make_private_folder, warn_of_readers, whole_file
 from .config import RunConfig
 from .results import FILE as RESULTS

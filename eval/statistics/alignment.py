@@ -5,8 +5,8 @@ A *unit* is what the bootstrap draws: a group of rows that belong together, or a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,3 +67,19 @@ def rows_by_unit(units: Units) -> Iterator[Units]:
     order = np.argsort(units, kind="stable")
     ends = np.cumsum(np.bincount(units))
     yield from np.split(order, ends[:-1])
+
+
+Group = TypeVar("Group", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Group, Value]]) -> dict[Group, list[Value]]:
+    """Gather the values of each group, in the order in which the groups first occur.
+
+    >>> grouped([("b", 1), ("a", 2), ("b", 3)])
+    {'b': [1, 3], 'a': [2]}
+    """
+    groups: dict[Group, list[Value]] = {}
+    for group, value in pairs:
+        groups.setdefault(group, []).append(value)
+    return groups

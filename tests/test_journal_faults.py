@@ -98,47 +98,56 @@ async def proxied(postgres: str, proxy: Proxy, **options: Any) -> AsyncIterator[
         yield journal
 
 
-async def test_a_file_that_is_no_journal_of_this_version_is_refused_and_left_alone(file: Path) -> None:
-    async with opened(file, run="a"):
-        pass
+def test_a_file_that_is_no_journal_of_this_version_is_refused_and_left_alone(file: Path) -> None:
+    async def opens() -> None:
+        async with opened(file, run="a"):
+            """It can be opened."""
+
+    asyncio.run(opens())
     with sqlite3.connect(file) as database:
         database.execute("UPDATE jurygraph_journal SET version = 99")
     database.close()
-    told = r"journal.sqlite: made by version 99 .* reads 1 and 2\. Use the jurygraph"
     with pytest.raises(ValueError, match="made by version 99"):
         summarize(file)
-    with pytest.raises(ValueError, match=told):
-        await Journal.open(file, run="a")
+    with pytest.raises(
+        ValueError, match=r"journal.sqlite: made by version 99 .* reads 1 and 2\. Use the jurygraph"
+    ):
+        asyncio.run(opens())
     file.write_text("Dear diary, " * 500)
     with pytest.raises(ValueError, match=r"journal.sqlite: file is not a database; .*move it away"):
-        await Journal.open(file, run="a")
+        asyncio.run(opens())
     assert file.read_text() == "Dear diary, " * 500
     file.unlink()
     with sqlite3.connect(file) as database:
         database.execute("CREATE TABLE recipes (name TEXT)")
     database.close()
     with pytest.raises(ValueError, match=r"a database, not a journal \(it holds recipes\)"):
-        await Journal.open(file, run="a")
+        asyncio.run(opens())
+
+
+def _damage(file: Path) -> None:
+    """All pages but the first are overwritten, and whoever has the file open has to read them again."""
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.execute("CREATE TABLE unrelated (name)")
+    other.close()
+    with file.open("r+b") as database:
+        database.seek(8192)
+        database.write(os.urandom(file.stat().st_size - 8192))
 
 
 async def test_damage_found_late_ends_all_calls_with_a_clear_word(file: Path) -> None:
     async with opened(file, run="a") as journal:
         await asyncio.gather(*(journal.keep(key(number), entry(BIG)) for number in range(50)))
-        # All pages but the first are overwritten, and whoever has the file open has to read them again.
-        other = sqlite3.connect(file, isolation_level=None)
-        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        other.execute("CREATE TABLE unrelated (name)")
-        other.close()
-        with file.open("r+b") as database:
-            database.seek(8192)
-            database.write(os.urandom(file.stat().st_size - 8192))
+        _damage(file)
         told = await outcomes(*(journal.reserve(key(number)) for number in range(50)))
         assert any(isinstance(one, JournalError) for one in told)
         with pytest.raises(JournalError, match=r"journal.sqlite: .*malformed.*damaged"):
             await journal.keep(key(1), entry())
 
 
-async def test_a_file_that_is_deleted_while_in_use_is_noticed(file: Path) -> None:
+async def test_a_file_that_is_deleted_while_in_use_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "journal.sqlite"
     async with opened(file, run="a") as journal:
         await journal.keep(key(1), entry("kept"))
         file.unlink()
@@ -321,3 +330,22 @@ async def test_what_was_kept_survives_kill_9(
         for one in kept:
             assert await asyncio.wait_for(journal.reserve(one), HANG_GUARD) == one * 100
         assert len(kept) <= journal.totals().calls <= len(kept) + 16
+
+
+ENDS = """
+async def main():
+    journal = await Journal.open(sys.argv[1], run="a")
+    for number in range(10):
+        asyncio.create_task(journal.keep(bytes([number]) * 16, Entry("m", b"{}", Usage(1, 1, 0, 1, 0, 0.1, 0.1))))
+    await asyncio.sleep(0)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(file: Path) -> None:
+    program = KILLED.partition("async def main")[0] + ENDS
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, str(file))
+    assert await asyncio.wait_for(process.wait(), HANG_GUARD) == 0
+    assert summarize(file).spent.calls == 10

@@ -80,15 +80,10 @@ def test_a_clear_drop_fails_and_noise_does_not(tmp_path: Path) -> None:
     noisy = rated(tmp_path / "noisy", [score - 0.25 + random.gauss(0, 1) for score in before])
     same = rated(tmp_path / "same", [score + random.gauss(0, 0.1) for score in before])
     found = {run.name: check(run, baseline=main, max_drop=0.2)[0] for run in (lower, noisy, same)}
-    assert {name: one.status for name, one in found.items()} == {
-        "lower": "not met",
-        "noisy": "undecided",
-        "same": "met",
-    }
+    assert [one.status for one in found.values()] == ["not met", "undecided", "met"]
     assert found["noisy"].passed
     assert "too wide to tell" in found["noisy"].reason
-    assert found["lower"].figure.low is not None
-    assert found["lower"].figure.low > 0.2
+    assert (found["lower"].figure.low or 0) > 0.2
     assert len(found["lower"].below) == 40
 
 

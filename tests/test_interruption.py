@@ -212,25 +212,20 @@ def test_while_the_program_starts_a_signal_ends_it_with_a_word(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_when_all_is_judged_there_is_nothing_to_interrupt(
+def test_when_all_is_judged_there_is_nothing_to_interrupt_and_while_tables_are_printed_results_are_safe(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish = ResultsFile.finish
+    finish, out = ResultsFile.finish, tmp_path / "out"
 
     def late(self: ResultsFile, keys: Any) -> Any:
         os.kill(os.getpid(), signal.SIGTERM)
         return finish(self, keys)
 
-    monkeypatch.setattr(ResultsFile, "finish", late)
-    assert command("run", "debate", "--data", "demo", "--limit", "1", "--out", tmp_path / "out") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(ResultsFile, "finish", late)
+        assert command("run", "debate", "--data", "demo", "--limit", "1", "--out", out) == 0
     assert "stopped by" not in command.printed
-
-
-def test_while_tables_are_printed_the_results_are_safe(
-    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(run_command, "print_evaluation", lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    out = tmp_path / "out"
     assert command("run", "debate", "--data", "demo", "--limit", "1", "--out", out) == 130
     assert "interrupted; finished results are saved." in command.errors
     assert len((out / "results.jsonl").read_text().splitlines()) == 4

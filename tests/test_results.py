@@ -51,7 +51,7 @@ def items(results: Iterable[Result]) -> list[str]:
     return [result.item for result in results]
 
 
-def test_what_is_added_can_be_read(tmp_path: Path) -> None:
+def test_what_is_added_can_be_read_with_its_fields_in_their_order(tmp_path: Path) -> None:
     one = result("a", score=3.5, score_by_round=(3.0, 3.5), human=2.0, transcript=(said("Wörds. \u2028 \n"),))
     two = result(
         "b",
@@ -63,16 +63,12 @@ def test_what_is_added_can_be_read(tmp_path: Path) -> None:
     )
     filled(tmp_path, one, two)
     assert list(ResultsFile(tmp_path).read()) == [one, two]
-
-
-def test_fields_stand_in_their_order(tmp_path: Path) -> None:
-    line = json.loads(result("a").line())
+    line = json.loads(one.line())
     assert list(line)[:6] == ["item", "group", "aspect", "protocol", "status", "score"]
     assert list(line)[-3:] == ["details", "warnings", "transcript"]
     assert set(line) == {*Result.model_fields} - {"uncounted"}, "which is told only where it is not zero"
     unknown = result("a", calls=2, input_tokens=0, uncounted=1)
     assert json.loads(unknown.line()) == unknown.model_dump(mode="json")
-    assert "uncounted" in json.loads(unknown.line())
 
 
 @pytest.mark.parametrize(

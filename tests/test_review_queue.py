@@ -97,11 +97,18 @@ def filled(path: Path, fill: Callable[[int, dict[str, str]], dict[str, Any]], to
 # -- the questions
 
 
-def test_the_rules_choose_the_questions(compared: Path) -> None:
+def test_the_rules_choose_the_questions_of_data_that_has_not_changed(compared: Path) -> None:
     chosen = find_questions(compared, [Rule("gap", 0.5)])
     assert [question.result.item for question in chosen] == ["p1"]
     assert chosen[0].why == ("gap<0.5: the scores of the two answers are 0 apart",)
     assert find_questions(compared, [Rule("unresolved")]) == []
+    data = compared.parent / "data.jsonl"
+    data.write_text(data.read_text().replace("carts", "wells"))
+    with pytest.raises(UsageError, match="has changed since the run"):
+        find_questions(compared, ALWAYS)
+    data.unlink()
+    with pytest.raises(UsageError):
+        find_questions(compared, ALWAYS)
 
 
 def test_repeats_are_one_question(tmp_path: Path) -> None:
@@ -113,16 +120,6 @@ def test_repeats_are_one_question(tmp_path: Path) -> None:
     write_lines(run / "results.jsonl", lines)
     [wide] = find_questions(run, [Rule("wide", 1.5)])
     assert wide.why == ("wide>1.5: scores of repeated runs have a standard deviation of 2",)
-
-
-def test_data_that_has_changed_is_told(scored: Path) -> None:
-    data = scored.parent / "data.jsonl"
-    data.write_text(data.read_text().replace("August", "July"))
-    with pytest.raises(UsageError, match="has changed since the run"):
-        find_questions(scored, ALWAYS)
-    data.unlink()
-    with pytest.raises(UsageError):
-        find_questions(scored, ALWAYS)
 
 
 # -- the queue file

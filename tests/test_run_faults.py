@@ -238,37 +238,26 @@ def spoil(path: Path, old: str, new: str) -> None:
 
 
 FAULTS = {
-    "other settings": (lambda out: None, ("--set", "repair=2"), "single: repair was 1, is 2. Choose another"),
-    "other data": (
-        lambda out: spoil(out.parent / "mine.jsonl", "Number 3", "Number three"),
-        (),
-        "single: data was mine.jsonl@",
-    ),
-    "half a manifest": (
-        lambda out: (out / "run.json").write_text('{"run": "1'),
-        (),
-        "out/run.json: not JSON",
-    ),
-    "a manifest of something else": (
-        lambda out: (out / "run.json").write_text('{"signatures": []}'),
-        (),
-        "out/run.json: not the manifest of a run",
-    ),
-    "no manifest": (
-        lambda out: (out / "run.json").unlink(),
-        (),
-        "out holds results.jsonl, but run.json is missing",
-    ),
+    "other settings": ("repair=2", None, "single: repair was 1, is 2. Choose another"),
+    "other data": ("repair=1", None, "single: data was mine.jsonl@"),
+    "half a manifest": ("repair=1", '{"run": "1', "out/run.json: not JSON"),
+    "another manifest": ("repair=1", '{"signatures": []}', "out/run.json: not the manifest of a run"),
+    "no manifest": ("repair=1", "", "out holds results.jsonl, but run.json is missing"),
 }
 
 
-@pytest.mark.parametrize(("damage", "more", "words"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(("setting", "manifest", "words"), FAULTS.values(), ids=FAULTS)
 def test_what_belongs_to_another_run_is_refused_and_can_make_way(
-    finished: Path, provider: Provider, command: Command, damage: Any, more: tuple[str, ...], words: str
+    finished: Path, provider: Provider, command: Command, setting: str, manifest: str | None, words: str
 ) -> None:
     lines = (finished / "results.jsonl").read_text()
-    damage(finished)
-    run = arguments(finished.parent / "mine.jsonl", *more)
+    if manifest is not None:
+        (finished / "run.json").write_text(manifest)
+    if manifest == "":
+        (finished / "run.json").unlink()
+    if "data" in words:
+        spoil(finished.parent / "mine.jsonl", "Number 3", "Number three")
+    run = arguments(finished.parent / "mine.jsonl", "--set", setting)
     made = len(provider.requests)
     assert command(*run) == 2
     assert words in command.errors
@@ -308,20 +297,17 @@ def test_a_damaged_journal_is_told_before_any_call(
     assert len(provider.requests) == 6
 
 
-def test_a_folder_is_free_again_after_an_error_that_is_still_looked_at(tmp_path: Path) -> None:
-    # A notebook keeps the last error, and with it every local name of the frames that it went through.
-    with pytest.raises(ZeroDivisionError) as kept, folder_module.exclusive(tmp_path / "run.lock", "run"):
-        _ = 1 / 0
-    with folder_module.exclusive(tmp_path / "run.lock", "run"):
-        assert kept.value.__traceback__ is not None
-
-
-def test_a_folder_in_use_is_left_alone(finished: Path, command: Command) -> None:
+def test_a_folder_in_use_is_left_alone_and_free_after_an_error(finished: Path, command: Command) -> None:
     with FileLock(finished / "run.lock"):
         assert command(*arguments(finished.parent / "mine.jsonl")) == 2
         assert "in use by another run; wait for it to end" in command.errors
         with pytest.raises(UsageError, match="in use"):
             evaluate("debate", "demo", limit=1, out=finished, journal=finished.parent / "shared.sqlite")
+    # A notebook keeps the last error, and with it every local name of the frames that it went through.
+    with pytest.raises(ZeroDivisionError) as kept, folder_module.exclusive(finished / "run.lock", "run"):
+        _ = 1 / 0
+    with folder_module.exclusive(finished / "run.lock", "run"):
+        assert kept.value.__traceback__ is not None
 
 
 @pytest.mark.parametrize(

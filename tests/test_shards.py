@@ -90,18 +90,15 @@ def test_shards_below_one_folder_are_one_run(tmp_path: Path) -> None:
         shards(tmp_path / "parts", 4, settings={"single": {"temperature": 0.5}})
     with pytest.raises(DataError, match=r"in shards; first run jurygraph merge .*parts --out .*parts"):
         load_runs([tmp_path / "parts"])
-    merge(parts, tmp_path / "parts")
-    assert run_id(tmp_path / "parts") == whole["run"]
-    assert len(verdicts(tmp_path / "parts")) == sum(len(verdicts(part)) for part in parts)
-
-
-def test_shards_that_begin_anew_are_one_new_run(tmp_path: Path) -> None:
-    parts = shards(tmp_path / "parts", 2)
-    before = run_id(tmp_path / "parts")
+    merge(parts, tmp_path / "merged")
+    assert run_id(tmp_path / "merged") == whole["run"]
+    # Shards that begin anew are one new run.
+    earlier = whole["run"]
     for options in ({"fresh": True}, {"overwrite": True, "settings": {"single": {"temperature": 0.5}}}):
-        shards(tmp_path / "parts", 2, **options)
-        assert {run_id(part) for part in parts} == {run_id(tmp_path / "parts")} != {before}
-        before = run_id(tmp_path / "parts")
+        shards(tmp_path / "parts", 3, **options)
+        assert {run_id(part) for part in parts} == {run_id(tmp_path / "parts")} != {earlier}
+        earlier = run_id(tmp_path / "parts")
+    assert len(verdicts(tmp_path / "merged")) == sum(len(verdicts(part)) for part in parts)
 
 
 def test_a_shard_that_cannot_be_is_refused() -> None:

@@ -60,7 +60,7 @@ def test_a_limit_is_compared_with_the_mean_and_names_the_items_below(tmp_path: P
         ({"max_drop": -1}, "max_drop must be a number, 0 or more, got -1"),
     ):
         with pytest.raises(UsageError, match=problem):
-            Gates(**gates)  # type: ignore[arg-type]
+            Gates(**gates)
 
 
 def test_comparisons_are_gated_by_the_share_of_wins(tmp_path: Path) -> None:

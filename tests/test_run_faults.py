@@ -15,6 +15,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.calls.call_pipeline import MAX_FAILURES
 from jurygraph.eval.journal import call_journal as journal_module
 from jurygraph.eval.results import folder as folder_module
+from jurygraph.eval.results.config import RunConfig
 from jurygraph.state import DataError, UsageError
 
 from .loopback import Answer, Broken, Failure, Hang, Noise, Provider, Raw, Request, Reset, Text, Usage
@@ -305,9 +306,9 @@ def test_a_folder_in_use_is_left_alone_and_free_after_an_error(finished: Path, c
         with pytest.raises(UsageError, match="in use"):
             evaluate("debate", "demo", limit=1, out=finished, journal=finished.parent / "shared.sqlite")
     # A notebook keeps the last error, and with it every local name of the frames that it went through.
-    with pytest.raises(ZeroDivisionError) as kept, folder_module.exclusive(finished / "run.lock", "run"):
+    with pytest.raises(ZeroDivisionError) as kept, folder_module.shared_calls(finished, "sweep", RunConfig()):
         _ = 1 / 0
-    with folder_module.exclusive(finished / "run.lock", "run"):
+    with folder_module.shared_calls(finished, "sweep", RunConfig()):
         assert kept.value.__traceback__ is not None
 
 

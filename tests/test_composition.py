@@ -182,7 +182,7 @@ def scores(*values: float | tuple[float, float], objections: int = 0) -> Scripte
 
 
 def test_repeated_scores_are_averaged_with_their_spread() -> None:
-    model = scores(2, 4, 5)
+    model = InFlight(script=scores(2, 4, 5).script, expected=3)
     verdict, transcript = run(repeated(debate.build(models={"*": model}), k=3), SCORE)
     assert verdict.score == pytest.approx(11 / 3)
     assert verdict.details["scores"] == [2, 4, 5]
@@ -191,7 +191,7 @@ def test_repeated_scores_are_averaged_with_their_spread() -> None:
     assert "winners" not in verdict.details
     assert (verdict.protocol, verdict.stop_reason, verdict.rounds) == ("debate", "no_issue", 1)
     assert list(verdict.score_by_round) == pytest.approx([11 / 3])
-    assert verdict.calls == len(model.calls) == 3 * 2
+    assert (verdict.calls, len(model.calls), model.most_at_once) == (6, 6, 3), "side by side"
     assert [turn["repeat"] for turn in transcript] == [0] * 4 + [1] * 4 + [2] * 4
 
 
@@ -230,8 +230,7 @@ def test_repeated_comparisons(by: Any, pairs: Sequence[Any], winner: str, decide
 )
 def test_votes_on_a_score(values: Any, score: float, decided_by: str) -> None:
     verdict, _ = run(repeated(debate.build(models={"*": scores(*values)}), len(values), "vote"), SCORE)
-    assert verdict.score == pytest.approx(score)
-    assert verdict.details["decided_by"] == decided_by
+    assert (verdict.score, verdict.details["decided_by"]) == (pytest.approx(score), decided_by)
 
 
 def test_one_run_is_the_verdict_itself_without_a_spread() -> None:
@@ -263,12 +262,6 @@ def test_runs_are_consistent_if_all_of_them_are() -> None:
     assert verdict.position_consistent is False
     assert [d["winner_by_order"] for d in verdict.details["details_by_run"]] == [["1", "1"], ["1", "2"]]
     assert [(turn["repeat"], turn["order"]) for turn in transcript] == [(0, 1), (0, 2), (1, 1), (1, 2)]
-
-
-def test_runs_go_on_side_by_side() -> None:
-    model = InFlight(script=scores(4).script, expected=3)
-    verdict, _ = run(repeated(debate.build(models={"*": model}), k=3), SCORE)
-    assert (verdict.score, model.most_at_once) == (4, 3)
 
 
 def test_the_context_is_that_of_the_graph_inside() -> None:
@@ -329,13 +322,8 @@ def test_reasons_that_do_not_count() -> None:
     assert (verdict.winner, verdict.details["because"]) == ("tie", None)
     verdict, _ = steps(scores((6, 5)), scores((1, 9)), when=["gap"], gap=1)
     assert verdict.winner == "1", "a gap of the threshold is no longer below it"
-
-
-def test_a_score_has_no_gap() -> None:
     verdict, _ = steps(scores(3), scores(5), SCORE)
-    assert (verdict.score, verdict.details["because"]) == (3, None)
-    verdict, _ = steps(scores(3, objections=9), scores(5), SCORE)
-    assert (verdict.score, verdict.details["cheap"]["score"]) == (5, 3)
+    assert (verdict.score, verdict.details["because"]) == (3, None), "a score has no gap"
 
 
 def test_a_function_says_what_is_in_doubt() -> None:
@@ -344,27 +332,17 @@ def test_a_function_says_what_is_in_doubt() -> None:
 
     verdict, _ = steps(scores(3), scores(5), SCORE, when=middling)
     assert (verdict.score, verdict.details["because"]) == (5, "middling: says that it is in doubt")
+    assert verdict.details["cheap"]["score"] == 3
     verdict, _ = steps(scores(4), scores(5), SCORE, when=middling)
     assert verdict.score == 4
 
 
-def test_a_person_decides_inside() -> None:
-    """The pause is the parent's: taken up again, the cheap protocol is not asked once more."""
-    cheap, expensive = scores((6, 6)), scores((1, 9), objections=9)
-    asking = debate.build(models={"*": expensive}, n=1, on_unresolved="human")
-    graph: Any = cascade(debate.build(models={"*": cheap}), asking).compile(checkpointer=InMemorySaver())
-    assert "__interrupt__" in graph.invoke({"task": COMPARE}, thread())
-    verdict = Verdict.of(graph.invoke(Command(resume=[7, 2]), thread()))
-    assert (verdict.winner, verdict.stop_reason) == ("1", "human")
-    assert (len(cheap.calls), len(expensive.calls)) == (2, 3)
-
-
-def round_judge(wrapper: str, judge: Any) -> Any:
+def round_judge(wrapper: str, judge: Any, cheap: Any = single) -> Any:
     """A wrapper that asks a judge, with a memory of its own."""
     built: dict[str, Any] = {
         "calibrated": lambda: calibrated(judge),
         "repeated": lambda: repeated(judge, 2),
-        "cascade": lambda: cascade(single.build(), judge, gap=99),
+        "cascade": lambda: cascade(cheap, judge, gap=99),
     }
     return built[wrapper]().compile(checkpointer=InMemorySaver())
 
@@ -403,8 +381,9 @@ def test_a_turn_of_a_judge_inside_is_edited_while_it_pauses(wrapper: str, sync: 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("sync", [True, False])
 def test_people_decide_inside_each_of_them(wrapper: str, sync: bool) -> None:
-    model = scores((6, 5), objections=9)
-    graph = round_judge(wrapper, debate.build(models={"*": model}, n=1, on_unresolved="human"))
+    model, cheap = scores((6, 5), objections=9), scores((6, 6))
+    judge = debate.build(models={"*": model}, n=1, on_unresolved="human")
+    graph = round_judge(wrapper, judge, cheap=debate.build(models={"*": cheap}))
     pauses = goes_on(graph, {"task": COMPARE}, sync)["__interrupt__"]
     asked = len(model.calls)
     assert len(pauses) == (1 if wrapper == "cascade" else 2)
@@ -412,6 +391,7 @@ def test_people_decide_inside_each_of_them(wrapper: str, sync: bool) -> None:
     assert verdict.stop_reason == "human"
     assert verdict.scores == ((4.5, 4.5) if wrapper == "calibrated" else (7, 2))
     assert len(model.calls) == asked
+    assert len(cheap.calls) == (2 if wrapper == "cascade" else 0), "the cheap one is not asked again"
 
 
 @pytest.mark.parametrize("agent", ["scorer", "critic"])
@@ -454,24 +434,20 @@ def test_settings_are_handed_on() -> None:
     assert graph.bound_judge.bound.inner["persona"] == "strict", "all that changes a number is told"
 
 
-def test_a_model_for_one_of_two() -> None:
-    settings = {"cheap_settings": {"models": {"*": "offline"}, "repair": 0}, "gap": 99.0}
+def test_models_of_one_of_two_and_roles_that_only_one_has() -> None:
     model = scores((2, 9))
-    graph = find_protocol("cascade").build(models={"*": model}, **settings)
+    cheap = {"cheap_settings": {"models": {"*": "offline"}, "repair": 0}}
+    graph = find_protocol("cascade").build(models={"*": model}, gap=99.0, **cheap)
     result = graph.compile().invoke({"task": COMPARE})
     assert {turn["model"] for turn in result["transcript"] if turn["stage"] == "cheap"} == {"offline"}
     assert len(model.calls) == 2
     assert set(graph.bound_judge.chosen()) == {"cheap.*", "expensive.*"}
-
-
-def test_a_role_of_one_of_two_is_no_error() -> None:
-    model = scores((2, 9))
-    graph = find_protocol("cascade").build(models={"critic": model}, gap=99.0).compile()
-    result = graph.invoke({"task": COMPARE}, context={"models": {"scorer": "offline"}})
-    assert {call.metadata["role"] for call in model.calls} == {"critic"}
-    assert result["verdict"]["protocol"] == "cascade"
+    critic = scores((2, 9))
+    other = {"models": {"critic": critic}, "gap": 99.0}
+    assert registered("cascade", context={"models": {"scorer": "offline"}}, **other).protocol == "cascade"
+    assert {call.metadata["role"] for call in critic.calls} == {"critic"}
     with pytest.raises(UsageError, match="no role 'usher'"):
-        graph.invoke({"task": COMPARE}, context={"models": {"usher": "offline"}})
+        registered("cascade", context={"models": {"usher": "offline"}}, **other)
 
 
 @pytest.mark.parametrize(
@@ -532,19 +508,10 @@ def test_what_is_wrong_is_told_before_any_call(
     assert model.calls == []
 
 
-def test_a_wrapper_in_a_wrapper() -> None:
-    inner = {"of": "calibrated", "inner": {"of": "debate", "inner": {"n": 1}}, "k": 2}
-    verdict = registered("repeated", of="repeated", inner=inner, k=2, models={"*": scores((9, 3))})
-    assert verdict.calls == 2 * 2 * 2 * 2
-    assert verdict.details["details_by_run"][0]["of"] == "calibrated"
-
-
 def test_roles_are_those_of_the_innermost() -> None:
     settings = {"of": "repeated", "inner": {"of": "ensemble", "k": 1}, "k": 1}
     model = scores((9, 3))
-    graph = find_protocol("repeated").build(models={"referee": model}, **settings)
-    assert graph.bound_judge.roles == ("planner", "referee")
-    assert Verdict.of(graph.compile().invoke({"task": COMPARE})).calls == len(model.calls) == 6
+    assert registered("repeated", models={"referee": model}, **settings).calls == len(model.calls) == 6
     with pytest.raises(UsageError, match="repeated has no role 'critic'; its roles are planner, referee"):
         find_protocol("repeated").build(models={"critic": "offline"}, **settings)
 

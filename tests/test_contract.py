@@ -98,6 +98,8 @@ def test_same_input_and_output_keys_and_all_of_it_plain_json(name: str, kind: st
     assert (verdict.score is None) is (kind == "compare")
     assert (verdict.winner is None) is (kind == "score")
     assert verdict.calls == sum(turn["calls"] for turn in result["transcript"])
+    [explains] = [turn for turn in result["transcript"] if turn["id"] == verdict.explained_by]
+    assert verdict.explanation and explains["content"].strip() in verdict.explanation
     assert any("no language model" in warning for warning in verdict.warnings)
 
 

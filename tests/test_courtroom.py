@@ -386,17 +386,11 @@ def test_backgrounds_wrap_around_and_jurors_are_numbered() -> None:
 # what they have in common
 
 
-def in_full(points: list[Pair], first: float, second: float) -> str:
-    lines = [
-        f"{n}. **{c.name}**: [{a}, {b}], because."
-        for n, (c, (a, b)) in enumerate(zip(CRITERIA, points, strict=True), 1)
-    ]
-    return "\n".join([*lines, ruling(first, second)])
-
-
 def test_a_sum_that_differs_is_told_and_the_stated_total_counts() -> None:
     points: list[Pair] = [(15, 10), (16, 11), (14, 12), (15, 10), (15, 10), (15, 10)]
-    verdict, _, _ = hold(baseline, lambda metadata, prompt: in_full(points, 95, 63))
+    named = enumerate(zip(CRITERIA, points, strict=True), 1)
+    lines = [f"{n}. **{criterion.name}**: [{a}, {b}], because." for n, (criterion, (a, b)) in named]
+    verdict, _, _ = hold(baseline, lambda metadata, prompt: "\n".join([*lines, ruling(95, 63)]))
     assert verdict.scores == (95.0, 63.0)
     (told,) = verdict.warnings
     assert told.startswith("judge, round 1: the points of answer 1 add up to 90, not to the total of 95")

@@ -39,8 +39,10 @@ SCORE_4: dict[str, Any] = {"scorer": ["It holds together.\nScore: 4"] * 99, "cri
 PAIR_8_5 = {"scorer": ["The first is right.\nScore of answer 1: 8\nScore of answer 2: 5"] * 99}
 
 
-def rating(aspect: Any = "coherence", **options: Any) -> Any:
-    model = ScriptedModel(script=options.pop("script", SCORE_4))
+def rating(
+    aspect: Any = "coherence", *, script: Any = SCORE_4, model: ScriptedModel | None = None, **options: Any
+) -> Any:
+    model = model or ScriptedModel(script=script)
     return create_judge("debate", aspect=aspect, model=model, structured="off", **options)
 
 
@@ -52,7 +54,7 @@ def comparing(script: Any = PAIR_8_5, **options: Any) -> Any:
 def prompt_of(judge: Any, **given: Any) -> str:
     """What the model was shown when the judge was called so."""
     model = ScriptedModel(script=SCORE_4)
-    create_judge("debate", aspect="coherence", model=model, structured="off", **judge)(**given)
+    rating(model=model, **judge)(**given)
     return model.calls[0].prompt
 
 

@@ -84,13 +84,6 @@ CASES = [
 ]
 
 
-def test_the_common_prefix_is_counted(bench: ModuleType) -> None:
-    others = {"abxd": 2, "abcd": 4, "abcde": 4, "x": 0, "": 0}
-    assert {other: bench.common_prefix("abcd", other) for other in others} == others
-    assert bench.repeated("abcd", ["ax", "abx", "b"]) == 2
-    assert bench.repeated("abcd", []) == 0
-
-
 def test_later_calls_mostly_repeat_what_was_sent(bench: ModuleType) -> None:
     layouts = [bench.measure(case) for case in bench.cases() if case.bar]
     short = {layout.case.protocol: layout.later for layout in layouts if layout.later < SHARE_MUST}

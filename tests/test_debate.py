@@ -7,7 +7,8 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from jurygraph.graphs import debate
+from jurygraph.eval import evaluate
+from jurygraph.graphs import OwnText, debate, multiagent
 from jurygraph.nodes.models import resolver
 from jurygraph.state import Verdict
 from jurygraph.state.settings import DebateSettings
@@ -70,6 +71,13 @@ def test_rubric_is_shown_to_scorer_critic_and_tie_breaker(provider: Provider) ->
     assert "Evaluation steps:" in head
     assert "from 1 (worst) to 5 (best)" in head
     assert provider.requests[0].user.startswith(head)
+
+
+def test_every_message_passes_through_the_commander(provider: Provider) -> None:
+    provider.play(by=Debaters(satisfied_in=2))
+    _, transcript = run(models={"*": OPENAI})
+    assert [turn["agent"] for turn in transcript] == LED_ROUND * 2
+    assert [turn["round"] for turn in transcript] == [0, 0, 1, 1, 1, 1, 2, 2]
 
 
 def test_each_agent_is_shown_what_was_said_before(provider: Provider) -> None:
@@ -141,15 +149,22 @@ def test_a_mention_of_the_token(provider: Provider, termination: str, reason: st
 
 def test_personas_differ_in_the_critics_words_alone(provider: Provider) -> None:
     asked: dict[str, list[str]] = {}
-    for persona in ("strict", "moderate", "weak", "plain", "sophisticated"):
+    nurse = "You are a nurse who looks for harm."
+    for persona in ("strict", "moderate", "weak", "plain", "sophisticated", OwnText(f" {nurse} ")):
         provider.requests.clear()
         provider.play(by=Debaters())
         run("async", models={"*": OPENAI}, persona=persona)
-        asked[persona] = [request.user for request in provider.requests]
+        asked[persona.strip()] = [request.user for request in provider.requests]
     assert all(one[0] == other[0] for one, other in combinations(asked.values(), 2))
     assert all(one[1] != other[1] for one, other in combinations(asked.values(), 2))
     advocates = {persona for persona, texts in asked.items() if "devil's advocate" in texts[1]}
     assert advocates == {"strict", "moderate", "weak", "sophisticated"}
+    assert f"{nurse} " in asked[nurse][1] and "simply declare NO ISSUE" in asked[nurse][1]
+    provider.play(by=Debaters())
+    verdict, _ = run(models={"*": OPENAI}, protocol=multiagent)
+    assert (verdict.protocol, provider.requests[-1].user) == ("multiagent", asked["plain"][1])
+    done = evaluate("debate", "demo", limit=1, aspects=["fluency"], settings={"persona": nurse})
+    assert f"|persona:{nurse}|" in done.manifest["signatures"]["debate"]
 
 
 def test_models_of_ended_loops_are_forgotten(provider: Provider) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -21,8 +20,7 @@ from jurygraph.state.settings.referee_settings import GROUPS, ROLES, ChatEvalSet
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from .sample_data import COMPARE_TASK, SCORE_TASK, TASKS
-from .virtual_time import InFlight
+from .sample_data import COMPARE_TASK, SCORE_TASK
 
 Judge = Callable[[Mapping[str, Any], bool], Any]
 
@@ -141,29 +139,6 @@ def test_the_last_turn_is_summed_up_only_where_asked_for() -> None:
     assert trace(model).count(("summarizer", 2)) == 1
     _, transcript = hold(talk(), strategy="one_by_one", summarize_last=True)
     assert {turn["role"] for turn in transcript} == {"referee"}
-
-
-@pytest.mark.parametrize(
-    ("protocol", "kind", "settings", "most"),
-    [
-        (chateval, "score", {"referees": 4, "strategy": "one_by_one"}, 1),
-        (chateval, "score", {"referees": 4, "strategy": "simultaneous"}, 4),
-        (chateval, "score", {"referees": 4, "strategy": "summarizer"}, 4),
-        (chateval, "compare", {"referees": 4, "strategy": "one_by_one"}, 2),
-        (chateval, "compare", {"referees": 4, "strategy": "simultaneous"}, 8),
-        (ensemble, "score", {"referees": 5}, 5),
-        (ensemble, "compare", {"referees": 5}, 10),
-        (single, "compare", {}, 2),
-    ],
-)
-@pytest.mark.parametrize("sync", [True, False])
-def test_calls_in_flight(protocol: ModuleType, kind: str, settings: Any, most: int, sync: bool) -> None:
-    model = InFlight(script=talk().script, expected=most)
-    graph = protocol.build(models={"*": model}, structured="off", **settings).compile()
-    given = {"task": TASKS[kind]}
-    verdict = graph.invoke(given) if sync else asyncio.run(graph.ainvoke(given))
-    assert verdict["verdict"]["stop_reason"] == "complete"
-    assert model.most_at_once == most
 
 
 def test_scores_are_asked_for_in_the_last_turn() -> None:

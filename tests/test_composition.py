@@ -95,25 +95,12 @@ def thread(name: str = "1") -> Any:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_node_of_a_parent_keeps_its_bound_settings(name: str, kind: str) -> None:
-    settings = BOUND.get(name, {})
-    graph = parent_of(find_protocol(name).build(**settings).compile())
-    start = {"task": TASKS[kind], "notes": ["mine"]}
-    inside = graph.invoke(start, thread(), context=ParentContext())
-    outside = alone(name, kind, bound=True)
-    assert set(inside) == {"task", "verdict", "transcript", "notes"}
-    assert (inside["task"], inside["notes"]) == (TASKS[kind], ["mine"])
-    assert timeless(inside) == timeless(outside)
-    if settings:
-        assert outside["verdict"]["calls"] != alone(name, kind)["verdict"]["calls"]
-
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-async def test_turns_reach_the_parents_stream_and_a_second_turn_on_the_thread_doubles_nothing(
+async def test_a_node_of_a_parent_keeps_its_settings_and_its_turns_reach_the_parents_stream(
     name: str, kind: str
 ) -> None:
-    graph = parent_of(find_protocol(name).build().compile())
-    start, heard = {"task": TASKS[kind]}, []
+    settings = BOUND.get(name, {})
+    graph = parent_of(find_protocol(name).build(**settings).compile())
+    start, heard = {"task": TASKS[kind], "notes": ["mine"]}, []
     async for where, event in graph.astream(
         start, thread(), context=ParentContext(), stream_mode="custom", subgraphs=True
     ):
@@ -121,9 +108,15 @@ async def test_turns_reach_the_parents_stream_and_a_second_turn_on_the_thread_do
         # A wrapper streams the turns of the judges inside as its own; these stream them as theirs, too.
         if len(where) == 1:
             heard.append((event["turn"]["id"], event["turn"]["content"]))
-    first = graph.get_state(thread()).values
-    assert Counter(heard) == Counter((turn["id"], turn["content"]) for turn in first["transcript"])
-    assert timeless(await graph.ainvoke(start, thread(), context=ParentContext())) == timeless(first)
+    inside, outside = graph.get_state(thread()).values, alone(name, kind, bound=True)
+    assert Counter(heard) == Counter((turn["id"], turn["content"]) for turn in inside["transcript"])
+    assert set(inside) == {"task", "verdict", "transcript", "notes"}
+    assert (inside["task"], inside["notes"]) == (TASKS[kind], ["mine"])
+    assert timeless(inside) == timeless(outside)
+    if settings:
+        assert outside["verdict"]["calls"] != alone(name, kind)["verdict"]["calls"]
+    # A second turn on the thread, from sync code, doubles nothing.
+    assert timeless(graph.invoke(start, thread(), context=ParentContext())) == timeless(inside)
 
 
 @pytest.mark.parametrize(
@@ -231,11 +224,8 @@ def test_repeated_comparisons(by: Any, pairs: Sequence[Any], winner: str, decide
 def test_votes_on_a_score(values: Any, score: float, decided_by: str) -> None:
     verdict, _ = run(repeated(debate.build(models={"*": scores(*values)}), len(values), "vote"), SCORE)
     assert (verdict.score, verdict.details["decided_by"]) == (pytest.approx(score), decided_by)
-
-
-def test_one_run_is_the_verdict_itself_without_a_spread() -> None:
-    verdict, _ = run(repeated(debate.build(models={"*": scores(4)}), k=1), SCORE)
-    assert (verdict.score, verdict.details["spread"], verdict.calls) == (4, None, 2)
+    once, _ = run(repeated(debate.build(models={"*": scores(4)}), k=1), SCORE)
+    assert (once.score, once.details["spread"], once.calls) == (4, None, 2)
 
 
 def test_runs_of_different_lengths() -> None:
@@ -450,6 +440,9 @@ def test_models_of_one_of_two_and_roles_that_only_one_has() -> None:
         registered("cascade", context={"models": {"usher": "offline"}}, **other)
 
 
+DEFAULTS = find_protocol("repeated").protocol.settings().model_dump(mode="json")
+
+
 @pytest.mark.parametrize(
     ("name", "bound", "context", "calls"),
     [
@@ -458,6 +451,8 @@ def test_models_of_one_of_two_and_roles_that_only_one_has() -> None:
         ("repeated", {"inner": {"n": 2}}, {"inner": {"tie_breaker": True}}, 3 * 6),
         ("repeated", {"inner": {"n": 2}}, {"of": "ensemble"}, 3 * 6),
         ("repeated", {"inner": {"n": 2}}, {"of": "ensemble", "inner": {"referees": 1}}, 3 * 2),
+        # A form that sends every default changes nothing.
+        ("repeated", {"k": 2, "of": "baseline"}, DEFAULTS, 2),
         ("calibrated", {"inner": {"n": 2}}, {"inner": {"n": 1}}, 2 * 3),
         ("calibrated", {"inner": {"n": 2}}, {"of": "baseline"}, 2),
         ("cascade", {"gap": 0, "expensive_settings": {"n": 1}}, {"gap": 9}, 2 + 3),
@@ -474,12 +469,6 @@ def test_a_runs_context_counts(name: str, bound: Any, context: Any, calls: int) 
 
     verdict = registered(name, context=context, models={"*": ScriptedModel(script=script)}, **bound)
     assert verdict.calls == calls
-
-
-def test_a_form_that_sends_every_default_changes_nothing() -> None:
-    form = find_protocol("repeated").protocol.settings().model_dump(mode="json")
-    bound = {"k": 2, "of": "single", "inner": {"position_calibration": False}}
-    assert registered("repeated", context=form, **bound).calls == 2
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from .loopback import Answer, Failure, Provider, Text
 from .loopback_debate import OPENAI
 from .sample_data import CASES, timeless
 from .source_tree import ROOT
+from .virtual_time import InFlight
 
 TASKS: dict[str, dict[str, Any]] = {
     "score": {
@@ -248,6 +249,40 @@ def test_the_calls_to_a_model_that_may_give_several_replies_or_log_probabilities
         graph.builder.bound_judge.bound, kind, lambda role, what: True
     )
     assert calls == getattr(total(ranges.values()), end)
+
+
+IN_FLIGHT: list[tuple[str, str, dict[str, Any], dict[str, int]]] = [
+    ("chateval", "score", {"referees": 4, "strategy": "one_by_one"}, {"referee": 1}),
+    ("chateval", "score", {"referees": 4, "strategy": "simultaneous"}, {"referee": 4}),
+    ("chateval", "score", {"referees": 4, "strategy": "summarizer"}, {"referee": 4, "summarizer": 1}),
+    ("chateval", "compare", {"referees": 4, "strategy": "one_by_one"}, {"referee": 2}),
+    ("chateval", "compare", {"referees": 4, "strategy": "simultaneous"}, {"referee": 8}),
+    ("ensemble", "score", {"referees": 5}, {"referee": 5}),
+    ("ensemble", "compare", {"referees": 5}, {"referee": 10}),
+    ("single", "compare", {}, {"scorer": 2}),
+    ("more", "compare", {}, {"advocate": 6, "aggregator": 2, "judge": 1}),
+    ("more", "compare", {"collaborate": True}, {"advocate": 2, "aggregator": 2, "judge": 1}),
+    ("more", "compare", {"aggregate": "best"}, {"advocate": 6, "judge": 6}),
+    ("samre", "compare", {}, {"advocate": 2, "judge": 1, "juror": 5}),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "settings", "most"), IN_FLIGHT)
+@pytest.mark.parametrize("sync", [True, False])
+def test_what_is_independent_runs_in_parallel(
+    name: str, kind: str, settings: dict[str, Any], most: dict[str, int], sync: bool
+) -> None:
+    first = next(iter(most))
+    model = InFlight(script=worst_script, expected=most[first])
+    graph = find_protocol(name).build(models={"*": model}, **settings).compile()
+    given = {"task": task(kind)}
+    if sync:
+        graph.invoke(given)
+        # Of later steps nobody waits for the others, who are in threads of their own.
+        assert model.most[first] == most[first]
+    else:
+        asyncio.run(graph.ainvoke(given))
+        assert dict(model.most) == most
 
 
 def test_the_readme_tells_the_same_number_of_calls(module: ModuleType) -> None:

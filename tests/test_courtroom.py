@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from itertools import islice
 from types import ModuleType
@@ -24,11 +23,10 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import VoteSchema
 from jurygraph.nodes.replies import Shown
 from jurygraph.state import ModelCallError, ReplyError, Verdict
-from jurygraph.state.settings import BACKGROUNDS, MoreSettings, SamreSettings
+from jurygraph.state.settings import BACKGROUNDS, MoreSettings
 from pydantic import ValidationError
 
 from .sample_data import COMPARE_TASK
-from .virtual_time import InFlight
 
 TASK = {**COMPARE_TASK, "reference": "Slow heating lets the water out."}
 Pair = tuple[float, float]
@@ -263,11 +261,8 @@ def test_the_mean_over_the_rounds_held_is_the_score() -> None:
     verdict, _, _ = hold(samre, court([(90, 60), (50, 63), (70, 72)]), jurors=0)
     assert (verdict.scores, verdict.winner) == ((70.0, 65.0), "1")
     assert verdict.details["mean_scores"] == [70.0, 65.0]
-    assert (verdict.details["w"], verdict.details["jury_winner"], verdict.details["votes"]) == (
-        "1",
-        None,
-        None,
-    )
+    assert verdict.details["w"] == "1"
+    assert verdict.details["jury_winner"] is verdict.details["votes"] is None
 
 
 def test_who_is_shown_what_in_court() -> None:
@@ -311,16 +306,17 @@ VOTES: dict[str, tuple[list[str], list[Pair], str, str, str]] = {
     "equal votes fall back to the scores": (["Vote: 1", "Vote: 2"], [(50, 60)] * 2, "2", "tie", "2"),
     "equal again is a tie": (["Vote: 1", "Vote: 2"], [(60, 60)] * 4, "tie", "tie", "tie"),
     "votes decide where scores are level": (["Vote: 2"], [(60, 60)] * 4, "tie", "2", "2"),
+    "a jury of void votes leaves it to the scores": (["Hm."] * 3, [(50, 60)] * 2, "2", "tie", "2"),
 }
 
 
 @pytest.mark.parametrize("case", VOTES)
 def test_votes(case: str) -> None:
     votes, rulings, w, jury_winner, winner = VOTES[case]
-    verdict, _, _ = hold(samre, court(rulings, jury(*votes)), jurors=len(votes))
+    verdict, _, _ = hold(samre, court(rulings, jury(*votes)), jurors=len(votes), repair=0)
     assert (verdict.details["w"], verdict.details["jury_winner"], verdict.winner) == (w, jury_winner, winner)
-    assert sum(verdict.details["votes"].values()) == len(votes)
-    assert verdict.details["void_votes"] == 0
+    assert verdict.details["void_votes"] == votes.count("Hm.")
+    assert sum(verdict.details["votes"].values()) == len(votes) - votes.count("Hm.")
     assert verdict.scores == rulings[0], "scores are the judge's, whoever wins"
 
 
@@ -336,12 +332,6 @@ def test_an_unreadable_vote_is_void_and_counted() -> None:
     void = next(turn for turn in transcript if turn["agent"] == "juror_2")
     assert (void["value"], void["calls"], void["cost_usd"]) == (None, 2, None)
     assert "rather not say" in void["content"]
-
-
-def test_a_jury_of_void_votes_leaves_it_to_the_scores() -> None:
-    verdict, _, _ = hold(samre, court([(50, 60)] * 2, jury(*["Hm."] * 3)), jurors=3, repair=0)
-    assert (verdict.winner, verdict.details["votes"]) == ("2", {"1": 0, "2": 0})
-    assert (verdict.details["void_votes"], verdict.calls) == (3, 9)
 
 
 def test_a_juror_whose_provider_fails_is_no_void_vote() -> None:
@@ -374,10 +364,8 @@ def test_backgrounds_wrap_around_and_jurors_are_numbered() -> None:
     backgrounds = ["a potter", "a nurse"]
     verdict, model, _ = hold(samre, court([(90, 60)] * 2), jurors=3, backgrounds=backgrounds)
     owns = [prompts(model, f"juror_{number}")[0] for number in (1, 2, 3)]
-    for number, (own, background) in enumerate(
-        zip(owns, ["a potter", "a nurse", "a potter"], strict=True), 1
-    ):
-        assert f"You are juror {number} of 3: {background}." in own
+    for number, background in ((1, "a potter"), (2, "a nurse"), (3, "a potter")):
+        assert f"You are juror {number} of 3: {background}." in owns[number - 1]
     assert verdict.details["jurors"] == {"juror_1": "a potter", "juror_2": "a nurse", "juror_3": "a potter"}
     usual, _, _ = hold(samre, court([(90, 60)] * 2))
     assert (tuple(usual.details["jurors"].values()), len(BACKGROUNDS)) == (BACKGROUNDS, 5)
@@ -399,11 +387,8 @@ def test_a_sum_that_differs_is_told_and_the_stated_total_counts() -> None:
 
 def test_missing_criteria_are_no_error_and_no_warning() -> None:
     verdict, _, _ = hold(baseline, lambda metadata, prompt: "Relevance: [20, 1]\n" + ruling(50, 40))
-    assert (verdict.scores, verdict.warnings, verdict.details["criteria"]) == (
-        (50.0, 40.0),
-        (),
-        [[None, None]],
-    )
+    assert (verdict.scores, verdict.warnings) == ((50.0, 40.0), ())
+    assert verdict.details["criteria"] == [[None, None]]
 
 
 def test_sums_of_single_defences_are_checked_too() -> None:
@@ -526,41 +511,23 @@ def test_a_structured_vote_is_for_one_or_two(winner: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "settings", "most"),
+    ("name", "values"),
     [
-        (more, {}, {"advocate": 6, "aggregator": 2, "judge": 1}),
-        (more, {"collaborate": True}, {"advocate": 2, "aggregator": 2, "judge": 1}),
-        (more, {"aggregate": "best"}, {"advocate": 6, "judge": 6}),
-        (samre, {}, {"advocate": 2, "judge": 1, "juror": 5}),
+        *(
+            ("advocates", 0),
+            ("rounds", 0),
+            ("tau", 0),
+            ("aggregate", "vote"),
+            ("jurors", -1),
+            ("max_rounds", 0),
+        ),
+        *(("backgrounds", []), ("backgrounds", ["a potter", ""]), ("ballot", "rank"), ("memory", "none")),
     ],
 )
-def test_what_is_independent_runs_in_parallel(
-    module: ModuleType, settings: dict[str, Any], most: dict[str, int]
-) -> None:
-    model = InFlight(script=court([(90, 60)] * 2))
-    graph = module.build(models={"*": model}, structured="off", **settings).compile()
-    asyncio.run(graph.ainvoke({"task": TASK}))
-    assert dict(model.most) == most
-
-
-@pytest.mark.parametrize(
-    ("settings_class", "bad"),
-    [
-        (MoreSettings, {"advocates": 0}),
-        (MoreSettings, {"rounds": 0}),
-        (MoreSettings, {"tau": 0}),
-        (MoreSettings, {"aggregate": "vote"}),
-        (SamreSettings, {"jurors": -1}),
-        (SamreSettings, {"max_rounds": 0}),
-        (SamreSettings, {"backgrounds": []}),
-        (SamreSettings, {"backgrounds": ["a potter", ""]}),
-        (SamreSettings, {"ballot": "rank"}),
-        (SamreSettings, {"memory": "none"}),
-    ],
-)
-def test_settings_that_cannot_be(settings_class: Any, bad: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(bad))):
-        settings_class(**bad)
+def test_settings_that_cannot_be(name: str, values: Any) -> None:
+    module = more if name in MoreSettings.model_fields else samre
+    with pytest.raises(ValidationError, match=name):
+        module.build(**{name: values})
 
 
 def test_sums_are_checked_in_structured_replies_too() -> None:

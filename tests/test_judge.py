@@ -495,23 +495,6 @@ def test_graphs_in_place_of_a_name() -> None:
         create_judge(more.build().compile(), aspect="coherence")
 
 
-@pytest.mark.parametrize(
-    ("verdict", "words"),
-    [
-        (None, "returned no verdict, so it is not a judge"),
-        ({"score": 3}, "returned a verdict that cannot be read"),
-        ({**VERDICT, "score": None}, "returned a verdict without a score"),
-        ({**VERDICT, "score": 6}, "returned 6.0, off the scale of coherence (1 to 5)"),
-        ({**VERDICT, "score": float("nan")}, "returned nan, off the scale"),
-        ({**VERDICT, "kind": "compare", "score": None, "winner": "1"}, "returned a verdict without a score"),
-    ],
-)
-def test_a_graph_without_a_score_gives_none(verdict: Any, words: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        create_judge(foreign(verdict), aspect="coherence")(inputs="S", outputs="C")
-    assert words in str(caught.value)
-
-
 def test_a_reply_that_cannot_be_read_is_an_error_that_says_what_helps() -> None:
     judge = rating(script={"scorer": ["I would rather not."] * 9})
     with pytest.raises(ReplyError, match="I would rather not") as caught:

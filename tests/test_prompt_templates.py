@@ -65,6 +65,8 @@ def test_another_wording_has_another_digest(tmp_path: Path) -> None:
 def test_a_bad_folder_is_told_before_any_call(tmp_path: Path, name: str, text: str, fault: str) -> None:
     with pytest.raises(UsageError, match=r"no \*\.md file"):
         Prompts.load(str(tmp_path))
+    with pytest.raises(UsageError, match="no such folder"):
+        debate.build(prompts="promts")
     folder = str(template(tmp_path, name, text))
     with pytest.raises(UsageError, match=fault):
         debate.build(prompts=folder)

@@ -133,11 +133,7 @@ TALK_AS_DICTS = [
         ({"source": "S", "candidate": "C", "inputs": {"a": "x", "b": "y"}}, "S", "C"),
         ({"outputs": {"messages": [["user", "S"], ["assistant", "C"]]}}, "S", "C"),
         ({"run": SimpleNamespace(inputs={"q": "S"}, outputs={"a": "C"})}, "S", "C"),
-        (
-            {"example": SimpleNamespace(inputs={"q": "S"}, outputs=None), "outputs": "C", "inputs": {}},
-            "S",
-            "C",
-        ),
+        ({"example": SimpleNamespace(inputs={"q": "S"}, outputs=None), "outputs": "C"}, "S", "C"),
     ],
 )
 def test_where_texts_are_by_convention(given: dict[str, Any], source: str, candidate: str) -> None:
@@ -148,6 +144,7 @@ def test_where_texts_are_by_convention(given: dict[str, Any], source: str, candi
 
 CALL: dict[str, Any] = {"name": "search", "args": {}, "id": "1"}
 USER, ASSISTANT = user("Where?"), assistant("It sank.")
+RESULT = {"role": "tool", "content": "moorings"}
 BLOCKS: list[tuple[dict[str, Any], str]] = [
     ({"type": "image_url", "image_url": {"url": "data:,"}}, "an image (image_url)"),
     ({"type": "input_audio", "input_audio": {}}, "audio (input_audio)"),
@@ -158,15 +155,9 @@ BLOCKS: list[tuple[dict[str, Any], str]] = [
     ({"type": "hologram", "text": 1}, "a part that is not text (hologram)"),
     ({"text": 7}, "a part that is not text (text)"),
 ]
+SEEN = ToolMessage([{"type": "image", "url": "a"}], tool_call_id="1")
 UNSEEN: list[tuple[Any, str]] = [
-    (
-        [
-            USER,
-            AIMessage("", tool_calls=[CALL]),
-            ToolMessage([{"type": "image", "url": "a"}], tool_call_id="1"),
-        ],
-        "[2] is a tool's result and holds an image (image)",
-    ),
+    ([USER, AIMessage("", tool_calls=[CALL]), SEEN], "[2] is a tool's result and holds an image (image)"),
     ([USER, {**ASSISTANT, "audio": {"id": "a", "transcript": "It sank."}}], "[1] holds audio (audio)"),
     *(
         ([USER, AIMessage([{"type": "text", "text": "It sank."}, block])], f"[1] holds {part}")
@@ -204,17 +195,17 @@ PICTURE = HumanMessage([{"type": "text", "text": "Where is this?"}, {"type": "im
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"inputs": PICTURE, "outputs": ["A", "B"]}, "inputs holds an image (image)"),
-        ({"inputs": {"messages": [PICTURE]}, "outputs": ["A", "B"]}, "inputs.messages[0] holds an image"),
+        ({"inputs": PICTURE}, "inputs holds an image (image)"),
+        ({"inputs": {"messages": [PICTURE]}}, "inputs.messages[0] holds an image"),
         (
-            {"inputs": "Q", "outputs": ["A", "B"], "reference_outputs": [USER, PICTURE, ASSISTANT]},
+            {"inputs": "Q", "reference_outputs": [USER, PICTURE, ASSISTANT]},
             "reference_outputs[1] holds an image",
         ),
     ],
 )
 def test_a_comparison_sees_all_of_what_it_is_given(given: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        comparing()(**given)
+        comparing()(**given, outputs=["A", "B"])
     assert words in str(caught.value)
 
 
@@ -314,8 +305,7 @@ def test_calls_of_tools_and_their_results_are_shown_in_every_form(form: str) -> 
         single.graph.invoke({"task": {**task, "source": given}})["verdict"] for given in (messages, whole)
     )
     assert one["warnings"] and all(one[name] == other[name] for name in ("score", "explanation", "warnings"))
-    item = parse_item({"id": "a", "messages": messages})
-    assert item == ScoreItem(id="a", source=ASKED, candidate=WAY)
+    assert parse_item({"id": "a", "messages": messages}) == ScoreItem(id="a", source=ASKED, candidate=WAY)
     item = parse_item({"id": "a", "messages": messages[:1], "candidate": messages[-1]})
     assert item == ScoreItem(id="a", source=ASKED, candidate=ENDS)
     pair = parse_item({"id": "a", "messages": messages[:1], "answer_1": messages, "answer_2": ["1", "2"]})
@@ -373,56 +363,53 @@ def test_a_reference_reaches_comparisons_and_a_fact_ratings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("inputs", "outputs", "words"),
     [
         (
-            {"outputs": "C"},
-            "inputs is missing: this judge takes its source from there; to take it from elsewhere, set "
-            'variable_mapping, such as {"source": "inputs.',
+            None,
+            "C",
+            "inputs is missing: this judge takes its source from there; to take it from elsewhere, set",
         ),
-        ({"inputs": "S"}, "outputs is missing: this judge takes its candidate from there"),
-        ({"inputs": "S", "outputs": {}}, "outputs is missing"),
-        ({"inputs": "  ", "outputs": "C"}, "inputs is empty: there is no source to judge"),
-        ({"inputs": "S", "outputs": {"answer": "\n"}}, "outputs.answer is empty"),
-        ({"inputs": "S", "outputs": 42}, "outputs must be text, a dict with text, or messages, got 42"),
+        (None, "C", 'set variable_mapping, such as {"source": "inputs.'),
+        ("S", None, "outputs is missing: this judge takes its candidate from there"),
+        ("S", {}, "outputs is missing"),
+        ("  ", "C", "inputs is empty: there is no source to judge"),
+        ("S", {"answer": "\n"}, "outputs.answer is empty"),
+        ("S", 42, "outputs must be text, a dict with text, or messages, got 42"),
+        ("S", array([1, 2]), "outputs must be text, a dict with text, or messages, got array"),
+        ("S", {"answer": None}, "outputs.answer is missing"),
         (
-            {"inputs": "S", "outputs": array([1, 2])},
-            "outputs must be text, a dict with text, or messages, got array",
+            {"question": "Q", "context": "C"},
+            "C",
+            "several keys that may be the source: question, context; say which",
         ),
-        ({"inputs": "S", "outputs": {"answer": None}}, "outputs.answer is missing"),
+        ({"question": "Q", "context": "C"}, "C", 'such as variable_mapping={"source": "inputs.question"}'),
+        ("S", {"x": "1", "y": "2"}, "outputs has no known key for the candidate: x, y"),
+        ("S", ["a", "b"], "to compare two outputs, leave out the aspect"),
+        (None, [HumanMessage("Hi")], "no answer to judge"),
+        (None, [AIMessage("Hi")], "nothing is asked in the conversation"),
+        ("S", [{"role": "nobody", "content": "C"}], "outputs[0] has the unknown role 'nobody'"),
+        ("S", [USER, {"content": "C"}], "outputs[1] has no role: say who speaks"),
+        ([{"content": "S"}], "C", "inputs[0] has no role: say who speaks"),
+        ([USER, "S"], "C", "inputs[1] is not a message: a message has a role and"),
+        ([USER, RemoveMessage("1")], "C", "inputs[1] is a message of the type 'remove'"),
         (
-            {"inputs": {"question": "Q", "context": "C"}, "outputs": "C"},
-            "inputs has several keys that may be the source: question, context; say which, such as "
-            'variable_mapping={"source": "inputs.question"}',
-        ),
-        (
-            {"inputs": "S", "outputs": {"x": "1", "y": "2"}},
-            "outputs has no known key for the candidate: x, y",
-        ),
-        ({"inputs": "S", "outputs": ["a", "b"]}, "to compare two outputs, leave out the aspect"),
-        ({"outputs": [HumanMessage("Hi")]}, "no answer to judge"),
-        ({"outputs": [AIMessage("Hi")]}, "nothing is asked in the conversation"),
-        (
-            {"inputs": "S", "outputs": [{"role": "nobody", "content": "C"}]},
-            "outputs[0] has the unknown role 'nobody'",
-        ),
-        ({"inputs": "S", "outputs": [USER, {"content": "C"}]}, "outputs[1] has no role: say who speaks"),
-        ({"inputs": [{"content": "S"}], "outputs": "C"}, "inputs[0] has no role: say who speaks"),
-        ({"inputs": [USER, "S"], "outputs": "C"}, "inputs[1] is not a message: a message has a role and"),
-        (
-            {"inputs": [USER, RemoveMessage("1")], "outputs": "C"},
-            "inputs[1] is a message of the type 'remove'",
+            None,
+            [USER, {**RESULT, "tool_call_id": "1"}, ASSISTANT],
+            "outputs[1] is the result of a tool call that no",
         ),
         (
-            {"outputs": [USER, {"role": "tool", "content": "moorings", "tool_call_id": "1"}, ASSISTANT]},
-            "outputs[1] is the result of a tool call that no earlier message makes (it has the id '1')",
+            None,
+            [USER, {**RESULT, "tool_call_id": "1"}, ASSISTANT],
+            "no earlier message makes (it has the id '1')",
         ),
-        ({"outputs": [USER, {"role": "tool", "content": "moorings"}]}, "(it has no id): add the message"),
+        (None, [USER, RESULT], "(it has no id): add the message"),
     ],
 )
-def test_what_cannot_be_judged_is_named_before_any_call(given: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_judged_is_named_before_any_call(inputs: Any, outputs: Any, words: str) -> None:
+    given = {"inputs": inputs, "outputs": outputs}
     with pytest.raises(UsageError) as caught:
-        rating(script={})(**given)
+        rating(script={})(**{name: value for name, value in given.items() if value is not None})
     assert words in str(caught.value)
 
 
@@ -457,13 +444,13 @@ def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
         (
             ("debate",),
             {"aspect": "fluency", "criteria": ["wit"]},
-            "criteria are what two outputs are compared on",
+            "criteria are what two outputs are compared",
         ),
         (("debate",), {"criteria": "wit"}, "criteria must be a list"),
         (
             ("debate",),
             {"variable_mapping": {"input": "x"}},
-            "'input' is not a field of this judge's task; map question",
+            "'input' is not a field of this judge's task; map",
         ),
         ((debate.graph,), {"n": 2}, "n: a graph has settings and models of its own"),
         ((42,), {}, "a judge must be the name of a protocol, or a graph, got 42"),

@@ -108,7 +108,7 @@ def test_simultaneous_referees_hear_earlier_turns_only() -> None:
         assert heard_by(model, agent, round) == all_of(*range(1, round), referees=3)
 
 
-def test_a_summary_replaces_the_discussion() -> None:
+def test_a_summary_replaces_the_discussion_or_is_appended() -> None:
     model = talk()
     _, transcript = hold(model, referees=2, turns=3, strategy="summarizer")
     first, second = ("summarizer", 1), ("summarizer", 2)
@@ -120,16 +120,11 @@ def test_a_summary_replaces_the_discussion() -> None:
         assert heard_by(model, agent, 1) == []
         assert heard_by(model, agent, 2) == [first]
         assert heard_by(model, agent, 3) == [second]
-
-
-def test_a_summary_is_appended() -> None:
-    model = talk()
-    hold(model, referees=2, turns=3, strategy="summarizer", summary="append")
-    first, second = ("summarizer", 1), ("summarizer", 2)
-    assert heard_by(model, *second) == [first, *all_of(2, referees=2)]
-    so_far = [*all_of(1, referees=2), first, *all_of(2, referees=2), second]
-    assert heard_by(model, "referee_1", 3) == so_far
-    assert heard_by(model, "referee_2", 3) == so_far
+    appended = talk()
+    hold(appended, referees=2, turns=3, strategy="summarizer", summary="append")
+    assert heard_by(appended, *second) == [first, *all_of(2, referees=2)]
+    for agent in ("referee_1", "referee_2"):
+        assert heard_by(appended, agent, 3) == order[:6]
 
 
 def test_the_last_turn_is_summed_up_only_where_asked_for() -> None:
@@ -208,11 +203,7 @@ def test_each_referee_votes_by_its_average_over_both_orders() -> None:
     }
     model = talk(lambda about, straight: told[about["agent"]][straight])
     verdict, _ = hold(model, COMPARE_TASK, referees=3)
-    assert verdict.details["scores_by_referee"] == {
-        "referee_1": [7.0, 5.0],
-        "referee_2": [5.5, 6.0],
-        "referee_3": [4.0, 6.0],
-    }
+    assert [*verdict.details["scores_by_referee"].values()] == [[7.0, 5.0], [5.5, 6.0], [4.0, 6.0]]
     assert verdict.details["votes"] == {"referee_1": "1", "referee_2": "2", "referee_3": "2"}
     assert verdict.details["winner_by_order"] == ["1", "2"]
     assert (verdict.winner, verdict.position_consistent) == ("2", False)
@@ -221,9 +212,8 @@ def test_each_referee_votes_by_its_average_over_both_orders() -> None:
 
 @pytest.mark.parametrize("protocol", [chateval, single, ensemble], ids=lambda module: module.protocol.name)
 def test_the_context_may_turn_calibration_off(protocol: ModuleType) -> None:
-    graph = protocol.build(models={"*": talk(lambda about, straight: (9, 2))}, structured="off").compile(
-        checkpointer=InMemorySaver()
-    )
+    model = talk(lambda about, straight: (9, 2))
+    graph = protocol.build(models={"*": model}, structured="off").compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     both = graph.invoke({"task": COMPARE_TASK}, config)
     one = graph.invoke({"task": COMPARE_TASK}, config, context={"position_calibration": False})
@@ -251,9 +241,7 @@ def test_neutral_annotators_are_numbered() -> None:
     model = talk()
     hold(model, referees=7, turns=1, roles="same")
     for number, call in enumerate(model.calls, start=1):
-        assert (
-            f"You are Annotator {number}, one of the referees in this task of text evaluation." in call.prompt
-        )
+        assert f"You are Annotator {number}, one of the referees in this task" in call.prompt
     assert len({call.prompt.rpartition("<<<end")[2] for call in model.calls}) == 7
 
 
@@ -272,11 +260,7 @@ def test_roles_of_ones_own() -> None:
     model = talk()
     nurse = {"name": "Nurse", "description": "You look after patients."}
     verdict, _ = hold(model, roles=["scientist", nurse, "scientist"], turns=1)
-    assert verdict.details["roles"] == {
-        "referee_1": "scientist",
-        "referee_2": "Nurse",
-        "referee_3": "scientist",
-    }
+    assert [*verdict.details["roles"].values()] == ["scientist", "Nurse", "scientist"]
     assert "You are Nurse, one of the referees. You look after patients." in model.calls[1].prompt
     assert "It is your turn, Scientist 3 (referee_3)" in model.calls[2].prompt
     assert ChatEvalSettings(roles="critic, scientist,critic").roles == ("critic", "scientist", "critic")

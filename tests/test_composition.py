@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -21,13 +20,13 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.verdicts import conclude, prepare
 from jurygraph.state import UsageError, Verdict
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 from typer.testing import CliRunner
 from typing_extensions import TypedDict
 
-from .sample_data import CASES, TASKS, timeless
+from .sample_data import CASES, TASKS, read_lines, timeless
 from .sample_data import COMPARE_TASK as COMPARE
 from .sample_data import SCORE_TASK as SCORE
 from .test_live_state import Failing
@@ -83,11 +82,8 @@ def alone(name: str, kind: str, bound: bool = False) -> dict[str, Any]:
 
 def parent_of(judge: Any) -> Any:
     """One judge as a compiled sub-graph that shares keys with its parent."""
-    parent = StateGraph(ParentState, context_schema=ParentContext)
-    parent.add_node("judge", judge)
-    parent.add_edge(START, "judge")
-    parent.add_edge("judge", END)
-    return parent.compile(checkpointer=InMemorySaver())
+    parent = StateGraph(ParentState, context_schema=ParentContext).add_node("judge", judge)
+    return parent.add_edge(START, "judge").compile(checkpointer=InMemorySaver())
 
 
 def thread(name: str = "1") -> Any:
@@ -407,21 +403,14 @@ def registered(name: str, task: Any = COMPARE, context: Any = None, **settings: 
     return Verdict.of(result)
 
 
-def test_a_registered_wrapper_tells_whose_verdict_it_is() -> None:
+def test_a_registered_wrapper_tells_whose_verdict_it_is_and_hands_settings_on() -> None:
     for name in ("calibrated", "repeated"):
         verdict = registered(name, of="multiagent", inner={"n": 1})
         assert (verdict.protocol, verdict.details["of"]) == (name, "multiagent")
     verdict = registered("cascade", cheap="ensemble", cheap_settings={"referees": 1}, gap=0)
     assert (verdict.protocol, verdict.details["asked"]) == ("cascade", ["ensemble"])
-
-
-def test_settings_are_handed_on() -> None:
-    model = ScriptedModel(script=lambda metadata, prompt: "Score: 4\nNO ISSUE")
-    graph = find_protocol("repeated").build(structured="off", models={"*": model}, k=2, inner={"n": 1})
-    verdict = Verdict.of(graph.compile().invoke({"task": SCORE}))
-    assert (verdict.score, verdict.calls, len(model.calls)) == (4, 4, 4)
-    assert graph.bound_judge.bound.inner["n"] == 1
-    assert graph.bound_judge.bound.inner["persona"] == "strict", "all that changes a number is told"
+    inner = find_protocol("repeated").build(inner={"n": 1}).bound_judge.bound.inner
+    assert (inner["n"], inner["persona"]) == (1, "strict"), "all that changes a number is told"
 
 
 def test_models_of_one_of_two_and_roles_that_only_one_has() -> None:
@@ -526,8 +515,6 @@ def test_wrappers_in_a_batch() -> None:
     ],
 )
 def test_wrappers_from_the_command_line(line: str, calls: set[int], tmp_path: Path) -> None:
-    words = ["run", *line.split(), "--limit", "2", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, words)
+    done = CliRunner().invoke(app, ["run", *line.split(), "--limit", "2", "--out", str(tmp_path / "run")])
     assert done.exit_code == 0, done.output
-    lines = (tmp_path / "run" / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    assert {json.loads(line)["calls"] for line in lines} <= calls
+    assert {result["calls"] for result in read_lines(tmp_path / "run")} <= calls

@@ -95,14 +95,9 @@ def prompts(model: ScriptedModel, agent: str) -> list[str]:
 
 
 def prompt(model: ScriptedModel, agent: str, round: int, form: str | None = None) -> str:
-    found = [
-        call.prompt
-        for call in model.calls
-        if (call.metadata["agent"], call.metadata["round"]) == (agent, round)
-        and form in (None, call.metadata["form"])
-    ]
-    assert len(found) == 1
-    return found[0]
+    calls = [call for call in model.calls if form in (None, call.metadata["form"])]
+    [one] = [c.prompt for c in calls if (c.metadata["agent"], c.metadata["round"]) == (agent, round)]
+    return one
 
 
 def spoken(text: str) -> set[str]:
@@ -280,19 +275,15 @@ def test_who_is_shown_what_in_court() -> None:
 
 def test_a_summary_takes_the_place_of_what_it_sums_up() -> None:
     _, model, _ = hold(samre, court([(90, 60), (50, 60), (40, 60)]), memory="summary", jurors=1)
-    assert steps(model, *(2, 1, 1) * 2, 2, 1, 1) == [
-        *[ADVOCATES, ["judge"], ["summarizer"]] * 2,
-        *[ADVOCATES, ["judge"], ["juror_1"]],
-    ]
+    rounds = [ADVOCATES, ["judge"], ["summarizer"]] * 2
+    assert steps(model, *(2, 1, 1) * 3) == [*rounds, ADVOCATES, ["judge"], ["juror_1"]]
     assert spoken(prompt(model, "advocate_1", 3)) == {"summarizer, round 2"}
     assert "Totals so far (answer 1, answer 2): (90, 60), (50, 60)." in prompt(model, "advocate_1", 3)
     last = {f"{agent}, round 2" for agent in (*ADVOCATES, "judge")}
     assert spoken(prompt(model, "summarizer", 2)) == {"summarizer, round 1", *last}
     assert "be sure to state them: (50, 60)" in prompt(model, "summarizer", 2)
-    assert spoken(prompts(model, "juror_1")[0]) == {
-        "summarizer, round 2",
-        *(f"{agent}, round 3" for agent in (*ADVOCATES, "judge")),
-    }
+    third = {f"{agent}, round 3" for agent in (*ADVOCATES, "judge")}
+    assert spoken(prompts(model, "juror_1")[0]) == {"summarizer, round 2", *third}
 
 
 def jury(*votes: str) -> dict[str, str]:
@@ -350,13 +341,9 @@ def test_scored_ballots_are_summed_up() -> None:
     assert verdict.details["votes"] == {"1": 22.0, "2": 38.0}
     assert (verdict.winner, verdict.details["jury_winner"], verdict.details["w"]) == ("2", "2", "1")
     assert "numbers from 1 to 20" in prompts(model, "juror_1")[0]
-
-
-def test_a_scored_ballot_off_its_scale_is_void() -> None:
-    votes = jury(
-        "Score of answer 1: 10\nScore of answer 2: 9", "Score of answer 1: 21\nScore of answer 2: 30"
-    )
-    verdict, _, _ = hold(samre, court([(50, 60)] * 2, votes), jurors=2, ballot="score")
+    # One that is off its scale is void.
+    votes["juror_3"] = "Score of answer 1: 21\nScore of answer 2: 30"
+    verdict, _, _ = hold(samre, court([(50, 60)] * 2, votes), jurors=3, ballot="score")
     assert (verdict.details["void_votes"], verdict.winner) == (1, "1")
 
 
@@ -421,13 +408,8 @@ def test_sums_of_single_defences_are_checked_too() -> None:
 )
 def test_points_are_read_in_several_forms(reply: str) -> None:
     assert read_points(f"{reply}\n{ruling(93, 90)}") == [[18, 17, 16, 15, 14, 13], [15] * 6]
-
-
-@pytest.mark.parametrize(
-    "reply", ["", "Relevance:", "Relevance: [21, 0]", "> Relevance: [18, 15]", "Depth: 14"]
-)
-def test_points_that_are_not_there_are_not_read(reply: str) -> None:
-    assert read_points(reply) == [None, None]
+    for unread in ("", "Relevance:", "Relevance: [21, 0]", "> Relevance: [18, 15]", "Depth: 14"):
+        assert read_points(unread) == [None, None]
 
 
 @pytest.mark.parametrize("module", [baseline, more, samre])

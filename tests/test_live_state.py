@@ -194,9 +194,7 @@ def test_an_advocates_words_are_edited_and_the_court_goes_on() -> None:
             heard.append(prompt)
         return worst_script(metadata, prompt)
 
-    graph = samre.build(models={"*": ScriptedModel(script=script)}, jurors=0, max_rounds=1).compile(
-        checkpointer=InMemorySaver()
-    )
+    graph = saved("samre", models={"*": ScriptedModel(script=script)}, jurors=0, max_rounds=1)
     graph.invoke({"task": task("compare")}, thread())
     [then] = [s for s in graph.get_state_history(thread()) if s.next == ("judge",)]
     edit = {"id": "advocate_2:1", "content": "I rest my case on the tides."}
@@ -237,9 +235,7 @@ async def test_an_edit_asks_nobody_again(name: str, kind: str, is_async: bool) -
     ],
 )
 def test_an_edit_that_cannot_be_is_refused(edit: Any, fault: str) -> None:
-    graph = debate.build(models={"*": ScriptedModel(script=objecting)}, n=1).compile(
-        checkpointer=InMemorySaver()
-    )
+    graph = saved("debate", models={"*": ScriptedModel(script=objecting)}, n=1)
     graph.invoke({"task": task("score")}, thread())
     with pytest.raises(ValueError, match=fault):
         graph.update_state(thread(), {"transcript": edit if edit == "So." else [edit]}, as_node="critic")
@@ -382,18 +378,12 @@ async def test_what_langgraph_does_for_observers_is_left_out_where_there_are_non
             self.runs[name] += 1
 
     def for_observers(*_: Any, **__: Any) -> Any:
-        raise AssertionError(
-            "LangGraph's own way was taken: what it keeps private is not as expected any more"
-        )
+        raise AssertionError("LangGraph's own way was taken: what it keeps private is not as expected")
 
     observed, names = debate.build(n=1).compile(), Names()
     told = await observed.ainvoke({"task": task("score")}, {"callbacks": [names]})
-    assert names.runs >= Counter(
-        {
-            **{"prepare": 1, "commander": 3, "scorer": 2, "critic": 1, "conclude": 1},
-            **{"after_commander": 3, "after_scorer": 2, "after_critic": 1},
-        }
-    )
+    assert names.runs >= Counter(prepare=1, commander=3, scorer=2, critic=1, conclude=1)
+    assert names.runs >= Counter(after_commander=3, after_scorer=2, after_critic=1)
     # What runs a node with its writers, and what copies the whole state for a router.
     monkeypatch.setattr(RunnableSeq, "ainvoke", for_observers)
     monkeypatch.setattr(ChannelRead, "do_read", for_observers)

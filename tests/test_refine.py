@@ -331,16 +331,17 @@ def test_a_gate_judges_the_answer_of_an_agent_that_used_tools_and_thought() -> N
     assert "Hm." not in task["source"]
 
 
-def test_a_writer_that_returns_more_than_text_is_refused() -> None:
-    for message in (
-        AIMessage([SOURCE, IMAGE]),
-        AIMessage(SOURCE, tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
-    ):
-        writer: Any = lambda given, message=message: {"messages": [message]}  # noqa: E731
-        with pytest.raises(
-            UsageError, match=r"the writer's message (holds an image|has no text yet .AI calls search)"
-        ):
-            refine(writer, "debate").compile().invoke({"task": TASK})
+CALLS = AIMessage(SOURCE, tool_calls=[{"name": "search", "args": {}, "id": "1"}])
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [(AIMessage([SOURCE, IMAGE]), "holds an image"), (CALLS, "has no text yet .AI calls search")],
+)
+def test_a_writer_that_returns_more_than_text_is_refused(message: AIMessage, told: str) -> None:
+    writer: Any = lambda given: {"messages": [message]}  # noqa: E731
+    with pytest.raises(UsageError, match=f"the writer's message {told}"):
+        refine(writer, "debate").compile().invoke({"task": TASK})
 
 
 @pytest.mark.parametrize(

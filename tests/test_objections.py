@@ -22,7 +22,7 @@ def debate(item: int, scores: list[float], satisfied: list[bool], human: float) 
     turns: list[tuple[str, int, Any]] = []
     for number, (score, end) in enumerate(zip(scores, satisfied, strict=True)):
         turns += [("scorer", number, score), ("critic", number + 1, end)]
-    fields = {"score": scores[-1], "human": human, "score_by_round": tuple(scores)}
+    fields: dict[str, Any] = {"score": scores[-1], "human": human, "score_by_round": tuple(scores)}
     return scored(f"i{item}", transcript=spoken(*turns), **fields)
 
 

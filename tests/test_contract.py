@@ -331,9 +331,11 @@ def test_bad_input_names_the_field_before_any_call(module: ModuleType) -> None:
     assert model.calls == []
 
 
-def test_a_role_that_it_does_not_have_is_refused(module: ModuleType) -> None:
+def test_a_role_or_a_setting_that_it_does_not_have_is_refused(module: ModuleType) -> None:
     with pytest.raises(UsageError, match=f"no role 'usher'; its roles are {module.protocol.roles[0]}"):
         module.build(models={"usher": "offline"})
+    with pytest.raises(ValidationError, match="loudness"):
+        module.build(loudness=11)
 
 
 @pytest.mark.parametrize(
@@ -344,8 +346,3 @@ def test_one_agent_of_several_can_have_a_model_of_its_own(name: str, agent: str)
     find_protocol(name).build(models={"*": others, agent: own}).compile().invoke({"task": task("compare")})
     assert {call.metadata["agent"] for call in own.calls} == {agent}
     assert agent not in {call.metadata["agent"] for call in others.calls}
-
-
-def test_a_setting_that_it_does_not_have_is_refused(module: ModuleType) -> None:
-    with pytest.raises(ValidationError, match="loudness"):
-        module.build(loudness=11)

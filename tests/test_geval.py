@@ -60,9 +60,9 @@ def test_probability_off_the_scale_is_told(
     assert kind_of(warning) is OFF_SCALE
     assert told in warning
     # Where less than half is left, samples take its place; the attempt was paid and stays.
-    assert (verdict.score, len(transcript)) == (
-        (pytest.approx(4 + 1 / 7), 1) if weighting == "logprobs" else (4, 4)
-    )
+    score, turns = (4 + 1 / 7, 1) if weighting == "logprobs" else (4, 4)
+    assert verdict.score == pytest.approx(score)
+    assert len(transcript) == turns
 
 
 def test_probability_that_is_hardly_on_the_scale_is_no_score(provider: Provider) -> None:
@@ -108,9 +108,8 @@ def test_what_planner_and_scorer_are_shown(provider: Provider) -> None:
     assert SCORE_TASK["source"] not in planner and SCORE_TASK["candidate"] not in planner
     rubric = planner[: planner.index("Do not rate a text yet")].strip()
     assert scorer.startswith(rubric), "what is the same for every item comes first"
-    places = [
-        scorer.index(text) for text in ("2. Compare their claims.", SCORE_TASK["source"], "Evaluation form")
-    ]
+    parts = ("2. Compare their claims.", SCORE_TASK["source"], "Evaluation form")
+    places = [scorer.index(text) for text in parts]
     assert places == sorted(places)
     assert "Mark those" not in scorer, "the aspect's own steps are not shown beside the planner's"
 
@@ -145,7 +144,7 @@ def test_ten_points_in_two_tokens(provider: Provider) -> None:
     split = Text("10", top=({"1": 0.8, "9": 0.2}, {"0": 0.9, ".": 0.1}))
     provider.play(by=lambda _: split)
     with pytest.raises(
-        UsageError, match=r"weighting=logprobs: .*is the score that it states, 10; use weighting=sampling"
+        UsageError, match=r"weighting=logprobs: .*the score that it states, 10; use weighting=s"
     ):
         run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
     verdict, _ = run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, samples=3)
@@ -194,9 +193,7 @@ def test_a_provider_that_ignores_logprobs_is_asked_for_them_once(provider: Provi
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_logprobs_or_nothing(provider: Provider, how: str) -> None:
     provider.play(by=lambda request: REFUSALS[0] if request.body.get("logprobs") else "4")
-    with pytest.raises(
-        UsageError, match="openai:gpt-4o-mini returns no token log-probabilities; use weighting=sampling"
-    ):
+    with pytest.raises(UsageError, match="mini returns no token log-probabilities; use weighting=sampling"):
         run(how, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
     with pytest.raises(UsageError, match="offline returns no token log-probabilities"):
         run(how, steps=STEPS, weighting="logprobs")
@@ -210,9 +207,8 @@ def test_a_chat_object_weighs_like_a_model_by_name(provider: Provider) -> None:
     assert verdict.score == named.score
     assert verdict.details == named.details
     assert verdict.output_tokens == named.output_tokens > 0
-    assert [request.body["messages"] for request in provider.requests[:1]] == [
-        provider.requests[1].body["messages"]
-    ]
+    first, second = (request.body["messages"] for request in provider.requests)
+    assert first == second
 
 
 # By samples
@@ -359,9 +355,8 @@ def test_a_rating_is_held_to_the_scale_where_the_provider_takes_that(provider: P
     assert planner is None
     assert scorer is not None
     assert scorer["json_schema"]["schema"] == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
-    assert verdict.score == pytest.approx((4 * 0.5 + 5 * 0.3 + 3 * 0.1) / 0.9), (
-        "the first token counts, as ever"
-    )
+    # The first token counts, as ever.
+    assert verdict.score == pytest.approx((4 * 0.5 + 5 * 0.3 + 3 * 0.1) / 0.9)
     assert verdict.warnings == ()
 
 
@@ -412,11 +407,8 @@ def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path:
     def falters(metadata: Mapping[str, Any], prompt: str) -> str:
         return "Hm." if "Number 3." in prompt else scripted(metadata, prompt)
 
-    options: dict[str, Any] = {
-        "data": numbered(tmp_path, 6, **LABELS),
-        "settings": {"samples": 2},
-        "out": out,
-    }
+    data = numbered(tmp_path, 6, **LABELS)
+    options: dict[str, Any] = {"data": data, "settings": {"samples": 2}, "out": out}
     first = ScriptedModel(script=falters)
     evaluation = evaluate("geval", models={"*": first}, **options)
     assert sorted(planned(first)) == ["coherence", "fluency"]

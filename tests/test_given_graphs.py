@@ -35,13 +35,8 @@ from typing_extensions import TypedDict
 from .processes import Command
 
 SCORE_4: dict[str, Any] = {"scorer": ["Score: 4"] * 99, "critic": ["NO ISSUE"] * 99}
-VERDICT: dict[str, Any] = {
-    "protocol": "theirs",
-    "kind": "score",
-    "score": 2.0,
-    "stop_reason": "complete",
-    "rounds": 1,
-}
+ENDED = {"stop_reason": "complete", "rounds": 1}
+VERDICT: dict[str, Any] = {"protocol": "theirs", "kind": "score", "score": 2.0, **ENDED}
 
 
 class ForeignState(TypedDict):

@@ -38,9 +38,8 @@ def agent_with(tools: list[Any], *lines: Any) -> Any:
 
 
 def calls(tool: str, **arguments: Any) -> AIMessage:
-    return AIMessage(
-        "", tool_calls=[{"name": tool, "args": arguments, "id": f"call-{tool}-{len(arguments)}"}]
-    )
+    call = {"name": tool, "args": arguments, "id": f"call-{tool}-{len(arguments)}"}
+    return AIMessage("", tool_calls=[call])
 
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -102,14 +101,9 @@ async def test_the_tool_in_an_agent_sync_and_async() -> None:
     for judge in (rating(), rating(normalize=True, variable_mapping={"source": "inputs.elsewhere"})):
         lines = [calls("judge_coherence", source=ASKED, candidate=ANSWER), "It is a 4."] * 2
         agent = agent_with([judge.as_tool()], *lines)
-        for run in (
-            agent.invoke({"messages": [("user", "?")]}),
-            await agent.ainvoke({"messages": [("user", "?")]}),
-        ):
-            assert [one.content for one in run["messages"]][2:] == [
-                VERDICT,
-                "It is a 4.",
-            ]
+        asked = {"messages": [("user", "?")]}
+        for run in (agent.invoke(asked), await agent.ainvoke(asked)):
+            assert [one.content for one in run["messages"]][2:] == [VERDICT, "It is a 4."]
 
 
 def test_a_reply_that_cannot_be_read_is_told_to_the_agent_as_such() -> None:
@@ -326,7 +320,7 @@ def test_a_judge_that_is_a_node_names_the_key_that_is_not_there() -> None:
     for wrong, told in (
         (
             {"candidat": "draft", "score": "grade"},
-            "candidat: the judge takes source, candidate, fact and gives score",
+            "candidat: the judge takes source, candidate, fact and gives",
         ),
         ({"source": "draft", "candidate": "draft"}, "name a key for what the judge gives"),
         ({"candidate": "draft", "score": "grade"}, "name a key of the state for source"),
@@ -349,10 +343,7 @@ def test_one_message_that_names_the_texts_is_judged() -> None:
     for said in ("Please judge: it rained.", '{"source": "It rained."}'):
         after = judge.invoke({"messages": [("user", said)]})
         assert after["verdict"] is None
-        assert (
-            "one JSON object, and nothing else, with the texts as source, candidate"
-            in after["messages"][-1].text
-        )
+        assert "one JSON object, and nothing else, with the texts as source" in after["messages"][-1].text
     two = comparing().as_agent()
     handed = '{"question": "Why?", "answer_1": "The tide.", "answer_2": "No idea."}'
     assert two.invoke({"messages": [("user", handed)]})["verdict"]["winner"] == "1"

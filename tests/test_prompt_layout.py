@@ -351,11 +351,8 @@ def test_a_foreign_protocol_is_held_to_the_same(
         check_what_agents_know_of_each_other(listener)
     check_the_papers_layout(pair[0])
     check_what_is_sent_in_the_papers_layout(*pair)
-    assert (
-        pair[1]
-        .told[0]
-        .system.startswith("You are the optimist of two judges. Look for what is good first.\n")
-    )
+    system = pair[1].told[0].system
+    assert system.startswith("You are the optimist of two judges. Look for what is good first.\n")
 
 
 SAID_ELSEWHERE: dict[str, list[Settings]] = {

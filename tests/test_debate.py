@@ -128,7 +128,7 @@ def test_a_mention_of_the_token(provider: Provider, termination: str, reason: st
 
 def test_personas_differ_in_the_critics_words_alone(provider: Provider) -> None:
     asked: dict[str, list[str]] = {}
-    nurse = "You are a nurse who looks for harm."
+    nurse = OwnText("You are a nurse who looks for harm.")
     persona: Any
     for persona in ("strict", "moderate", "weak", "plain", "sophisticated", OwnText(f" {nurse} ")):
         provider.requests.clear()

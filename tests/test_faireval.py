@@ -80,9 +80,8 @@ def test_usage_counts_the_prompt_once(provider: Provider) -> None:
 
 def test_what_cannot_be_read_is_left_out_and_counted(provider: Provider) -> None:
     cut = Text("Yeast is", finish="length")
-    provider.play(
-        by=alternating([as_text(9, 3), cut, as_text(7, 3)], ["Both are fine.", as_text(5, 6), "Hm."])
-    )
+    swapped = ["Both are fine.", as_text(5, 6), "Hm."]
+    provider.play(by=alternating([as_text(9, 3), cut, as_text(7, 3)], swapped))
     verdict, transcript = run(models={"*": OPENAI}, structured="off")
     assert verdict.scores == (7, 4)
     assert verdict.details["samples_by_order"] == [[[9, 3], [7, 3]], [[6, 5]]]

@@ -121,13 +121,11 @@ def test_graphs_without_a_name_are_named_by_what_they_are(graph: Any, name: str)
 
 def test_both_orders_of_a_comparison_are_run_without_a_name_of_their_own() -> None:
     builder = calibrated(debate.build(n=1))
-    for given in (builder, builder.compile()):
-        done = evaluate(given, "demo-pairs", limit=1)
-        assert [(result.protocol, result.error) for result in done.results] == [("calibrated-debate", None)]
     judge = create_judge(builder)
     assert (judge.name, judge(inputs="Q", outputs=["A.", "A."])["score"]) == ("calibrated-debate", 0.5)
-    (result,) = judge.evaluate("demo-pairs", limit=1).results
-    assert result.protocol == "calibrated-debate"
+    runs = [evaluate(given, "demo-pairs", limit=1) for given in (builder, builder.compile())]
+    for done in (*runs, judge.evaluate("demo-pairs", limit=1)):
+        assert [(result.protocol, result.error) for result in done.results] == [("calibrated-debate", None)]
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,10 @@ def ids(turns: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-async def test_every_turn_comes_at_the_top_level_as_plain_json(name: str, kind: str) -> None:
-    custom, updated, final = [], [], {}
+async def test_turns_scores_and_round_come_and_grow_at_the_top_level_as_plain_json(
+    name: str, kind: str
+) -> None:
+    custom, updated = [], []
     graph = saved(name)
     async for mode, event in graph.astream({"task": task(kind)}, thread(), stream_mode=["custom", "updates"]):
         assert json.loads(json.dumps(event)) == event
@@ -68,17 +70,10 @@ async def test_every_turn_comes_at_the_top_level_as_plain_json(name: str, kind: 
             updated += [
                 turn["id"] for update in event.values() for turn in (update or {}).get("transcript") or ()
             ]
-    final = graph.get_state(thread()).values
-    assert sorted(custom) == sorted(updated) == sorted(ids(final["transcript"]))
-    assert len(set(custom)) == len(custom)
-
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-def test_transcript_scores_and_round_grow_at_the_top_level(name: str, kind: str) -> None:
-    graph = saved(name)
-    verdict = graph.invoke({"task": task(kind)}, thread())["verdict"]
     states = [snapshot.values for snapshot in reversed([*graph.get_state_history(thread())])]
-    begun = [state for state in states if "scores" in state]
+    assert sorted(custom) == sorted(updated) == sorted(ids(states[-1]["transcript"]))
+    assert len(set(custom)) == len(custom)
+    begun, verdict = [state for state in states if "scores" in state], states[-1]["verdict"]
     for key, size in (("transcript", len), ("scores", len), ("round", int)):
         sizes = [size(state[key]) for state in begun]
         assert sizes == sorted(sizes)

@@ -13,8 +13,9 @@ from jurygraph.eval.report.labels import interval_note
 from jurygraph.eval.results.evaluation import Evaluation
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.sweeps import Axis, Cell, CellResult, Sweep, sweep
+from jurygraph.eval.sweeps import Axis, Sweep, sweep
 from jurygraph.eval.sweeps.cell_metrics import MetricKey, leading, measure, metric_keys
+from jurygraph.eval.sweeps.cells import Cell, CellResult
 from jurygraph.eval.sweeps.sweep_result import aspect_grid, cell_grid, pivot_grid
 from jurygraph.eval.tables import Grid, to_csv
 

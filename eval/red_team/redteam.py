@@ -357,7 +357,7 @@ def _effects(verdicts: Sequence[AttackedVerdict]) -> Iterator[AttackEffect]:
         rows = [verdict for verdict in verdicts if verdict.kind == kind and family in (WHOLE, verdict.family)]
         outcomes = Counter(verdict.outcome for verdict in rows)
         moved = {verdict: verdict.shift for verdict in rows if verdict.shift is not None}
-        units = number_units([verdict.group for verdict in moved], len(moved))
+        units = number_units([verdict.group for verdict in moved])
         shift, _ = Resampling().mean_interval(np.array([*moved.values()], float), units)
         forged, lost, persuaded, unmoved, no_room, _ = (outcomes[name] for name in get_args(Outcome))
         yield AttackEffect(kind, family, len(rows), forged, lost, persuaded, unmoved, no_room, shift)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..analysis import Judge, Study
+from ..analysis import Study
+from ..analysis.judges import Judge
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS
 from ..tables import Column

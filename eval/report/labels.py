@@ -11,7 +11,8 @@ from ..statistics.metrics import METRICS
 from ..tables import Grid
 
 if TYPE_CHECKING:
-    from ..analysis import EvaluationTarget, Judge, Study
+    from ..analysis import Study
+    from ..analysis.judges import EvaluationTarget, Judge
     from ..statistics.resampling import Resampling
 
 MEASURES = {name: metric.title for name, metric in METRICS.items()}

@@ -10,15 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ..analysis import (
-    Average,
-    AverageComparison,
-    EvaluationTarget,
-    Judge,
-    LeaderboardEntry,
-    PairwiseComparison,
-    Study,
-)
+from ..analysis import Study
+from ..analysis.comparison import AverageComparison, PairwiseComparison
+from ..analysis.judges import EvaluationTarget, Judge
+from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
 from ..statistics.metrics import DEFAULT, METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic

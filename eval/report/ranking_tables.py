@@ -8,7 +8,10 @@ from itertools import chain
 from math import inf
 from operator import itemgetter
 
-from ..analysis import Alphas, LeaderboardEntry, Rater, Study, WinnerShare
+from ..analysis import Study
+from ..analysis.alphas import Alphas
+from ..analysis.annotators import Rater
+from ..analysis.leaderboard import LeaderboardEntry, WinnerShare
 from ..statistics.resampling import Statistic
 from ..statistics.score_distribution import ScalePoint
 from ..tables import Column, Grid, columns_of, text_column, value_at

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..analysis import EvaluationTarget, Judge, LeaderboardEntry, Leaning
-from ..analysis.leaderboard import NOT_BY_ALL
+from ..analysis.judges import EvaluationTarget, Judge
+from ..analysis.leaderboard import NOT_BY_ALL, LeaderboardEntry
+from ..analysis.leanings import Leaning
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS
 from ..tables.grid import in_words, money

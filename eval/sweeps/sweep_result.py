@@ -78,11 +78,6 @@ class Sweep:
         notes = (cell.evaluation.manifest.get("note") for cell in self.cells)
         return next(filter(None, notes), None)
 
-    @property
-    def signatures(self) -> Mapping[str, str]:
-        """Each cell's signature, by the cell's title."""
-        return {cell.cell.title: cell.evaluation.manifest["signatures"][cell.protocol] for cell in self.cells}
-
     def measured(self, resampling: Resampling | None = None) -> tuple[Measured, ...]:
         """Measure how well each cell agrees with people, and what it gains over the first cell.
 

@@ -246,6 +246,9 @@ def test_unknown_rules_are_refused_with_those_there_are(text: str) -> None:
 def test_a_rule_that_never_holds_is_refused_at_build(rule: str, judge: Any) -> None:
     with pytest.raises(UsageError, match=f"the rule {rule}.* never matches"):
         review(judge, when=rule)
+    # The judge is named by its protocol.
+    with pytest.raises(UsageError, match="never matches debate, which"):
+        review(debate.build(), when="split")
 
 
 @pytest.mark.parametrize(

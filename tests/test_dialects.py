@@ -16,13 +16,25 @@ from jurygraph.state.errors import ModelCallError
 from langchain_core.messages import HumanMessage
 
 from .loopback_debate import SCORE_TASK
-from .loopback_dialects import DIALECTS, Asked, Ending, Form, Refusal, Said, Script, close, serving
+from .loopback_dialects import (
+    DIALECTS,
+    ENDINGS,
+    REFUSALS,
+    Asked,
+    Ending,
+    Form,
+    Refusal,
+    Said,
+    Script,
+    close,
+    serving,
+)
 
 FORMS: tuple[Form, ...] = ("schema", "tool", "json", "text")
 FIELDS = {"reasoning": "All claims hold.", "score": 4}
 WORDS = "All claims hold.\nScore: 4"
-TAKEN = [(name, form) for name, dialect in DIALECTS.items() for form in (*dialect.refusals, "text")]
-ENDED = [(*taken, ending) for taken in TAKEN for ending in DIALECTS[taken[0]].endings if ending != "complete"]
+TAKEN = [(name, form) for name in DIALECTS for form in (*REFUSALS[name], "text")]
+ENDED = [(*taken, ending) for taken in TAKEN for ending in ENDINGS[taken[0]] if ending != "complete"]
 
 pytestmark = pytest.mark.usefixtures("one_attempt")
 
@@ -40,20 +52,15 @@ def judged(name: str, script: Script, **settings: Any) -> tuple[Verdict, list[As
 
 def taking(name: str, taken: Form, said: Said) -> Script:
     """A provider that refuses, in its own words, every form that is stricter than one."""
-
-    def by(asked: Asked) -> Said | Refusal:
-        if FORMS.index(asked.form) < FORMS.index(taken):
-            return DIALECTS[name].refusals[asked.form]
-        return said
-
-    return by
+    stricter = FORMS[: FORMS.index(taken)]
+    return lambda asked: REFUSALS[name][asked.form] if asked.form in stricter else said
 
 
 @pytest.mark.parametrize(("name", "form"), TAKEN)
 def test_each_refusal_of_a_form_leads_to_the_next(name: str, form: Form) -> None:
     verdict, asked = judged(name, taking(name, form, Said(fields=FIELDS)))
     assert verdict.score == 4
-    known = [one for one in FORMS if one in (*DIALECTS[name].refusals, "text")]
+    known = [one for one in FORMS if one in (*REFUSALS[name], "text")]
     assert [one.form for one in asked] == known[: known.index(form) + 1]
     assert len(verdict.warnings) == (form != known[0])
     if form in ("json", "text") and len(asked) > 1:
@@ -77,51 +84,35 @@ def test_a_reply_that_is_not_complete_is_no_verdict(name: str, form: Form, endin
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_plain_words_are_read(name: str) -> None:
-    verdict, asked = judged(name, lambda _: Said(WORDS), structured="off")
-    assert (verdict.score, [one.form for one in asked], verdict.warnings) == (4, ["text"], ())
-    assert (verdict.input_tokens, verdict.output_tokens) == (100, 20)
-
-
-@pytest.mark.parametrize("name", DIALECTS)
 def test_a_system_message_that_is_refused_goes_to_the_users(name: str) -> None:
-    def by(asked: Asked) -> Said | Refusal:
-        return DIALECTS[name].system_refusal if asked.has_system else Said(fields=FIELDS)
-
-    verdict, asked = judged(name, by)
+    refusal = DIALECTS[name].system_refusal
+    verdict, asked = judged(name, lambda one: refusal if one.has_system else Said(fields=FIELDS))
     assert verdict.score == 4
     assert [one.has_system for one in asked] == [True, False]
     assert "takes no system message" in verdict.warnings[0]
 
 
-@pytest.mark.parametrize("structured", ["auto", "off"])
 @pytest.mark.parametrize("name", DIALECTS)
-def test_reasoning_is_not_the_verdict(name: str, structured: str) -> None:
-    said = Said(fields=FIELDS, reasoning="It is thin.\nScore: 1")
-    assert judged(name, lambda _: said, structured=structured)[0].score == 4
-    tagged = Said(f"<think>It is thin.\nScore: 1</think>\n{WORDS}")
-    assert judged(name, lambda _: tagged, structured=structured)[0].score == 4
-
-
-@pytest.mark.parametrize("name", DIALECTS)
-def test_words_where_a_tool_was_wanted_are_read(name: str) -> None:
-    said = Said(WORDS, reasoning="It is thin.\nScore: 1")
-    assert judged(name, taking(name, "tool", said))[0].score == 4
+def test_words_are_read_and_reasoning_is_not_the_verdict(name: str) -> None:
+    verdict, asked = judged(name, lambda _: Said(WORDS), structured="off")
+    assert (verdict.score, [one.form for one in asked], verdict.warnings) == (4, ["text"], ())
+    assert (verdict.input_tokens, verdict.output_tokens) == (100, 20)
+    thought = "It is thin.\nScore: 1"
+    for said in (Said(fields=FIELDS, reasoning=thought), Said(f"<think>{thought}</think>\n{WORDS}")):
+        for structured in ("auto", "off"):
+            assert judged(name, lambda _, said=said: said, structured=structured)[0].score == 4
+    # Words in place of the tool that was wanted.
+    assert judged(name, taking(name, "tool", Said(WORDS, reasoning=thought)))[0].score == 4
 
 
 async def test_a_form_that_was_not_the_cause_is_asked_for_again() -> None:
-    unexplained = Refusal(400, "Request contains an invalid argument.")
-    broken = True
-
-    def by(asked: Asked) -> Said | Refusal:
-        return unexplained if broken else Said(fields=FIELDS)
-
-    with serving(DIALECTS["gemini"], by) as server:
+    answers: list[Said | Refusal] = [Refusal(400, "Request contains an invalid argument.")]
+    with serving(DIALECTS["gemini"], lambda _: answers[-1]) as server:
         graph = single.build(models={"*": DIALECTS["gemini"].chat(server.url)}).compile()
         with pytest.raises(ModelCallError, match="invalid argument"):
             await graph.ainvoke({"task": SCORE_TASK})
         assert [one.form for one in server.asked] == list(FORMS)
-        broken = False
+        answers.append(Said(fields=FIELDS))
         verdict = Verdict.of(await graph.ainvoke({"task": SCORE_TASK}))
         assert (verdict.score, verdict.warnings, server.asked[-1].form) == (4, (), "schema")
 
@@ -132,8 +123,8 @@ async def test_bounds_that_are_refused_are_left_out_before_the_schema_is() -> No
     words = "Keyword '{}' is not permitted in a schema of response_format."
 
     def by(asked: Asked) -> Said | Refusal:
-        found = next((word for word in ("minimum", "maxLength", "enum") if word in str(asked.body)), None)
-        return Refusal(400, words.format(found)) if found else Said(fields={"score": 4})
+        refused = next((word for word in ("minimum", "maxLength", "enum") if word in str(asked.body)), None)
+        return Refusal(400, words.format(refused)) if refused else Said(fields={"score": 4})
 
     with serving(dialect, by) as server:
         model = resolver.wrap(dialect.chat(server.url))
@@ -152,23 +143,16 @@ LEARNED = ("ollama", "mistral", "groq", "deepseek")
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
 def test_bounds_that_a_provider_is_known_to_refuse_are_not_sent(name: str) -> None:
-    def by(asked: Asked) -> Said | Refusal:
-        body = str(asked.body)
-        assert asked.form != "schema" or "[1, 2, 3, 4, 5]" in body, "the values are listed for everybody"
-        return Said(fields=FIELDS)
-
-    verdict, asked = judged(name, by)
+    verdict, asked = judged(name, lambda _: Said(fields=FIELDS))
     assert (verdict.score, verdict.warnings) == (4, ())
+    for one in asked:
+        assert one.form != "schema" or "[1, 2, 3, 4, 5]" in str(one.body), (
+            "the values are listed for everybody"
+        )
     assert ("maxLength" in str(asked[0].body)) is (name in LEARNED)
 
 
-def test_groqs_own_failure_to_make_json_passes_and_then_eases_the_form(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from jurygraph.nodes.models import send
-    from jurygraph.nodes.models.retry import RetryPolicy
-
-    monkeypatch.setattr(send, "DEFAULT_RETRY_POLICY", RetryPolicy(first_wait=0.001, longest_wait=0.001))
+def test_groqs_own_failure_to_make_json_passes_and_then_eases_the_form(fast_retries: None) -> None:
     failure = Refusal(400, "Failed to validate JSON. Please adjust your prompt.", "json_validate_failed")
     once = iter([failure])
     assert judged("groq", lambda _: next(once, Said(fields=FIELDS)))[0].score == 4

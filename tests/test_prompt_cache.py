@@ -16,7 +16,7 @@ from jurygraph.state import Verdict
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from .loopback_debate import SCORE_TASK
-from .loopback_dialects import DIALECTS, Asked, Dialect, Refusal, Said, close, serving
+from .loopback_dialects import DIALECTS, REFUSALS, Asked, Dialect, Refusal, Said, close, serving
 from .test_prompt_layout import bench as bench  # noqa: PLC0414
 
 LOG = f"The material.\n\nSo far:\n{fence('scorer', 'A.')}\n\n{fence('critic', 'B.')}"
@@ -72,7 +72,7 @@ def test_each_turn_is_a_block_and_marks_end_what_is_repeated() -> None:
 
 def test_marks_stay_in_place_where_the_system_message_is_folded_in_and_the_form_is_told() -> None:
     dialect = DIALECTS["anthropic"]
-    refusals = (dialect.system_refusal, dialect.refusals["schema"], dialect.refusals["tool"])
+    refusals = (dialect.system_refusal, *REFUSALS["anthropic"].values())
     last = sent(dialect, ENDS, *refusals, schema=SCHEMA)[-1]
     assert not last.has_system
     texts = [block["text"] for block in blocks(last)]

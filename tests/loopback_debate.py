@@ -20,6 +20,7 @@ SCORE_TASK = {
     "candidate": "Eight years of work went into the bridge, which opened in 1932.",
     "aspect": "consistency",
 }
+PROVIDERS = ["openai", "google"]
 COMPARE_TASK = {
     "kind": "compare",
     "question": "Why does bread rise?",
@@ -31,6 +32,11 @@ COMPARE_TASK = {
 def google(provider: Provider, name: str = "gemini-2.0-flash") -> str:
     """A Gemini model at the loopback address, by name."""
     return f"google_genai:{name}?base_url={provider.url}"
+
+
+def name_of(kind: str, provider: Provider) -> str:
+    """The name of a model of ``openai`` or ``google`` at the loopback address."""
+    return OPENAI if kind == "openai" else google(provider)
 
 
 def speaker(request: Request) -> str:

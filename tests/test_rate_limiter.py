@@ -62,15 +62,11 @@ async def ask(rate_limiter: RateLimiter, provider: Provider, calls: int) -> None
     await asyncio.gather(*(insist() for _ in range(calls)))
 
 
-def test_it_begins_small_and_doubles() -> None:
+def test_it_begins_small_and_doubles_up_to_what_is_allowed() -> None:
     concurrency = AdaptiveConcurrency(maximum=200)
     assert concurrency.limit == SLOW_START
     assert [trips(concurrency, 1) for _ in range(4)] == [64, 128, 200, 200]
-
-
-def test_it_never_wants_more_than_allowed_nor_less_than_one() -> None:
     assert AdaptiveConcurrency(maximum=5).limit == 5
-    assert trips(AdaptiveConcurrency(maximum=64), 50, refused=1.0) == 1
 
 
 def test_a_wall_of_refusals_halves_it_and_a_stray_one_does_not() -> None:
@@ -79,31 +75,26 @@ def test_a_wall_of_refusals_halves_it_and_a_stray_one_does_not() -> None:
     assert trips(AdaptiveConcurrency(maximum=64), 200, refused=0.1) >= 20
 
 
-def test_it_recovers_when_refusals_end() -> None:
+def test_refusals_leave_it_one_call_and_it_recovers_when_they_end() -> None:
     concurrency = AdaptiveConcurrency(maximum=64)
-    trips(concurrency, 10, refused=1.0)
-    assert concurrency.limit == 1
+    assert trips(concurrency, 50, refused=1.0) == 1
     assert trips(concurrency, 100) == 64
 
 
-def test_it_shrinks_when_calls_become_slow() -> None:
+@pytest.mark.parametrize(
+    ("before", "count", "now", "least", "most"),
+    [
+        (1.0, 3, 4.0, 1, 44),  # calls that have become slow
+        (0.05, 5, 0.5, 64, 64),  # milliseconds are noise
+        (2.0, 300, 6.0, 64, 64),  # longer texts become the usual in time
+    ],
+)
+def test_it_shrinks_while_calls_are_slower_than_usual(
+    before: float, count: int, now: float, least: int, most: int
+) -> None:
     concurrency = AdaptiveConcurrency(maximum=64)
-    trips(concurrency, 5, seconds=1.0)
-    assert concurrency.limit == 64
-    assert trips(concurrency, 3, seconds=4.0) < 45
-
-
-def test_milliseconds_are_noise() -> None:
-    concurrency = AdaptiveConcurrency(maximum=64)
-    trips(concurrency, 5, seconds=0.05)
-    assert trips(concurrency, 5, seconds=0.5) == 64
-
-
-def test_longer_texts_become_the_usual_in_time() -> None:
-    concurrency = AdaptiveConcurrency(maximum=64)
-    trips(concurrency, 5, seconds=2.0)
-    trips(concurrency, 300, seconds=6.0)
-    assert concurrency.limit == 64
+    assert trips(concurrency, 5, seconds=before) == 64
+    assert least <= trips(concurrency, count, seconds=now) <= most
 
 
 @in_virtual_time
@@ -132,10 +123,6 @@ async def test_all_models_share_what_is_allowed() -> None:
     assert provider.peak == 5
 
 
-def refusal(seconds: float) -> ModelCallError:
-    return TransientCallError("later", rate_limited=True, retry_after=seconds)
-
-
 class Refusing:
     """Refuses the first calls and names a time; when each call came."""
 
@@ -146,36 +133,33 @@ class Refusing:
     async def __call__(self) -> str:
         self.came.append(asyncio.get_running_loop().time())
         if len(self.came) <= self.refused:
-            raise refusal(self.seconds)
+            raise TransientCallError("later", rate_limited=True, retry_after=self.seconds)
         return "reply"
 
 
+async def refusing(paced: RateLimiter, work: Refusing, calls: int) -> list[Any]:
+    return await asyncio.gather(*(paced.run(work, 1) for _ in range(calls)), return_exceptions=True)
+
+
+BOUNDED = {"concurrency": 1, "retry_policy": RetryPolicy(max_wait=600.0)}
+
+
+# A provider that asks for decades holds calls back no longer than allowed.
+@pytest.mark.parametrize(("asked", "least", "most"), [(0.2, 0.2, 1), (1e9, 150, 151)])
 @in_virtual_time
-async def test_after_refusals_in_a_row_nothing_goes_out_until_the_provider_says() -> None:
-    paced, work = rate_limiter(concurrency=1), Refusing(3, seconds=0.2)
-    results = await asyncio.gather(*(paced.run(work, 1) for _ in range(5)), return_exceptions=True)
+async def test_after_refusals_in_a_row_nothing_goes_out_until_the_provider_says(
+    asked: float, least: float, most: float
+) -> None:
+    work = Refusing(3, seconds=asked)
+    results = await refusing(rate_limiter(**BOUNDED), work, 5)
     assert [isinstance(result, ModelCallError) for result in results] == [True] * 3 + [False] * 2
-    assert work.came[3] - work.came[2] >= 0.2
-
-
-@in_virtual_time
-async def test_a_provider_that_asks_for_decades_holds_calls_back_no_longer_than_allowed() -> None:
-    paced, work = (
-        rate_limiter(concurrency=1, retry_policy=RetryPolicy(max_wait=600.0)),
-        Refusing(3, seconds=1e9),
-    )
-    results = await asyncio.gather(*(paced.run(work, 1) for _ in range(5)), return_exceptions=True)
-    assert results[3:] == ["reply", "reply"]
-    assert 150 <= work.came[3] < 151
+    assert least <= work.came[3] - work.came[2] < most
 
 
 @in_virtual_time
 async def test_a_provider_that_refuses_for_longer_than_allowed_is_given_up_for_all_calls() -> None:
-    paced, work = (
-        rate_limiter(concurrency=1, retry_policy=RetryPolicy(max_wait=600.0)),
-        Refusing(1000, seconds=400.0),
-    )
-    results = await asyncio.gather(*(paced.run(work, 1) for _ in range(50)), return_exceptions=True)
+    paced, work = rate_limiter(**BOUNDED), Refusing(1000, seconds=400.0)
+    results = await refusing(paced, work, 50)
     assert [round(moment) for moment in work.came] == [0, 0, 0, 150, 300, 450, 600]
     assert all(isinstance(result, ModelCallError) for result in results)
     assert {str(result) for result in results[7:]} == {"later (all calls refused for 600 s)"}
@@ -187,13 +171,10 @@ async def test_a_provider_that_refuses_for_longer_than_allowed_is_given_up_for_a
 
 @in_virtual_time
 async def test_a_reply_in_between_begins_the_time_anew() -> None:
-    paced, work = (
-        rate_limiter(concurrency=1, retry_policy=RetryPolicy(max_wait=600.0)),
-        Refusing(3, seconds=400.0),
-    )
+    paced, work = rate_limiter(**BOUNDED), Refusing(3, seconds=400.0)
     for turn in range(4):
-        work.refused, calls = len(work.came) + 3, [paced.run(work, 1) for _ in range(4)]
-        assert (await asyncio.gather(*calls, return_exceptions=True))[3] == "reply", turn
+        work.refused = len(work.came) + 3
+        assert (await refusing(paced, work, 4))[3] == "reply", turn
     assert work.came[-1] >= 600
 
 
@@ -212,19 +193,15 @@ async def test_what_is_waited_for_is_noted_until_it_is_over() -> None:
 
 
 @in_virtual_time
-async def test_requests_a_minute() -> None:
-    paced, provider = rate_limiter(requests_per_minute=600), Provider(most=1000)
-    started = asyncio.get_running_loop().time()
-    await ask(paced, provider, 22)
-    assert 0.15 <= asyncio.get_running_loop().time() - started < 2.0
-
-
-@in_virtual_time
-async def test_tokens_a_minute() -> None:
-    paced, provider = rate_limiter(tokens_per_minute=6_000), Provider(most=1000)
-    started = asyncio.get_running_loop().time()
-    await ask(paced, provider, 62)  # 6,000 tokens are to be had at once; the other 200 take two seconds
-    assert 1.5 <= asyncio.get_running_loop().time() - started < 4.0
+async def test_requests_and_tokens_a_minute() -> None:
+    time, provider = asyncio.get_running_loop().time, Provider(most=1000)
+    started = time()
+    await ask(rate_limiter(requests_per_minute=600), provider, 22)
+    assert 0.15 <= time() - started < 2.0
+    started = time()
+    # 6,000 tokens are to be had at once; the other 200 take two seconds.
+    await ask(rate_limiter(tokens_per_minute=6_000), provider, 62)
+    assert 1.5 <= time() - started < 4.0
 
 
 @in_virtual_time

@@ -19,10 +19,9 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from pytest_httpserver import HTTPServer
 
-from .loopback import Answer, Provider, Raw, Request
+from .loopback import Provider, Raw
 
 CLIENTS = ["fast", "openai", "object", "google", "anthropic"]
-ELSEWHERE = [301, 302, 303, 307, 308]
 GEMINI = "/v1beta/models/gemini-2.0-flash:generateContent"
 
 
@@ -41,17 +40,14 @@ async def loaded(kind: str, provider: Provider | HTTPServer) -> AsyncIterator[Lo
     """Each real client, as a name or an object makes it."""
     url = provider.url_for("") if isinstance(provider, HTTPServer) else provider.url
     if kind == "object":
-        yield resolver.wrap(
-            ChatOpenAI(
-                model="gpt-4o-mini", api_key=SecretStr("test-key"), base_url=f"{url}/v1", max_retries=0
-            )
-        )
+        key = SecretStr("test-key")
+        chat = ChatOpenAI(model="gpt-4o-mini", api_key=key, base_url=f"{url}/v1", max_retries=0)
+        yield resolver.wrap(chat)
         return
-    name = {"google": "google_genai:gemini-2.0-flash", "anthropic": "anthropic:claude-mine"}.get(
-        kind, "openai:gpt-4o-mini"
+    names = {"google": "google_genai:gemini-2.0-flash", "anthropic": "anthropic:claude-mine"}
+    spec = ModelSpec(
+        name=names.get(kind, "openai:gpt-4o-mini"), base_url=url if kind in names else f"{url}/v1"
     )
-    address = f"{url}/v1" if name.startswith("openai") else url
-    spec = ModelSpec(name=name, base_url=address)
     model = resolver.load(spec, asyncio.get_running_loop())
     if kind == "openai":
         # Without it, calls go through the ``openai`` client.
@@ -68,19 +64,18 @@ def redirect(status: int, to: str) -> Raw:
     return Raw("Moved.", "text/html", status, {"Location": to})
 
 
-@pytest.mark.parametrize("status", ELSEWHERE)
+def path_of(kind: str) -> str:
+    return GEMINI if kind == "google" else "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("kind", CLIENTS)
 async def test_no_redirect_leads_to_another_host(
-    provider: Provider,
-    httpserver: HTTPServer,
-    other: Provider,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    status: int,
+    httpserver: HTTPServer, other: Provider, monkeypatch: pytest.MonkeyPatch, kind: str, status: int
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
-    path = GEMINI if kind == "google" else "/v1/chat/completions"
-    moved = {"Location": other.url + path}
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, "test-key")
+    moved = {"Location": other.url + path_of(kind)}
     httpserver.expect_request(re.compile(".*")).respond_with_data("Moved.", status, moved)
     with pytest.raises(ModelCallError, match="set base_url to where it leads") as caught:
         await asked(kind, httpserver)
@@ -92,8 +87,7 @@ async def test_no_redirect_leads_to_another_host(
 @pytest.mark.parametrize("status", [301, 302, 303])
 @pytest.mark.parametrize("kind", ["fast", "openai", "object", "google"])
 async def test_no_redirect_turns_the_request_into_another(provider: Provider, kind: str, status: int) -> None:
-    path = GEMINI if kind == "google" else "/v1/chat/completions"
-    provider.play(by=lambda _: redirect(status, f"{path}?again=1"))
+    provider.play(by=lambda _: redirect(status, f"{path_of(kind)}?again=1"))
     with pytest.raises(ModelCallError, match=str(status)):
         await asked(kind, provider)
     assert len(provider.requests) == 1
@@ -104,13 +98,11 @@ async def test_no_redirect_turns_the_request_into_another(provider: Provider, ki
 async def test_the_same_request_is_made_again_on_the_same_host(
     provider: Provider, kind: str, status: int
 ) -> None:
-    def answer(request: Request) -> Answer:
-        return "Score: 4" if "again" in request.path else redirect(status, "/v1/chat/completions?again=1")
-
-    provider.play(by=answer)
+    provider.play(redirect(status, "/v1/chat/completions?again=1"), "Score: 4")
     assert (await asked(kind, provider)).text == "Score: 4"
     first, second = provider.requests
     assert (first.method, second.method) == ("POST", "POST")
+    assert "again" in second.path
     assert first.body == second.body
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -58,31 +59,25 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-async def test_what_passes_is_attempted_again() -> None:
-    sender = Sender(passing(), passing(), passing())
-    assert await call_with_retry(CALL, sender, QUICK) is REPLY
-    assert sender.attempts == 4
-
-
-async def test_what_does_not_pass_is_not() -> None:
-    sender = Sender(ModelCallError("the key was refused"))
-    with pytest.raises(ModelCallError, match=r"^the key was refused$"):
-        await call_with_retry(CALL, sender, QUICK)
-    assert sender.attempts == 1
-
-
-async def test_what_stops_passing_is_not_attempted_again() -> None:
-    sender = Sender(passing(), ModelCallError("the key was refused"))
-    with pytest.raises(ModelCallError, match=r"^the key was refused$"):
-        await call_with_retry(CALL, sender, QUICK)
-    assert sender.attempts == 2
-
-
-async def test_a_fault_of_the_program_is_not_attempted_again() -> None:
-    sender = Sender(KeyError("a mistake"))
-    with pytest.raises(KeyError):
-        await call_with_retry(CALL, sender, QUICK)
-    assert sender.attempts == 1
+@pytest.mark.parametrize(
+    ("errors", "attempts"),
+    [
+        ([passing(), passing(), passing()], 4),
+        ([ModelCallError("the key was refused")], 1),
+        ([passing(), ModelCallError("the key was refused")], 2),
+        ([KeyError("a mistake")], 1),
+    ],
+)
+async def test_what_passes_is_attempted_again_and_what_stays_is_not(
+    errors: list[Exception], attempts: int
+) -> None:
+    sender = Sender(*errors)
+    if attempts > len(errors):
+        assert await call_with_retry(CALL, sender, QUICK) is REPLY
+    else:
+        with pytest.raises(type(errors[-1]), match=f"^{re.escape(str(errors[-1]))}$"):
+            await call_with_retry(CALL, sender, QUICK)
+    assert sender.attempts == attempts
 
 
 async def test_at_last_it_is_given_up_and_says_how_often_it_was_tried() -> None:
@@ -102,15 +97,14 @@ async def test_waits_grow_up_to_the_longest(waits: list[float]) -> None:
     assert len(set(nth(9))) == 20, "no jitter"
 
 
-async def test_the_provider_says_when(waits: list[float]) -> None:
-    await call_with_retry(CALL, Sender(passing(retry_after=7.0, rate_limited=True)), QUICK)
-    [waited] = waits
-    assert 7.0 <= waited < 7.1
-
-
-async def test_a_provider_that_wants_a_day_is_asked_every_quarter_of_an_hour(waits: list[float]) -> None:
-    await call_with_retry(CALL, Sender(*[passing(retry_after=86_400.0)] * 3), QUICK)
-    assert waits == pytest.approx([900.0] * 3, abs=0.001)
+@pytest.mark.parametrize(("asked", "count", "expected"), [(7.0, 1, 7.0), (86_400.0, 3, 900.0)])
+async def test_the_provider_says_when_but_is_asked_every_quarter_of_an_hour(
+    waits: list[float], asked: float, count: int, expected: float
+) -> None:
+    refusal = passing(retry_after=asked, rate_limited=True)
+    await call_with_retry(CALL, Sender(*[refusal] * count), QUICK)
+    assert len(waits) == count
+    assert all(expected <= waited < expected + 0.1 for waited in waits)
 
 
 @pytest.mark.parametrize("asked", [1e9, 40.0, 3.0])

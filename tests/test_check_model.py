@@ -69,14 +69,12 @@ def test_a_model_that_can_do_little_is_usable(provider: Provider) -> None:
         assert words in printed
 
 
-def test_a_model_of_which_no_score_is_read_is_not_usable(provider: Provider) -> None:
+def test_a_model_of_which_no_score_is_read_or_whose_key_is_refused_is_not_usable(provider: Provider) -> None:
     provider.play(by=lambda _: Text("I like ferries."))
     code, printed = checked()
     assert code == 2
     assert "No judge can use this model" in printed
-
-
-def test_a_key_that_is_refused_ends_the_check_at_once(provider: Provider) -> None:
+    provider.requests.clear()
     provider.play(by=lambda _: Failure(401, "Incorrect API key provided.", code="invalid_api_key"))
     code, printed = checked()
     assert code == 2

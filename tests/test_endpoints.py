@@ -43,27 +43,20 @@ def model(servers: list[Provider], more: str = "") -> str:
 
 
 def rows(size: int) -> list[dict[str, Any]]:
-    texts = {"source": "The bridge opened in 1932.", "candidate": "It opened."}
-    return [{"id": str(n), **texts, "source": f"{n}: {texts['source']}"} for n in range(size)]
+    told = "The bridge opened in 1932."
+    return [{"id": str(n), "source": f"{n}: {told}", "candidate": "It opened."} for n in range(size)]
 
 
 def judged(servers: list[Provider], items: int = 12, more: str = "", **options: Any) -> list[str]:
-    done = evaluate(
-        "debate",
-        rows(items),
-        aspects=[ASPECT],
-        models={"*": model(servers, more)},
-        settings={"n": 2},
-        **options,
-    )
+    options |= {"aspects": [ASPECT], "models": {"*": model(servers, more)}, "settings": {"n": 2}}
+    done = evaluate("debate", rows(items), **options)
     return [result.status for result in done.results]
 
 
 def debates(server: Provider) -> Counter[str]:
     """How many calls of which debate a server has had."""
-    return Counter(
-        request.user.partition(": The bridge")[0].rpartition("\n")[2] for request in server.requests
-    )
+    heads = (request.user.partition(": The bridge")[0] for request in server.requests)
+    return Counter(head.rpartition("\n")[2] for head in heads)
 
 
 def test_a_debate_stays_with_one_server_and_all_have_some(servers: list[Provider]) -> None:
@@ -128,10 +121,11 @@ def test_keys_share_the_calls_of_one_address(
 
 
 def test_another_host_is_paid_nothing_anew(servers: list[Provider], tmp_path: Path) -> None:
-    assert judged(servers[:2], out=tmp_path / "run") == ["ok"] * 12
-    assert judged(servers[1:], out=tmp_path / "run") == ["ok"] * 12
-    assert judged(servers[2:], more="&identity=*", out=tmp_path / "run") == ["ok"] * 12
-    assert judged(servers[2:], more="&identity=*", journal=tmp_path / "run" / "journal.sqlite") == ["ok"] * 12
+    out = tmp_path / "run"
+    assert judged(servers[:2], out=out) == ["ok"] * 12
+    assert judged(servers[1:], out=out) == ["ok"] * 12
+    assert judged(servers[2:], more="&identity=*", out=out) == ["ok"] * 12
+    assert judged(servers[2:], more="&identity=*", journal=out / "journal.sqlite") == ["ok"] * 12
     assert not servers[2].requests
 
 
@@ -157,8 +151,8 @@ def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serv
         ("openai:qwen?base_url=http://a,http://b,http://c&key_env=ONE,TWO", "3 addresses and 2 keys"),
         ("openai:qwen?base_url=http://a&key_env=ONE,NOT_SET", "NOT_SET is not set"),
         (
-            "openai:qwen?base_url=localhost:8000/v1",
-            "begins with http:// or https://, got base_url=localhost:8000/v1",
+            "openai:qwen?base_url=localhost:1/v1",
+            "begins with http:// or https://, got base_url=localhost:1/v1",
         ),
         ("google_genai:gemini?base_url=http://a,http://b", "only work with OpenAI's protocol"),
     ],

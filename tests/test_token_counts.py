@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from .loopback import Provider, Raw, Request, Text
 from .loopback import Usage as Taken
 from .loopback_debate import OPENAI, run
+from .sample_data import write_lines
 
 MODEL = "openai:gpt-4o-mini"
 ODD = ["many", "", 12.5, 1e30, -5, 0, None, True, [7], {"n": 7}, float("inf"), float("nan")]
@@ -43,10 +44,8 @@ def test_an_odd_count_makes_the_cost_unknown(count: Any) -> None:
 def test_unknown_tokens_are_called_unknown_and_sums_of_them_the_least(
     provider: Provider, tmp_path: Path
 ) -> None:
-    data = tmp_path / "mine.jsonl"
-    data.write_text(
-        "".join(f'{{"id": "{name}", "source": "Noon.", "candidate": "{name}."}}\n' for name in ("a", "b"))
-    )
+    rows = [{"id": name, "source": "Noon.", "candidate": f"{name}."} for name in ("a", "b")]
+    data = write_lines(tmp_path / "mine.jsonl", rows)
 
     def answer(request: Request) -> Text:
         told = Taken(100, output=20) if "b." in request.user else Taken(0, output=0)
@@ -66,35 +65,27 @@ def test_unknown_tokens_are_called_unknown_and_sums_of_them_the_least(
 
 @pytest.mark.parametrize("cached", [-5, 1e30, "many", 101])
 def test_an_odd_count_of_cached_tokens_makes_the_cost_unknown(cached: Any) -> None:
-    found = usage(input_tokens=100, output_tokens=20, input_token_details={"cache_read": cached})
-    assert (found.cost_usd, found.cached_input_tokens, found.input_tokens) == (None, 0, 100)
+    counted = usage(input_tokens=100, output_tokens=20, input_token_details={"cache_read": cached})
+    assert (counted.cost_usd, counted.cached_input_tokens, counted.input_tokens) == (None, 0, 100)
 
 
-def test_whole_numbers_in_other_clothes_are_counts() -> None:
-    found = usage(input_tokens="100", output_tokens=20.0, input_token_details={"flex_cache_read": 40})
-    assert (found.input_tokens, found.output_tokens, found.cached_input_tokens) == (100, 20, 40)
-    assert found.cost_usd == pytest.approx((60 * 0.15 + 40 * 0.075 + 20 * 0.6) / 1e6)
-
-
-def test_an_empty_reply_may_have_taken_no_token() -> None:
+def test_whole_numbers_in_other_clothes_are_counts_and_an_empty_reply_may_have_taken_none() -> None:
+    counted = usage(input_tokens="100", output_tokens=20.0, input_token_details={"flex_cache_read": 40})
+    assert (counted.input_tokens, counted.output_tokens, counted.cached_input_tokens) == (100, 20, 40)
+    assert counted.cost_usd == pytest.approx((60 * 0.15 + 40 * 0.075 + 20 * 0.6) / 1e6)
     assert usage("", input_tokens=100, output_tokens=0).cost_usd == pytest.approx(15e-6)
 
 
 @pytest.mark.parametrize("count", ["many", 12.5, 1e30, -5, None, [7]], ids=str)
 def test_a_response_with_an_odd_count_is_read_and_paid_once(provider: Provider, count: Any) -> None:
     def completion(words: dict[str, Any]) -> Raw:
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": json.dumps(words)},
-            "finish_reason": "stop",
-        }
+        message = {"role": "assistant", "content": json.dumps(words)}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
         taken = {"prompt_tokens": count, "completion_tokens": 20, "total_tokens": count}
         taken |= {"prompt_tokens_details": {"cached_tokens": count}, "completion_tokens_details": None}
         return Raw(json.dumps({"id": "x", "model": "gpt-4o-mini", "choices": [choice], "usage": taken}))
 
-    provider.play(
-        completion({"reasoning": "Level.", "score": 4}),
-        completion({"feedback": "Nothing.", "no_issue": True}),
-    )
+    score, critique = {"reasoning": "Level.", "score": 4}, {"feedback": "Nothing.", "no_issue": True}
+    provider.play(completion(score), completion(critique))
     verdict, _ = run("async", models={"*": OPENAI})
     assert (verdict.score, verdict.cost_usd, len(provider.requests)) == (4, None, 2)

@@ -137,9 +137,21 @@ REFUSALS: Mapping[str, Mapping[Form, Refusal]] = {
 """How each provider refuses each form that its client can ask for."""
 
 
-def _client(package: str, name: str, **fields: Any) -> BaseChatModel:
-    made: BaseChatModel = getattr(import_module(package), name)(**fields)
-    return made
+CLIENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "openai": ("openai", "ChatOpenAI", {"model": "gpt-4o-mini", "base_url": "{}/v1"}),
+    "responses": (
+        "openai",
+        "ChatOpenAI",
+        {"model": "o3-pro", "base_url": "{}/v1", "use_responses_api": True},
+    ),
+    "anthropic": ("anthropic", "ChatAnthropic", {"model": "claude-opus-4-8", "base_url": "{}"}),
+    "gemini": ("google_genai", "ChatGoogleGenerativeAI", {"model": "gemini-2.0-flash", "base_url": "{}"}),
+    "ollama": ("ollama", "ChatOllama", {"model": "gemma2", "base_url": "{}", "reasoning": True}),
+    "mistral": ("mistralai", "ChatMistralAI", {"model_name": "mistral-small", "base_url": "{}/v1"}),
+    "groq": ("groq", "ChatGroq", {"model_name": "llama-3.3-70b-versatile", "base_url": "{}"}),
+    "deepseek": ("deepseek", "ChatDeepSeek", {"model_name": "deepseek-chat", "api_base": "{}"}),
+}
+"""LangChain's package and class for each provider, and its fields, with the server's address for the braces."""
 
 
 class Dialect(ABC):
@@ -148,9 +160,18 @@ class Dialect(ABC):
     name: ClassVar[str]
     system_refusal: ClassVar[Refusal]
 
-    @abstractmethod
     def chat(self, url: str) -> BaseChatModel:
         """The provider's own client, pointed to the server."""
+        package, name, fields = CLIENTS[self.name]
+        given = {
+            field: part.replace("{}", url) if isinstance(part, str) else part
+            for field, part in fields.items()
+        }
+        if name != "ChatOllama":
+            # Gemini's and Mistral's count attempts, the others retries.
+            given |= {"api_key": KEY, "max_retries": int(self.name in ("gemini", "mistral"))}
+        chat: BaseChatModel = getattr(import_module(f"langchain_{package}"), name)(**given)
+        return chat
 
     @abstractmethod
     def form(self, body: Body) -> Form:
@@ -187,10 +208,6 @@ class OpenAI(Dialect):
         400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."
     )
 
-    def chat(self, url: str) -> BaseChatModel:
-        fields = {"model": "gpt-4o-mini", "base_url": f"{url}/v1", "max_retries": 0}
-        return _client("langchain_openai", "ChatOpenAI", api_key=KEY, **fields)
-
     def form(self, body: Body) -> Form:
         forms: dict[Any, Form] = {"json_schema": "schema", "json_object": "json"}
         wanted = body.get("response_format") or (body.get("text") or {}).get("format") or {}
@@ -203,13 +220,8 @@ class OpenAI(Dialect):
     def reply(self, said: Said, form: Form) -> Any:
         choice = {"index": 0, "message": self.message(said, form), "finish_reason": self.ending(said)}
         return {
-            **{
-                "id": "1",
-                "object": "chat.completion",
-                "created": 1700000000,
-                "model": "",
-                "choices": [choice],
-            },
+            **{"id": "1", "object": "chat.completion", "created": 1700000000, "model": ""},
+            "choices": [choice],
             "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
         }
 
@@ -229,19 +241,11 @@ class DeepSeek(OpenAI):
 
     name = "deepseek"
 
-    def chat(self, url: str) -> BaseChatModel:
-        fields = {"model_name": "deepseek-chat", "api_base": url, "max_retries": 0}
-        return _client("langchain_deepseek", "ChatDeepSeek", api_key=KEY, **fields)
-
 
 class Groq(OpenAI):
     """Chat completions, with a refusal of its own for words that are no JSON."""
 
     name = "groq"
-
-    def chat(self, url: str) -> BaseChatModel:
-        fields = {"model_name": "llama-3.3-70b-versatile", "base_url": url, "max_retries": 0}
-        return _client("langchain_groq", "ChatGroq", api_key=KEY, **fields)
 
     def message(self, said: Said, form: Form) -> dict[str, Any]:
         message = super().message(said, form)
@@ -252,10 +256,6 @@ class Mistral(OpenAI):
     """Chat completions with reasoning in blocks, and errors of a web framework."""
 
     name = "mistral"
-
-    def chat(self, url: str) -> BaseChatModel:
-        fields = {"model_name": "mistral-small", "base_url": f"{url}/v1", "max_retries": 1}
-        return _client("langchain_mistralai", "ChatMistralAI", api_key=KEY, **fields)
 
     def error(self, refusal: Refusal) -> Any:
         return {"object": "error", "message": refusal.words, "type": refusal.code, "code": None}
@@ -272,10 +272,6 @@ class Responses(OpenAI):
     """OpenAI's Responses API."""
 
     name = "responses"
-
-    def chat(self, url: str) -> BaseChatModel:
-        fields = {"model": "o3-pro", "base_url": f"{url}/v1", "max_retries": 0, "use_responses_api": True}
-        return _client("langchain_openai", "ChatOpenAI", api_key=KEY, **fields)
 
     def reply(self, said: Said, form: Form) -> Any:
         output: list[dict[str, Any]] = []
@@ -310,10 +306,6 @@ class Anthropic(Dialect):
     name = "anthropic"
     system_refusal = Refusal(400, "This model does not support system prompts.")
 
-    def chat(self, url: str) -> BaseChatModel:
-        fields = {"model": "claude-opus-4-8", "base_url": url, "max_retries": 0}
-        return _client("langchain_anthropic", "ChatAnthropic", api_key=KEY, **fields)
-
     def form(self, body: Body) -> Form:
         schema = (body.get("output_config") or {}).get("format")
         return "tool" if body.get("tools") else "schema" if schema else "text"
@@ -341,10 +333,6 @@ class Gemini(Dialect):
 
     name = "gemini"
     system_refusal = Refusal(400, "Developer instruction is not enabled for models/gemma-3-27b-it")
-
-    def chat(self, url: str) -> BaseChatModel:
-        fields = {"model": "gemini-2.0-flash", "base_url": url, "max_retries": 1}
-        return _client("langchain_google_genai", "ChatGoogleGenerativeAI", google_api_key=KEY, **fields)
 
     def form(self, body: Body) -> Form:
         config = body.get("generationConfig") or {}
@@ -378,9 +366,6 @@ class Ollama(Dialect):
 
     name = "ollama"
     system_refusal = Refusal(500, "template: System role not supported")
-
-    def chat(self, url: str) -> BaseChatModel:
-        return _client("langchain_ollama", "ChatOllama", model="gemma2", base_url=url, reasoning=True)
 
     def form(self, body: Body) -> Form:
         wanted = body.get("format")
@@ -428,7 +413,8 @@ class Bedrock(Dialect):
         services = {"client": "bedrock-runtime", "bedrock_client": "bedrock"}
         fields = {field: _aws().client(service, endpoint_url=url) for field, service in services.items()}
         model = "anthropic.claude-3-haiku-20240307-v1:0"
-        return _client("langchain_aws", "ChatBedrockConverse", model_id=model, **fields)
+        chat: BaseChatModel = import_module("langchain_aws").ChatBedrockConverse(model_id=model, **fields)
+        return chat
 
     def form(self, body: Body) -> Form:
         return "tool" if body.get("toolConfig") else "schema" if body.get("outputConfig") else "text"

@@ -14,16 +14,8 @@ ANTHROPIC_PATH = "/v1/messages"
 GOOGLE_PATH = re.compile(r"/v1beta/models/(?P<model>[^:/]+):generateContent")
 OPENAI_FIELDS = {
     *("model", "messages", "stream", "n", "stop", "seed", "user", "store", "metadata", "service_tier"),
-    *(
-        "temperature",
-        "top_p",
-        "presence_penalty",
-        "frequency_penalty",
-        "logit_bias",
-        "logprobs",
-        "top_logprobs",
-    ),
-    *("max_tokens", "max_completion_tokens", "reasoning_effort", "verbosity"),
+    *("temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs"),
+    *("max_tokens", "max_completion_tokens", "reasoning_effort", "verbosity", "top_logprobs"),
     *("response_format", "tools", "tool_choice", "parallel_tool_calls"),
 }
 GOOGLE_FIELDS = {
@@ -204,9 +196,8 @@ def _openai_problem(request: Request) -> Problem | None:
     if not request.headers.get("authorization", "").startswith("Bearer "):
         return Problem(401, "You didn't provide an API key.", code="invalid_api_key")
     if unknown := sorted(body.keys() - OPENAI_FIELDS):
-        return Problem(
-            400, f"Unrecognized request argument supplied: {unknown[0]}", unknown[0], "unknown_parameter"
-        )
+        words = f"Unrecognized request argument supplied: {unknown[0]}"
+        return Problem(400, words, unknown[0], "unknown_parameter")
     roles = [message.get("role") for message in body.get("messages", [])]
     if not roles or not set(roles) <= {"system", "developer", "user", "assistant", "tool"}:
         return Problem(400, f"Invalid value: {roles}", "messages", "invalid_value")
@@ -239,9 +230,7 @@ def _google_problem(request: Request) -> Problem | None:
         return Problem(403, "Method doesn't allow unregistered callers.")
     for where, known in ((request.body, GOOGLE_FIELDS), (request.parameters, GOOGLE_CONFIG)):
         if unknown := sorted(where.keys() - known):
-            return Problem(
-                400, f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot find field.'
-            )
+            return Problem(400, f'Invalid JSON payload. Unknown name "{unknown[0]}": Cannot find field.')
     roles = [content.get("role") for content in request.body.get("contents", [])]
     if roles != ["user", "model"] * (len(roles) // 2) + ["user"]:
         return Problem(400, f"Please ensure that turns alternate between user and model, got {roles}.")
@@ -275,10 +264,8 @@ def _openai_choice(request: Request, at: int, text: Text) -> dict[str, Any]:
         message["content"] = None
     elif request.body.get("tools") and (text.fields is not None):
         function = {"name": request.body["tools"][0]["function"]["name"], "arguments": _words(text)}
-        message |= {
-            "content": None,
-            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
-        }
+        call = {"id": "call_1", "type": "function", "function": function}
+        message |= {"content": None, "tool_calls": [call]}
     tokens = [_openai_token(token) for token in text.top] if request.body.get("logprobs") else None
     logprobs = {"content": tokens, "refusal": None} if tokens else None
     return {"index": at, "message": message, "finish_reason": finish, "logprobs": logprobs}

@@ -98,9 +98,11 @@ def test_words_are_read_and_reasoning_is_not_the_verdict(name: str) -> None:
     assert (verdict.score, [one.form for one in asked], verdict.warnings) == (4, ["text"], ())
     assert (verdict.input_tokens, verdict.output_tokens) == (100, 20)
     thought = "It is thin.\nScore: 1"
-    for said in (Said(fields=FIELDS, reasoning=thought), Said(f"<think>{thought}</think>\n{WORDS}")):
-        for structured in ("auto", "off"):
-            assert judged(name, lambda _, said=said: said, structured=structured)[0].score == 4
+    tagged = Said(f"<think>{thought}</think>\n{WORDS}")
+    beside = Said(fields=FIELDS, reasoning=thought)
+    for structured in ("auto", "off"):
+        assert judged(name, lambda _: beside, structured=structured)[0].score == 4
+        assert judged(name, lambda _: tagged, structured=structured)[0].score == 4
     # Words in place of the tool that was wanted.
     assert judged(name, taking(name, "tool", Said(WORDS, reasoning=thought)))[0].score == 4
 

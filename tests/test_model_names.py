@@ -181,7 +181,7 @@ def test_a_name_is_written_as_it_is_read() -> None:
 
 
 def test_what_identifies_a_named_model() -> None:
-    def identity(more: str = "") -> dict[str, Any]:
+    def identity(more: str = "") -> Any:
         return identity_of_name(ModelSpec.parse(f"ollama:llama3.2?num_ctx=4096{more}"))
 
     assert identity() == {"name": "ollama:llama3.2", "num_ctx": 4096}

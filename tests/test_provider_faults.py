@@ -216,7 +216,7 @@ def refused(status: int = 429, **headers: str) -> Failure:
 
 
 LATER, NOW = "Wed, 21 Oct 2015 07:28:30 GMT", "Wed, 21 Oct 2015 07:28:00 GMT"
-USED_UP = {"x_ratelimit_remaining_requests": "12", "x_ratelimit_reset_requests": "1h"}
+USED_UP: dict[str, Any] = {"x_ratelimit_remaining_requests": "12", "x_ratelimit_reset_requests": "1h"}
 USED_UP |= {"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "1m6.5s"}
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}
 GEMINIS = {"error": {"code": 429, "message": "Slow down.", "details": [RETRY_INFO]}}

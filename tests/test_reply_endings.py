@@ -33,7 +33,7 @@ def fault(answer: Reply, form: Any = FORM) -> str:
     return ""
 
 
-CUT_OFF = {
+CUT_OFF: dict[str, list[Any]] = {
     "finish_reason": [
         *("length", "MAX_TOKENS", "model_length", "MALFORMED_FUNCTION_CALL", "OTHER", "whatever_comes_next"),
         *("MAX_TOKENSMAX_TOKENS", "STOPMAX_TOKENS", "reached_max_length_of_reply"),
@@ -43,11 +43,11 @@ CUT_OFF = {
     "done_reason": ["length"],
     "status": ["incomplete"],
 }
-WITHHELD = {
+WITHHELD: dict[str, list[Any]] = {
     "finish_reason": ["content_filter", "SAFETY", "PROHIBITED_CONTENT", "sensitive"],
     "stopReason": ["guardrail_intervened", "content_filtered"],
 }
-COMPLETE = {
+COMPLETE: dict[str, list[Any]] = {
     "finish_reason": ["stop", "STOP", "STOPSTOP", None, "eos_token", "COMPLETE", "whatever_comes_next"],
     "stop_reason": ["end_turn", "tool_use"],
     "stopReason": ["end_turn"],

@@ -72,7 +72,7 @@ either_form = pytest.mark.parametrize("structured", ["auto", "off"])
 
 
 def score_and_calls(
-    candidate: str, structured: str, *scorer: Any, critic: tuple[str, ...] = ("NO ISSUE",)
+    candidate: str, structured: Any, *scorer: Any, critic: tuple[str, ...] = ("NO ISSUE",)
 ) -> tuple[float, int]:
     """Return the score of a debate about a candidate, and how many calls it took; at best they are two."""
     model = ScriptedModel(script={"scorer": [*scorer], "critic": [*critic]})

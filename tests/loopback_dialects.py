@@ -84,22 +84,16 @@ ENDINGS: Mapping[str, Mapping[Ending, str]] = {
 }
 """Each provider's words for the endings that it knows."""
 
-_JSON_OBJECT = Refusal(400, "Invalid parameter: 'response_format' of type 'json_object' is not supported.")
-_TOOLS = Refusal(400, "tools is not supported in this model.")
 _UNAVAILABLE = Refusal(400, "This response_format type is unavailable now")
+_OPENAI: Mapping[Form, Refusal] = {
+    "schema": Refusal(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported."),
+    "tool": Refusal(400, "tools is not supported in this model."),
+    "json": Refusal(400, "Invalid parameter: 'response_format' of type 'json_object' is not supported."),
+}
+_TEXT_FORMAT = "Invalid parameter: 'text.format' of type 'json_schema' is not supported."
 REFUSALS: Mapping[str, Mapping[Form, Refusal]] = {
-    "openai": {
-        "schema": Refusal(
-            400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported."
-        ),
-        "tool": _TOOLS,
-        "json": _JSON_OBJECT,
-    },
-    "responses": {
-        "schema": Refusal(400, "Invalid parameter: 'text.format' of type 'json_schema' is not supported."),
-        "tool": _TOOLS,
-        "json": _JSON_OBJECT,
-    },
+    "openai": _OPENAI,
+    "responses": {**_OPENAI, "schema": Refusal(400, _TEXT_FORMAT)},
     "anthropic": {
         "schema": Refusal(400, "output_config: Extra inputs are not permitted"),
         "tool": Refusal(400, "Thinking may not be enabled when tool_choice forces tool use."),
@@ -154,6 +148,27 @@ CLIENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
 """LangChain's package and class for each provider, and its fields, with the server's address for the braces."""
 
 
+def form_of(body: Body) -> Form:
+    """In which form a request asks for its reply, whosever request it is."""
+    if body.get("tools") or body.get("toolConfig"):
+        return "tool"
+    config, wanted = body.get("generationConfig") or {}, body.get("format")
+    kind = (body.get("response_format") or (body.get("text") or {}).get("format") or {}).get("type")
+    schemas = (config.get("responseJsonSchema"), config.get("responseSchema"), body.get("outputConfig"))
+    if any(schemas) or (body.get("output_config") or {}).get("format"):
+        return "schema"
+    if kind == "json_schema" or isinstance(wanted, dict):
+        return "schema"
+    return "json" if kind == "json_object" or wanted or config.get("responseMimeType") else "text"
+
+
+def has_system(body: Body) -> bool:
+    """Whether a request has a system message, whosever request it is."""
+    messages = body.get("messages") or body.get("input") or []
+    roles = {message.get("role") for message in messages}
+    return bool(body.get("system") or body.get("systemInstruction") or roles & {"system", "developer"})
+
+
 class Dialect(ABC):
     """How one provider speaks."""
 
@@ -172,14 +187,6 @@ class Dialect(ABC):
             given |= {"api_key": KEY, "max_retries": int(self.name in ("gemini", "mistral"))}
         chat: BaseChatModel = getattr(import_module(f"langchain_{package}"), name)(**given)
         return chat
-
-    @abstractmethod
-    def form(self, body: Body) -> Form:
-        """In which form a request asks for its reply."""
-
-    def has_system(self, body: Body) -> bool:
-        """Whether a request has a system message."""
-        return bool(body.get("system"))
 
     @abstractmethod
     def reply(self, said: Said, form: Form) -> Any:
@@ -207,15 +214,6 @@ class OpenAI(Dialect):
     system_refusal = Refusal(
         400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."
     )
-
-    def form(self, body: Body) -> Form:
-        forms: dict[Any, Form] = {"json_schema": "schema", "json_object": "json"}
-        wanted = body.get("response_format") or (body.get("text") or {}).get("format") or {}
-        return "tool" if body.get("tools") else forms.get(wanted.get("type"), "text")
-
-    def has_system(self, body: Body) -> bool:
-        messages = body.get("messages") or body["input"]
-        return any(message.get("role") in ("system", "developer") for message in messages)
 
     def reply(self, said: Said, form: Form) -> Any:
         choice = {"index": 0, "message": self.message(said, form), "finish_reason": self.ending(said)}
@@ -306,10 +304,6 @@ class Anthropic(Dialect):
     name = "anthropic"
     system_refusal = Refusal(400, "This model does not support system prompts.")
 
-    def form(self, body: Body) -> Form:
-        schema = (body.get("output_config") or {}).get("format")
-        return "tool" if body.get("tools") else "schema" if schema else "text"
-
     def error(self, refusal: Refusal) -> Any:
         return {"type": "error", "error": {"type": refusal.code, "message": refusal.words}}
 
@@ -334,17 +328,6 @@ class Gemini(Dialect):
     name = "gemini"
     system_refusal = Refusal(400, "Developer instruction is not enabled for models/gemma-3-27b-it")
 
-    def form(self, body: Body) -> Form:
-        config = body.get("generationConfig") or {}
-        if body.get("tools"):
-            return "tool"
-        if config.get("responseJsonSchema") or config.get("responseSchema"):
-            return "schema"
-        return "json" if config.get("responseMimeType") else "text"
-
-    def has_system(self, body: Body) -> bool:
-        return bool(body.get("systemInstruction"))
-
     def error(self, refusal: Refusal) -> Any:
         return {"error": {"code": refusal.status, "message": refusal.words, "status": "INVALID_ARGUMENT"}}
 
@@ -366,15 +349,6 @@ class Ollama(Dialect):
 
     name = "ollama"
     system_refusal = Refusal(500, "template: System role not supported")
-
-    def form(self, body: Body) -> Form:
-        wanted = body.get("format")
-        if body.get("tools"):
-            return "tool"
-        return "schema" if isinstance(wanted, dict) else "json" if wanted else "text"
-
-    def has_system(self, body: Body) -> bool:
-        return any(message["role"] == "system" for message in body["messages"])
 
     def error(self, refusal: Refusal) -> Any:
         return {"error": refusal.words}
@@ -415,9 +389,6 @@ class Bedrock(Dialect):
         model = "anthropic.claude-3-haiku-20240307-v1:0"
         chat: BaseChatModel = import_module("langchain_aws").ChatBedrockConverse(model_id=model, **fields)
         return chat
-
-    def form(self, body: Body) -> Form:
-        return "tool" if body.get("toolConfig") else "schema" if body.get("outputConfig") else "text"
 
     def error(self, refusal: Refusal) -> Any:
         return {"message": refusal.words}
@@ -490,7 +461,7 @@ class _Handler(Handler):
             DIALECTS[name] for end, name in PATHS.items() if path.endswith(end)
         )
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(dialect.form(body), dialect.has_system(body), body, path, headers)
+        asked = Asked(form_of(body), has_system(body), body, path, headers)
         self.provider.asked.append(asked)
         said = self.provider.script(asked)
         if isinstance(said, Refusal):

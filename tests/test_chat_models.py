@@ -25,15 +25,12 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import ConfigurableField, RunnableLambda
-from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_mistralai import ChatMistralAI
-from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from .loopback import Answer, Failure, Provider, Request
 from .loopback_debate import OPENAI, SCORE_TASK
-from .loopback_dialects import Said, Server, serving
+from .loopback_dialects import DIALECTS, Said, Server, serving
 from .processes import HANG_GUARD
 
 KEY = SecretStr("test-key")
@@ -111,16 +108,6 @@ def left_open() -> Iterator[None]:
         gc.collect()
 
 
-CHATS: dict[str, Callable[[str], BaseChatModel]] = {
-    "openai": lambda url: ChatOpenAI(model="gpt-4o-mini", base_url=f"{url}/v1", api_key=KEY),
-    "anthropic": lambda url: init_chat_model("anthropic:claude-haiku-4-5", base_url=url, api_key=KEY),
-    "groq": lambda url: init_chat_model("groq:llama-3.3-70b-versatile", base_url=url, api_key=KEY),
-    "mistral": lambda url: ChatMistralAI(model_name="mistral-small", base_url=f"{url}/v1", api_key=KEY),
-    "ollama": lambda url: ChatOllama(model="llama3.2", base_url=url),
-    "google": lambda url: ChatGoogleGenerativeAI(model="gemini-2.5-flash", base_url=url, api_key=KEY),
-}
-
-
 async def ask(chat: BaseChatModel) -> None:
     """The caller's own call of the model."""
     await chat.ainvoke("Say anything.")
@@ -153,11 +140,11 @@ STEPS: dict[str, Callable[[BaseChatModel], Any]] = {
     ("kind", "steps"),
     [
         *((kind, steps) for kind in ("openai", "anthropic") for steps in ("Gg", "gg", "oG")),
-        *((kind, "OGogGOg") for kind in CHATS),
+        *((kind, "OGogGOg") for kind in ("openai", "anthropic", "groq", "mistral", "ollama", "gemini")),
     ],
 )
 def test_one_object_in_any_mix_of_sync_and_async(chats: Server, kind: str, steps: str) -> None:
-    chat = CHATS[kind](chats.url)
+    chat = DIALECTS[kind].chat(chats.url)
     for step in steps:
         STEPS[step](chat)
     assert len(chats.paths) == len(steps)
@@ -165,7 +152,7 @@ def test_one_object_in_any_mix_of_sync_and_async(chats: Server, kind: str, steps
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_two_objects_that_share_connections_in_langchain(chats: Server, kind: str) -> None:
-    both = [CHATS[kind](chats.url) for _ in range(2)]
+    both = [DIALECTS[kind].chat(chats.url) for _ in range(2)]
     for steps in ("oG", "gO", "Gg"):
         for chat, step in zip(both, steps, strict=True):
             STEPS[step](chat)
@@ -175,7 +162,7 @@ def test_two_objects_that_share_connections_in_langchain(chats: Server, kind: st
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "mistral"])
 async def test_a_notebook(chats: Server, kind: str) -> None:
     """On a loop that stays, the caller awaits the model, judges with ``.invoke()`` in a cell, and awaits a judge."""
-    chat = CHATS[kind](chats.url)
+    chat = DIALECTS[kind].chat(chats.url)
     await ask(chat)
     invoke(chat)
     await ainvoke(chat)
@@ -186,7 +173,7 @@ async def test_a_notebook(chats: Server, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["openai", "mistral"])
 def test_loops_in_several_threads_at_the_same_time(chats: Server, kind: str) -> None:
-    chat = CHATS[kind](chats.url)
+    chat = DIALECTS[kind].chat(chats.url)
 
     async def three() -> None:
         await asyncio.gather(*(ainvoke(chat) for _ in range(3)))

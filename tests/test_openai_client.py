@@ -35,13 +35,11 @@ from .loopback_debate import OPENAI, SCORE_TASK, google
 JUDGE, SCORE = HumanMessage("Judge."), AIMessage("Score: 9")
 MESSAGES = [SystemMessage("You judge."), JUDGE, SCORE, HumanMessage("Again.")]
 SCHEMA = {
-    "title": "score_reply",
-    "type": "object",
-    "properties": {"score": {"type": "integer"}},
-    "required": ["score"],
-    "additionalProperties": False,
+    **{"title": "score_reply", "type": "object", "properties": {"score": {"type": "integer"}}},
+    **{"required": ["score"], "additionalProperties": False},
 }
 FORMAT = {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
+TOOL = {"type": "function", "function": {"name": "score_reply", "parameters": SCHEMA}}
 TOP = ({"4": 0.75, "5": 0.25}, {".": 1.0})
 FULL = Usage(input=100, cached=40, output=20, reasoning=5)
 
@@ -72,10 +70,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Text]] = {
     "schema": ({}, {"extra_body": {"response_format": FORMAT}}, Text(fields={"score": 4})),
     "function call": (
         {},
-        {
-            "tools": [{"type": "function", "function": {"name": "score_reply", "parameters": SCHEMA}}],
-            "tool_choice": {"type": "function", "function": {"name": "score_reply"}},
-        },
+        {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "score_reply"}}},
         Text(fields={"score": 4}),
     ),
     "several": ({}, {"n": 3}, Text("Score: 4")),
@@ -149,10 +144,9 @@ async def test_a_proxy_of_the_environment_is_used(
 
 
 async def test_the_responses_api_is_left_to_langchains_client(provider: Provider) -> None:
-    async with DefaultAsyncHttpxClient() as http_client:
-        chat = FastChatOpenAI(
-            model="gpt-4o-mini", use_responses_api=True, max_retries=0, http_async_client=http_client
-        )
+    async with DefaultAsyncHttpxClient() as client:
+        fields: Any = {"use_responses_api": True, "max_retries": 0, "http_async_client": client}
+        chat = FastChatOpenAI(model="gpt-4o-mini", **fields)
         chat.prepare()
         with pytest.raises(Exception, match="Invalid URL"):
             await chat.ainvoke("Judge.")

@@ -483,12 +483,14 @@ def test_the_substring_test_is_literal() -> None:
 
 # --- quotations ---------------------------------------------------------------------------------------------------
 
+Read = Callable[[str], object]
 READINGS = [
     (read_score, "Score: 4", 4.0),
     (read_pair, "Final scores: (8, 7)", (8.0, 7.0)),
     (read_vote, "[[A]]", "1"),
     (declares_no_issue, "NO ISSUE", True),
 ]
+each_reading = pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
 QUOTATIONS = [
     'The text says "{}".', "The text says 'x. {}'.", "The text says \u201c{}\u201d.",
     "The text says `so: {}` in code.", "Der Text sagt \u201e{}\u201c.", "Le texte dit \u00ab {} \u00bb.",
@@ -504,7 +506,7 @@ QUOTATIONS = [
 
 @pytest.mark.parametrize(("read", "verdict"), [reading[:2] for reading in READINGS])
 @pytest.mark.parametrize("quotation", QUOTATIONS)
-def test_what_is_quoted_states_nothing(read: Callable[[str], object], verdict: str, quotation: str) -> None:
+def test_what_is_quoted_states_nothing(read: Read, verdict: str, quotation: str) -> None:
     try:
         assert read(quotation.format(verdict)) is False
     except ReplyError as error:
@@ -539,10 +541,10 @@ def test_long_replies_are_read_at_all(piece: str, length: int) -> None:
 FILLER = "The text goes on about its bees.\n"
 
 
-@pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
+@each_reading
 @pytest.mark.parametrize("filler", [FILLER, '"It says so."\n', "```\ncode\n```\n", "> quoted\n"])
 def test_a_long_reply_keeps_its_verdict_at_either_end(
-    read: Callable[[str], object], verdict: str, value: object, filler: str
+    read: Read, verdict: str, value: object, filler: str
 ) -> None:
     long = filler * (200_000 // len(filler))
     assert read(f"{long}\n{verdict}") == value
@@ -551,10 +553,8 @@ def test_a_long_reply_keeps_its_verdict_at_either_end(
     assert read(f"<think>{long}{verdict}</think>\n{verdict}") == value
 
 
-@pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
-def test_of_a_long_reply_the_middle_is_not_searched(
-    read: Callable[[str], object], verdict: str, value: object
-) -> None:
+@each_reading
+def test_of_a_long_reply_the_middle_is_not_searched(read: Read, verdict: str, value: object) -> None:
     half = FILLER * (LONGEST_READ_WHOLE // len(FILLER) // 2 - 2)
     assert read(f"{half}{verdict}\n{half}") == value
     try:
@@ -563,10 +563,8 @@ def test_of_a_long_reply_the_middle_is_not_searched(
         assert error.fault == "missing"
 
 
-@pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
-def test_a_reply_beyond_all_measure_is_refused(
-    read: Callable[[str], object], verdict: str, value: object
-) -> None:
+@each_reading
+def test_a_reply_beyond_all_measure_is_refused(read: Read, verdict: str, value: object) -> None:
     assert read(verdict.rjust(1_000_000)) == value
     with pytest.raises(ReplyError, match="1,000,001 characters; no more than 1,000,000 are read"):
         read(verdict.rjust(1_000_001))

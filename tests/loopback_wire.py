@@ -75,17 +75,14 @@ class Request:
 
     @property
     def is_google(self) -> bool:
-        """Whether it went to Gemini's address."""
         return GOOGLE_PATH.fullmatch(self.path) is not None
 
     @property
     def is_anthropic(self) -> bool:
-        """Whether it went to Anthropic's address."""
         return self.path.partition("?")[0] == ANTHROPIC_PATH
 
     @property
     def model(self) -> str:
-        """The model's name."""
         match = GOOGLE_PATH.fullmatch(self.path)
         return match["model"] if match else str(self.body.get("model"))
 
@@ -118,7 +115,6 @@ class Request:
 
     @property
     def system(self) -> str:
-        """The system message."""
         return next(text for role, text in self.messages if role == "system")
 
     @property

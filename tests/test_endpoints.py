@@ -67,14 +67,14 @@ def test_a_debate_stays_with_one_server_and_all_have_some(servers: list[Provider
     assert {count for of_server in of_servers for count in of_server.values()} == {5}
 
 
-@pytest.mark.parametrize("broken", [Failure(401), Failure(404)])
-def test_a_server_that_answers_nobody_is_left_out_at_once(
-    servers: list[Provider], broken: Failure, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("status", "asked"), [(401, 1), (404, 1), (503, 3)])
+def test_a_server_that_answers_nobody_is_left_out_at_once_and_one_that_fails_soon(
+    servers: list[Provider], status: int, asked: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    servers[1].play(by=lambda _: broken)
+    servers[1].play(by=lambda _: Failure(status))
     with caplog.at_level(logging.WARNING, "jurygraph.notices"):
         assert judged(servers, concurrency=1) == ["ok"] * 12
-    assert len(servers[1].requests) == 1
+    assert len(servers[1].requests) == asked
     assert any(vars(record).get("others") == 2 for record in caplog.records)
 
 
@@ -90,12 +90,6 @@ def test_a_server_that_is_not_there_costs_nothing_and_is_told_of_once(
     assert len(requests) == 60
     # What a call asks for goes with it to another server.
     assert all("response_format" in request.body for request in requests)
-
-
-def test_one_that_fails_again_and_again_is_left_out(servers: list[Provider]) -> None:
-    servers[2].play(by=lambda _: Failure(503))
-    assert judged(servers, concurrency=1) == ["ok"] * 12
-    assert len(servers[2].requests) == 3
 
 
 def test_where_all_fail_the_error_is_theirs(servers: list[Provider]) -> None:

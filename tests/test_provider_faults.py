@@ -8,8 +8,7 @@ import json
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import aiohttp
@@ -26,12 +25,9 @@ from jurygraph.state import ReplyError
 from jurygraph.state.errors import ModelCallError
 from jurygraph.state.settings import ModelSpec
 from langchain_core.messages import HumanMessage
-from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_openai import ChatOpenAI
-from openai import DefaultAsyncHttpxClient
 
 from .loopback import Answer, Broken, Coded, Coding, Failure, Hang, Noise, Provider, Raw, Reset, Text
-from .loopback_debate import OPENAI, PROVIDERS, google, name_of, run, speakers
+from .loopback_debate import OPENAI, PROVIDERS, chat_of, google, name_of, run, speakers
 from .processes import HANG_GUARD, reached
 
 GOOD: dict[str, Any] = {"reasoning": "Every claim holds.", "score": 4}
@@ -62,21 +58,6 @@ def failed(name: str) -> ModelCallError:
     error = attempted(name)
     assert isinstance(error, ModelCallError), error
     return error
-
-
-@asynccontextmanager
-async def chat_of(kind: str, provider: Provider, **fields: Any) -> AsyncIterator[LoadedModel]:
-    """A chat model object as a caller would make it, and close it."""
-    if kind == "openai":
-        async with DefaultAsyncHttpxClient() as client:
-            chat = ChatOpenAI(model="gpt-4o-mini", max_retries=0, http_async_client=client, **fields)
-            yield resolver.wrap(chat)
-        return
-    fields = {"base_url": provider.url, "max_retries": 1, **fields}
-    gemini = ChatGoogleGenerativeAI(model="gemini-2.0-flash", **fields)
-    yield resolver.wrap(gemini)
-    assert gemini.client is not None
-    await gemini.client.aio.aclose()
 
 
 HTML = Raw("<html><body>502 Bad Gateway</body></html>", "text/html")
@@ -152,8 +133,8 @@ async def test_a_model_object_of_the_callers_own_is_understood_as_well(provider:
     misread = {}
     for case, (answer, _) in {**passing, **staying}.items():
         provider.play(answer)
-        async with chat_of(kind, provider) as model:
-            error = await attempted_at(model)
+        async with chat_of(kind, provider) as chat:
+            error = await attempted_at(resolver.wrap(chat))
         if not isinstance(error, ModelCallError) or error.retryable != (case in passing):
             misread[case] = str(error)
     assert misread == {}
@@ -306,8 +287,8 @@ def test_a_call_that_fails_for_a_while_succeeds(provider: Provider, fast_retries
 @pytest.mark.parametrize("kind", PROVIDERS)
 async def test_a_time_out_of_the_callers_own(provider: Provider, kind: str) -> None:
     provider.play(Hang(3600))
-    async with chat_of(kind, provider, timeout=1.0) as model:
-        error = await attempted_at(model)
+    async with chat_of(kind, provider, timeout=1.0) as chat:
+        error = await attempted_at(resolver.wrap(chat))
     assert isinstance(error, ModelCallError)
     assert re.match(r"(?i)^scorer, round 0: .*time.?out", str(error))
     assert error.retryable

@@ -98,10 +98,14 @@ def test_it_shrinks_while_calls_are_slower_than_usual(
 
 
 @in_virtual_time
-async def test_never_more_in_flight_than_allowed() -> None:
+async def test_never_more_in_flight_than_allowed_also_of_several_models() -> None:
     provider = Provider(most=1000)
     await ask(rate_limiter(concurrency=7), provider, 100)
     assert (provider.peak, provider.calls) == (7, 100)
+    everybody, provider = asyncio.Semaphore(5), Provider(most=1000)
+    rate_limiters = [RateLimiter(RateLimits(concurrency=5), everybody) for _ in range(3)]
+    await asyncio.gather(*(ask(one, provider, 20) for one in rate_limiters))
+    assert provider.peak == 5
 
 
 @in_virtual_time
@@ -113,14 +117,6 @@ async def test_it_settles_near_what_the_provider_takes() -> None:
     refused, calls = provider.refused, provider.calls
     await ask(paced, provider, 600)
     assert (provider.refused - refused) / (provider.calls - calls) < 0.35
-
-
-@in_virtual_time
-async def test_all_models_share_what_is_allowed() -> None:
-    everybody, provider = asyncio.Semaphore(5), Provider(most=1000)
-    rate_limiters = [RateLimiter(RateLimits(concurrency=5), everybody) for _ in range(3)]
-    await asyncio.gather(*(ask(one, provider, 20) for one in rate_limiters))
-    assert provider.peak == 5
 
 
 class Refusing:

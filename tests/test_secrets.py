@@ -34,12 +34,9 @@ from jurygraph.state.errors import (
 )
 from jurygraph.state.redaction import redact, redact_all, remember_secrets
 from langchain_core.language_models import BaseChatModel
-from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_openai import ChatOpenAI
-from openai import DefaultAsyncHttpxClient
-from pydantic import SecretStr
 
 from .loopback import Answer, Failure, Provider, Raw, Request
+from .loopback_debate import chat_of
 from .processes import command_line, in_this_process
 
 # Like no provider's keys: only where it came from tells that it is one.
@@ -53,11 +50,6 @@ def echo(request: Request) -> Failure:
     return Failure(401, f"no access: {json.dumps(dict(request.headers))} {STEERING}")
 
 
-def echo_in_pieces(request: Request) -> Failure:
-    """The key where a message of 500 characters is cut."""
-    return Failure(401, f"{'x' * 430} {request.headers} {STEERING}", headers={"x-echo": "1"})
-
-
 def echo_as_page(request: Request) -> Raw:
     """The page of a proxy, with the raw headers, and the key where 200 characters end."""
     lines = "\r\n".join(f"{name}: {value}" for name, value in request.headers.items())
@@ -67,11 +59,6 @@ def echo_as_page(request: Request) -> Raw:
 def echo_inside_a_reply(request: Request) -> Raw:
     """Status 200 with an error in the body."""
     return Raw(json.dumps({"error": {"message": f"{dict(request.headers)}{STEERING}", "code": 401}}))
-
-
-def echo_and_try_again(request: Request) -> Failure:
-    """An error that may pass, so that it is logged between the attempts."""
-    return Failure(503, f"{dict(request.headers)}{STEERING}")
 
 
 def echo_encoded(request: Request) -> Failure:
@@ -87,29 +74,32 @@ def encoded(key: str) -> Iterator[str]:
             yield text if isinstance(text, str) else text.decode()
 
 
-ECHOES = [echo, echo_in_pieces, echo_as_page, echo_inside_a_reply, echo_and_try_again, echo_encoded]
+ECHOES: dict[str, Callable[[Request], Answer]] = {
+    "whole": echo,
+    "where a message of 500 characters is cut": lambda request: Failure(
+        401, f"{'x' * 430} {request.headers} {STEERING}", headers={"x-echo": "1"}
+    ),
+    "as a page": echo_as_page,
+    "inside a reply": echo_inside_a_reply,
+    "logged between attempts": lambda request: Failure(503, f"{dict(request.headers)}{STEERING}"),
+    "encoded": echo_encoded,
+}
 CLIENTS = ["fast", "openai", "headers", "google by name", "google"]
 
 
 @asynccontextmanager
 async def client(provider: Provider, kind: str) -> AsyncIterator[str | BaseChatModel]:
     """Each real client: by name, or as an object with a key of its own."""
-    if kind in ("fast", "google by name"):
-        yield "openai:gpt-4o-mini" if kind == "fast" else "google_genai:gemini-2.0-flash"
-    elif kind == "google":
-        key = SecretStr(KEY)
-        chat = ChatGoogleGenerativeAI(
-            model="gemini-2.0-flash", api_key=key, base_url=provider.url, max_retries=1
-        )
-        yield chat
-        assert chat.client is not None
-        await chat.client.aio.aclose()
+    names = {"fast": "openai:gpt-4o-mini", "google by name": "google_genai:gemini-2.0-flash"}
+    if kind in names:
+        yield names[kind]
+    elif kind == "headers":
+        headers = {"api-key": KEY, "X-Auth": f"Token {KEY}"}
+        async with chat_of("openai", provider, "none", default_headers=headers) as chat:
+            yield chat
     else:
-        headers = {"api-key": KEY, "X-Auth": f"Token {KEY}"} if kind == "headers" else {}
-        fields: Any = {"base_url": provider.openai_url, "max_retries": 0, "default_headers": headers}
-        async with DefaultAsyncHttpxClient() as http:
-            key = SecretStr("none" if headers else KEY)
-            yield ChatOpenAI(model="gpt-4o-mini", api_key=key, http_async_client=http, **fields)
+        async with chat_of(kind, provider, KEY) as chat:
+            yield chat
 
 
 def leaks(text: str) -> list[str]:
@@ -128,7 +118,7 @@ def keyed(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
 
 
 @pytest.mark.usefixtures("one_attempt")
-@pytest.mark.parametrize("answer", ECHOES)
+@pytest.mark.parametrize("answer", ECHOES.values(), ids=ECHOES)
 @pytest.mark.parametrize("kind", CLIENTS)
 async def test_an_echoed_key_is_in_no_exception(
     keyed: Provider, kind: str, answer: Callable[[Request], Answer]
@@ -148,7 +138,7 @@ async def test_an_echoed_key_is_in_no_exception(
 
 
 @pytest.mark.usefixtures("fast_retries")
-@pytest.mark.parametrize("answer", ECHOES)
+@pytest.mark.parametrize("answer", ECHOES.values(), ids=ECHOES)
 @pytest.mark.parametrize("kind", CLIENTS)
 async def test_an_echoed_key_is_in_no_file_of_a_run(
     keyed: Provider, tmp_path: Path, kind: str, answer: Callable[[Request], Answer]

@@ -127,15 +127,15 @@ def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serv
     servers: list[Provider], tmp_path: Path
 ) -> None:
     old, new, _ = servers
-    out, journal, same = tmp_path / "run", tmp_path / "calls.sqlite", f"&identity={old.openai_url}"
-    assert judged([old], out=out, journal=journal) == ["ok"] * 12
-    assert judged([new], more=same, journal=journal) == ["ok"] * 12
-    assert judged([new], more=same, out=out, journal=journal) == ["ok"] * 12
+    journal: Any = {"journal": tmp_path / "calls.sqlite"}
+    same = {"more": f"&identity={old.openai_url}", **journal}
+    assert judged([old], out=tmp_path / "run", **journal) == ["ok"] * 12
+    assert judged([new], **same) == judged([new], out=tmp_path / "run", **same) == ["ok"] * 12
     assert not new.requests
     # Without that word it may be another model of the same name.
     with pytest.raises(UsageError, match=r"models was.*Add &identity=OLD_ADDRESS"):
-        judged([new], out=out, journal=journal)
-    assert judged([new], 1, journal=journal) == ["ok"]
+        judged([new], out=tmp_path / "run", **journal)
+    assert judged([new], 1, **journal) == ["ok"]
     assert {*debates(new)} == {"0"}
 
 

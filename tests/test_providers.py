@@ -7,9 +7,7 @@ import socket
 from typing import Any
 
 import pytest
-from jurygraph import create_judge
 from jurygraph.graphs import debate
-from jurygraph.nodes.delimiters import fence
 from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.prices import cost_usd
 from jurygraph.state import UsageError, Verdict
@@ -25,7 +23,6 @@ from pytest_socket import SocketConnectBlockedError
 from .loopback import Answer, Failure, Provider, Request, Text, Usage
 from .loopback_debate import OPENAI, PROVIDERS, SCORE_TASK, Debaters, google, name_of, run
 from .processes import until
-from .test_judge import TRAJECTORIES, WAY
 
 LIMIT = {"max_completion_tokens": 2048}
 LIMIT_FIELD = {"openai": "max_completion_tokens", "google": "maxOutputTokens"}
@@ -75,18 +72,6 @@ def test_gemini_is_asked_for_json_at_temperature_0(provider: Provider) -> None:
     assert list(sent.pop("responseJsonSchema")["properties"]) == ["reasoning", "score"]
     assert sent.pop("maxOutputTokens") == LIMIT["max_completion_tokens"]
     assert sent == {"temperature": 0.0, "candidateCount": 1, "responseMimeType": "application/json"}
-
-
-@pytest.mark.parametrize("kind", PROVIDERS)
-def test_a_conversation_is_sent_whole(provider: Provider, kind: str) -> None:
-    judge = create_judge("debate", aspect="consistency", model=name_of(kind, provider))
-    for form in ("OpenAI", "Anthropic"):
-        provider.play(by=Debaters())
-        assert judge(outputs=TRAJECTORIES[form])["score"] == 3
-    # One fence round all of it; what a tool returned stands in no message of its own.
-    for request in provider.requests:
-        assert [role for role, _ in request.messages] == ["system", "user"]
-        assert fence("candidate", WAY) in request.user
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)

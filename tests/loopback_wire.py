@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 OPENAI_PATH = "/v1/chat/completions"
@@ -43,7 +43,8 @@ class Usage:
 class Text:
     """A reply with status 200. ``fields`` are the JSON object that a schema or a tool asked for.
 
-    ``top`` holds, for each token, the most likely tokens and their probabilities.
+    ``top`` holds, for each token, the most likely tokens and their probabilities; ``about`` is what OpenAI's JSON has
+    in place of the usual, or besides.
     """
 
     text: str = ""
@@ -52,6 +53,7 @@ class Text:
     refusal: str | None = None
     usage: Usage | None = Usage()
     top: tuple[dict[str, float], ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,7 @@ def _openai_reply(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
             "prompt_tokens_details": {"cached_tokens": usage.cached},
             "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
         }
-    return body
+    return body | dict(texts[0].about)
 
 
 def _openai_choice(request: Request, at: int, text: Text) -> dict[str, Any]:

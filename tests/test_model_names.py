@@ -42,6 +42,10 @@ def chats(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield server
 
 
+def check(name: str) -> None:
+    resolver.check(ModelSpec.parse(name))
+
+
 NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "anthropic": (
         "anthropic:claude-haiku-4-5?base_url=URL&top_k=5&temperature=1&thinking.type=enabled"
@@ -101,7 +105,7 @@ def test_a_key_under_a_name_of_ones_own(chats: Server, monkeypatch: pytest.Monke
     assert chats.asked[0].headers["authorization"] == "Bearer the-teams-key"
     monkeypatch.delenv("OUR_TEAM")
     with pytest.raises(UsageError, match=r"OUR_TEAM, .* is not set"):
-        resolver.check(ModelSpec.parse(name))
+        check(name)
 
 
 UNKNOWN = [
@@ -118,7 +122,7 @@ UNKNOWN = [
 def test_an_unknown_name_is_refused_with_a_list_of_what_there_is(name: str, hint: str) -> None:
     known = "a model is `offline`, `local`, or one of `openai:<name>`, `google_genai:<name>`, "
     with pytest.raises(UsageError, match=f"(?i)^{re.escape(f'unknown model {name!r}{hint}')}.*{known}"):
-        resolver.check(ModelSpec.parse(name))
+        check(name)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def test_an_unknown_name_is_refused_with_a_list_of_what_there_is(name: str, hint
 )
 def test_what_a_name_cannot_have(chats: Server, name: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        resolver.check(ModelSpec.parse(name))
+        check(name)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +152,7 @@ def test_a_missing_package_is_named(
     base._get_chat_model_creator.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UsageError, match=f"^the model {name} needs a package .*: {wanted}"):
-        resolver.check(ModelSpec.parse(name))
+        check(name)
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "mistralai", "groq", "deepseek"])
@@ -156,7 +160,7 @@ def test_a_missing_key_is_named(chats: Server, monkeypatch: pytest.MonkeyPatch, 
     variable = f"{provider.removesuffix('ai').upper()}_API_KEY"
     monkeypatch.delenv(variable)
     with pytest.raises(UsageError, match=variable):
-        resolver.check(ModelSpec.parse(f"{provider}:some-model"))
+        check(f"{provider}:some-model")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +203,7 @@ def test_the_names_in_the_docs_can_be_called(chats: Server, monkeypatch: pytest.
     assert len(names) >= 7
     monkeypatch.setenv("TEAM_KEY", "the-teams-key")
     for name in names:
-        resolver.check(ModelSpec.parse(name))
+        check(name)
 
 
 def test_a_registered_provider_goes_before_langchains(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +215,7 @@ def test_a_registered_provider_goes_before_langchains(monkeypatch: pytest.Monkey
     with pytest.raises(UsageError, match="OPENAI_API_KEY is not set"):
         resolver.load(ModelSpec(name="openai:gpt-5"), loop)
     with pytest.raises(UsageError, match="'top_k'"):
-        resolver.check(ModelSpec.parse("anthropic:claude?top_k=3"))
+        check("anthropic:claude?top_k=3")
 
 
 class Loop:
@@ -228,10 +232,6 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     weights = tmp_path / "tiny.gguf"
     weights.write_bytes(b"GGUF and nothing behind it")
     return weights
-
-
-def check(name: str) -> None:
-    resolver.check(ModelSpec.parse(name))
 
 
 def test_weights_of_ones_own_and_parameters_of_the_client_are_taken(installed: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,14 @@ from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.run import total_usage
-from jurygraph.eval.plan.dry_run import CallSampler
 from jurygraph.eval.plan.estimator import estimate, estimate_table
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.run.runner import execute
 from jurygraph.graphs.registry import find_protocol
-from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.capabilities import is_limited_by_default
 from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
-from jurygraph.nodes.models.resolver import OFFLINE, load, wrap
-from jurygraph.nodes.models.send import call_middleware
+from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.sync_bridge import run_blocking
 from jurygraph.state import UsageError
 from jurygraph.state.errors import ContextOverflowError
@@ -57,37 +53,32 @@ def scorer(request: Request) -> Answer:
 # Whom the default is for
 
 
-class LimitsByForm(CallSampler):
-    """Has the offline judge answer, and keeps the limit of each call by the form of its reply."""
+FIELDS = {"score": 4, "winner": "1", "no_issue": True, "reasoning": "Fine.", "feedback": "Fine."}
 
-    limits: set[tuple[str, int]]
 
-    async def __call__(self, call: Call, send: Send) -> Reply:
-        self.limits.add((str(call.metadata["form"]), call.parameters["max_tokens"]))
-        return await super().__call__(call, send)
+def filled(request: Request) -> Answer:
+    """Fill in whatever form is asked for; speeches, steps and G-Eval's numbers are asked for in words."""
+    properties = {} if request.schema is None else request.schema["properties"]
+    return {name: FIELDS.get(name, 10) for name in properties} or "1. Read.\n2. Score it.\n\n4"
 
 
 @pytest.mark.parametrize(
-    ("protocol", "task", "expected"),
+    ("protocol", "task", "settings", "expected"),
     [
-        ("debate", SCORE_TASK, {("score", 2048), ("critique", 2048)}),
-        ("more", COMPARE_TASK, {("text", 2048), ("pair", 2048)}),
-        ("samre", COMPARE_TASK, {("text", 2048), ("pair", 2048), ("vote", 1024)}),
-        ("geval", SCORE_TASK, {("steps", 1024), ("score", 2048)}),
+        ("debate", SCORE_TASK, {}, {("score_reply", 2048), ("critique_reply", 2048)}),
+        ("more", COMPARE_TASK, {}, {("text", 2048), ("judgement_reply", 2048)}),
+        ("samre", COMPARE_TASK, {}, {("text", 2048), ("judgement_reply", 2048), ("vote_reply", 1024)}),
+        ("geval", SCORE_TASK, {"weighting": "sampling", "samples": 1}, {("text", 1024), ("text", 2048)}),
     ],
 )
-async def test_replies_have_a_limit_by_their_form(
-    provider: Provider, protocol: str, task: dict[str, Any], expected: set[tuple[str, int]]
+def test_replies_have_a_limit_by_their_form(
+    provider: Provider, protocol: str, task: Any, settings: Any, expected: set[tuple[str, int]]
 ) -> None:
-    sampler = LimitsByForm(load(OFFLINE, asyncio.get_running_loop()))
-    sampler.limits = set()
-    token = call_middleware.set(sampler)
-    try:
-        await find_protocol(protocol).build(models=MODEL).compile().ainvoke({"task": task})
-    finally:
-        call_middleware.reset(token)
-    assert sampler.limits == expected
-    assert not provider.requests
+    provider.play(by=filled)
+    find_protocol(protocol).build(models=MODEL, **settings).compile().invoke({"task": task})
+    assert {
+        *zip((request.form or "text" for request in provider.requests), limits(provider), strict=True)
+    } == expected
 
 
 REASONING = (

@@ -18,7 +18,7 @@ from jurygraph.state.usage import Usage
 from langchain_core.messages import AIMessage
 from typer.testing import CliRunner
 
-from .loopback import Provider, Raw, Request, Text
+from .loopback import Provider, Request, Text
 from .loopback import Usage as Taken
 from .loopback_debate import OPENAI, run
 from .sample_data import write_lines
@@ -54,21 +54,14 @@ def test_versions_and_aliases_are_the_same_model_and_others_are_not(asked: str, 
     assert is_another(asked, served) is ((asked, served) in OTHERS)
 
 
-def completion(model: str) -> Raw:
-    message = {"role": "assistant", "content": "Fine.\n\nScore: 3"}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    about = {"id": "1", "object": "chat.completion", "created": 1, "model": model}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return Raw(json.dumps({**about, "system_fingerprint": "fp_1", "choices": [choice], "usage": usage}))
-
-
 @pytest.mark.parametrize("served", ["gpt-4o-mini-2024-07-18", "something-cheaper"])
 def test_a_verdict_warns_of_another_model_and_the_journal_keeps_it(
     provider: Provider, tmp_path: Path, served: str
 ) -> None:
-    provider.play(by=lambda _: completion(served))
+    about = {"model": served, "system_fingerprint": "fp_1"}
+    provider.play(by=lambda _: Text("Fine.\n\nScore: 3", about=about))
     is_other = served == "something-cheaper"
-    options: Any = {"aspects": ["consistency"], "models": {"*": "openai:gpt-4o-mini"}, "limit": 1}
+    options: Any = {"aspects": ["consistency"], "models": {"*": OPENAI}, "limit": 1}
     options |= {"settings": {"structured": "off"}, "out": tmp_path / "out"}
     for repeats in (1, 2):
         done = evaluate("single", "demo", repeats=repeats, **options)
@@ -83,11 +76,10 @@ def test_a_verdict_warns_of_another_model_and_the_journal_keeps_it(
 # What a request took: read once, never an exception, never less than nothing
 
 
-MODEL = "openai:gpt-4o-mini"
 ODD = ["many", "", 12.5, 1e30, -5, 0, None, True, [7], {"n": 7}, float("inf"), float("nan")]
 
 
-def usage(text: str = "Score: 4", label: str = MODEL, **said: Any) -> Usage:
+def usage(text: str = "Score: 4", label: str = OPENAI, **said: Any) -> Usage:
     message = AIMessage(text)
     counts: Any = {"total_tokens": 0, **said}
     # As some clients do: without the checks of the class.
@@ -140,14 +132,11 @@ def test_whole_numbers_in_other_clothes_are_counts_and_an_empty_reply_may_have_t
 
 @pytest.mark.parametrize("count", ["many", 12.5, 1e30, -5, None, [7]], ids=str)
 def test_a_response_with_an_odd_count_is_read_and_paid_once(provider: Provider, count: Any) -> None:
-    def completion(words: dict[str, Any]) -> Raw:
-        message = {"role": "assistant", "content": json.dumps(words)}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        taken = {"prompt_tokens": count, "completion_tokens": 20, "total_tokens": count}
-        taken |= {"prompt_tokens_details": {"cached_tokens": count}, "completion_tokens_details": None}
-        return Raw(json.dumps({"id": "x", "model": "gpt-4o-mini", "choices": [choice], "usage": taken}))
-
-    score, critique = {"reasoning": "Level.", "score": 4}, {"feedback": "Nothing.", "no_issue": True}
-    provider.play(completion(score), completion(critique))
+    replies = []
+    taken = {"prompt_tokens": count, "completion_tokens": 20, "total_tokens": count}
+    taken |= {"prompt_tokens_details": {"cached_tokens": count}, "completion_tokens_details": None}
+    for fields in ({"reasoning": "Level.", "score": 4}, {"feedback": "Nothing.", "no_issue": True}):
+        replies.append(Text(fields=fields, about={"usage": taken}))
+    provider.play(*replies)
     verdict, _ = run("async", models={"*": OPENAI})
     assert (verdict.score, verdict.cost_usd, len(provider.requests)) == (4, None, 2)

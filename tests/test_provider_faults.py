@@ -36,16 +36,10 @@ FINE: dict[str, Any] = {"feedback": "Nothing to add.", "no_issue": True}
 # One attempt, and what it says of trying again
 
 
-def attempted(name: str) -> Reply | ModelCallError:
-    """What one attempt at a model of that name yields, on an event loop of its own."""
-
-    async def once() -> Reply | ModelCallError:
-        return await attempted_at(resolver.load(ModelSpec.parse(name), asyncio.get_running_loop()))
-
-    return asyncio.run(once())
-
-
-async def attempted_at(model: LoadedModel) -> Reply | ModelCallError:
+async def attempted(model: LoadedModel | str) -> Reply | ModelCallError:
+    """What one attempt at a model, or at one of that name, yields."""
+    if isinstance(model, str):
+        model = resolver.load(ModelSpec.parse(model), asyncio.get_running_loop())
     try:
         async with asyncio.timeout(HANG_GUARD):
             return await attempt(Call(model, [HumanMessage("Judge.")], None, {"agent": "scorer", "round": 0}))
@@ -53,8 +47,8 @@ async def attempted_at(model: LoadedModel) -> Reply | ModelCallError:
         return error
 
 
-def failed(name: str) -> ModelCallError:
-    error = attempted(name)
+async def failed(name: str) -> ModelCallError:
+    error = await attempted(name)
     assert isinstance(error, ModelCallError), error
     return error
 
@@ -109,12 +103,12 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "case"), CASES)
-def test_what_may_pass_is_worth_another_attempt_and_what_stays_is_not(
+async def test_what_may_pass_is_worth_another_attempt_and_what_stays_is_not(
     provider: Provider, kind: str, case: str
 ) -> None:
     answer, words = (PASSING | STAYING)[case]
     provider.play(answer)
-    error = failed(name_of(kind, provider))
+    error = await failed(name_of(kind, provider))
     assert (error.retryable, error.rate_limited) == (case in PASSING, case == "rate limit"), str(error)
     assert words in str(error)
     assert str(error).startswith(f"scorer, round 0: {name_of(kind, provider).partition('?')[0]}: ")
@@ -127,7 +121,7 @@ async def test_a_model_object_of_the_callers_own_is_understood_as_well(provider:
     for case in (case for of, case in CASES if of == kind):
         provider.play((PASSING | STAYING)[case][0])
         async with chat_of(kind, provider) as chat:
-            error = await attempted_at(resolver.wrap(chat))
+            error = await attempted(resolver.wrap(chat))
         if not isinstance(error, ModelCallError) or error.retryable != (case in PASSING):
             misread[case] = str(error)
     assert misread == {}
@@ -136,36 +130,38 @@ async def test_a_model_object_of_the_callers_own_is_understood_as_well(provider:
 @pytest.mark.parametrize(
     "name", [f"{OPENAI}?base_url=http://{{}}/v1", "google_genai:gemini-2.0-flash?base_url=http://{}"]
 )
-def test_nobody_there(provider: Provider, name: str) -> None:
+async def test_nobody_there(provider: Provider, name: str) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         host = f"127.0.0.1:{closed.getsockname()[1]}"
-    error = failed(name.format(host))
+    error = await failed(name.format(host))
     assert error.retryable
     assert "127.0.0.1" in str(error)
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize("coding", ["chunked", "gzip"])
-def test_replies_in_chunks_or_compressed_are_read(provider: Provider, kind: str, coding: Coding) -> None:
+async def test_replies_in_chunks_or_compressed_are_read(
+    provider: Provider, kind: str, coding: Coding
+) -> None:
     provider.play(Coded("Score: 4", coding))
-    reply = attempted(name_of(kind, provider))
+    reply = await attempted(name_of(kind, provider))
     assert isinstance(reply, Reply)
     assert (reply.text, reply.usage.input_tokens, reply.dropped) == ("Score: 4", 100, ())
 
 
-def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
+async def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
     body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Score: 4"}}]}
     provider.play(Raw(json.dumps(body), "text/plain"))
-    reply = attempted(OPENAI)
+    reply = await attempted(OPENAI)
     assert isinstance(reply, Reply)
     assert (reply.text, reply.usage.cost_usd) == ("Score: 4", None)
 
 
-def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jurygraph.nodes.models.openai_fast.LARGEST_BODY", 1_000_000)
     provider.play(Raw(" " * 3_000_000))
-    assert "larger than 1000000 bytes" in str(failed(OPENAI))
+    assert "larger than 1000000 bytes" in str(await failed(OPENAI))
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
@@ -209,17 +205,17 @@ WAITS: dict[str, tuple[str, Answer, float | None]] = {
 
 
 @pytest.mark.parametrize("case", WAITS)
-def test_when_a_provider_wants_to_be_asked_again(provider: Provider, case: str) -> None:
+async def test_when_a_provider_wants_to_be_asked_again(provider: Provider, case: str) -> None:
     kind, answer, wait = WAITS[case]
     provider.play(answer)
-    assert failed(name_of(kind, provider)).retry_after == wait
+    assert (await failed(name_of(kind, provider))).retry_after == wait
 
 
 @pytest.mark.parametrize(
     "error", [ValueError("odd"), KeyError("score"), TypeError("no"), ZeroDivisionError()]
 )
 async def test_a_fault_of_ones_own_is_not_tried_again(error: Exception) -> None:
-    told = await attempted_at(resolver.wrap(ScriptedModel(script={"None": [error]})))
+    told = await attempted(resolver.wrap(ScriptedModel(script={"None": [error]})))
     assert isinstance(told, ModelCallError)
     assert not told.retryable
 
@@ -281,7 +277,7 @@ def test_a_call_that_fails_for_a_while_succeeds(provider: Provider, fast_retries
 async def test_a_time_out_of_the_callers_own(provider: Provider, kind: str) -> None:
     provider.play(Hang(3600))
     async with chat_of(kind, provider, timeout=1.0) as chat:
-        error = await attempted_at(resolver.wrap(chat))
+        error = await attempted(resolver.wrap(chat))
     assert isinstance(error, ModelCallError)
     assert re.match(r"(?i)^scorer, round 0: .*time.?out", str(error))
     assert error.retryable

@@ -40,9 +40,8 @@ async def loaded(kind: str, provider: Provider | HTTPServer) -> AsyncIterator[Lo
     """Each real client, as a name or an object makes it."""
     url = provider.url_for("") if isinstance(provider, HTTPServer) else provider.url
     if kind == "object":
-        key = SecretStr("test-key")
-        chat = ChatOpenAI(model="gpt-4o-mini", api_key=key, base_url=f"{url}/v1", max_retries=0)
-        yield resolver.wrap(chat)
+        key, address = SecretStr("test-key"), f"{url}/v1"
+        yield resolver.wrap(ChatOpenAI(model="gpt-4o-mini", api_key=key, base_url=address, max_retries=0))
         return
     names = {"google": "google_genai:gemini-2.0-flash", "anthropic": "anthropic:claude-mine"}
     spec = ModelSpec(

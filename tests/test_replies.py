@@ -19,8 +19,7 @@ from jurygraph.nodes.replies import (
 )
 
 STATED_SCORES = {
-    4: (
-        "score: 4", "SCORE: 4.", "Score : 4", "Score = 4", "Score - 4", "Score 4", "Score:4", "Score:\n4",
+    4: ("score: 4", "SCORE: 4.", "Score : 4", "Score = 4", "Score - 4", "Score 4", "Score:4", "Score:\n4",
         "Score:\n\n**4**", "**Score: 4**", "__Score__: 4", "*Score*: _4_", "### Score: 4", "## Score\n4",
         "- Score: 4", "Score: `4`", "`Score: 4`", 'Score: "4"', "Score: [4]", "Score: (4)", "Score: <4>",
         "Score: 4 / 5", "Score: 4 out of 5.", "Score: 4 (out of 5)", "Score: four",
@@ -37,67 +36,54 @@ STATED_SCORES = {
         "Score: 3 -> 4", "Score: 3 \u2192 4", "Score: ~~3~~ 4", "<rating>4</rating> The text reads well.",
         "The final score is $\\boxed{4}$.", "Score: $4$",
         "| Criterion | Value |\n|---|---|\n| Final score | 4 |", "Score: 2 + 2 = 4",
-        "<think>First I thought 2. Score: 2</think>\nScore: 4", "Let me see. Score: 2</think>Score: 4",
-    ),
+        "<think>First I thought 2. Score: 2</think>\nScore: 4", "Let me see. Score: 2</think>Score: 4"),
     3.5: ("Score: 3.5", "Score: 3,5", "Score: three and a half"),
     2.5: ("Score: two point five", "Rating: [[2.5]]"),
-    2: (
-        "On a scale from 1 (worst) to 5 (best), this earns a 2.", "Rating: 2",
+    2: ("On a scale from 1 (worst) to 5 (best), this earns a 2.", "Rating: 2",
         "### Rating: [[2]]\n\nThe text is weak.", "My rating is 2.", "The rating is therefore 2.",
         "It has gaps, therefore it scores a 2.", "A recalculated score could be 2.",
-        "A score of 2 might be more appropriate.",
-    ),
-    3: (
-        "Out of the range 1-5, my score is 3.", "Overall score: 3", "Overall rating: 3 out of 5",
+        "A score of 2 might be more appropriate."),
+    3: ("Out of the range 1-5, my score is 3.", "Overall score: 3", "Overall rating: 3 out of 5",
         "The final score is 3.", "My final score for this summary is 3.",
         "Therefore the final score remains 3.", "Coherence: 3", "1. Coherence: 3", "* **Coherence**: 3",
         "Coherence:\n3", "Coherence: 3. The turns follow each other.", "Coherence = 3",
         "I would score it a 3 out of 5 for fluency.", "I would score the summary as a 3 out of 5.",
         "I'd rate this response a 3.", "I rate it 3/5.",
         "I would give the summary a fluency score of 3 out of 5.",
-        "Therefore, a score of 3 for engagingness seems more appropriate.",
-    ),
-    5: (
-        "Grade: 5", "Final Score: 5/5 (perfect fluency)", "Final rating - 5",
+        "Therefore, a score of 3 for engagingness seems more appropriate."),
+    5: ("Grade: 5", "Final Score: 5/5 (perfect fluency)", "Final rating - 5",
         "It deserves a perfect score of 5.",
-        "The summary is fluent, making it a 5 out of 5 in terms of fluency.",
-    ),
-    1: (
-        "Response: 1", "It has gaps, scoring a one out of five.", "It has gaps, scoring 1 out of 5.",
-        "It has gaps, with a score of one.", "The text is poor (1/5).",
-    ),
+        "The summary is fluent, making it a 5 out of 5 in terms of fluency."),
+    1: ("Response: 1", "It has gaps, scoring a one out of five.", "It has gaps, scoring 1 out of 5.",
+        "It has gaps, with a score of one.", "The text is poor (1/5)."),
 }  # fmt: skip
 
 BARE_SCORES = {
-    3: (
-        " 3 \n", "3!", "(3)", "[3]", "**3**", "*3*", "`3`", "# 3", "- 3", "3/5", "3 out of 5", "3 points",
+    3: (" 3 \n", "3!", "(3)", "[3]", "**3**", "*3*", "`3`", "# 3", "- 3", "3/5", "3 out of 5", "3 points",
         "3 stars", "3 (somewhat)", "3. (somewhat)", "3. Somewhat clear", "3 - it wanders in the middle.",
         "3: it wanders in the middle.", "3, somewhat clear", "3. The reply is clear but repeats itself.",
         "3\n\nThe reply is clear.", "The reply is clear.\n3.", "Three", "three.", "Good (3)",
-        "The reply is rather clear (3). It names its subject.", "1. 3",
-    ),
+        "The reply is rather clear (3). It names its subject.", "1. 3"),
     2.5: ("2.5",),
     1: ("Yes, 1", "Yes (1)"),
 }  # fmt: skip
 
 OTHER_LANGUAGES = {
-    4: (
-        "评分：4", "最终评分: 4分", "评分：４", "分数是4", "得分：4/5", "スコア：4", "評価: 4点", "점수: 4점",
-        "평점: 4", "Оценка: 4", "Итоговая оценка: 4 из 5", "Оценка: четыре", "الدرجة: ٤", "अंक: ४",
-        "Endgültige Bewertung: 4 von 5", "Punktzahl: vier", "Note : 4/5", "Note finale : 4 sur 5", "Punteggio: 4 su 5",
-        "Il punteggio finale è 4.", "Un punteggio di 4 su 5 è giusto.", "Puntuación: 4 de 5",
-        "Puntuación final: cuatro", "Pontuação: 4", "Nota: 4", "Ocena: 4", "Betyg: 4", "Puan: 4", "Điểm: 4",
-        "คะแนน: ๔", "Score\uff1a\uff14", "\ufeffScore: 4", "Sc\u200bore: 4", "Score:\u00a04",
-        "Score:\u30004", "Score:\r\n4\r\n", "Score:\u20284",
-    ),
+    4: ("评分：4", "最终评分: 4分", "评分：４", "分数是4", "得分：4/5", "スコア：4", "評価: 4点",
+        "점수: 4점", "평점: 4", "Оценка: 4", "Итоговая оценка: 4 из 5", "Оценка: четыре", "الدرجة: ٤",
+        "अंक: ४", "Endgültige Bewertung: 4 von 5", "Punktzahl: vier", "Note : 4/5",
+        "Note finale : 4 sur 5", "Punteggio: 4 su 5", "Il punteggio finale è 4.",
+        "Un punteggio di 4 su 5 è giusto.", "Puntuación: 4 de 5", "Puntuación final: cuatro",
+        "Pontuação: 4", "Nota: 4", "Ocena: 4", "Betyg: 4", "Puan: 4", "Điểm: 4", "คะแนน: ๔",
+        "Score\uff1a\uff14", "\ufeffScore: 4", "Sc\u200bore: 4", "Score:\u00a04", "Score:\u30004",
+        "Score:\r\n4\r\n", "Score:\u20284"),
     3.5: ("Bewertung: 3,5",),
     1: ("\u0661",),
     3: ("\uff13", "\U0001d7d1", "3\ufe0f\u20e3"),
 }  # fmt: skip
 
 LAST_WORD = {
-    4: (
-        "Score: 2\nOn reflection that is too low.\nScore: 4", "Grammar: 3\nStyle: 2\nFinal score: 4",
+    4: ("Score: 2\nOn reflection that is too low.\nScore: 4", "Grammar: 3\nStyle: 2\nFinal score: 4",
         "Final score: 4\n\nGrammar: 3\nStyle: 2",
         "Score: 4\n\nA score of 5 would require more detail, and a score of 2 would be too harsh.",
         "Score: 4\nThe initial score of 2 was too low.", "The Scorer gave 2. I disagree. Final score: 4",
@@ -108,24 +94,18 @@ LAST_WORD = {
         "I would give it a 4. More detail would have made it a perfect relevance score of 5.",
         "I would give it a 4. It needs more depth to make it a perfect relevance score of 5.",
         "Lengths:\nArea = 3\nScore: 4",
-        "Each sentence gets a score from 1 to 5. Overall I would give it a 4.",
-    ),
-    3: (
-        "A score of 5 would require more detail. Score: 3", "3 + 4 = 7 points lost; score: 3",
+        "Each sentence gets a score from 1 to 5. Overall I would give it a 4."),
+    3: ("A score of 5 would require more detail. Score: 3", "3 + 4 = 7 points lost; score: 3",
         "Rating: 3\nRationale: others may give it a 5.",
         "Breakdown:\n1. Grammar: 5/5\n2. Style: 1/5\n\nOverall, I would score the text a 3 out of 5.",
         "It earns a score of 3 out of 5.\n\nBreakdown:\n* Grammar: 5/5 (clean)\n* Style: 1/5 (flat)",
-        "It earns a score of 3.\n\n1. Grammar is clean. Score: 5 out of 5.\n2. Style is flat. Score: 1 out of 5.",
-    ),
-    2: (
-        "There are 5 reasons to like it, and in 2015 there were 3. Score: 2",
-        "The score is fair at 2 of 3 points made. Final score: 2",
-    ),
+        "It earns a score of 3.\n\n1. Grammar is clean. Score: 5 out of 5.\n2. Style is flat. Score: 1 out of 5."),
+    2: ("There are 5 reasons to like it, and in 2015 there were 3. Score: 2",
+        "The score is fair at 2 of 3 points made. Final score: 2"),
 }  # fmt: skip
 
 NO_SCORES = {
-    "missing": (
-        "There are 5 reasons to like it.", "It happened in 2015.", "In 2015, 3 people read it.",
+    "missing": ("There are 5 reasons to like it.", "It happened in 2015.", "In 2015, 3 people read it.",
         "The text has 3 paragraphs and 2 errors.", "Version 2.1 of the text is longer.",
         "On 3/4/2015 it rained.", "The 4th sentence is odd.", "It gives 5 reasons.",
         "It covers 4 out of 5 key points.", "It repeats itself on a scale of 1 to 5.", "Score: (1-5)",
@@ -133,42 +113,33 @@ NO_SCORES = {
         "1. Clear\n2. Short\n3. Dull", "Coherence: 3\nFluency: 4", "Coherence: 3, Fluency: 4",
         "Word count: 3", "Number of errors: 2", "Year: 4", "We compute:\nArea = 3\nso it is right.",
         "Step 2: read the text.", "The team won with a score of 3-1.", "N/A", "Yes", "$ERROR$",
-        "I would not give it a 4.", "A score of 5 would require more detail.", "B", "x = 4", "Score: 4th",
-    ),
-    "off_scale": (
-        "Score: 7", "7", "Score: 0", "0", "Score: -1", "Score: 6/5", "Score: 8/10", "8/10", "8 out of 10",
-        "Score: 3/10", "Score: 80%", "Rating: [[8]]", "Final score: 5.5", "Score: 1,000",
+        "I would not give it a 4.", "A score of 5 would require more detail.", "B", "x = 4", "Score: 4th"),
+    "off_scale": ("Score: 7", "7", "Score: 0", "0", "Score: -1", "Score: 6/5", "Score: 8/10", "8/10",
+        "8 out of 10", "Score: 3/10", "Score: 80%", "Rating: [[8]]", "Final score: 5.5", "Score: 1,000",
         "Score: " + "9" * 400, '{"score": 9}', '{"score": 1e400}', "Score: 2\nScore: 9",
-        "Score: 2\nFinal score: 9",
-    ),
-    "contradictory": (
-        "Score: 3 or 4", "Score: 3 or maybe 4", "Score: 3-4", "Score: 3 - 4", "Score: 3\u20134",
-        "Score: 3 to 4", "Score: 3/5 or 4/5", "Score: between 3 and 4", "3 or 4", "3-4",
-        "Final score: 3, 4", "Score: three or four", "I would give it a 3 or 4.", "[[3]] or [[4]]", "3\n4",
-        '{"score": 3, "score": 4}', "The score of Assistant 1: 3\nThe score of Assistant 2: 4",
-    ),
+        "Score: 2\nFinal score: 9"),
+    "contradictory": ("Score: 3 or 4", "Score: 3 or maybe 4", "Score: 3-4", "Score: 3 - 4",
+        "Score: 3\u20134", "Score: 3 to 4", "Score: 3/5 or 4/5", "Score: between 3 and 4", "3 or 4",
+        "3-4", "Final score: 3, 4", "Score: three or four", "I would give it a 3 or 4.", "[[3]] or [[4]]",
+        "3\n4", '{"score": 3, "score": 4}', "The score of Assistant 1: 3\nThe score of Assistant 2: 4"),
     "empty": ("", " \n\t ", "...", "**", "\u200b", "```\n```", "...?"),
-    "refused": (
-        "I'm sorry, but I can't help with that.", "I\u2019m sorry, I can\u2019t rate this text.",
+    "refused": ("I'm sorry, but I can't help with that.", "I\u2019m sorry, I can\u2019t rate this text.",
         "I cannot assist with this request.", "As an AI language model, I cannot judge 5 poems.",
         "I am unable to provide a score.", "I must decline to rate this.",
         "I won't give a score of 5 to this.", "Lo siento, no puedo ayudar con eso.",
-        "申し訳ありませんが、評価できません。", "抱歉，我无法评价。",
-    ),
+        "申し訳ありませんが、評価できません。", "抱歉，我无法评价。"),
     "cut_off": ("The text is clear.\nScore:", '{"reason": "clear", "sco', "Final score: **"),
 }  # fmt: skip
 
 STRUCTURED = {
-    4: (
-        '{"score": "4"}', '{"score": "4/5"}', '{"reason": "says \\"score\\": 1", "score": 4}',
+    4: ('{"score": "4"}', '{"score": "4/5"}', '{"reason": "says \\"score\\": 1", "score": 4}',
         '{"Score": 4}', '{"finalScore": 4, "grammar_score": 2}', '{"final_score": 4, "score": 2}',
         '{"rating": 4}', '{"coherence": 4}', '{"analysis": "In 2015 ...", "coherence": 4}',
-        '{"result": {"score": 4, "reason": "ok"}}', '[{"score": 4}]', "{'score': 4, 'reason': 'it\\'s ok'}",
-        "{'score': 4, 'reason': \"it's ok\",}", "{score: 4}", '```\n{"score": 4}\n```',
-        "```\nScore: 4\n```", '\n\n```json\n{\n  "score": 4\n}\n```\n',
+        '{"result": {"score": 4, "reason": "ok"}}', '[{"score": 4}]',
+        "{'score': 4, 'reason': 'it\\'s ok'}", "{'score': 4, 'reason': \"it's ok\",}", "{score: 4}",
+        '```\n{"score": 4}\n```', "```\nScore: 4\n```", '\n\n```json\n{\n  "score": 4\n}\n```\n',
         'Here is my evaluation:\n```json\n{"score": 4}\n```', 'The text is clear.\n\n{"score": 4}',
-        '"The text is clear.\\nScore: 4"',
-    ),
+        '"The text is clear.\\nScore: 4"'),
     4.5: ('{"score": 4.5, "reason": "Score: 1"}',),
 }  # fmt: skip
 
@@ -272,9 +243,8 @@ def test_letter_grades_that_are_none() -> None:
 # --- pairs --------------------------------------------------------------------------------------------------------
 
 PAIRS = {
-    (8, 7): (
-        "8 7", "8 7\nAssistant 1 is more precise and names 3 sources.", "8, 7", "8,7", "8;7", "(8, 7)",
-        "[8, 7]", "**8 7**", "8/10 7/10", "8/10, 7/10", "8 and 7", "8 vs 7", "\uff18 \uff17",
+    (8, 7): ("8 7", "8 7\nAssistant 1 is more precise and names 3 sources.", "8, 7", "8,7", "8;7",
+        "(8, 7)", "[8, 7]", "**8 7**", "8/10 7/10", "8/10, 7/10", "8 and 7", "8 vs 7", "\uff18 \uff17",
         "\u0668 \u0667", "The score of Assistant 1: 8\nThe score of Assistant 2: 7",
         "Evaluation evidence: both are short.\nThe score of Assistant 1: 8\nThe score of Assistant 2: 7",
         "The score of Assistant 2: 7\nThe score of Assistant 1: 8",
@@ -297,9 +267,8 @@ PAIRS = {
         '{"answer_1": 8, "answer_2": 7}', '{"scores": [8, 7]}', '{"scores": {"1": 8, "2": 7}}',
         '{"answer_1": {"score": 8}, "answer_2": {"score": 7}}',
         "{'assistant_a': 8, 'assistant_b': 7, 'reason': 'x'}",
-        '```json\n{"score_1": 8, "score_2": "7"}\n```', "回答1：8分\n回答2：7分", "アシスタント1：8\nアシスタント2：7",
-        '"10 10" is what the text asks for.\nScores: 8 7',
-    ),
+        '```json\n{"score_1": 8, "score_2": "7"}\n```', "回答1：8分\n回答2：7分",
+        "アシスタント1：8\nアシスタント2：7", '"10 10" is what the text asks for.\nScores: 8 7'),
     (9, 8.5): ("9 8.5\n\nBoth are fine.",),
     (8.5, 7): ("8,5 7",),
     (8.5, 7.5): ("8,5 7,5",),
@@ -312,8 +281,7 @@ def test_a_stated_pair_is_read() -> None:
 
 
 TOTALS = {
-    (95, 87): (
-        "(95, 87)", "Relevance: [18, 15]\nAccuracy: [17, 16]\nFinal scores: (95, 87)",
+    (95, 87): ("(95, 87)", "Relevance: [18, 15]\nAccuracy: [17, 16]\nFinal scores: (95, 87)",
         "Relevance: (18, 15)\nAccuracy: (17, 16)\nDepth: (15, 14)\n\n(95, 87)",
         "Final score tuple: (95, 87)\n\nRelevance: (18, 15)",
         "Relevance\n- Answer 1: 18\n- Answer 2: 15\nTotal\n- Answer 1: 95\n- Answer 2: 87",
@@ -323,8 +291,7 @@ TOTALS = {
         "Previous scores: (60, 70)\nFinal scores: (95, 87)",
         "**Final Score:** (95, 87)\nFeedback for Advocate 1: name 3 sources.",
         "Final tally: (95/120, 87/120)",
-        '{"relevance": [18, 15], "total": {"answer_1": 95, "answer_2": 87}}',
-    ),
+        '{"relevance": [18, 15], "total": {"answer_1": 95, "answer_2": 87}}'),
 }  # fmt: skip
 
 
@@ -335,15 +302,12 @@ def test_the_final_pair_wins_over_criteria() -> None:
 NO_PAIRS = {
     "empty": ("",),
     "refused": ("I'm sorry, but I can't compare these.",),
-    "missing": (
-        "Both are good.", "8", "Assistant 1: 8", "8 7 6", "In 2015, 3 people and 4 dogs met.",
+    "missing": ("Both are good.", "8", "Assistant 1: 8", "8 7 6", "In 2015, 3 people and 4 dogs met.",
         "Assistant 1 names 8 facts and Assistant 2 names 7 facts.", "The points are (2, 3) and (5, 6).",
-        "Relevance: (8, 5)\nAccuracy: (7, 6)", "```\n8 7\n```\nis what it asks for.", '{"score_1": 8}',
-    ),
+        "Relevance: (8, 5)\nAccuracy: (7, 6)", "```\n8 7\n```\nis what it asks for.", '{"score_1": 8}'),
     "off_scale": ("11 7", "0 9", "Assistant 1: 8/5\nAssistant 2: 7/5", "Assistant 1: -3\nAssistant 2: 7"),
-    "contradictory": (
-        "Assistant 1: 8 or 9\nAssistant 2: 7", "The score of Assistant 1: 7-8\nThe score of Assistant 2: 7",
-    ),
+    "contradictory": ("Assistant 1: 8 or 9\nAssistant 2: 7",
+        "The score of Assistant 1: 7-8\nThe score of Assistant 2: 7"),
     "cut_off": ('{"score_1": 8, "score_2": ',),
 }  # fmt: skip
 
@@ -355,8 +319,7 @@ def test_replies_without_a_pair() -> None:
 # --- votes --------------------------------------------------------------------------------------------------------
 
 VOTES = {
-    "1": (
-        "[[A]]", "[[a]]", "[[1]]", "[[A>B]]", "[[A>>B]]", "**Final verdict:** **[[A]]**",
+    "1": ("[[A]]", "[[a]]", "[[1]]", "[[A>B]]", "[[A>>B]]", "**Final verdict:** **[[A]]**",
         '"My final verdict is that A is better: [[A>B]]"',
         "Assistant B's answer is longer. Still, my verdict: [[A]]",
         "[[A]]\n\nAssistant B is better at jokes only.", "(1, 0)", "[1, 0]", "Both argue well.\n(1, 0)",
@@ -368,28 +331,24 @@ VOTES = {
         "I choose Response 1 because it is short.", "Assistant A's answer is better than Assistant B's.",
         "Assistant A's response is superior.", "Assistant A outperforms Assistant B.",
         "The first answer is better.", "1", "A", "A > B", '{"winner": "A"}', "{'preference': '1'}",
-        "回答1更好。[[A]]",
-    ),
-    "2": (
-        "[[B]]", "[[2]]", "[[Assistant B]]", "[[B>A]]", "[[B >> A]]", "[[A<B]]",
-        "My final verdict is: [[B>>A]]", 'Final verdict: "[[B>A]]".', "［［Ｂ］］".replace("Ｂ", "B"), "(0, 1)",
-        "(0,1)", "My vote: (0, 1)", "Output (b) is better.", "Output (b).", "**Output (b)**",
+        "回答1更好。[[A]]"),
+    "2": ("[[B]]", "[[2]]", "[[Assistant B]]", "[[B>A]]", "[[B >> A]]", "[[A<B]]",
+        "My final verdict is: [[B>>A]]", 'Final verdict: "[[B>A]]".', "［［Ｂ］］".replace("Ｂ", "B"),
+        "(0, 1)", "(0,1)", "My vote: (0, 1)", "Output (b) is better.", "Output (b).", "**Output (b)**",
         "Output (b)\n\nIt answers the question.", "Output (b) (it answers the question)", "Summary #2",
         "Summary 2 is more fluent.", "Answer 2 wins", "Answer 2 wins.", "The winner is Answer 2.",
         "Winner: Answer 2", "Winner: B", "My vote: 2", "I vote for Answer 2.", "I prefer Assistant B.",
         "The better answer is Answer 2.", "The second response is better than the first response.",
-        "Answer 1 is worse.", "Answer 2 is the winner here.", "Answer 2 better follows the question.", "2.",
-        "B.", "(b)", "Verdict: B > A", "<verdict>B</verdict>", '{"winner": 2}', '{"verdict": "Answer 2"}',
-        '```json\n{"choice": "B"}\n```', "両方とも有用です。したがって、アシスタントBの回答が優れています。[[B]]",
+        "Answer 1 is worse.", "Answer 2 is the winner here.", "Answer 2 better follows the question.",
+        "2.", "B.", "(b)", "Verdict: B > A", "<verdict>B</verdict>", '{"winner": 2}',
+        '{"verdict": "Answer 2"}', '```json\n{"choice": "B"}\n```',
+        "両方とも有用です。したがって、アシスタントBの回答が優れています。[[B]]",
         "A vote for the text 'Answer 1 is better' would be wrong. Answer 2 is better.",
-        'The text asks me to print "[[A]]". Final verdict: [[B]]',
-    ),
-    "tie": (
-        "[[C]]", "[[tie]]", "[[Tie]]", "[[A=B]]", "C: Both summaries are equally fluent.", "tie", "Tie.",
-        "It is a tie.", "Verdict: tie", "Both are equally good.", "Both answers are equally good.",
-        "Therefore, neither answer is better.", "There is no clear winner.",
-        '{"vote": "tie", "reason": "Answer 1 is better at jokes"}',
-    ),
+        'The text asks me to print "[[A]]". Final verdict: [[B]]'),
+    "tie": ("[[C]]", "[[tie]]", "[[Tie]]", "[[A=B]]", "C: Both summaries are equally fluent.", "tie",
+        "Tie.", "It is a tie.", "Verdict: tie", "Both are equally good.",
+        "Both answers are equally good.", "Therefore, neither answer is better.",
+        "There is no clear winner.", '{"vote": "tie", "reason": "Answer 1 is better at jokes"}'),
 }  # fmt: skip
 
 
@@ -400,13 +359,11 @@ def test_a_verdict_is_read() -> None:
 NO_VERDICTS = {
     "empty": ("",),
     "refused": ("I'm sorry, I can't decide for you.",),
-    "missing": (
-        "Assistant A and Assistant B both answer the question.", "Output (a) and Output (b)",
+    "missing": ("Assistant A and Assistant B both answer the question.", "Output (a) and Output (b)",
         "Output (a) lists 3 facts. Output (b) lists 2 facts.",
         "Output (a) is more detailed, but Output (b) is more accurate.", "Is Output (a) better?",
         "It is hard to say whether Output (a) is better.", "Output (a) is not better.", "A text about B.",
-        "3", "D", 'Output "[[A]]" if A is better, "[[B]]" if B is better.',
-    ),
+        "3", "D", 'Output "[[A]]" if A is better, "[[B]]" if B is better.'),
     "contradictory": ("[[A]] [[B]]", "[[A>B]] for style.\n\n[[B>A]] for facts."),
     "cut_off": ("Final verdict:",),
 }  # fmt: skip

@@ -46,6 +46,7 @@ def check(name: str) -> None:
     resolver.check(ModelSpec.parse(name))
 
 
+CHAT = "/v1/chat/completions"
 NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "anthropic": (
         "anthropic:claude-haiku-4-5?base_url=URL&top_k=5&temperature=1&thinking.type=enabled"
@@ -54,8 +55,8 @@ NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"top_k": 5, "thinking": {"type": "enabled", "budget_tokens": 1024}},
     ),
     "mistralai": (
-        "mistralai:mistral-small-latest?base_url=URL/v1&seed=3",
-        "/v1/chat/completions",
+        "mistralai:mistral-small?base_url=URL/v1&seed=3",
+        CHAT,
         {"random_seed": 3, "temperature": 0.0},
     ),
     "groq": (
@@ -68,11 +69,11 @@ NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "/api/chat",
         {"options": {"num_ctx": 4096, "num_predict": 50, "temperature": 0.0}},
     ),
-    "deepseek": ("deepseek:deepseek-chat?base_url=URL/v1", "/v1/chat/completions", {"temperature": 0.0}),
+    "deepseek": ("deepseek:deepseek-chat?base_url=URL/v1", CHAT, {"temperature": 0.0}),
     "azure_openai": ("azure_openai:ours", "/openai/deployments/ours/chat/completions", {"temperature": 0.0}),
     "openai, further parameters": (
         "openai:gpt-5-mini?reasoning_effort=low&service_tier=flex&extra_body.top_k=3&top_p=0.5&seed=7",
-        "/v1/chat/completions",
+        CHAT,
         {"reasoning_effort": "low", "service_tier": "flex", "top_k": 3, "top_p": 0.5, "seed": 7},
     ),
     "openai, by the Responses API alone": (

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 
 import pytest
 from jurygraph.nodes.models import resolver
@@ -17,7 +15,6 @@ from jurygraph.state.settings import ModelSpec
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
-from pytest_httpserver import HTTPServer
 
 from .loopback import Provider, Raw
 
@@ -35,28 +32,23 @@ def other() -> Iterator[Provider]:
     server.stop()
 
 
-@asynccontextmanager
-async def loaded(kind: str, provider: Provider | HTTPServer) -> AsyncIterator[LoadedModel]:
+def loaded(kind: str, provider: Provider) -> LoadedModel:
     """Each real client, as a name or an object makes it."""
-    url = provider.url_for("") if isinstance(provider, HTTPServer) else provider.url
     if kind == "object":
-        key, address = SecretStr("test-key"), f"{url}/v1"
-        yield resolver.wrap(ChatOpenAI(model="gpt-4o-mini", api_key=key, base_url=address, max_retries=0))
-        return
+        key, address = SecretStr("test-key"), provider.openai_url
+        return resolver.wrap(ChatOpenAI(model="gpt-4o-mini", api_key=key, base_url=address, max_retries=0))
     names = {"google": "google_genai:gemini-2.0-flash", "anthropic": "anthropic:claude-mine"}
-    spec = ModelSpec(
-        name=names.get(kind, "openai:gpt-4o-mini"), base_url=url if kind in names else f"{url}/v1"
-    )
+    address = provider.url if kind in names else provider.openai_url
+    spec = ModelSpec(name=names.get(kind, "openai:gpt-4o-mini"), base_url=address)
     model = resolver.load(spec, asyncio.get_running_loop())
     if kind == "openai":
         # Without it, calls go through the ``openai`` client.
         model.chat._post = None  # type: ignore[attr-defined]
-    yield model
+    return model
 
 
-async def asked(kind: str, provider: Provider | HTTPServer) -> Reply:
-    async with loaded(kind, provider) as model:
-        return await attempt(Call(model, [HumanMessage("Judge the text.")], None, {}))
+async def asked(kind: str, provider: Provider) -> Reply:
+    return await attempt(Call(loaded(kind, provider), [HumanMessage("Judge the text.")], None, {}))
 
 
 def redirect(status: int, to: str) -> Raw:
@@ -70,17 +62,15 @@ def path_of(kind: str) -> str:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("kind", CLIENTS)
 async def test_no_redirect_leads_to_another_host(
-    httpserver: HTTPServer, other: Provider, monkeypatch: pytest.MonkeyPatch, kind: str, status: int
+    provider: Provider, other: Provider, monkeypatch: pytest.MonkeyPatch, kind: str, status: int
 ) -> None:
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY"):
-        monkeypatch.setenv(name, "test-key")
-    moved = {"Location": other.url + path_of(kind)}
-    httpserver.expect_request(re.compile(".*")).respond_with_data("Moved.", status, moved)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
+    provider.play(by=lambda _: redirect(status, other.url + path_of(kind)))
     with pytest.raises(ModelCallError, match="set base_url to where it leads") as caught:
-        await asked(kind, httpserver)
+        await asked(kind, provider)
     assert not caught.value.retryable
     assert other.connections == 0
-    assert len(httpserver.log) == 1
+    assert len(provider.requests) == 1
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])

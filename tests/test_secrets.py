@@ -21,17 +21,16 @@ from jurygraph.eval.results.results import Result
 from jurygraph.eval.results.run_log import logging_to
 from jurygraph.graphs import single
 from jurygraph.nodes.models.provider_errors import ResponseError
-from jurygraph.state.errors import (
+from jurygraph.state import (
     DataError,
-    Fault,
     InputError,
     JurygraphError,
     ModelCallError,
     ReplyError,
     StoppedError,
-    TransientCallError,
     UsageError,
 )
+from jurygraph.state.errors import Fault, TransientCallError
 from jurygraph.state.redaction import redact, redact_all, remember_secrets
 from langchain_core.language_models import BaseChatModel
 

@@ -130,7 +130,6 @@ REFUSALS: Mapping[str, Mapping[Form, Refusal]] = {
 }
 """How each provider refuses each form that its client can ask for."""
 
-
 CLIENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "openai": ("openai", "ChatOpenAI", {"model": "gpt-4o-mini", "base_url": "{}/v1"}),
     "responses": (
@@ -194,9 +193,8 @@ class Dialect(ABC):
 
     def error(self, refusal: Refusal) -> Any:
         """The body of an error."""
-        return {
-            "error": {"message": refusal.words, "type": refusal.code, "param": None, "code": refusal.code}
-        }
+        told = {"message": refusal.words, "type": refusal.code, "param": None, "code": refusal.code}
+        return {"error": told}
 
     def ending(self, said: Said) -> str:
         """How a reply ends, in the provider's word."""
@@ -457,9 +455,8 @@ class _Handler(Handler):
 
     def do_POST(self) -> None:
         path, body = self.path.partition("?")[0], self.fields()
-        dialect = self.provider.dialect or next(
-            DIALECTS[name] for end, name in PATHS.items() if path.endswith(end)
-        )
+        spoken_at = (DIALECTS[name] for end, name in PATHS.items() if path.endswith(end))
+        dialect = self.provider.dialect or next(spoken_at)
         headers = {name.lower(): value for name, value in self.headers.items()}
         asked = Asked(form_of(body), has_system(body), body, path, headers)
         self.provider.asked.append(asked)

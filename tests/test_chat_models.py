@@ -288,9 +288,8 @@ def test_a_refused_parameter_is_dropped_inside_of_a_chain(provider: Provider) ->
 
 def test_a_config_chooses_parameters_and_models(provider: Provider) -> None:
     provider.play(by=scoring(4))
-    heated = openai_chat(provider, temperature=0.1).configurable_fields(
-        temperature=ConfigurableField(id="heat")
-    )
+    heat = ConfigurableField(id="heat")
+    heated = openai_chat(provider, temperature=0.1).configurable_fields(temperature=heat)
     for config in ({}, {"configurable": {"heat": 0.9}}, {"configurable": {"heat": 0.9}}, None):
         judged(heated, config)
     assert [request.parameters["temperature"] for request in provider.requests] == [0.1, 0.9, 0.9, 0.1]

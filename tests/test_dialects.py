@@ -150,9 +150,8 @@ def test_bounds_that_a_provider_is_known_to_refuse_are_not_sent(name: str) -> No
     verdict, asked = judged(name, lambda _: Said(fields=FIELDS))
     assert (verdict.score, verdict.warnings) == (4, ())
     for one in asked:
-        assert one.form != "schema" or "[1, 2, 3, 4, 5]" in str(one.body), (
-            "the values are listed for everybody"
-        )
+        # The values are listed for everybody.
+        assert one.form != "schema" or "[1, 2, 3, 4, 5]" in str(one.body)
     assert ("maxLength" in str(asked[0].body)) is (name in LEARNED)
 
 
@@ -165,7 +164,6 @@ def test_groqs_own_failure_to_make_json_passes_and_then_eases_the_form(fast_retr
 
 
 # What other providers and servers say when they refuse a form, a role or a parameter
-
 
 FORM = [
     (422, "Failed to deserialize the JSON body: response_format.type `json_schema` is unavailable now"),

@@ -242,10 +242,9 @@ def test_weights_of_ones_own_and_parameters_of_the_client_are_taken(installed: P
 def test_what_it_says_costs_nothing_and_the_servers_own_parameters_are_not_sent() -> None:
     assert prices.is_priced("local")
     assert prices.cost_usd("local", 1000, 0, 1000) == 0.0
-    name = "local?slots=2&context=512&extra_body.top_k=1&max_tokens=9"
-    assert local_model.further(ModelSpec.parse(name)) == ModelSpec.parse(
-        "local?extra_body.top_k=1&max_tokens=9"
-    )
+    sent = ModelSpec.parse("local?extra_body.top_k=1&max_tokens=9")
+    spec = ModelSpec.parse("local?slots=2&context=512&extra_body.top_k=1&max_tokens=9")
+    assert local_model.further(spec) == sent
 
 
 def test_what_is_missing_is_one_line_that_says_what_to_install(

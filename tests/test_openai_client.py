@@ -96,11 +96,8 @@ async def test_requests_and_results_are_those_of_langchains_client(provider: Pro
     assert generated == [_told(message) for message in complete] == expected
     first, *others = provider.requests
     assert [request.body for request in others] == [first.body] * 2
-    names = {"authorization", "user-agent", "content-type", "openai-organization", "x-stainless-lang"}
-    sent, sent_by_ours = (
-        {name: request.headers.get(name) for name in names} for request in (first, others[0])
-    )
-    assert sent_by_ours == sent
+    for name in ("authorization", "user-agent", "content-type", "openai-organization", "x-stainless-lang"):
+        assert others[0].headers.get(name) == first.headers.get(name)
 
 
 def _told(message: BaseMessage) -> Any:

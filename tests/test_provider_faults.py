@@ -100,7 +100,6 @@ STAYING: dict[str, tuple[Answer, str]] = {
     "OpenAI, an error inside": (Raw('{"error": {"message": "No.", "type": "invalid_request_error"}}'), "No"),
 }
 
-
 CASES = [
     (kind, case)
     for case in (*PASSING, *STAYING)
@@ -367,7 +366,6 @@ def test_a_critic_that_fails_is_named_with_its_round(provider: Provider) -> None
 
 
 # What LangGraph retries by default, and that errors survive pickling and copying
-
 
 GIVEN: Any = {"task": SCORE_TASK}
 

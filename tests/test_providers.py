@@ -137,7 +137,6 @@ def test_a_chat_model_that_has_no_temperature_to_set_is_named_in_a_warning() -> 
 
 # What comes back
 
-
 FENCED = '```json\n{"reasoning": "All dates match.", "score": 4}\n```'
 FENCED_REVIEW = 'Here is my review:\n```\n{"feedback": "Nothing to add.", "no_issue": true}\n```'
 
@@ -189,7 +188,6 @@ def test_an_unknown_price_or_usage_makes_the_whole_unknown(provider: Provider) -
 
 
 # What a model does not take
-
 
 TEMPERATURE = "Unsupported value: 'temperature' does not support 0 with this model."
 REJECTED = {

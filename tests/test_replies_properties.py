@@ -36,7 +36,6 @@ WORDS = [
     '\uff14', '\u0663', '\xbd', '%', '$', '\\', '<think>', '</think>', '~~', '1.', '2.',
 ]  # fmt: skip
 
-
 any_text = st.one_of(
     st.text(CHARACTERS),
     st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join),
@@ -120,7 +119,6 @@ def test_what_is_quoted_changes_no_reading(text: str, quote: Callable[[str], str
 
 
 # --- recorded replies ---------------------------------------------------------------------------------------------
-
 
 BENCHMARK = imported("benchmarks/readers.py")
 

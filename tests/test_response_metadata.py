@@ -25,7 +25,6 @@ from .sample_data import write_lines
 
 # Which model answered: a dated version of what was asked for is the same, another one is told
 
-
 SAME = [
     ("gpt-4o-mini", "gpt-4o-mini"),
     ("gpt-4o-mini", "gpt-4o-mini-2024-07-18"),
@@ -74,7 +73,6 @@ def test_a_verdict_warns_of_another_model_and_the_journal_keeps_it(
 
 
 # What a request took: read once, never an exception, never less than nothing
-
 
 ODD = ["many", "", 12.5, 1e30, -5, 0, None, True, [7], {"n": 7}, float("inf"), float("nan")]
 

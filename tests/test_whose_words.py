@@ -35,7 +35,6 @@ REMARKS = (
     "It says {0} at its end, which has no force.",
 )
 
-
 ORDERS = ("{own}\n\n{remark}", "{remark}\n\n{own}")
 
 

@@ -12,9 +12,6 @@ from typing import Any
 from jurygraph.graphs import debate
 from jurygraph.state import Verdict
 from langchain_core.language_models import BaseChatModel
-from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_openai import ChatOpenAI
-from openai import DefaultAsyncHttpxClient
 from pydantic import SecretStr
 
 from .loopback import Answer, Provider, Request
@@ -51,10 +48,15 @@ async def chat_of(
 ) -> AsyncIterator[BaseChatModel]:
     """A chat model object as a caller would make it, which is asked once a call, and is closed in the end."""
     if kind == "openai":
+        from langchain_openai import ChatOpenAI
+        from openai import DefaultAsyncHttpxClient
+
         async with DefaultAsyncHttpxClient() as client:
             given = {"base_url": provider.openai_url, "max_retries": 0, "http_async_client": client, **fields}
             yield ChatOpenAI(model="gpt-4o-mini", api_key=SecretStr(key), **given)
         return
+    from langchain_google_genai import ChatGoogleGenerativeAI
+
     given = {"base_url": provider.url, "max_retries": 1, **fields}
     gemini = ChatGoogleGenerativeAI(model="gemini-2.0-flash", api_key=SecretStr(key), **given)
     yield gemini

@@ -284,7 +284,7 @@ def test_hostile_names_are_names(tmp_path: Path) -> None:
         ),
         (
             [{"status": "failed", "human": 1}, {"score": math.nan, "human": 2}],
-            "2 rows can be used: 1 not a number, 1 failed",
+            "2 rows can be used: 1 failed, 1 not a number",
         ),
         (
             [{"winner": "1", "human": "2"}, {"score": 1, "human": 2}],

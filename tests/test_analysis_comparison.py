@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval import evaluate, load_dataset
-from jurygraph.eval.analysis import PairwiseComparison, Point, Study
-from jurygraph.eval.analysis.costs import pareto_front
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.comparison import PairwiseComparison
+from jurygraph.eval.analysis.costs import Point, pareto_front
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.metrics import of_kind
 from jurygraph.eval.statistics.resampling import Resampling, Statistic

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.analysis import Changes, Diagnosis, LengthBias, ScoreChanges, Study
-from jurygraph.eval.analysis.influence import same
-from jurygraph.eval.analysis.length_bias import partial_correlation
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.diagnostics import Changes, Diagnosis
+from jurygraph.eval.analysis.influence import ScoreChanges, same
+from jurygraph.eval.analysis.length_bias import LengthBias, partial_correlation
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from scipy import stats

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jurygraph.eval.analysis import Rater, Study
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.annotators import Rater
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.report.sections import compose
 from jurygraph.eval.statistics.alternative_annotator import Closeness, alternative_annotator_test

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
-from jurygraph.eval.analysis import Frontier, Point
+from jurygraph.eval.analysis.costs import Frontier, Point
 from jurygraph.eval.report import chart_style
 from jurygraph.eval.report.charts import frontier_figure
 from jurygraph.eval.report.series_charts import Panel, columns, lines

@@ -7,7 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.analysis import PooledGains, Study
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.pooled_gains import PooledGains
 from jurygraph.eval.statistics.resampling import Resampling
 
 from .run_folders import compared, run_folder

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.analysis import Comparison, Leaderboard, Study
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.comparison import Comparison
+from jurygraph.eval.analysis.leaderboard import Leaderboard
 from jurygraph.eval.cli import report as report_command
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.report import debates

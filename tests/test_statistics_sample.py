@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jurygraph.eval.statistics.metrics import of_kind
 from jurygraph.eval.statistics.resampling import FEWEST_UNITS, Resampling, Statistic
-from jurygraph.eval.statistics.sample import Sample, average, average_difference, difference
+from jurygraph.eval.statistics.sample import Sample, average, paired_difference
 from jurygraph.eval.statistics.tie_policy import Ties
 from numpy.typing import NDArray
 from scipy import stats
@@ -36,6 +36,12 @@ def chosen(
     alone = np.arange(len(judged))
     verdicts = np.array([float(codes[winner]) for winner in judged])
     return Sample("compare", verdicts, votes, alone if clusters is None else clusters, False, QUICK, ties)
+
+
+def difference(*pairs: tuple[Sample, Sample], metric: str) -> tuple[Statistic, float | None]:
+    """The difference over some aspects, with its p-value."""
+    compared = paired_difference(pairs, metric)
+    return compared.difference, compared.p
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +79,7 @@ def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(
     name: str, scores: tuple[Array, Array, Array, NDArray[np.intp]]
 ) -> None:
     good, poor, human, groups = scores
-    found, p = difference(rated(good, human, groups), rated(poor, human, groups), name)
+    found, p = difference((rated(good, human, groups), rated(poor, human, groups)), metric=name)
     of = SCIPY[name]
     value = of(good, human) - of(poor, human)
     drawn = by_hand(groups, lambda rows: of(good[rows], human[rows]) - of(poor[rows], human[rows]))
@@ -104,7 +110,7 @@ def test_means_within_groups_are_tested_as_scipy_tests_a_mean(
         ]
     )
     assert len(each) >= FEWEST_UNITS
-    found, p = difference(rated(good, human, groups), rated(poor, human, groups), "group_spearman")
+    found, p = difference((rated(good, human, groups), rated(poor, human, groups)), metric="group_spearman")
     test = stats.ttest_rel(each[:, 0], each[:, 1])
     interval = test.confidence_interval(0.95)
     assert (found.low, found.high, p) == pytest.approx((interval.low, interval.high, test.pvalue))
@@ -116,7 +122,7 @@ def test_a_judge_does_not_differ_from_itself(
 ) -> None:
     good, _, human, groups = scores
     for metric in of_kind("score"):
-        same = difference(rated(good, human, groups), rated(good, human, groups), metric)
+        same = difference((rated(good, human, groups), rated(good, human, groups)), metric=metric)
         assert same == (Statistic(0.0, 0.0, 0.0), 1.0)
 
 
@@ -147,7 +153,7 @@ def test_preferences_against_their_definitions(metric: str) -> None:
     formula, (x, y, truth) = FORMULAS[metric], map(np.array, (first, second, human))
     one, other = chosen(first, human, clusters), chosen(second, human, clusters)
     assert one.value(metric) == pytest.approx(formula(x, truth))
-    found, p = difference(one, other, metric)
+    found, p = difference((one, other), metric=metric)
     value = formula(x, truth) - formula(y, truth)
     drawn = by_hand(clusters, lambda rows: formula(x[rows], truth[rows]) - formula(y[rows], truth[rows]))
     assert (found.value, found.low, found.high, p) == pytest.approx((value, *student(value, drawn, 30)))
@@ -162,7 +168,7 @@ def test_ties_of_humans_are_treated_as_asked() -> None:
 def test_a_constant_judge_has_no_correlation_and_a_kappa_of_zero() -> None:
     human = np.arange(12.0)
     constant, other = rated(np.full(12, 3.0), human), rated(human, human)
-    assert difference(constant, other, "pearson") == (Statistic(None), None)
+    assert difference((constant, other), metric="pearson") == (Statistic(None), None)
     assert constant.statistic("pearson") == Statistic(None)
     always = chosen(["1"] * 12, ["1"] * 9 + ["2"] * 3)
     assert always.statistic("kappa") == Statistic(0.0, 0.0, 0.0)
@@ -179,8 +185,8 @@ def test_averages_over_aspects_hold_for_every_metric(
         mean, alone = average([one, one], metric), one.statistic(metric)
         assert mean.value == pytest.approx(alone.value)
         assert mean.low == pytest.approx(alone.low, abs=0.05)
-        gain, p = average_difference([(one, other), (one, other)], metric)
-        expected, expected_p = difference(one, other, metric)
+        gain, p = difference((one, other), (one, other), metric=metric)
+        expected, expected_p = difference((one, other), metric=metric)
         assert gain.value == pytest.approx(expected.value)
         assert gain.low == pytest.approx(expected.low, abs=0.05)
         assert p == pytest.approx(expected_p, abs=0.05)
@@ -219,7 +225,7 @@ def test_p_values_are_even_where_judges_are_equally_good() -> None:
             for _ in range(2)
         )
         for metric in low:
-            p = difference(one, other, metric)[1]
+            p = difference((one, other), metric=metric)[1]
             assert p is not None
             low[metric] += p < 0.05
     assert all(2 <= count <= 18 for count in low.values())
@@ -233,6 +239,6 @@ def test_from_ten_groups_on_there_are_intervals_and_p_values(groups: int) -> Non
     first, second = human + draw.normal(0, 0.3, human.shape), human + draw.normal(0, 3, human.shape)
     one, other = rated(first, human, clusters), rated(second, human, clusters)
     for metric in ("spearman", "group_spearman"):
-        apart, p = difference(one, other, metric)
+        apart, p = difference((one, other), metric=metric)
         there = {one.statistic(metric).low is not None, apart.low is not None, p is not None}
         assert there == {groups >= FEWEST_UNITS}

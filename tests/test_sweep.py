@@ -14,7 +14,8 @@ from filelock import FileLock
 from jurygraph.eval import evaluate
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
 from jurygraph.eval.results.results import Result
-from jurygraph.eval.sweeps import CellResult, Sweep, asweep, plan_sweep, sweep
+from jurygraph.eval.sweeps import Sweep, asweep, plan_sweep, sweep
+from jurygraph.eval.sweeps.cells import CellResult
 from jurygraph.eval.sweeps.shared_calls import bounds, expected_calls, sample_call_shares
 from jurygraph.state.errors import UsageError
 

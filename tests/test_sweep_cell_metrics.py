@@ -13,8 +13,9 @@ from jurygraph.eval.report.labels import interval_note
 from jurygraph.eval.results.evaluation import Evaluation
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.sweeps import Axis, Cell, CellResult, Sweep, sweep
+from jurygraph.eval.sweeps import Axis, Sweep, sweep
 from jurygraph.eval.sweeps.cell_metrics import MetricKey, leading, measure, metric_keys
+from jurygraph.eval.sweeps.cells import Cell, CellResult
 from jurygraph.eval.sweeps.sweep_result import aspect_grid, cell_grid, pivot_grid
 from jurygraph.eval.tables import Grid, to_csv
 
@@ -157,7 +158,7 @@ def test_a_sweep_and_a_report_on_its_cells_say_the_same(done: Sweep) -> None:
     for metrics, average in zip(measured, study.leaderboard.averages, strict=True):
         assert metrics.figures[lead] == average.measures["group_spearman"]
         assert leading(metric_keys(measured))[0] == lead
-    assert interval_note(study) in cell_grid(done).notes
+    assert interval_note(study.resampling) in cell_grid(done).notes
     (pair,) = study.comparison.averages
     assert measured[1].gains[lead] == pair.differences["group_spearman"].difference
     assert pair.differences["group_spearman"].difference.low is not None

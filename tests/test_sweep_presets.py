@@ -12,10 +12,10 @@ from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
 from jurygraph.eval.datasets.items import CompareItem, Item
 from jurygraph.eval.statistics.resampling import Statistic
-from jurygraph.eval.sweeps import Axis, ablations, plan_ablation, sweep
+from jurygraph.eval.sweeps import Axis, plan_ablation, sweep
 from jurygraph.eval.sweeps.cell_metrics import EXTRAS
 from jurygraph.eval.sweeps.cells import CellResult
-from jurygraph.eval.sweeps.presets import fair
+from jurygraph.eval.sweeps.presets import ablations, fair
 from jurygraph.eval.sweeps.sweep_result import grids
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import tracemalloc
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval import agreement
 from jurygraph.eval.results.agreement import (
-    PreferenceAgreement,
     Resampling,
     RowsByAspect,
     ScoreAgreement,
@@ -29,49 +26,17 @@ from .agreement_columns import (
     correlate_within,
 )
 
-NAMES = ("pearson", "spearman", "kendall")
-column = st.lists(st.integers(1, 5), min_size=2, max_size=30)
-
-
-def tau_b(x: list[float], y: list[float]) -> float | None:
-    """Kendall's tau-b straight from its definition: pairs, and pairs that are tied on either side."""
-    pairs = list(itertools.combinations(range(len(x)), 2))
-    dx = [(x[i] > x[j]) - (x[i] < x[j]) for i, j in pairs]
-    dy = [(y[i] > y[j]) - (y[i] < y[j]) for i, j in pairs]
-    spread = sum(d != 0 for d in dx) * sum(d != 0 for d in dy)
-    return sum(a * b for a, b in zip(dx, dy, strict=True)) / math.sqrt(spread) if spread else None
-
-
-def r(x: list[float], y: list[float]) -> float | None:
-    """Pearson's r straight from its definition."""
-    mx, my = sum(x) / len(x), sum(y) / len(y)
-    sxy = math.fsum((a - mx) * (b - my) for a, b in zip(x, y, strict=True))
-    spread = math.fsum((a - mx) ** 2 for a in x) * math.fsum((b - my) ** 2 for b in y)
-    return sxy / math.sqrt(spread) if len(set(x)) > 1 and len(set(y)) > 1 else None
-
-
-def ranks(x: list[float]) -> list[float]:
-    ordered = sorted(x)
-    return [(2 * ordered.index(v) + ordered.count(v) + 1) / 2 for v in x]
-
-
-def rho(x: list[float], y: list[float]) -> float | None:
-    """Spearman's rho: Pearson's r of mean ranks."""
-    return r(ranks(x), ranks(y))
-
-
-DEFINITIONS = {"pearson": r, "spearman": rho, "kendall": tau_b}
+NAMES = tuple(SCIPY)
 
 
 @given(
     st.sampled_from(NAMES), st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=25)
 )
-def test_against_the_definitions(name: str, rows: list[tuple[int, int]]) -> None:
-    x, y = [float(a) for a, _ in rows], [float(b) for _, b in rows]
-    wanted = DEFINITIONS[name](x, y)
-    found = correlate(name, x, y).value
-    assert (found is None) == (wanted is None)
-    assert found == pytest.approx(wanted, abs=1e-9)
+def test_against_scipy_with_ties_on_either_side(name: str, rows: list[tuple[int, int]]) -> None:
+    x, y = zip(*rows, strict=True)
+    constant = len(set(x)) == 1 or len(set(y)) == 1
+    wanted = None if constant else pytest.approx(SCIPY[name](x, y), abs=1e-9)
+    assert correlate(name, x, y).value == wanted
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,22 +73,14 @@ def test_no_correlation_where_none_exists(name: str, x: list[float], y: list[flo
 
 
 def test_constant_groups_are_skipped_and_counted() -> None:
-    found = correlate_within(
-        "pearson", [1, 2, 3, 3, 3, 1], [1, 2, 3, 3, 1, 1], ["a", "a", "a", "b", "b", "c"]
-    )
+    columns = [1, 2, 3, 3, 3, 1], [1, 2, 3, 3, 1, 1]
+    found = correlate_within("pearson", *columns, ["a", "a", "a", "b", "b", "c"])
     assert found.value == pytest.approx(1.0)
     assert (found.groups, found.skipped) == (1, 2)
-
-
-def test_no_group_at_all_gives_no_value() -> None:
-    assert correlate_within("kendall", [1, 1], [1, 2], ["a", "a"]) == GroupedCorrelation(
-        None, groups=0, skipped=1
-    )
-
-
-def test_rows_without_groups_have_no_group_statistics() -> None:
-    found = agree_on_scores([1, 2, 3], [1, 2, 3], [None, None, None])
-    assert (found.groups, found.per_group) == (0, {})
+    alone = correlate_within("kendall", [1, 1], [1, 2], ["a", "a"])
+    assert alone == GroupedCorrelation(None, groups=0, skipped=1)
+    ungrouped = agree_on_scores([1, 2, 3], [1, 2, 3], [None, None, None])
+    assert (ungrouped.groups, ungrouped.per_group) == (0, {})
 
 
 choices = st.sampled_from(["1", "2", "tie"])
@@ -144,24 +101,14 @@ def test_kappa_of_a_published_example() -> None:
 
 
 def test_rows_are_told_apart_by_aspect_and_kind() -> None:
-    rows: list[dict[str, Any]] = [
-        {"aspect": "wit", "score": 1.0, "human": 2.0, "group": "a"},
-        {"aspect": "wit", "score": 2.0, "human": 3.0, "group": "a"},
-        {"aspect": None, "winner": "1", "human": "1"},
-        {"aspect": None, "winner": None, "human": "2"},
-    ]
-    found = agreement(rows)
-    wit, preference = found["wit"], found["preference"]
-    assert isinstance(wit, ScoreAgreement)
-    assert isinstance(preference, PreferenceAgreement)
-    assert (wit.n, preference.n, preference.left_out) == (2, 1, {"not judged": 1})
-
-
-def test_an_aspect_may_be_called_preference_where_nothing_is_compared() -> None:
-    rows = [{"aspect": "preference", "score": n, "human": n} for n in (1, 2, 3)]
-    found = agreement(rows)["preference"]
-    assert isinstance(found, ScoreAgreement)
-    assert found.n == 3
+    """An aspect may be called preference where nothing is compared."""
+    scores = [{"aspect": name, "score": 1.0, "human": 2.0} for name in ("wit", "wit", "preference")]
+    comparisons = [{"aspect": name, "winner": "1", "human": "1"} for name in ("tact", None)]
+    found = agreement([*scores[:2], *comparisons, {"aspect": None, "winner": None, "human": "2"}])
+    assert {name: one.n for name, one in found.items()} == {"wit": 2, "tact": 1, "preference": 1}
+    assert isinstance(found["wit"], ScoreAgreement)
+    assert found["preference"].left_out == {"not judged": 1}
+    assert isinstance(agreement(scores)["preference"], ScoreAgreement)
 
 
 def test_of_many_rows_only_numbers_are_kept() -> None:

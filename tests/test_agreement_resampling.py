@@ -25,16 +25,6 @@ from scipy import stats
 from .agreement_columns import SCIPY, agree_on_preferences, agree_on_scores, correlate, correlate_within
 
 
-def resampled_correlation(name: str, x: Floats, y: Floats, units: Any, how: Resampling) -> Floats:
-    return resampled_correlations((name,), x, y, units, how)[name]
-
-
-def drawn(units: Any, resampling: Resampling) -> list[Any]:
-    """The rows of each resample, one by one, as often as they were drawn."""
-    weights = np.concatenate(list(resampling.weights(int(units.max()) + 1)))
-    return [np.repeat(np.arange(len(units)), weight[units]) for weight in weights]
-
-
 def columns(rows: int, x_levels: int, y_levels: int) -> tuple[Floats, Floats]:
     """Two columns that go together, with as many distinct values as asked for."""
     random = np.random.default_rng([rows, x_levels, y_levels])
@@ -43,7 +33,18 @@ def columns(rows: int, x_levels: int, y_levels: int) -> tuple[Floats, Floats]:
     return np.floor(x * x_levels) / 7, np.floor(y * y_levels) / 3
 
 
-@pytest.mark.parametrize("name", STATISTICS)
+def check_resamples(x: Floats, y: Floats, units: Any, how: Resampling) -> None:
+    """Of each resample whose rows are made one by one, as often as they were drawn, the correlation is the same."""
+    weights = np.concatenate(list(how.weights(int(units.max()) + 1)))
+    chosen = [np.repeat(np.arange(len(units)), weight[units]) for weight in weights]
+    for name, found in resampled_correlations(tuple(STATISTICS), x, y, units, how).items():
+        values = [correlation(name, x[rows], y[rows]) if units.max() else None for rows in chosen]
+        wanted = [math.nan if value is None else value for value in values]
+        assert found == pytest.approx(wanted, abs=1e-9, nan_ok=True), name
+        for rows, value in zip(chosen, values, strict=True):
+            assert value is None or value == pytest.approx(SCIPY[name](x[rows], y[rows]), abs=1e-9), name
+
+
 @pytest.mark.parametrize("size", [1, 7])
 @pytest.mark.parametrize(
     ("rows", "x_levels", "y_levels"),
@@ -58,39 +59,24 @@ def columns(rows: int, x_levels: int, y_levels: int) -> tuple[Floats, Floats]:
     ],
 )
 def test_resamples_against_scipy_on_made_resamples(
-    name: str, size: int, rows: int, x_levels: int, y_levels: int
+    size: int, rows: int, x_levels: int, y_levels: int
 ) -> None:
     """Few rows and many, none tied, heavily tied, tied on one side; rows by themselves and in groups."""
-    x, y = columns(rows, x_levels, y_levels)
     units = np.arange(rows) // size
-    how = Resampling(resamples=12, seed=rows)
-    for found, chosen in zip(resampled_correlation(name, x, y, units, how), drawn(units, how), strict=True):
-        own = correlation(name, x[chosen], y[chosen])
-        if units.max() == 0 or own is None:
-            assert math.isnan(found)
-        else:
-            assert found == pytest.approx(SCIPY[name](x[chosen], y[chosen]), abs=1e-9)
-            assert found == pytest.approx(own, abs=1e-9)
+    check_resamples(*columns(rows, x_levels, y_levels), units, Resampling(resamples=12, seed=rows))
 
 
-@pytest.mark.parametrize("name", STATISTICS)
-def test_a_few_distant_values_leave_the_resamples_without_them_exact(name: str) -> None:
+def test_a_few_distant_values_leave_the_resamples_without_them_exact() -> None:
     """Of twenty-four rows one is a million away: a third of the resamples do not have it."""
     x, y = columns(24, 10**9, 10**9)
     x[3], y[3] = 1e12, -1e9
-    units, how = np.arange(24), Resampling(resamples=200)
-    for found, chosen in zip(resampled_correlation(name, x, y, units, how), drawn(units, how), strict=True):
-        assert found == pytest.approx(correlation(name, x[chosen], y[chosen]), abs=1e-9)
+    check_resamples(x, y, np.arange(24), Resampling(resamples=200))
 
 
-@pytest.mark.parametrize("name", STATISTICS)
-def test_a_heavy_unit_is_counted_in_full(name: str) -> None:
+def test_a_heavy_unit_is_counted_in_full() -> None:
     """One group has nearly all the rows, and may be drawn several times."""
-    x, y = columns(4_000, 10**9, 10**9)
     units = np.maximum(np.arange(4_000) - 3_990, 0)
-    how = Resampling(resamples=10)
-    for found, chosen in zip(resampled_correlation(name, x, y, units, how), drawn(units, how), strict=True):
-        assert found == pytest.approx(correlation(name, x[chosen], y[chosen]), abs=1e-9)
+    check_resamples(*columns(4_000, 10**9, 10**9), units, Resampling(resamples=10))
 
 
 @settings(max_examples=60)
@@ -137,14 +123,6 @@ def test_the_seed_decides_and_nobody_elses_generator() -> None:
     assert (np.random.get_state()[1] == state).all()  # type: ignore[index]
 
 
-def test_several_correlations_are_of_the_same_resamples() -> None:
-    x, y = columns(50, 10**9, 10**9)
-    how = Resampling(resamples=20)
-    together = resampled_correlations(tuple(STATISTICS), x, y, np.arange(50), how)
-    for name, found in together.items():
-        assert found == pytest.approx(resampled_correlation(name, x, y, np.arange(50), how), abs=0)
-
-
 def test_groups_that_repeat_themselves_are_no_more_rows_than_groups() -> None:
     """Each row ten times: the interval is that of the rows once, if the copies are drawn together."""
     x, y = columns(30, 10**9, 10**9)
@@ -155,12 +133,14 @@ def test_groups_that_repeat_themselves_are_no_more_rows_than_groups() -> None:
     assert (copies.low, copies.high) == pytest.approx((once.low, once.high), abs=1e-9)
 
 
-def test_one_unit_has_no_interval() -> None:
+def test_one_unit_and_no_resamples_have_no_interval() -> None:
     alone = correlate("kendall", [1, 2, 3], [1, 3, 2], groups=["a"] * 3)
-    assert alone.value == pytest.approx(1 / 3)
-    assert (alone.low, alone.high) == (None, None)
+    assert alone == Statistic(pytest.approx(1 / 3))
     within = correlate_within("kendall", [1, 2, 3, 1], [1, 3, 2, 1], ["a", "a", "a", "b"])
     assert (within.low, within.high, within.groups, within.skipped) == (None, None, 1, 1)
+    none = Resampling(resamples=0)
+    assert correlate("pearson", [1, 2, 4], [1, 2, 3], resampling=none).low is None
+    assert agree_on_preferences(["1", "2"], ["1", "2"], none).accuracy == Statistic(1.0)
 
 
 def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
@@ -171,12 +151,6 @@ def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
     assert how.studentised(0.5, most, 20) == (Statistic(0.5), None)
     assert how.studentised(None, some, 20) == (Statistic(None), None)
     assert how.studentised(0.5, some, 9) == (Statistic(0.5), None), "too few clusters"
-
-
-def test_no_resamples_give_no_interval() -> None:
-    none = Resampling(resamples=0)
-    assert correlate("pearson", [1, 2, 4], [1, 2, 3], resampling=none).low is None
-    assert agree_on_preferences(["1", "2"], ["1", "2"], none).accuracy == Statistic(1.0)
 
 
 @pytest.mark.parametrize(

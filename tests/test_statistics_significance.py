@@ -13,6 +13,7 @@ from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.significance import binomial_test, holm, paired_t_test
 from scipy import stats
 
+Printed = tuple[float, float]
 QUICK = Resampling(resamples=200)
 p_values = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12)
 
@@ -41,13 +42,10 @@ def test_mcnemar_against_scipy(b: int, c: int) -> None:
     assert binomial_test(b, c) == pytest.approx(wanted, abs=1e-9)
 
 
-# from statsmodels.stats.multitest import multipletests; multipletests(P, method="holm")[1]
-P = [0.01, 0.04, 0.03, 0.005, 0.2, 0.04, 0.9]
-HOLM = [0.06, 0.16, 0.15, 0.035, 0.4, 0.16, 0.9]
-
-
 def test_holm_against_statsmodels() -> None:
-    assert holm(P) == pytest.approx(HOLM, abs=1e-12)
+    # from statsmodels.stats.multitest import multipletests; multipletests(p, method="holm")[1]
+    p = [0.01, 0.04, 0.03, 0.005, 0.2, 0.04, 0.9]
+    assert holm(p) == pytest.approx([0.06, 0.16, 0.15, 0.035, 0.4, 0.16, 0.9], abs=1e-12)
 
 
 @given(p_values)
@@ -61,14 +59,6 @@ def test_holm_keeps_order_lies_between_p_and_bonferroni_and_passes_none_through(
     assert all(p <= adjusted <= min(1, len(known) * p) for p, adjusted in known)
     ordered = [adjusted for _, adjusted in sorted(known)]
     assert ordered == sorted(ordered)
-
-
-@given(p_values, st.randoms(use_true_random=False))
-def test_holm_does_not_mind_the_order(given_p: list[float | None], random: object) -> None:
-    places = list(range(len(given_p)))
-    random.shuffle(places)  # type: ignore[attr-defined]
-    whole = holm(given_p)
-    assert holm([given_p[at] for at in places]) == tuple(whole[at] for at in places)
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan])
@@ -109,12 +99,7 @@ PAPER = [
 
 @pytest.mark.parametrize(("model", "base", "more", "samre", "of_more", "of_samre"), PAPER)
 def test_gains_against_the_paper(
-    model: str,
-    base: float,
-    more: float,
-    samre: float,
-    of_more: tuple[float, float],
-    of_samre: tuple[float, float],
+    model: str, base: float, more: float, samre: float, of_more: Printed, of_samre: Printed
 ) -> None:
     for value, (absolute, percent) in ((more, of_more), (samre, of_samre)):
         found = gain(value, base)
@@ -124,6 +109,5 @@ def test_gains_against_the_paper(
 
 def test_gains_are_none_where_a_figure_is_missing() -> None:
     assert gain(None, 0.5).absolute is None
-    assert gain(0.1, -0.2).absolute == pytest.approx(0.3)
-    assert gain(0.1, -0.2).relative is None
+    assert (gain(0.1, -0.2).absolute, gain(0.1, -0.2).relative) == (pytest.approx(0.3), None)
     assert gain(0.1, 0).relative is None

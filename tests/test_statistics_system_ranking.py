@@ -78,15 +78,15 @@ def solved(rows: list[Row]) -> dict[str, float]:
 @pytest.mark.parametrize("seed", range(4))
 def test_strengths_against_a_solver(seed: int) -> None:
     rows = season({"a": 1.5, "b": 0.5, "c": 0.0, "d": -1.0, "e": -1.2}, 300, seed)
-    found = figures(ranked(rows, NONE))
-    wanted = solved(rows)
-    assert found == pytest.approx(wanted, abs=1e-9)
+    assert figures(ranked(rows, NONE)) == pytest.approx(solved(rows), abs=1e-9)
 
 
-def test_strengths_of_two_systems_against_theory() -> None:
-    """a wins 3 of 4: the odds are 3, so the strengths are ln(3) apart."""
+def test_strengths_against_theory() -> None:
+    """a wins 3 of 4: the odds are 3, so the strengths are ln(3) apart; ties make equals."""
     rows = [game("a", "b", winner, at=at) for at, winner in enumerate(["1", "1", "1", "2"])]
     assert figures(ranked(rows, NONE)) == pytest.approx({"a": np.log(3) / 2, "b": -np.log(3) / 2}, abs=1e-9)
+    found = figures(ranked([game("a", "b", "tie"), game("b", "c", "tie")]))
+    assert found == pytest.approx({"a": 0, "b": 0, "c": 0}, abs=1e-9)
 
 
 def test_which_answer_stands_first_does_not_matter() -> None:
@@ -147,11 +147,6 @@ def test_where_no_strengths_exist_none_are_made_up(case: str) -> None:
     assert found.judge == {}
 
 
-def test_all_ties_make_equals() -> None:
-    found = figures(ranked([game("a", "b", "tie"), game("b", "c", "tie")]))
-    assert found == pytest.approx({"a": 0, "b": 0, "c": 0}, abs=1e-9)
-
-
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "evalica", None)
     with pytest.raises(UsageError, match=r'pip install "jurygraph\[report\]"'):
@@ -164,6 +159,8 @@ def test_system_level_correlation_against_scipy(name: str) -> None:
     assert found.correlations[name].value == pytest.approx(SCIPY[name](judge, human), abs=1e-9)
     assert found.correlations[name].low is None, "withheld: no resample tells it well enough"
     assert figures(found) == pytest.approx({f"s{n}": mean for n, mean in enumerate(judge)})
+    two = means(2)[0]
+    assert (two.correlations[name].value, len(two.judge)) == (None, 2)
 
 
 def means(systems: int, texts: int = 15) -> tuple[SystemRanking, list[float], list[float]]:
@@ -177,12 +174,6 @@ def means(systems: int, texts: int = 15) -> tuple[SystemRanking, list[float], li
         [float(column[numbers == n].mean()) for n in range(systems)] for column in (judged, human)
     )
     return found, of_judge, of_human
-
-
-def test_two_systems_have_no_correlation() -> None:
-    found = means(2)[0]
-    assert {statistic.value for statistic in found.correlations.values()} == {None}
-    assert len(found.judge) == 2
 
 
 def test_scores_without_a_label_do_not_count_where_others_have_one() -> None:

@@ -38,30 +38,27 @@ def test_recorded_data(shared_data: Path, name: str) -> None:
         choose_aspects(dataset, [])
 
 
-def test_groups_of_recorded_data(shared_data: Path) -> None:
-    for name, systems in {"topical-chat": 6, "summeval": 16, "hanna": 11}.items():
-        sizes = Counter(item.group for item in load_dataset(name, shared_data))
-        assert set(sizes.values()) == {systems}, name
-
-
-def test_references_of_recorded_data(shared_data: Path) -> None:
-    assert {len(item.references) for item in scored(load_dataset("summeval", shared_data))} == {11}
-    chat = scored(load_dataset("topical-chat", shared_data))
+def test_groups_and_references_of_recorded_data(shared_data: Path) -> None:
+    chat, summaries, stories = (
+        scored(load_dataset(name, shared_data)) for name in ("topical-chat", "summeval", "hanna")
+    )
+    for items, systems in ((chat, 6), (summaries, 16), (stories, 11)):
+        assert set(Counter(item.group for item in items).values()) == {systems}
+    assert {len(item.references) for item in summaries} == {11}
     assert {len(item.references) for item in chat if item.system != TRUTH} == {1}
     assert {item.references for item in chat if item.system == TRUTH} == {()}
 
 
 def test_the_list_of_datasets() -> None:
-    listed = CliRunner().invoke(app, ["datasets"]).output
+    def told(*name: str) -> str:
+        return CliRunner().invoke(app, ["datasets", *name]).output
+
+    listed = told()
     for name, source in SOURCES.items():
         assert name in listed
         assert source.size.split()[0] in listed
-        told = CliRunner().invoke(app, ["datasets", name]).output
-        assert all(paper.bibtex in told for paper in source.papers)
-        assert source.home is None or source.home.address in told.replace("\n", "")
-
-
-def test_an_unknown_dataset_is_told() -> None:
+        assert all(paper.bibtex in told(name) for paper in source.papers)
+        assert source.home is None or source.home.address in told(name).replace("\n", "")
     refused = CliRunner().invoke(app, ["datasets", "dmeo"])
     assert "unknown dataset 'dmeo'; datasets are demo, " in str(refused.exception)
 

@@ -145,6 +145,15 @@ def test_ties_and_votes(tmp_path: Path) -> None:
     assert "every human vote counts; any verdict on a human tie is half right" in told(path, *half)
 
 
+def test_several_protocols(tmp_path: Path) -> None:
+    path = rows_of(tmp_path, [{**row, "protocol": name} for name in ("debate", "single") for row in SCORES])
+    found = figures(path)
+    assert list(found) == ["debate", "single"]
+    assert found["debate"] == figures(path, "--protocol", "debate")
+    assert sum(line.split()[:2] == ["debate", "wit"] for line in told(path).splitlines()) == 2
+    assert "protocol 'more'; protocols in the file: 'debate', 'single'" in refusal(path, "--protocol", "more")
+
+
 def test_a_table_of_cells_says_the_same(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -152,17 +161,6 @@ def test_a_table_of_cells_says_the_same(tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows({**row, "human": f"[{row['human']}, {row['human']}]"} for row in SCORES)
     assert figures(path) == figures(rows_of(tmp_path, SCORES))
-
-
-def test_several_protocols(tmp_path: Path) -> None:
-    rows = [{**row, "protocol": name} for name in ("debate", "single") for row in SCORES]
-    path = rows_of(tmp_path, rows)
-    found = figures(path)
-    assert list(found) == ["debate", "single"]
-    assert found["debate"] == figures(path, "--protocol", "debate")
-    lines = told(path).splitlines()
-    assert sum(line.split()[:2] == ["debate", "wit"] for line in lines) == 2
-    assert "protocol 'more'; protocols in the file: 'debate', 'single'" in refusal(path, "--protocol", "more")
 
 
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
@@ -216,29 +214,19 @@ def test_hostile_names_are_names(tmp_path: Path) -> None:
     ("rows", "problem"),
     [
         ([], "rows.jsonl: no rows"),
-        (
-            [{"item": "a"}],
-            "none of its 1 rows can be used: 1 no label; a row needs the field human, and score or winner",
-        ),
+        ([{"item": "a"}], "1 rows can be used: 1 no label; a row needs the field human, and score or winner"),
         ([{"score": 1}, {"score": 2}], "none of its 2 rows can be used: 2 no label"),
         (
             [{"item": "a", "score": 1, "label": 2}],
-            r"winner \(1, 2 or tie\); the first row has item, score, label",
+            "winner (1, 2 or tie); the first row has item, score, label",
         ),
-        (
-            [{"status": "failed", "human": 1}, {"score": math.nan, "human": 2}],
-            "2 rows can be used: 1 not a number, 1 failed",
-        ),
-        (
-            [{"winner": "1", "human": "2"}, {"score": 1, "human": 2}],
-            r"line 2 and .*line 1, both of no aspect",
-        ),
-        ([{**SCORES[0]}, {**SCORES[0], "score": 4}], r"line 1 and .*line 2 have the same item"),
+        ([{"status": "failed", "human": 1}, {"score": math.nan, "human": 2}], "1 not a number, 1 failed"),
+        ([{"winner": "1", "human": "2"}, {"score": 1, "human": 2}], "line 1, both of no aspect"),
+        ([SCORES[0], {**SCORES[0], "score": 4}], "rows.jsonl, line 2 have the same item"),
     ],
 )
 def test_input_without_an_answer(tmp_path: Path, rows: list[Row], problem: str) -> None:
-    with pytest.raises(DataError, match=problem):
-        raise DataError(refusal(rows_of(tmp_path, rows)))
+    assert problem in refusal(rows_of(tmp_path, rows))
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

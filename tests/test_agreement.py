@@ -220,14 +220,24 @@ def test_weights_are_what_drawing_with_replacement_gives() -> None:
 
 def test_the_seed_decides_and_nobody_elses_generator() -> None:
     x, y = columns(30, 10**9, 10**9)
+    state = np.random.get_state()[1].copy()  # type: ignore[index]
     one, again, other = (
         correlate("pearson", x, y, resampling=Resampling(100, seed=seed)) for seed in (1, 1, 2)
     )
-    state = np.random.get_state()[1].copy()  # type: ignore[index]
     assert one == again
-    assert one.value == other.value
+    assert (one.value, one.low) == (other.value, pytest.approx(other.low, abs=0.2))
     assert (one.low, one.high) != (other.low, other.high)
     assert (np.random.get_state()[1] == state).all()  # type: ignore[index]
+    bad: dict[str, Any] = {"resamples": -1, "confidence": 1.0, "seed": -2}
+    for name, wrong in bad.items():
+        with pytest.raises(ValueError, match=name):
+            Resampling(**{name: wrong})
+
+
+def test_two_rows_are_not_sure_of_a_perfect_correlation() -> None:
+    two, ten = (list(map(float, range(n))) for n in (2, 10))
+    assert correlate("spearman", two, two) == Statistic(1.0)
+    assert (correlate("spearman", ten, ten).low or 1.0) < 0.5
 
 
 def test_groups_that_repeat_themselves_are_no_more_rows_than_groups() -> None:
@@ -260,15 +270,6 @@ def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
     assert how.studentised(0.5, some, 9) == (Statistic(0.5), None), "too few clusters"
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [({"resamples": -1}, "resamples"), ({"confidence": 1.0}, "confidence"), ({"seed": -2}, "seed")],
-)
-def test_bad_resampling_is_refused(fields: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        Resampling(**fields)
-
-
 @pytest.mark.parametrize(("right", "n"), [(20, 20), (0, 7), (13, 31)])
 def test_accuracy_has_the_score_interval_of_a_share(right: int, n: int) -> None:
     """20 of 20 right is not certain to be right: against scipy's Wilson interval."""
@@ -285,10 +286,3 @@ def test_a_share_of_rows_that_share_clusters_is_as_sure_as_of_fewer_rows() -> No
     assert isinstance(alone, PreferenceAgreement) and isinstance(grouped, PreferenceAgreement)
     assert grouped.accuracy.value == alone.accuracy.value == 0.5
     assert (grouped.accuracy.low or 0) < (alone.accuracy.low or 0) - 0.05
-
-
-def test_two_rows_are_not_sure_of_a_perfect_correlation() -> None:
-    found = agree_on_scores([1.0, 2.0], [1.0, 2.0], [None, None])
-    assert found.over_rows["spearman"] == Statistic(1.0)
-    ten = agree_on_scores(list(map(float, range(10))), list(map(float, range(10))), [None] * 10)
-    assert (ten.over_rows["spearman"].low or 1.0) < 0.5

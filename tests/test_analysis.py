@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -132,19 +131,12 @@ def test_what_failed_and_what_was_never_reached_is_counted(tmp_path: Path) -> No
 def test_measures_are_those_of_agreement_to_the_last_digit(tmp_path: Path) -> None:
     """They are resampled by another way, for pairs to share: figures and intervals must be one."""
     results = noisy("debate", 1.5)
-    [standing] = study_of(tmp_path / "scores", results).leaderboard.standings
+    [standing] = study_of(tmp_path, results).leaderboard.standings
     expected = agreement(map(vars, results), FEW)["wit"]
     assert standing.agreement == expected
     assert isinstance(expected, ScoreAgreement)
     assert {name: standing.measures[name] for name in expected.over_rows} == expected.over_rows
     assert standing.measures["group_kendall"].low == expected.per_group["kendall"].low
-    draw = random.Random(1)
-    rows = [
-        compared(f"p{n:02}", winner=draw.choice("12"), human=draw.choice(["1", "2", "tie"]))
-        for n in range(50)
-    ]
-    study = Study.of(run_folder(tmp_path / "pairs", rows, kind="compare"), resampling=FEW)
-    assert study.leaderboard.standings[0].agreement == agreement(map(vars, rows), FEW)["preference"]
 
 
 def test_gains_over_the_base_and_the_average_over_aspects(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from jurygraph.eval import sweep
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.statistics.resampling import caution
 from jurygraph.eval.sweeps.sweep_result import grids
 
 from .processes import in_this_process
@@ -59,8 +58,3 @@ def test_a_sweep_and_an_average_over_aspects_say_it_too(tmp_path: Path) -> None:
     assert study.comparison.averages
     for pair in study.comparison.averages:
         assert {found.p for found in pair.differences.values()} == {None}
-
-
-def test_enough_units_need_no_caution() -> None:
-    assert caution({"wit": 10, "tact": 200}) is None
-    assert caution({"wit": 0}) is None

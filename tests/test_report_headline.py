@@ -119,30 +119,3 @@ def test_an_aspect_whose_labels_are_all_alike_does_not_hide_the_others(tmp_path:
     told = " ".join(answers(made, None))
     assert "the mean over 2 aspects" in told
     assert "spelling has no Spearman's rho, since all 80 labels are the same" in told
-
-
-def test_each_dataset_has_its_claim() -> None:
-    made = with_averages(OVER_BASE, average_duel("debate", "chateval"))
-    other = [replace(one, label=f"wag: {one.label}", data="wag", digest="def") for one in made.subjects]
-    each_judge = judge("debate", label="debate (wag)", data="wag", digest="def")
-    standings = [
-        replace(one, judge=each_judge.label, subject=f"wag: {one.subject}")
-        for one in made.leaderboard.standings
-        if one.judge == "debate"
-    ]
-    average = replace(
-        made.leaderboard.averages[0], judge=each_judge.label, subjects=tuple(one.label for one in other)
-    )
-    both = replace(
-        made,
-        subjects=(*made.subjects, *other),
-        judges=(*made.judges, each_judge),
-        leaderboard=Leaderboard(
-            (*made.leaderboard.standings, *standings), (*made.leaderboard.averages, average)
-        ),
-    )
-    assert headline(both, "spearman") == (
-        "wit: debate ranks most like humans: Spearman's rho 0.395 [0.295, 0.495], "
-        "0.040 [0.030, 0.050] above chateval (Holm-adjusted p = 0.025)\n"
-        "wag: debate (wag) ranks like humans significantly better than chance: Spearman's rho 0.275 [0.175, 0.375]"
-    )

@@ -20,9 +20,7 @@ from scipy import stats
 from .run_folders import compared, run_folder, scored
 
 
-def test_the_alternative_annotator_test_against_all_results_that_its_authors_print(
-    shared_data: Path,
-) -> None:
+def test_the_alternative_annotator_test_against_its_authors_results(shared_data: Path) -> None:
     folder = shared_data / "alttest"
     printed = json.loads((folder / "printed_results.json").read_text())
     assert len(printed) == 18
@@ -79,9 +77,7 @@ def raters(tmp_path: Path, results: list[Any], **manifest: Any) -> dict[str, Rat
     return {rater.name: rater for rater in annotators.raters}
 
 
-def test_each_annotator_is_measured_against_the_mean_of_the_others_and_a_judge_against_the_same(
-    tmp_path: Path,
-) -> None:
+def test_annotators_and_judges_are_measured_against_the_mean_of_the_other_annotators(tmp_path: Path) -> None:
     """The judge says what annotator 1 says."""
     results = []
     for number, labels in enumerate(RATINGS):
@@ -121,9 +117,7 @@ def test_votes_on_pairs_count_with_the_majority_of_the_others(tmp_path: Path) ->
     assert by_name["annotator 1"].everybody.value == 0.25  # the label is a tie throughout
 
 
-def test_annotators_of_one_item_have_no_ceiling_and_labels_of_nobody_in_particular_no_annotators(
-    tmp_path: Path,
-) -> None:
+def test_one_item_makes_no_ceiling_and_labels_of_nobody_in_particular_no_annotators(tmp_path: Path) -> None:
     nobody = [scored(f"i{n}", "single", score=n % 5, human=n % 3) for n in range(12)]
     assert Study.of(run_folder(tmp_path / "a", nobody), resampling=Resampling(50)).annotators == ()
     folder = run_folder(tmp_path / "run", [scored("i", "single", score=3, human=3, annotations=[2, 3, 4])])

@@ -255,7 +255,12 @@ def test_a_run_of_other_items_is_not_taken_up(tmp_path: Path) -> None:
     refused: list[tuple[Any, Any, dict[str, Any], str]] = [
         ("debate", texts(), {}, r"it is a run of demo@.* but these items are mine@"),
         ("debate", "demo", {"settings": {"debate": {"n": 3}}}, "it was judged with n=1, not with 3"),
-        ("debate", "demo", {"models": ScriptedModel(script=objecting)}, "it was judged by offline; samples of another"),
+        (
+            "debate",
+            "demo",
+            {"models": ScriptedModel(script=objecting)},
+            "it was judged by offline; samples of another",
+        ),
         ("chateval", "demo", {}, "it is a run of debate, with no verdict of chateval"),
     ]
     for protocol, data, options, words in refused:

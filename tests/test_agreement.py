@@ -225,7 +225,7 @@ def test_the_seed_decides_and_nobody_elses_generator() -> None:
         correlate("pearson", x, y, resampling=Resampling(100, seed=seed)) for seed in (1, 1, 2)
     )
     assert one == again
-    assert (one.value, one.low) == (other.value, pytest.approx(other.low, abs=0.2))
+    assert one.value == other.value
     assert (one.low, one.high) != (other.low, other.high)
     assert (np.random.get_state()[1] == state).all()  # type: ignore[index]
     bad: dict[str, Any] = {"resamples": -1, "confidence": 1.0, "seed": -2}
@@ -252,7 +252,8 @@ def test_groups_that_repeat_themselves_are_no_more_rows_than_groups() -> None:
 
 def test_one_unit_and_no_resamples_have_no_interval() -> None:
     alone = correlate("kendall", [1, 2, 3], [1, 3, 2], groups=["a"] * 3)
-    assert alone == Statistic(pytest.approx(1 / 3))
+    assert alone.value == pytest.approx(1 / 3)
+    assert (alone.low, alone.high) == (None, None)
     within = correlate_within("kendall", [1, 2, 3, 1], [1, 3, 2, 1], ["a", "a", "a", "b"])
     assert (within.low, within.high, within.groups, within.skipped) == (None, None, 1, 1)
     none = Resampling(resamples=0)

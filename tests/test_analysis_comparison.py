@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from jurygraph.eval import evaluate, load_dataset
-from jurygraph.eval.analysis import Point, Study
-from jurygraph.eval.analysis.costs import pareto_front
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.costs import Point, pareto_front
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.metrics import of_kind
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
@@ -67,8 +67,8 @@ def test_t_tests_against_scipy(tmp_path: Path) -> None:
     expected = stats.ttest_rel(mine, theirs)
     found = pair.tests["t_scores"]
     assert (found.statistic, found.p) == pytest.approx((expected.statistic, expected.pvalue))
-    errors = (np.abs(np.subtract(scores, human)) for scores in (mine, theirs))
-    assert pair.tests["t_errors"].statistic == pytest.approx(stats.ttest_rel(*errors).statistic)
+    own, other_s = (np.abs(np.subtract(scores, human)) for scores in (mine, theirs))
+    assert pair.tests["t_errors"].statistic == pytest.approx(stats.ttest_rel(own, other_s).statistic)
     assert (pair.tests["t_errors"].statistic or 0) < 0, "debate errs less"
 
 

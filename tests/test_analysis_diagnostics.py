@@ -242,7 +242,10 @@ def test_a_jury_that_overrules_the_scores_moved_it(tmp_path: Path) -> None:
 def test_places_are_those_in_which_answers_were_shown(tmp_path: Path) -> None:
     rows = []
     for n, orders in enumerate([("1", "1"), ("1", "2"), ("1", "2"), ("tie", "1")]):
-        shown = {"details": {"winner_by_order": list(orders)}, "position_consistent": orders[0] == orders[1]}
+        shown: Any = {
+            "details": {"winner_by_order": list(orders)},
+            "position_consistent": orders[0] == orders[1],
+        }
         rows.append(compared(f"p{n}", winner="1", human="1", **shown))
     found = diagnosis(tmp_path, rows, kind="compare").positions
     assert found is not None and found.consistent is not None

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jurygraph.eval.analysis import Rater, Study
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.annotators import Rater
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.report.sections import compose
 from jurygraph.eval.statistics.alternative_annotator import Closeness, alternative_annotator_test
@@ -91,9 +92,9 @@ def test_annotators_and_judges_are_measured_against_the_mean_of_the_other_annota
     for place, name in enumerate(annotators):
         rows = [labels for labels in RATINGS if labels[place] is not None]
         others = [np.mean([x for x in (*row[:place], *row[place + 1 :]) if x is not None]) for row in rows]
-        own = [row[place] for row in rows]
+        own: list[Any] = [row[place] for row in rows]
         assert by_name[name].others.value == pytest.approx(stats.spearmanr(own, others)[0])
-        of_judge.append(stats.spearmanr([row[0] for row in rows], others)[0])
+        of_judge.append(stats.spearmanr([row[0] or 0 for row in rows], others)[0])
     assert by_name["single"].others.value == pytest.approx(np.mean(of_judge))
     # It wins against annotator 1 wherever the two have the same others.
     test = by_name["single"].test

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import threading
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 import pytest
-from jurygraph.eval.analysis import Frontier, Point
+from jurygraph.eval.analysis.costs import Frontier, Point
 from jurygraph.eval.report import chart_style
 from jurygraph.eval.report.charts import frontier_figure
 from jurygraph.eval.report.series_charts import Panel, columns, lines
@@ -107,7 +108,7 @@ def test_figures_are_saved_by_suffix(tmp_path: Path) -> None:
         chart_style.save(figure, tmp_path / "x.gif")
 
 
-def frontier(unit: str, *points: Point) -> Frontier:
+def frontier(unit: Literal["cost", "calls"], *points: Point) -> Frontier:
     return Frontier("wit", "spearman", unit, points, (), {})
 
 

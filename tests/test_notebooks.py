@@ -41,7 +41,7 @@ def executed(path: Path, folder: Path) -> NotebookNode:
     about = {"argv": command, "display_name": KERNEL, "language": "python"}
     (spec / "kernel.json").write_text(json.dumps(about), encoding="utf-8")
     notebook = read(path)
-    options = {"kernel_name": KERNEL, "timeout": int(HANG_GUARD), "record_timing": False}
+    options: Any = {"kernel_name": KERNEL, "timeout": int(HANG_GUARD), "record_timing": False}
     with pytest.MonkeyPatch.context() as patch:
         for name, place in (("PATH", "jupyter"), ("RUNTIME_DIR", "runtime")):
             patch.setenv(f"JUPYTER_{name}", str(folder / place))

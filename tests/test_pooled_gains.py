@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
-from jurygraph.eval.analysis import PooledGains, Study
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.pooled_gains import PooledGains
 from jurygraph.eval.statistics.resampling import Resampling
 
 from .run_folders import compared, run_folder
@@ -28,7 +30,7 @@ def level(
             results.append(compared(f"i{number}", protocol, winner=winner, human=human))
     signatures = {name: f"protocol:{name}|data:{data}@{data}|models:*={model}" for name in protocols}
     models = {name: {"*": model} for name in protocols}
-    about = {"signatures": signatures, "models": models, "data": {"name": data, "digest": data}}
+    about: Any = {"signatures": signatures, "models": models, "data": {"name": data, "digest": data}}
     return run_folder(folder, results, kind="compare", aspects=(), **about)
 
 

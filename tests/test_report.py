@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.analysis import Comparison, Leaderboard, Study
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.comparison import Comparison
+from jurygraph.eval.analysis.leaderboard import Leaderboard
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.report import debates
 from jurygraph.eval.report.chart_style import themed_svg
@@ -79,7 +81,12 @@ def test_every_verdict_is_a_row_that_leads_to_its_transcript(tmp_path: Path) -> 
 
 
 def test_of_two_answers_the_winner_counts(tmp_path: Path) -> None:
-    about = {"aspect": None, "score": None, "scores": (6.0, 8.0), "score_by_round": ((8.0, 6.0), (6.0, 8.0))}
+    about: Any = {
+        "aspect": None,
+        "score": None,
+        "scores": (6.0, 8.0),
+        "score_by_round": ((8.0, 6.0), (6.0, 8.0)),
+    }
     labels = [("1", "1"), ("tie", "1"), ("2", "1"), ("2", None)]
     results = [
         debate(f"p{n}", winner=winner, human=human, **about) for n, (winner, human) in enumerate(labels)
@@ -335,7 +342,7 @@ def test_a_page_needs_no_package_for_charts_but_figures_do(
 
 
 def test_an_empty_run_and_one_that_failed_wholly_have_reports(tmp_path: Path) -> None:
-    signed = {"signatures": {"debate": "protocol:debate"}, "protocols": {"debate": {}}}
+    signed: Any = {"signatures": {"debate": "protocol:debate"}, "protocols": {"debate": {}}}
     empty = write_run(tmp_path / "empty", [], **signed)
     wholly = write_run(tmp_path / "failed", [failed("i0"), failed("i1")])
     for folder, verdicts in ((empty, "0 verdicts"), (wholly, "2 verdicts")):

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jurygraph.eval.analysis import AverageComparison, Comparison, Leaderboard, Study
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.comparison import AverageComparison, Comparison
+from jurygraph.eval.analysis.leaderboard import Leaderboard
 from jurygraph.eval.report.headline import answers, headline
 from jurygraph.eval.results.results import Result
 

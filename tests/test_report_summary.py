@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.analysis import EnsembleOf, EqualCostComparison, EqualCostMatch, Study, UsageTotals
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
 from jurygraph.eval.cli import report as command
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.report.debate_tables import gaps
 from jurygraph.eval.report.sections import grids
 from jurygraph.eval.report.summary_tables import summary
+from jurygraph.eval.results.evaluation import UsageTotals
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.tables import Grid
 from jurygraph.state.usage import Usage

@@ -184,7 +184,7 @@ def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None
         for right in (own, base)
     ]
     for unit, sides in (("votes", votes), ("questions", questions)):
-        wanted = stats.ttest_rel(*sides)
+        wanted = stats.ttest_rel(sides[0], sides[1])
         assert (row[f"{unit} t"], row[f"{unit} p"]) == pytest.approx((wanted.statistic, wanted.pvalue))
     gain = run_table("courtroom-table2", data, tmp_path / "g")["SAMRE without juries"]["gain"]
     assert gain == pytest.approx(100 * (sum(own.values()) / sum(base.values()) - 1))

@@ -104,8 +104,8 @@ def test_gains_against_the_paper(
 
 def test_gains_are_none_where_a_figure_is_missing() -> None:
     assert gain(None, 0.5).absolute is None
-    assert (gain(0.1, -0.2).absolute, gain(0.1, -0.2).relative) == (pytest.approx(0.3), None)
-    assert gain(0.1, 0).relative is None
+    assert gain(0.1, -0.2).absolute == pytest.approx(0.3)
+    assert gain(0.1, -0.2).relative is gain(0.1, 0).relative is None
 
 
 # The R package cocor (Diedenhofen and Musch 2015), cocor.dep.groups.overlap(r.jk, r.jh, r.kh, n), as it prints:

@@ -60,25 +60,6 @@ def test_a_label_is_as_short_as_tells_judges_apart(
     ]
 
 
-def test_one_judge_on_two_datasets_is_one_judge(tmp_path: Path) -> None:
-    folders = [
-        run_folder(
-            tmp_path / name,
-            [*noisy("debate", 1), *noisy("single", 2)],
-            data={"name": name, "digest": name},
-            signatures={
-                each: f"protocol:{each}|data:{name}@{name}|models:*=a" for each in ("debate", "single")
-            },
-        )
-        for name in ("wag", "wit")
-    ]
-    study = Study.of(folders, resampling=FEW)
-    assert [judge.label for judge in study.judges] == ["debate", "single"] * 2
-    assert [(entry.judge, entry.subject) for entry in study.leaderboard.standings] == [
-        (judge, f"{data}: wit") for data in ("wag", "wit") for judge in ("debate", "single")
-    ]
-
-
 def test_an_aspect_of_two_datasets_is_two_subjects_and_nobody_is_compared_across(tmp_path: Path) -> None:
     """Preferences stand beside both."""
     runs = [

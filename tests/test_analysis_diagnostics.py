@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.analysis import Diagnosis, LengthBias, ScoreChanges, Study
-from jurygraph.eval.analysis.length_bias import partial_correlation
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.diagnostics import Diagnosis
+from jurygraph.eval.analysis.influence import ScoreChanges
+from jurygraph.eval.analysis.length_bias import LengthBias, partial_correlation
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from scipy import stats
@@ -196,20 +198,15 @@ def discussed(item: str, turns: list[list[float]], human: float = 3.0) -> Result
 def test_which_referee_moved_and_towards_whom(tmp_path: Path) -> None:
     rows = [discussed("a", [[1, 3, 5], [2, 3, 4]]), discussed("b", [[3, 3, 3], [3, 3, 5]])]
     found = diagnosis(tmp_path, rows)
-    assert found.score_changes == (
-        ScoreChanges("referee_3", 2, 2, 1.5, 1, 1),
-        ScoreChanges("referee_1", 2, 1, 1.0, 1, 0),
-        ScoreChanges("referee_2", 2, 0, None, 0, 0),
-    )
+    moved = [(3, 2, 2, 1.5, 1, 1), (1, 2, 1, 1.0, 1, 0), (2, 2, 0, None, 0, 0)]
+    assert found.score_changes == tuple(ScoreChanges(f"referee_{slot}", *rest) for slot, *rest in moved)
     conformity = found.conformity
     assert conformity is not None
-    assert (conformity.n, conformity.changes) == (2, 3)
+    assert (conformity.n, conformity.changes, conformity.towards_previous) == (2, 3, 2)
     assert (conformity.towards, conformity.away, conformity.p) == (2, 1, 1.0)
-    assert conformity.towards_previous == 2
     assert (conformity.start_equal, conformity.end_equal) == (0.5, 0.0)
-    assert conformity.spread_by_turn == pytest.approx(
-        [np.std([1, 3, 5]) / 2, (np.std([2, 3, 4]) + np.std([3, 3, 5])) / 2]
-    )
+    spread = [np.std([1, 3, 5]) / 2, (np.std([2, 3, 4]) + np.std([3, 3, 5])) / 2]
+    assert conformity.spread_by_turn == pytest.approx(spread)
 
 
 def test_who_speaks_at_the_same_time_does_not_hear_the_others(tmp_path: Path) -> None:
@@ -259,22 +256,16 @@ def test_partial_correlation_against_residuals_of_ranks(tmp_path: Path) -> None:
     length = draw.permutation(50) + 1
     human = np.round(1 + 4 * stats.rankdata(length + draw.normal(0, 15, 50)) / 50, 3)
     score = np.round(1 + 4 * stats.rankdata(human + 0.05 * length + draw.normal(0, 1, 50)) / 50, 3)
-    rows = [
-        scored(f"i{n:02}", score=float(score[n]), human=float(human[n]), lengths=(int(length[n]),))
-        for n in range(50)
-    ]
+    columns = zip(score.tolist(), human.tolist(), length.tolist(), strict=True)
+    rows = [scored(f"i{n:02}", score=s, human=h, lengths=(size,)) for n, (s, h, size) in enumerate(columns)]
     found = diagnosis(tmp_path, rows).length
-    assert isinstance(found, LengthBias)
+    assert isinstance(found, LengthBias) and found.partial is not None and found.correlation is not None
     ranks = [stats.rankdata(column) for column in (score, length, human)]
     residuals = [column - np.polyval(np.polyfit(ranks[2], column, 1), ranks[2]) for column in ranks[:2]]
-    assert found.partial is not None
     assert found.partial.value == pytest.approx(stats.pearsonr(*residuals)[0])
-    assert found.correlation is not None
     assert found.correlation.value == pytest.approx(stats.spearmanr(score, length)[0])
     assert found.partial.low is not None
-
-
-def test_nothing_is_left_where_the_label_is_all() -> None:
+    # Nothing is left where the label is all.
     assert np.isnan(partial_correlation(np.array([0.5]), np.array([1.0]), np.array([0.5]))[0])
 
 

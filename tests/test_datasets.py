@@ -64,6 +64,13 @@ def test_a_huge_text_is_refused_unless_allowed(tmp_path: Path) -> None:
     assert len(load_dataset(path, max_characters=200_000).items) == 2
 
 
+IN_TALK = "line 1: field 'messages':"
+
+
+def talk(messages: Any) -> dict[str, Any]:
+    return {"id": "a", "messages": messages}
+
+
 # Lines of a file, and what is said of them; what is no text is written as JSON.
 BAD: dict[str, tuple[list[Any], str]] = {
     "empty": ([], "holds no items"),
@@ -77,18 +84,15 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "winner unknown": ([{**PAIR, "human": "3"}], "line 1: field 'human"),
     "same id twice": ([ROW, "", ROW], "line 3: id 'a' is already used in line 1"),
     "two kinds": ([ROW, PAIR], "line 2: a file cannot hold both texts"),
-    "message without a role": (
-        [{"id": "a", "messages": [{"content": "Hi"}]}],
-        "line 1: field 'messages': messages[0] has no role",
-    ),
-    "no messages": ([{"id": "a", "messages": []}], "line 1: field 'messages': messages is an empty"),
+    "message without a role": ([talk([{"content": "Hi"}])], f"{IN_TALK} messages[0] has no role"),
+    "no messages": ([talk([])], f"{IN_TALK} messages is an empty"),
     "messages that are a text": (
-        [{"id": "a", "messages": "Hi"}],
-        "line 1: field 'messages': messages must be a message or a list of messages, got 'Hi'",
+        [talk("Hi")],
+        f"{IN_TALK} messages must be a message or a list of messages, got 'Hi'",
     ),
     "nobody answers": (
-        [{"id": "a", "messages": [{"role": "user", "content": "Hi"}]}],
-        "line 1: field 'messages': the conversation has no answer to judge",
+        [talk([{"role": "user", "content": "Hi"}])],
+        f"{IN_TALK} the conversation has no answer to judge",
     ),
     "a result of no call": (
         [{**ROW, "source": [{"role": "tool", "tool_call_id": "7", "content": "42"}]}],

@@ -123,6 +123,9 @@ def test_a_name_for_a_frame_and_its_aspects() -> None:
     assert [aspect.high for aspect in choose_aspects(dataset, [])] == [3]
 
 
+NO_TABLE = "is not a dataset: give a name, a file, a frame"
+PAIR_ROW = {"id": "q", "question": "?", "answer_1": "x", "answer_2": "y"}
+TWICE = ["id", "source", "candidate", "candidate"]
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "missing column": (
         lambda: pd.DataFrame([{"id": 1, "candidate": "c"}]),
@@ -133,24 +136,18 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         "frame, row 2: field 'source' is missing; the row has id, candidate, system",
     ),
     "two kinds": (
-        lambda: [ROWS[0], {"id": "q", "question": "?", "answer_1": "x", "answer_2": "y"}],
-        "frame, row 2: a file cannot hold both texts to be rated and answers to be compared",
+        lambda: [ROWS[0], PAIR_ROW],
+        "row 2: a file cannot hold both texts to be rated and answers to",
     ),
     "no dicts": (lambda: [{}, 3], "row 2: expected a dict with named fields, got int"),
     "a huge text": (
         lambda: pd.DataFrame([{**ROWS[0], "source": "x" * 200_000}]),
         "row 1: field 'source' has 200,000 characters, more than 100,000",
     ),
-    "columns with one name": (
-        lambda: pd.DataFrame([["a", "s", "c", "c"]], columns=["id", "source", "candidate", "candidate"]),
-        "two columns are called 'candidate'",
-    ),
-    "a lazy frame": (
-        lambda: pl.DataFrame(ROWS).lazy(),
-        "LazyFrame is not a dataset: give a name, a file, a frame",
-    ),
-    "a series": (lambda: pd.Series([1, 2]), "Series is not a dataset: give a name, a file, a frame"),
-    "an array": (lambda: pa.array(["a"]), "StringArray is not a dataset: give a name, a file, a frame"),
+    "one name": (lambda: pd.DataFrame([[*"ascc"]], columns=TWICE), "two columns are called 'candidate'"),
+    "a lazy frame": (lambda: pl.DataFrame(ROWS).lazy(), f"LazyFrame {NO_TABLE}"),
+    "a series": (lambda: pd.Series([1, 2]), f"Series {NO_TABLE}"),
+    "an array": (lambda: pa.array(["a"]), f"StringArray {NO_TABLE}"),
 }
 
 

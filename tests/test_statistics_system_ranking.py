@@ -109,23 +109,15 @@ def test_people_stand_beside_the_judge_on_the_same_rows() -> None:
     assert found.correlations["kendall"].value == 1
 
 
+NEVER, NO_BOUND = (
+    "never compared, not even indirectly: ",
+    "strength without bound: no other system beat or tied with ",
+)
 PROBLEMS: dict[str, tuple[list[Row], str]] = {
-    "parts": (
-        [game("a", "b", "tie"), game("c", "d", "1")],
-        "never compared, not even indirectly: a, b and c, d",
-    ),
-    "top": (
-        [game("a", "b", "1"), game("b", "c", "tie")],
-        "strength without bound: no other system beat or tied with a",
-    ),
-    "bottom": (
-        [game("a", "b", "tie"), game("b", "c", "1")],
-        "strength without bound: no other system beat or tied with a, b",
-    ),
-    "two tops": (
-        [game("a", "c", "1"), game("b", "c", "1"), game("b", "c", "tie")],
-        "strength without bound: no other system beat or tied with a",
-    ),
+    "parts": ([game("a", "b", "tie"), game("c", "d", "1")], f"{NEVER}a, b and c, d"),
+    "top": ([game("a", "b", "1"), game("b", "c", "tie")], f"{NO_BOUND}a"),
+    "bottom": ([game("a", "b", "tie"), game("b", "c", "1")], f"{NO_BOUND}a, b"),
+    "two tops": ([game("a", "c", "1"), game("b", "c", "1"), game("b", "c", "tie")], f"{NO_BOUND}a"),
     "empty": ([], "nothing to rank: no systems in 0 rows"),
 }
 

@@ -24,21 +24,11 @@ WIT, TACT = (MetricKey(aspect, "spearman") for aspect in ("wit", "tact"))
 DEBATES: Any = {"data": "demo", "aspects": ["consistency", "relevance"]}
 
 
-def rated(
-    scores: Sequence[float | None], aspect: str = "wit", prefix: str = "", **fields: Any
-) -> list[Result]:
+def rated(scores: Sequence[float | None], aspect: str = "wit", prefix: str = "", **of: Any) -> list[Result]:
     """Items 0, 1, 2, ..., which people score 0, 1, 2, ...; ``None`` where judging failed."""
-    about: dict[str, Any] = {"aspect": aspect, "protocol": "single", "calls": 1, **fields}
-    return [
-        Result(
-            item=f"{prefix}{n}",
-            status="failed" if score is None else "ok",
-            score=score,
-            human=float(n),
-            **about,
-        )
-        for n, score in enumerate(scores)
-    ]
+    about: Any = {"aspect": aspect, "protocol": "single", "calls": 1, **of}
+    judged = [{"score": score, "status": "failed" if score is None else "ok"} for score in scores]
+    return [Result(item=f"{prefix}{n}", human=float(n), **about, **one) for n, one in enumerate(judged)]
 
 
 def swept(*cells: Iterable[Result], wanted: int = 2, stopped: str | None = None) -> Sweep:

@@ -165,9 +165,7 @@ def check_resamples(x: Floats, y: Floats, units: Any, how: Resampling) -> None:
         (3_000, 4, 5),
     ],
 )
-def test_resamples_against_scipy_on_made_resamples(
-    size: int, rows: int, x_levels: int, y_levels: int
-) -> None:
+def test_resamples_against_scipy_on_made_ones(size: int, rows: int, x_levels: int, y_levels: int) -> None:
     """Few rows and many, none tied, heavily tied, tied on one side; rows by themselves and in groups."""
     units = np.arange(rows) // size
     check_resamples(*columns(rows, x_levels, y_levels), units, Resampling(resamples=12, seed=rows))

@@ -48,9 +48,7 @@ def test_two_runs_of_one_judge_are_told_apart_by_their_folders_but_by_no_path(tm
     ],
     ids=["models", "the model is enough", "a setting", "a part that one has not"],
 )
-def test_a_label_is_as_short_as_tells_judges_apart(
-    tmp_path: Path, signatures: list[str], labels: list[str]
-) -> None:
+def test_labels_are_as_short_as_tells_apart(tmp_path: Path, signatures: list[str], labels: list[str]) -> None:
     folders = [
         run_folder(tmp_path / name, noisy("debate", 1), signatures={"debate": f"protocol:debate|{signature}"})
         for name, signature in zip(("one", "two"), signatures, strict=True)

@@ -198,7 +198,7 @@ def discussed(item: str, turns: list[list[float]], human: float = 3.0) -> Result
 def test_which_referee_moved_and_towards_whom(tmp_path: Path) -> None:
     rows = [discussed("a", [[1, 3, 5], [2, 3, 4]]), discussed("b", [[3, 3, 3], [3, 3, 5]])]
     found = diagnosis(tmp_path, rows)
-    moved = [(3, 2, 2, 1.5, 1, 1), (1, 2, 1, 1.0, 1, 0), (2, 2, 0, None, 0, 0)]
+    moved: list[Any] = [(3, 2, 2, 1.5, 1, 1), (1, 2, 1, 1.0, 1, 0), (2, 2, 0, None, 0, 0)]
     assert found.score_changes == tuple(ScoreChanges(f"referee_{slot}", *rest) for slot, *rest in moved)
     conformity = found.conformity
     assert conformity is not None

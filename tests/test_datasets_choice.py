@@ -103,7 +103,7 @@ def judged(out: Path) -> list[str]:
     return [line["item"] for line in read_lines(out)]
 
 
-def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed(
+def test_a_run_of_a_sample_says_so_and_can_be_extended_with_its_seed(
     command: Command, tmp_path: Path
 ) -> None:
     run = ("run", "single", "--data", "demo", "--aspect", "fluency", "--out", "out")
@@ -184,9 +184,7 @@ def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
     assert (two.candidate, two.human, two.references) == ("Hail.", {}, ())
 
 
-def test_a_run_with_columns_of_its_own_says_so_and_its_texts_are_found_again(
-    command: Command, tmp_path: Path
-) -> None:
+def test_a_run_with_columns_of_its_own_says_so_and_finds_its_texts(command: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text(
         "key,article,text,summary,rating\n1,a,Noon.,Rain.,4\n2,a,Noon.,Hail.,2\n"
     )

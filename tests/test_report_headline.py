@@ -108,13 +108,12 @@ def test_judges_are_ranked_on_the_rows_that_all_of_them_judged(tmp_path: Path) -
 
 
 def test_an_aspect_whose_labels_are_all_alike_does_not_hide_the_others(tmp_path: Path) -> None:
-    results = [
-        scored(f"i{n}", name, score=float(n % (5 if name == "good" else 3)), human=human, aspect=aspect)
-        for name in ("good", "fair")
-        for aspect in ("wit", "pace", "spelling")
-        for n in range(80)
-        for human in [5.0 if aspect == "spelling" else float(n % 5)]
-    ]
+    results = []
+    for aspect in ("wit", "pace", "spelling"):
+        for n in range(80):
+            label = {"human": 5.0 if aspect == "spelling" else float(n % 5), "aspect": aspect}
+            results.append(scored(f"i{n}", "good", score=float(n % 5), **label))
+            results.append(scored(f"i{n}", "fair", score=float(n % 3), **label))
     aspects = [{"name": name, "low": 1, "high": 5} for name in ("wit", "pace", "spelling")]
     made = Study.of(run_folder(tmp_path / "run", results, aspects=aspects))
     assert headline(made, None).startswith("good ranks most like humans: Spearman's rho 1.000")

@@ -108,9 +108,7 @@ def test_shares_are_of_means_rounded_half_up() -> None:
     assert math.isclose(sum(shares["engagingness", point] for point in "123"), 100)  # type: ignore[misc]
 
 
-def test_a_table_is_run_and_the_second_time_costs_no_call(
-    command: Command, tmp_path: Path, shared_data: Path
-) -> None:
+def test_a_table_is_run_and_again_at_no_call(command: Command, tmp_path: Path, shared_data: Path) -> None:
     words = (
         f"reproduce chateval-table3 --data-dir {shared_data} --sample 5 --out out --html page.html".split()
     )

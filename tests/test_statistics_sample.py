@@ -9,47 +9,44 @@ import pytest
 from jurygraph.eval.statistics.metrics import of_kind
 from jurygraph.eval.statistics.resampling import FEWEST_UNITS, Resampling, Statistic
 from jurygraph.eval.statistics.sample import Sample, average, average_difference, difference
-from jurygraph.eval.statistics.tie_policy import Ties
 from numpy.typing import NDArray
 from scipy import stats
 
 from .agreement_columns import SCIPY, cohen_kappa
 
 Array = NDArray[np.float64]
+Units = NDArray[np.intp]
+Columns = tuple[Array, Array, Array, Units]
 QUICK = Resampling(resamples=60, seed=5)
 
 
-def rated(
-    judged: Array, human: Array, groups: NDArray[np.intp] | None = None, resampling: Resampling = QUICK
-) -> Sample:
+def rated(judged: Array, human: Array, groups: Units | None = None, how: Resampling = QUICK) -> Sample:
     """Scores; without groups each row stands alone."""
     clusters = np.arange(len(judged)) if groups is None else groups
-    return Sample("score", judged, human, clusters, groups is not None, resampling)
+    return Sample("score", judged, human, clusters, groups is not None, how)
 
 
-def chosen(
-    judged: list[str], human: list[str], clusters: NDArray[np.intp] | None = None, ties: Ties = "class"
-) -> Sample:
+def chosen(judged: list[str], human: list[str], clusters: Units | None = None) -> Sample:
     """Preferences, each with one label."""
     codes = {"1": 0, "2": 1, "tie": 2}
     votes = np.eye(3)[[codes[label] for label in human]]
     alone = np.arange(len(judged))
     verdicts = np.array([float(codes[winner]) for winner in judged])
-    return Sample("compare", verdicts, votes, alone if clusters is None else clusters, False, QUICK, ties)
+    return Sample("compare", verdicts, votes, alone if clusters is None else clusters, False, QUICK)
 
 
 @pytest.fixture(scope="module")
-def scores() -> tuple[Array, Array, Array, NDArray[np.intp]]:
+def scores() -> Columns:
     """Two judges and humans on 12 groups of 4, one judge better than the other."""
     random = np.random.default_rng(8)
     human = random.integers(1, 6, 48).astype(float)
     good = np.clip(human + random.integers(-1, 2, 48), 1, 5)
     poor = np.clip(human + random.integers(-3, 4, 48), 1, 5)
-    groups: NDArray[np.intp] = np.repeat(np.arange(12), 4)
+    groups: Units = np.repeat(np.arange(12), 4)
     return np.asarray(good, dtype=float), np.asarray(poor, dtype=float), human, groups
 
 
-def by_hand(clusters: NDArray[np.intp], figure: Callable[[NDArray[np.intp]], float]) -> Array:
+def by_hand(clusters: Units, figure: Callable[[Units], float]) -> Array:
     """A figure of the rows that each resample draws, drawn row by row."""
     rows = [np.flatnonzero(clusters == cluster) for cluster in range(clusters.max() + 1)]
     return np.array(
@@ -69,9 +66,7 @@ def student(value: float, drawn: Array, clusters: int) -> tuple[float, float, fl
 
 
 @pytest.mark.parametrize("name", SCIPY)
-def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(
-    name: str, scores: tuple[Array, Array, Array, NDArray[np.intp]]
-) -> None:
+def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(name: str, scores: Columns) -> None:
     good, poor, human, groups = scores
     found, p = difference(rated(good, human, groups), rated(poor, human, groups), name)
     of = SCIPY[name]
@@ -81,9 +76,7 @@ def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(
 
 
 @pytest.mark.parametrize("name", SCIPY)
-def test_an_interval_over_rows_is_made_on_fishers_scale(
-    name: str, scores: tuple[Array, Array, Array, NDArray[np.intp]]
-) -> None:
+def test_an_interval_over_rows_is_made_on_fishers_scale(name: str, scores: Columns) -> None:
     good, _, human, groups = scores
     found = rated(good, human, groups).statistic(name)
     value = SCIPY[name](good, human)
@@ -92,9 +85,7 @@ def test_an_interval_over_rows_is_made_on_fishers_scale(
     assert (found.value, found.low, found.high) == pytest.approx((value, np.tanh(low), np.tanh(high)))
 
 
-def test_means_within_groups_are_tested_as_scipy_tests_a_mean(
-    scores: tuple[Array, Array, Array, NDArray[np.intp]],
-) -> None:
+def test_means_within_groups_are_tested_as_scipy_tests_a_mean(scores: Columns) -> None:
     good, poor, human, groups = scores
     each = np.array(
         [
@@ -122,7 +113,7 @@ def verdicts(seed: int, share: float) -> tuple[list[str], list[str]]:
 def test_preferences_against_their_definitions(metric: str) -> None:
     (first, human), (second, _) = verdicts(1, 0.8), verdicts(1, 0.4)
 
-    def by_definition(judge: list[str], rows: NDArray[np.intp]) -> float:
+    def by_definition(judge: list[str], rows: Units) -> float:
         one, other = [judge[row] for row in rows], [human[row] for row in rows]
         agreed = float(np.mean([a == b for a, b in zip(one, other, strict=True)]))
         return agreed if metric == "accuracy" else cohen_kappa(one, other) or 0
@@ -146,9 +137,7 @@ def test_a_constant_judge_has_no_correlation_and_a_kappa_of_zero() -> None:
     assert chosen(["1"] * 12, ["1"] * 12).value("kappa") is None
 
 
-def test_averages_over_aspects_hold_for_every_metric(
-    scores: tuple[Array, Array, Array, NDArray[np.intp]],
-) -> None:
+def test_averages_over_aspects_hold_for_every_metric(scores: Columns) -> None:
     """Two aspects with the same figures: their average is that of one of them, and so is its interval."""
     good, poor, human, groups = scores
     one, other = rated(good, human, groups), rated(poor, human, groups)
@@ -181,7 +170,7 @@ def test_intervals_over_rows_of_twenty_groups_hold_the_truth_as_often_as_they_sa
 def test_p_values_are_even_where_judges_are_equally_good() -> None:
     """Of 200 pairs of equally good judges on 20 groups about one in twenty has p < .05."""
     random, resampling = np.random.default_rng(3), Resampling(resamples=199)
-    groups: NDArray[np.intp] = np.repeat(np.arange(20), 3)
+    groups: Units = np.repeat(np.arange(20), 3)
     low = {"pearson": 0, "group_pearson": 0}
     for _ in range(200):
         human = random.normal(size=60) + np.repeat(random.normal(size=20), 3)

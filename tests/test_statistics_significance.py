@@ -44,9 +44,7 @@ def test_holm_against_statsmodels() -> None:
 
 
 @given(p_values)
-def test_holm_keeps_order_lies_between_p_and_bonferroni_and_passes_none_through(
-    given_p: list[float | None],
-) -> None:
+def test_holm_keeps_order_and_none_and_lies_between_p_and_bonferroni(given_p: list[float | None]) -> None:
     found = holm(given_p)
     both = zip(given_p, found, strict=True)
     known = [(p, adjusted) for p, adjusted in both if p is not None and adjusted is not None]

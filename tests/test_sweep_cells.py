@@ -14,9 +14,8 @@ from jurygraph.state.errors import UsageError
 
 
 def test_an_axis_is_parsed() -> None:
-    axis = Axis.parse(
-        'roles=["coding", ["critic", "scientist"], [{"name": "Nurse", "description": "You nurse."}]]'
-    )
+    nurse = '[{"name": "Nurse", "description": "You nurse."}]'
+    axis = Axis.parse(f'roles=["coding", ["critic", "scientist"], {nurse}]')
     assert axis.labels == ("coding", "critic+scientist", "Nurse")
     assert axis.values[1].change == {"roles": ["critic", "scientist"]}
     assert (Axis.parse("tau=0.1,1").numbers, Axis.parse("persona=strict,plain").numbers) == ((0.1, 1.0), None)

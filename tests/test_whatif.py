@@ -72,9 +72,7 @@ def test_dropping_the_critic_shows_how_far_it_moved_the_verdicts(tmp_path: Path)
     assert len(model.calls) == asked + 12
 
 
-def test_the_command_prints_how_far_a_turn_moved_verdicts_and_refuses_turns_that_are_not_there(
-    tmp_path: Path,
-) -> None:
+def test_the_command_prints_how_far_turns_moved_verdicts_and_refuses_others(tmp_path: Path) -> None:
     evaluate("debate", "demo", **DEBATES, limit=4, out=tmp_path / "run")
     done = in_this_process("whatif", "run", "--drop", "critic:1", "--flip", "critic:1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

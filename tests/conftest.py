@@ -20,9 +20,8 @@ from hypothesis import HealthCheck, settings
 from jurygraph.eval.cli import runtime
 from jurygraph.nodes.models import send
 from jurygraph.nodes.models.retry import RetryPolicy
-from jurygraph.nodes.offline import text_profile
-from jurygraph.nodes.replies import shown
 
+from . import file_processes
 from .journal_locations import schema
 from .loopback import Provider
 from .processes import HANG_GUARD, WATCHERS, Command, Forks, Simulated, forking, simulated_provider
@@ -42,6 +41,12 @@ if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
     M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
     libc.mallopt(M_MMAP_THRESHOLD, 128 * 1024)
     libc.mallopt(M_ARENA_MAX, 2)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have a worker's tests run in a process for each file, where processes can be forked safely."""
+    if hasattr(config, "workerinput") and sys.platform == "linux":
+        config.pluginmanager.register(file_processes.FileProcesses(), file_processes.NAME)
 
 
 @pytest.hookimpl(trylast=True)
@@ -64,7 +69,8 @@ def pytest_runtest_setup() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Fail a test that hangs, with the line at which it does; its own waits have given up long before."""
-    if threading.current_thread() is not threading.main_thread():
+    waits = item.config.pluginmanager.has_plugin(file_processes.NAME)
+    if waits or threading.current_thread() is not threading.main_thread():
         return (yield)
     before = signal.signal(signal.SIGALRM, _hangs)
     signal.setitimer(signal.ITIMER_REAL, 3 * HANG_GUARD)
@@ -108,25 +114,6 @@ def _thawed() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtime, "freeze_heap", lambda: None)
         yield
-    # What ``_no_memories`` has frozen: extension modules complain of objects that are left at the end.
-    gc.unfreeze()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_memories(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What one file's tests have computed once no other file's tests need, and it would stay to the end."""
-    yield
-    own = [
-        one
-        for one in vars(request.module).values()
-        if getattr(one, "__module__", "") == request.module.__name__
-    ]
-    for one in (*own, text_profile.profile, shown._light, shown._folded, shown.states_verdict):
-        if hasattr(one, "cache_clear"):
-            one.cache_clear()
-    # What is left are modules that were imported meanwhile: they stay, and no later collection need look at them.
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ with its first chat: together they take 60 MB.
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -17,8 +18,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal
 
-import langchain_anthropic._client_utils as anthropic_clients
-import langchain_openai.chat_models._client_utils as openai_clients
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
@@ -27,6 +26,10 @@ from .loopback_http import Handler, serving_http
 Form = Literal["schema", "tool", "json", "text"]
 Ending = Literal["complete", "cut_off", "refused", "filtered"]
 KEY = SecretStr("test-key")
+CLIENT_CACHES = {
+    "langchain_openai.chat_models._client_utils": "_cached_sync_httpx_client",
+    "langchain_anthropic._client_utils": "_get_default_httpx_client",
+}
 
 
 @dataclass(frozen=True)
@@ -533,8 +536,9 @@ def close(chat: BaseChatModel) -> None:
                 closing()
     # LangChain keeps what is closed now by its address, and a later server may have the same port.
     with warnings.catch_warnings(action="ignore", category=ResourceWarning):
-        openai_clients._cached_sync_httpx_client.cache_clear()
-        anthropic_clients._get_default_httpx_client.cache_clear()
+        for package, clients in CLIENT_CACHES.items():
+            if package in sys.modules:
+                getattr(sys.modules[package], clients).cache_clear()
 
 
 @contextmanager

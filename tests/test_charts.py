@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
 import pytest
@@ -15,9 +15,11 @@ from jurygraph.eval.report.charts import frontier_figure
 from jurygraph.eval.report.series_charts import Panel, columns, lines
 from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.state.errors import UsageError
-from matplotlib.figure import Figure
 
 from .sample_study import around, study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PANEL = Panel("fluency", "rho", {"debate": [around(0.25), around(0.75)], "single": [None, Statistic(0.5)]})
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from jurygraph.eval.statistics.chance_corrected import krippendorff_alpha
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
-from jurygraph.eval.statistics.sample import Sample, average, average_difference, difference
+from jurygraph.eval.statistics.sample import Sample, average, paired_difference
 from jurygraph.eval.statistics.system_ranking import rank_by_scores
 
 CLUSTERS = (10, 20, 30, 45, 100)
@@ -64,10 +64,12 @@ def rated(size: int) -> Model:
         first, second = pairs[0]
         names = ["spearman", "pearson", "kendall"]
         names += ["group_spearman", "group_pearson", "group_kendall"] if size > 1 else []
-        found = {name: (first.statistic(name), difference(first, second, name)[1]) for name in names}
+        found = {
+            name: (first.statistic(name), paired_difference([(first, second)], name).p) for name in names
+        }
         for name in ("group_spearman",) if size > 1 else ("spearman",):
             mean = average([one for one, _ in pairs], name)
-            found[f"mean of {name} over 3 aspects"] = mean, average_difference(pairs, name)[1]
+            found[f"mean of {name} over 3 aspects"] = mean, paired_difference(pairs, name).p
         return found
 
     return Model(size, figures)
@@ -88,7 +90,7 @@ def voted(size: int) -> Model:
 
         first, second = judge(), judge()
         return {
-            name: (first.statistic(name), difference(first, second, name)[1])
+            name: (first.statistic(name), paired_difference([(first, second)], name).p)
             for name in ("accuracy", "kappa")
         }
 
@@ -142,10 +144,10 @@ def leanings(size: int) -> Model:
         first = np.sign(random.random(len(codes)) - 0.4 + random.normal(0, 0.2, clusters)[codes])
         label = np.sign(random.random(len(codes)) - 0.4 + random.normal(0, 0.2, clusters)[codes])
         place, p_place = how.mean_interval(first - label, codes)
-        follows, p_length = difference(mine, theirs, "spearman")
+        follows = paired_difference([(mine, theirs)], "spearman")
         return {
             "level above humans'": (level, p_level),
-            "length followed above humans'": (follows, p_length),
+            "length followed above humans'": (follows.difference, follows.p),
             "first place above humans'": (place, p_place),
         }
 

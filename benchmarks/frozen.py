@@ -18,7 +18,8 @@ import subprocess
 import sys
 import time
 
-from jurygraph.eval.journal import Entry, Journal
+from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.records import Entry
 from jurygraph.state import Usage
 
 from .durability import schema
@@ -28,7 +29,8 @@ WORKER = """
 import asyncio, os, sys, time
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from jurygraph.eval.journal import Entry, Journal
+from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.records import Entry
 from jurygraph.state import Usage
 
 where, statement, number, lease = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])

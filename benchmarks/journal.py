@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from jurygraph.eval.journal import Entry, Journal
+from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.journal.database import COUNTER_BITS, journal_location
+from jurygraph.eval.journal.records import Entry
 from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.usage import Usage
 from sqlalchemy import text
@@ -141,7 +142,7 @@ PACED = """
 import asyncio, os, sys, time
 from functools import partial
 import aiohttp
-from jurygraph.eval.journal import Journal
+from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.nodes.models.rate_limiter import RateLimiter, RateLimits
 where, part, rate, ends, address = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
 

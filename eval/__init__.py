@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .results.results import Result
     from .run.runner import aevaluate, evaluate
     from .sweeps import Sweep, asweep, sweep
-    from .what_if import WhatIf, awhatif, whatif
+    from .what_if.whatif import WhatIf, awhatif, whatif
 
 __all__ = [
     "Dataset",
@@ -52,32 +52,24 @@ __all__ = [
     "whatif",
 ]
 
-_MODULES = {
-    "Dataset": "datasets",
-    "Evaluation": "results.evaluation",
-    "Ray": "engines.ray_engine",
-    "RedTeam": "red_team.redteam",
-    "Result": "results.results",
-    "Study": "analysis",
-    "Sweep": "sweeps",
-    "Versus": "equal_budget.versus_result",
-    "WhatIf": "what_if",
-    "aevaluate": "run.runner",
-    "agreement": "results.agreement",
-    "aredteam": "red_team.redteam",
-    "asweep": "sweeps",
-    "aversus": "equal_budget.versus_runner",
-    "awhatif": "what_if",
-    "check": "gates.gates",
-    "evaluate": "run.runner",
-    "load_dataset": "datasets",
-    "measure": "metrics",
-    "merge": "results.merge",
-    "redteam": "red_team.redteam",
-    "sweep": "sweeps",
-    "versus": "equal_budget.versus_runner",
-    "whatif": "what_if",
+_NAMES = {
+    "analysis": "Study",
+    "datasets": "Dataset load_dataset",
+    "engines.ray_engine": "Ray",
+    "equal_budget.versus_result": "Versus",
+    "equal_budget.versus_runner": "aversus versus",
+    "gates.gates": "check",
+    "metrics": "measure",
+    "red_team.redteam": "RedTeam aredteam redteam",
+    "results.agreement": "agreement",
+    "results.evaluation": "Evaluation",
+    "results.merge": "merge",
+    "results.results": "Result",
+    "run.runner": "aevaluate evaluate",
+    "sweeps": "Sweep asweep sweep",
+    "what_if.whatif": "WhatIf awhatif whatif",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

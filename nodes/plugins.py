@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
@@ -57,3 +58,15 @@ def load_plugin(group: Group, name: str) -> Any:
 def _origin(entry: EntryPoint) -> str:
     package = f" of {entry.dist.name}" if entry.dist is not None else ""
     return f"{entry.value}{package}"
+
+
+def needed(module: str, lacking: str) -> Any:
+    """Import a module of a package that need not be installed.
+
+    Raises:
+        UsageError: it is not there; says what is lacking, and how to get it.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(f"{lacking} ({error})") from error

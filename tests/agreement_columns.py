@@ -30,14 +30,14 @@ def correlate(
 ) -> Statistic:
     """Correlate two columns over all rows."""
     first, second = np.array(x, dtype=float), np.array(y, dtype=float)
-    units = np.arange(len(first)) if groups is None else number_units(groups, len(first))
+    units = np.arange(len(first)) if groups is None else number_units(groups)
     return Sample("score", first, second, units, False, resampling or Resampling()).statistic(name)
 
 
 def correlate_within(name: str, x: Any, y: Any, groups: Sequence[Hashable]) -> GroupedCorrelation:
     """Average over groups the correlation within each."""
     first, second = np.array(x, dtype=float), np.array(y, dtype=float)
-    units = number_groups(groups, len(first))
+    units = number_groups(groups)
     return Sample("score", first, second, units, True, Resampling()).within_groups(name)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.journal import Entry, Journal
+from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.records import Entry
 from jurygraph.state.usage import Usage
 
 POSTGRES = os.environ.get("JURYGRAPH_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.calls.progress_counters import ProgressCounters
-from jurygraph.eval.calls.shutdown import StopSignal
+from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.review.audit_labels import FILE, read_audit
 from jurygraph.eval.run.run_audit import Audit, carry_out_audit, plan_audit
@@ -37,7 +36,7 @@ def audit_run(
     async def done() -> Audit:
         planned = await plan_audit(folder, models, limit, **settings)
         config = RunConfig(concurrency=concurrency)
-        return await carry_out_audit(planned, config, ProgressCounters(), StopSignal())
+        return await carry_out_audit(planned, RunContext(config))
 
     return run_blocking(done())
 

@@ -17,7 +17,7 @@ import pytest
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.batch_api import batch_files
 from jurygraph.eval.batch_api.batch_files import BatchLimits
-from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
@@ -172,7 +172,7 @@ import os, signal, sys
 from importlib import import_module
 from jurygraph.eval import evaluate
 from jurygraph.eval.batch_api import batch_files
-from jurygraph.eval.journal import Journal
+from jurygraph.eval.journal.call_journal import Journal
 
 place, model, data, out = sys.argv[1:]
 kind = {"openai": "OpenAI", "anthropic": "Anthropic", "google_genai": "Gemini"}[model.partition(":")[0]]
@@ -345,7 +345,7 @@ def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "sing
     async def begin() -> StopSignal:
         stop = StopSignal()
         prepared = await asyncio.to_thread(plan, protocol, data, models=MODEL, out=out)
-        running = asyncio.create_task(execute(prepared, RunConfig(batch=True), ProgressCounters(), stop))
+        running = asyncio.create_task(execute(prepared, RunContext(RunConfig(batch=True), stop=stop)))
         await asyncio.to_thread(looked_after, provider)
         stop.ask("interrupted", "stopped by SIGINT")
         async with asyncio.timeout(HANG_GUARD):

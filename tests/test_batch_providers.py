@@ -12,7 +12,7 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.batch_api import batch_files
 from jurygraph.eval.batch_api.batch_files import BatchLimits
-from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
@@ -141,7 +141,7 @@ def test_a_batch_that_is_refused_ends_the_run_with_the_reason(
     provider.batches.fate = lambda number: Fate("failed", problem=("invalid", "Request 1 has no words."))
     data, out, stop = scores(tmp_path, 3), tmp_path / "out", StopSignal()
     prepared = plan("single", data, models={"*": model}, out=out)
-    done = asyncio.run(execute(prepared, RunConfig(batch=True), ProgressCounters(), stop))
+    done = asyncio.run(execute(prepared, RunContext(RunConfig(batch=True), stop=stop)))
     assert done.stopped == "provider"
     # Gemini's client leaves the reason out.
     reason = "JOB_STATE_FAILED" if model.startswith("google") else "Request 1 has no words."

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, aevaluate, evaluate
+from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.journal import records
@@ -242,7 +243,7 @@ async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: 
     data, out, stop, counts = dataset(tmp_path, 30), tmp_path / "out", StopSignal(), ProgressCounters()
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
     config = RunConfig(concurrency=4)
-    running = asyncio.create_task(execute(prepared, config, counts, stop))
+    running = asyncio.create_task(execute(prepared, RunContext(config, counts, stop)))
     await reached(lambda: counts.made >= 20, running)
     stop.ask("interrupted", "stopped by SIGINT")
     evaluation = await running
@@ -259,7 +260,9 @@ async def test_calls_that_hang_are_cut_short(provider: Provider, tmp_path: Path,
     provider.play(by=lambda request: Hang(3600) if "Number 1." in request.user else scorer(request))
     data, stop, counts = dataset(tmp_path, 3), StopSignal(), ProgressCounters()
     prepared = await asyncio.to_thread(plan, "single", data, models=MODEL, settings=PLAIN, out=tmp_path / "o")
-    running = asyncio.create_task(execute(prepared, RunConfig(grace=3600.0 if twice else 0.05), counts, stop))
+    running = asyncio.create_task(
+        execute(prepared, RunContext(RunConfig(grace=3600.0 if twice else 0.05), counts, stop))
+    )
     await reached(lambda: counts.judged >= 2, running)
     stop.ask("interrupted", "stopped by SIGTERM")
     if twice:
@@ -273,7 +276,7 @@ async def test_whoever_cancels_loses_nothing_that_was_finished(provider: Provide
     provider.play(by=debater)
     data, out, counts = dataset(tmp_path, 30), tmp_path / "out", ProgressCounters()
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
-    running = asyncio.create_task(execute(prepared, RunConfig(concurrency=4), counts))
+    running = asyncio.create_task(execute(prepared, RunContext(RunConfig(concurrency=4), counts)))
     await reached(lambda: counts.made >= 20, running)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

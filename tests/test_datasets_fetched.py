@@ -32,7 +32,7 @@ SUMMARIES = SOURCES["summeval"]
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     """A hub without files, and a cache of its own."""
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(fetch, "PATIENCE", fetch.DownloadRetries(first_wait=0.001, longest_wait=0.001))
+    monkeypatch.setattr(fetch, "PATIENCE", replace(fetch.PATIENCE, first_wait=0.001, longest_wait=0.001))
     with serving(Hub()) as served:
         point_to(served.url, monkeypatch)
         yield served

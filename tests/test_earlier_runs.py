@@ -12,7 +12,9 @@ import pytest
 from jurygraph.eval import evaluate, merge
 from jurygraph.eval.analysis.loading import load_runs
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.journal import Journal, records, summarize
+from jurygraph.eval.journal import records
+from jurygraph.eval.journal.admin import summarize
+from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.results import ResultsFile
 from typer.testing import CliRunner

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.journal import Batch, Journal, prune, summarize
-from jurygraph.eval.journal.call_journal import KeyFilter
+from jurygraph.eval.journal.admin import prune, summarize
+from jurygraph.eval.journal.call_journal import Journal, KeyFilter
 from jurygraph.eval.journal.database import journal_location
+from jurygraph.eval.journal.records import Batch
 from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.errors import UsageError
 from jurygraph.state.usage import Usage

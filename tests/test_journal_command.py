@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.journal import Journal, summarize
+from jurygraph.eval.journal.admin import summarize
+from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 

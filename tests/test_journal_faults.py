@@ -15,7 +15,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from jurygraph.eval.journal import Journal, JournalError, summarize
+from jurygraph.eval.journal.admin import summarize
+from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.records import JournalError
 from sqlalchemy import Engine, event, make_url
 
 from .journal_locations import POSTGRES, entry, key, opened
@@ -275,7 +277,8 @@ async def test_a_postgres_that_stays_away_ends_all_calls(postgres: str) -> None:
 
 KILLED = """
 import asyncio, os, sys
-from jurygraph.eval.journal import Entry, Journal
+from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.records import Entry
 from jurygraph.state import Usage
 
 async def main():
@@ -321,7 +324,8 @@ async def test_what_was_kept_survives_kill_9(
 async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(file: Path) -> None:
     program = """
 import asyncio, sys
-from jurygraph.eval.journal import Entry, Journal
+from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.records import Entry
 from jurygraph.state import Usage
 
 async def main():

@@ -10,7 +10,9 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.journal import Amounts, GrantRequest, Journal, summarize
+from jurygraph.eval.journal.admin import summarize
+from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.records import Amounts, GrantRequest
 from jurygraph.nodes.models.retry import Waits
 
 from .journal_locations import entry, key, opened
@@ -20,7 +22,9 @@ FREEZES = """
 import asyncio, os, signal, sys, time
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from jurygraph.eval.journal import Entry, Journal, database
+from jurygraph.eval.journal import database
+from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.records import Entry
 from jurygraph.state import Usage
 
 where, statement, number = sys.argv[1], sys.argv[2], signal.Signals[sys.argv[3]]
@@ -100,7 +104,7 @@ GRANTING = (
     FREEZES.partition("async def main")[0].replace("said.startswith(statement)", "statement in said")
     + """
 import math
-from jurygraph.eval.journal import Amounts, GrantRequest
+from jurygraph.eval.journal.records import Amounts, GrantRequest
 
 async def main():
     journal = await Journal.open(where, run="a", part="1", shared=True, lease=2, retry_seconds=0.5)

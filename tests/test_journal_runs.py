@@ -9,8 +9,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from jurygraph.eval.journal import Journal, prune, summarize
 from jurygraph.eval.journal import store as journal_store
+from jurygraph.eval.journal.admin import prune, summarize
+from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.journal.database import calls, journal_location, openings
 from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.usage import Usage

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.journal import Journal, JournalError, summarize
+from jurygraph.eval.journal.admin import summarize
+from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.journal.database import journal_location, openings
+from jurygraph.eval.journal.records import JournalError
 from jurygraph.eval.journal.store import Patience, Store
 from sqlalchemy import update
 
@@ -20,7 +22,8 @@ from .processes import HANG_GUARD
 
 IDENTICAL_WORK = """
 import asyncio, random, sys
-from jurygraph.eval.journal import Entry, Journal
+from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.records import Entry
 from jurygraph.state import Usage
 
 where, run, log, calls = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.analysis import Objections, Study
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.objections import Objections
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.transcript import turn_without_model

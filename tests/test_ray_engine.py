@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import importlib.util
 import json
@@ -47,8 +48,11 @@ def address() -> Iterator[str]:
     """A cluster of this module's own, to which this process is connected."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "test-key")
-        with cluster(None, 4) as ray:
+        connection = cluster(None, 4)
+        with asyncio.Runner() as runner:
+            ray = runner.run(connection.__aenter__())
             yield ray.get_runtime_context().gcs_address
+            runner.run(connection.__aexit__(None, None, None))
 
 
 @pytest.fixture

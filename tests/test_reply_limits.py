@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
+from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.run import total_usage
@@ -340,7 +341,7 @@ def test_requests_that_are_answered_with_an_error_count_as_well(provider: Provid
     )
     counts = ProgressCounters()
     planned = plan("single", numbered(tmp_path, 20), models=MODEL, settings=PLAIN, aspects=["fluency"])
-    done = run_blocking(execute(planned, RunConfig(max_calls=10, concurrency=1), counts))
+    done = run_blocking(execute(planned, RunContext(RunConfig(max_calls=10, concurrency=1), counts)))
     assert (done.stopped, len(done.results), len(provider.requests)) == ("budget", 3, 10)
     assert "3 calls (10 requests, incl. refused ones), " in total_usage(counts)
 

@@ -15,6 +15,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.calls.call_pipeline import MAX_FAILURES
 from jurygraph.eval.journal import call_journal as journal_module
 from jurygraph.eval.results import folder as folder_module
+from jurygraph.eval.results.config import RunConfig
 from jurygraph.state import DataError, UsageError
 
 from .loopback import Answer, Broken, Failure, Hang, Noise, Provider, Raw, Request, Reset, Text, Usage
@@ -331,9 +332,9 @@ def test_a_damaged_journal_is_told_before_any_call(
 
 def test_a_folder_is_free_again_after_an_error_that_is_still_looked_at(tmp_path: Path) -> None:
     # A notebook keeps the last error, and with it every local name of the frames that it went through.
-    with pytest.raises(ZeroDivisionError) as kept, folder_module.exclusive(tmp_path / "run.lock", "run"):
+    with pytest.raises(ZeroDivisionError) as kept, folder_module.shared_calls(tmp_path, "sweep", RunConfig()):
         _ = 1 / 0
-    with folder_module.exclusive(tmp_path / "run.lock", "run"):
+    with folder_module.shared_calls(tmp_path, "sweep", RunConfig()):
         assert kept.value.__traceback__ is not None
 
 

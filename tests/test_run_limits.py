@@ -12,12 +12,12 @@ from typing import cast
 
 import pytest
 from jurygraph.eval.calls.budget import BudgetTracker
-from jurygraph.eval.calls.call_pipeline import LivePipeline
-from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.call_pipeline import LivePipeline, RunContext
 from jurygraph.eval.calls.shutdown import StopSignal
-from jurygraph.eval.journal import Amounts, GrantRequest, Journal, Notice, Spent
 from jurygraph.eval.journal import run_limits as limits
+from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.journal.database import journal_location, openings
+from jurygraph.eval.journal.records import Amounts, GrantRequest, Notice, Spent
 from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.nodes.models.call import Call
@@ -145,8 +145,7 @@ async def test_where_one_process_stops_for_the_provider_the_others_stop_too(wher
     journals = [await Journal.open(where, run="a", part=str(part), lease=3) for part in range(2)]
     stops = [StopSignal(), StopSignal()]
     pipelines = [
-        LivePipeline(journal, RunConfig(), ProgressCounters(), stop)
-        for journal, stop in zip(journals, stops, strict=True)
+        LivePipeline(journal, RunContext(stop=stop)) for journal, stop in zip(journals, stops, strict=True)
     ]
     stops[0].ask("provider", "10 calls of m in a row failed")
     await pipelines[0].drain(0)

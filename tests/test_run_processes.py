@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.journal import summarize
+from jurygraph.eval.journal.admin import summarize
 from jurygraph.eval.results.merge import merge
 
 from .processes import (
@@ -27,7 +27,7 @@ from .processes import (
 
 MODEL = "openai:gpt-4o-mini"
 SHORT_LEASE = """
-from jurygraph.eval.journal import Journal
+from jurygraph.eval.journal.call_journal import Journal
 opening = Journal.open
 Journal.open = lambda where, **options: opening(where, **{**options, "lease": 3})
 from jurygraph.eval.cli.start import main

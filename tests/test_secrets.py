@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval import aevaluate
-from jurygraph.eval.journal import JournalError
+from jurygraph.eval.journal.records import JournalError
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.results.run_log import logging_to
 from jurygraph.graphs import single

@@ -11,7 +11,7 @@ from jurygraph.eval import evaluate, load_dataset
 from jurygraph.eval.analysis.loading import load_runs
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.selection import Shard
-from jurygraph.eval.journal import summarize
+from jurygraph.eval.journal.admin import summarize
 from jurygraph.eval.results.merge import Merged, merge
 from jurygraph.state.errors import DataError, UsageError
 from typer.testing import CliRunner

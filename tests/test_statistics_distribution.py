@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,12 @@ def of(
     scale: tuple[float, float] = (1, 5),
     units: Any = None,
 ) -> ScoreDistribution:
-    given = people or [()] * len(scores)
+    # Padded to one width.
+    given = np.array(list(zip_longest(*(people or [()] * len(scores)), fillvalue=np.nan)), dtype=float)
     rows = np.arange(len(scores)) if units is None else units
-    return score_distribution(np.array(scores, dtype=float), given, rows, scale, QUICK)
+    return score_distribution(
+        np.array(scores, dtype=float), given.reshape(-1, len(scores)).T, rows, scale, QUICK
+    )
 
 
 def judged(found: ScoreDistribution) -> list[float | None]:

@@ -35,6 +35,12 @@ def chosen(judged: list[str], human: list[str], clusters: Units | None = None) -
     return Sample("compare", verdicts, votes, alone if clusters is None else clusters, False, QUICK)
 
 
+def difference(*pairs: tuple[Sample, Sample], metric: str) -> tuple[Statistic, float | None]:
+    """The difference over some aspects, with its p-value."""
+    compared = paired_difference(pairs, metric)
+    return compared.difference, compared.p
+
+
 @pytest.fixture(scope="module")
 def scores() -> Columns:
     """Two judges and humans on 12 groups of 4, one judge better than the other."""
@@ -68,7 +74,7 @@ def student(value: float, drawn: Array, clusters: int) -> tuple[float, float, fl
 @pytest.mark.parametrize("name", SCIPY)
 def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(name: str, scores: Columns) -> None:
     good, poor, human, groups = scores
-    found, p = difference(rated(good, human, groups), rated(poor, human, groups), name)
+    found, p = difference((rated(good, human, groups), rated(poor, human, groups)), metric=name)
     of = SCIPY[name]
     value = of(good, human) - of(poor, human)
     drawn = by_hand(groups, lambda rows: of(good[rows], human[rows]) - of(poor[rows], human[rows]))
@@ -95,7 +101,7 @@ def test_means_within_groups_are_tested_as_scipy_tests_a_mean(scores: Columns) -
         ]
     )
     assert len(each) >= FEWEST_UNITS
-    found, p = difference(rated(good, human, groups), rated(poor, human, groups), "group_spearman")
+    found, p = difference((rated(good, human, groups), rated(poor, human, groups)), metric="group_spearman")
     test = stats.ttest_rel(each[:, 0], each[:, 1])
     interval = test.confidence_interval(0.95)
     assert (found.low, found.high, p) == pytest.approx((interval.low, interval.high, test.pvalue))
@@ -130,7 +136,7 @@ def test_preferences_against_their_definitions(metric: str) -> None:
 def test_a_constant_judge_has_no_correlation_and_a_kappa_of_zero() -> None:
     human = np.arange(12.0)
     constant, other = rated(np.full(12, 3.0), human), rated(human, human)
-    assert difference(constant, other, "pearson") == (Statistic(None), None)
+    assert difference((constant, other), metric="pearson") == (Statistic(None), None)
     assert constant.statistic("pearson") == Statistic(None)
     always = chosen(["1"] * 12, ["1"] * 9 + ["2"] * 3)
     assert always.statistic("kappa") == Statistic(0.0, 0.0, 0.0)
@@ -145,8 +151,8 @@ def test_averages_over_aspects_hold_for_every_metric(scores: Columns) -> None:
         mean, alone = average([one, one], metric), one.statistic(metric)
         assert mean.value == pytest.approx(alone.value)
         assert mean.low == pytest.approx(alone.low, abs=0.05)
-        gain, p = average_difference([(one, other), (one, other)], metric)
-        expected, expected_p = difference(one, other, metric)
+        gain, p = difference((one, other), (one, other), metric=metric)
+        expected, expected_p = difference((one, other), metric=metric)
         assert gain.value == pytest.approx(expected.value)
         assert (gain.low, p) == pytest.approx((expected.low, expected_p), abs=0.05)
         assert difference(one, one, metric) == (Statistic(0.0, 0.0, 0.0), 1.0), (
@@ -177,7 +183,7 @@ def test_p_values_are_even_where_judges_are_equally_good() -> None:
         judged = (human + random.normal(size=60) + np.repeat(random.normal(size=20), 3) for _ in range(2))
         one, other = (rated(scores, human, groups, resampling) for scores in judged)
         for metric in low:
-            p = difference(one, other, metric)[1]
+            p = difference((one, other), metric=metric)[1]
             assert p is not None
             low[metric] += p < 0.05
     assert all(2 <= count <= 18 for count in low.values())
@@ -191,6 +197,6 @@ def test_from_ten_groups_on_there_are_intervals_and_p_values(groups: int) -> Non
     first, second = human + draw.normal(0, 0.3, human.shape), human + draw.normal(0, 3, human.shape)
     one, other = rated(first, human, clusters), rated(second, human, clusters)
     for metric in ("spearman", "group_spearman"):
-        apart, p = difference(one, other, metric)
+        apart, p = difference((one, other), metric=metric)
         there = {one.statistic(metric).low is not None, apart.low is not None, p is not None}
         assert there == {groups >= FEWEST_UNITS}

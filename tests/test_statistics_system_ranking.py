@@ -45,7 +45,7 @@ def codes(rows: list[Row], field: str) -> np.ndarray:
 def ranked(rows: list[Row], resampling: Resampling = QUICK) -> SystemRanking:
     names = sorted({name for row in rows for name in row["systems"]})
     pairs = np.array([[names.index(name) for name in row["systems"]] for row in rows]).reshape(-1, 2)
-    units = number_units([row.get("group") for row in rows], len(rows))
+    units = number_units([row.get("group") for row in rows])
     return rank_by_verdicts(
         names, pairs.astype(np.intp), codes(rows, "winner"), codes(rows, "human"), units, resampling
     )

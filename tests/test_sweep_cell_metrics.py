@@ -118,7 +118,7 @@ def test_a_sweep_and_a_report_on_its_cells_say_the_same(done: Sweep) -> None:
     for metrics, average in zip(measured, study.leaderboard.averages, strict=True):
         assert metrics.figures[lead] == average.measures["group_spearman"]
         assert leading(metric_keys(measured))[0] == lead
-    assert interval_note(study) in cell_grid(done).notes
+    assert interval_note(study.resampling) in cell_grid(done).notes
     (pair,) = study.comparison.averages
     assert measured[1].gains[lead] == pair.differences["group_spearman"].difference
     assert pair.differences["group_spearman"].difference.low is not None

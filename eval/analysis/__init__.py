@@ -26,63 +26,7 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
 ``measures`` makes the samples that ``statistics.sample`` computes agreement from, which all of these share.
 """
 
-from ..results.evaluation import UsageTotals
-from .alphas import Alphas
-from .annotators import Annotators, Rater
-from .comparison import AverageComparison, Comparison, Difference, PairedTest, PairwiseComparison
-from .costs import CostRow, Costs, Curve, Frontier, People, Point
-from .counters import Replies, Spending
-from .diagnostics import Changes, Diagnosis, Positions, Round
-from .equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
-from .influence import Conformity, ScoreChanges
-from .judges import EvaluationTarget, Judge
-from .leaderboard import Average, Gain, Leaderboard, LeaderboardEntry, WinnerShare
-from .leanings import Leaning
-from .length_bias import LengthBias
-from .objections import Objections
-from .pooled_gains import LevelGain, PooledGains
-from .score_gaps import Courtroom
+from .costs import People
 from .study import Study
 
-__all__ = [
-    "Alphas",
-    "Annotators",
-    "Average",
-    "AverageComparison",
-    "Changes",
-    "Comparison",
-    "Conformity",
-    "CostRow",
-    "Costs",
-    "Courtroom",
-    "Curve",
-    "Diagnosis",
-    "Difference",
-    "EnsembleOf",
-    "EqualCostComparison",
-    "EqualCostMatch",
-    "EvaluationTarget",
-    "Frontier",
-    "Gain",
-    "Judge",
-    "Leaderboard",
-    "LeaderboardEntry",
-    "Leaning",
-    "LengthBias",
-    "LevelGain",
-    "Objections",
-    "PairedTest",
-    "PairwiseComparison",
-    "People",
-    "Point",
-    "PooledGains",
-    "Positions",
-    "Rater",
-    "Replies",
-    "Round",
-    "ScoreChanges",
-    "Spending",
-    "Study",
-    "UsageTotals",
-    "WinnerShare",
-]
+__all__ = ["People", "Study"]

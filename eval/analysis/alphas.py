@@ -47,27 +47,18 @@ def alphas_of(cell: JudgeAspectData, resampling: Resampling) -> Alphas:
         return krippendorff_alpha(ratings, level, clusters.tolist(), resampling).alpha
 
     several = rows.take(rows.agent_count > 1)
-    agents = alpha(several.opinions(), several.cluster_names) if len(several) else None
+    agents = alpha(several.opinions(), several.clusters) if len(several) else None
     repeats = people = with_judge = None
     if len(np.unique(rows.repeat)) > 1:
         # Items are what is rated, and their repeats the raters; rows come sorted by item.
         starts = np.flatnonzero(np.diff(rows.item, prepend=-1))
         ratings = [values.tolist() for values in np.split(rows.judged, starts[1:])]
-        repeats = alpha(ratings, rows.cluster_names[starts])
+        repeats = alpha(ratings, rows.clusters[starts])
     # Scores on another scale than the humans' differ from them by amount, however well they agree.
     if len(labelled := cell.labelled) and (cell.distances or cell.subject.kind == "compare"):
-        known, clusters = labelled.names.annotations.names(), labelled.cluster_names
-        given = [[label for label in labels if label is not None] for labels in known]
-        annotations = [given[code] for code in labelled.annotations.tolist()]
-        verdicts = zip(
-            labelled.as_verdicts(labelled.human), labelled.as_verdicts(labelled.judged), strict=True
-        )
         # Each repeat of an item counts by itself.
-        ratings = [
-            [*(labels or [label]), verdict]
-            for labels, (label, verdict) in zip(annotations, verdicts, strict=True)
-        ]
-        with_judge = alpha(ratings, clusters)
-        if any(len(labels) > 1 for labels in annotations):
-            people = alpha(annotations, clusters)
+        ratings = np.column_stack([labelled.all_labels, labelled.judged]).tolist()
+        with_judge, annotations = alpha(ratings, labelled.clusters), labelled.by_annotator
+        if ((~np.isnan(annotations)).sum(axis=1) > 1).any():
+            people = alpha(annotations.tolist(), labelled.clusters)
     return Alphas(agents, repeats, people, with_judge)

@@ -18,7 +18,7 @@ from ..statistics.alternative_annotator import (
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic, mean_or_none
 from ..statistics.sample import Sample
-from ..statistics.tie_policy import CODES, TIE_CODE
+from ..statistics.tie_policy import TIE_CODE, count_votes
 from ..tables import Column, share_column, text_column
 from .comparison import PairwiseComparator
 from .judges import EvaluationTarget
@@ -138,7 +138,7 @@ def compare_annotators(
     if not counted:
         return None
     people, rows = [], counted[0][1]
-    labels = _by_annotator(rows)
+    labels = rows.by_annotator
     for place, others in _left_out(comparator, rows):
         everybody = _with_all(comparator, rows, labels[:, place])
         people.append(Rater(f"annotator {place + 1}", len(others), others.statistic(metric), everybody))
@@ -160,25 +160,11 @@ def _first_repeat(rows: Verdicts) -> Verdicts:
     return rows.take(rows.repeat == rows.repeat.min()) if len(rows) else rows
 
 
-def _by_annotator(rows: Verdicts) -> Floats:
-    """Return each annotator's label of each row, or its code: shape (rows, annotators); NaN where there is none."""
-    known = rows.names.annotations.names()
-    codes = np.unique(rows.annotations)
-    width = max((len(known[code]) for code in codes.tolist()), default=0)
-    table = np.full((len(known), width), np.nan)
-    for code in codes.tolist():
-        for place, label in enumerate(known[code]):
-            if label is not None:
-                table[code, place] = CODES[label] if isinstance(label, str) else label
-    labels: Floats = table[rows.annotations]
-    return labels
-
-
 def _left_out(
     comparator: PairwiseComparator, rows: Verdicts, judged: Floats | None = None
 ) -> Iterator[tuple[int, Sample]]:
     """Yield for each annotator the sample of the others' labels, beside the own ones or a judge's verdicts."""
-    labels, subject = _by_annotator(rows), comparator.subject
+    labels, subject = rows.by_annotator, comparator.subject
     for place in range(labels.shape[1]):
         own, others = labels[:, place], np.delete(labels, place, axis=1)
         here = np.flatnonzero(~np.isnan(own) & ~np.isnan(others).all(axis=1))
@@ -186,24 +172,22 @@ def _left_out(
             continue
         own, others = own[here] if judged is None else judged[here], others[here]
         human = np.nanmean(others, axis=1) if subject.kind == "score" else _votes(others, subject)
-        yield place, sample(subject.kind, rows.take(here), comparator.resampling, own, subject.rule, human)
+        yield place, sample(subject, rows.take(here), comparator.resampling, own, human)
 
 
 def _votes(others: Floats, subject: EvaluationTarget) -> Floats:
     """Count what several annotators said of each row: their majority (a tie if there is none), or each vote."""
-    votes = np.stack([(others == code).sum(axis=1) for code in CODES.values()], axis=1)
+    votes = count_votes(others)
     if subject.rule.votes == "each":
-        return votes.astype(float)
+        return votes
     most = np.where(votes.max(axis=1) * 2 > votes.sum(axis=1), votes.argmax(axis=1), TIE_CODE)
-    majority: Floats = np.eye(3)[most]
-    return majority
+    return count_votes(most[:, None])
 
 
 def _with_all(comparator: PairwiseComparator, rows: Verdicts, judged: Floats) -> Statistic:
     """Measure an annotator, or a judge, against the labels that all annotators made together."""
     subject, here = comparator.subject, np.flatnonzero(~np.isnan(judged))
-    of_rows = sample(subject.kind, rows.take(here), comparator.resampling, judged[here], subject.rule)
-    return of_rows.statistic(subject.metric)
+    return sample(subject, rows.take(here), comparator.resampling, judged[here]).statistic(subject.metric)
 
 
 def _mean(figures: Sequence[Statistic]) -> Statistic:
@@ -213,7 +197,7 @@ def _mean(figures: Sequence[Statistic]) -> Statistic:
 
 
 def _test(rows: Verdicts, epsilon: float) -> AlternativeAnnotatorTest:
-    labels = _by_annotator(rows)
+    labels = rows.by_annotator
     names = [f"annotator {place + 1}" for place in range(labels.shape[1])]
     closeness: Closeness = "accuracy" if rows.winners else "rmse"
     return alternative_annotator_test(rows.judged, labels, names, closeness, epsilon)

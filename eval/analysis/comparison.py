@@ -8,24 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Units, unit_count
+from ..statistics.alignment import Floats, Units
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic, caution
-from ..statistics.sample import (
-    Pair,
-    Sample,
-    average_difference,
-    clusters_needed,
-    difference,
-    same_clusters,
-    telling_clusters,
-    values_compared,
-)
+from ..statistics.sample import Pair, Sample, paired_difference, same_clusters
 from ..statistics.significance import (
     TESTED_CORRELATIONS,
     binomial_test,
@@ -36,7 +27,7 @@ from ..statistics.significance import (
 from ..tables import Column
 from .judges import EvaluationTarget
 from .loading import JudgeAspectData
-from .measures import right, sample
+from .measures import sample
 from .verdict_columns import Side, Verdicts, close
 
 _HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
@@ -71,17 +62,7 @@ class Difference:
     @classmethod
     def of(cls, measure: str, pairs: Sequence[Pair]) -> Self:
         """Compare two judges' samples of one subject, or their means over several."""
-        statistic, p = (
-            difference(*pairs[0], measure) if len(pairs) == 1 else average_difference(pairs, measure)
-        )
-        return cls(
-            measure,
-            *values_compared(pairs, measure),
-            statistic,
-            p,
-            needed=clusters_needed(pairs, measure),
-            clusters=min(telling_clusters(pair, measure) for pair in pairs),
-        )
+        return cls(measure, **paired_difference(pairs, measure)._asdict())
 
 
 @dataclass(frozen=True)
@@ -148,6 +129,7 @@ class AverageComparison:
             subjects have labels on different items, so that they share no resamples.
         units: what resamples were drawn from; 0 where there are none.
         with_base: whether the second is the base.
+        tests: none; those of ``PairwiseComparison`` are of a single subject.
     """
 
     data: str
@@ -157,6 +139,7 @@ class AverageComparison:
     differences: Mapping[str, Difference]
     units: int = 0
     with_base: bool = False
+    tests: Mapping[str, PairedTest] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -181,25 +164,17 @@ class Comparison:
         few = _caution(self.pairwise)
         return (few,) if few else ()
 
-    def with_base(self) -> tuple[PairwiseComparison, ...]:
-        """Return the pairs whose second judge is the base."""
-        return tuple(pair for pair in self.pairwise if pair.with_base)
-
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
         """Return the comparison of two judges on one subject, in this order, if there is one."""
         wanted = (subject, first, second)
-        return next(
-            (pair for pair in self.pairwise if (pair.subject, pair.first, pair.second) == wanted),
-            None,
-        )
+        pairs = (pair for pair in self.pairwise if (pair.subject, pair.first, pair.second) == wanted)
+        return next(pairs, None)
 
     def average(self, digest: str, first: str, second: str) -> AverageComparison | None:
         """Return the comparison of two judges' means over one dataset, in this order, if there is one."""
         wanted = (digest, first, second)
-        return next(
-            (pair for pair in self.averages if (pair.digest, pair.first, pair.second) == wanted),
-            None,
-        )
+        pairs = (pair for pair in self.averages if (pair.digest, pair.first, pair.second) == wanted)
+        return next(pairs, None)
 
 
 FAMILY = (
@@ -250,11 +225,9 @@ class PairwiseComparator:
             only_first=len(first.rows) - both,
             only_second=len(second.rows) - both,
             differences={name: Difference.of(name, [pair]) for name in of_kind(self.subject.kind)},
-            tests={
-                test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
-            },
+            tests={test.name: test for test in self._tests(pair, first.distances and second.distances)},
             with_base=with_base,
-            units=unit_count(mine.clusters),
+            units=len(np.unique(mine.clusters)),
             identical=len(mine) > 0 and bool(close(mine.judged, theirs.judged).all()),
         )
 
@@ -280,49 +253,34 @@ class PairwiseComparator:
         """Return some of the verdicts of the side of this label beside people's; all of them must have a label."""
         key = label, blake2b(rows.keys.tobytes(), digest_size=16).digest()
         if key not in self._samples:
-            self._samples[key] = sample(self.subject.kind, rows, self.resampling, rule=self.subject.rule)
+            self._samples[key] = sample(self.subject, rows, self.resampling)
         return self._samples[key]
 
     def labelled_sample(self, side: Side) -> Sample:
         """Return all of a side's verdicts that count, beside people's."""
         return self.sample(side.label, self.counted(side.rows))
 
-    def _tests(self, mine: Verdicts, theirs: Verdicts, distances: bool) -> Iterator[PairedTest]:
+    def _tests(self, pair: Pair, distances: bool) -> Iterator[PairedTest]:
+        rule, (mine, theirs) = self.subject.rule, pair
         if not len(mine):
             return
-        if self.subject.kind == "compare":
-            yield from self._preference_tests(mine, theirs)
-            return
         # Made for independent rows: where rows share a group, they find far too many differences.
-        if unit_count(mine.clusters) == len(mine):
+        independent = mine.count == len(mine)
+        if self.subject.kind == "compare":
+            # Several votes on one thing are not independent, either; half a vote is neither right nor wrong.
+            if independent and rule.votes == "majority" and rule.ties != "half":
+                yield _mcnemar(mine, theirs)
+            about = "mean of correct (1) and wrong (0)"
+            if rule.votes == "each":
+                about = "mean share of human votes that agree"
+            yield _t_test("t_right", about, mine, mine.right, theirs.right)
+            return
+        if independent:
             yield from _correlation_tests(mine, theirs)
         if distances:
-            yield self._t_test("t_scores", "mean score", mine, (mine.judged, theirs.judged))
+            yield _t_test("t_scores", "mean score", mine, mine.judged, theirs.judged)
             errors = np.abs(mine.judged - mine.human), np.abs(theirs.judged - theirs.human)
-            yield self._t_test("t_errors", "mean distance to the human score", mine, errors)
-
-    def _preference_tests(self, mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]:
-        rule = self.subject.rule
-        votes = mine.votes(rule)
-        voted = votes.sum(axis=1) > 0
-        if not voted.any():
-            return
-        mine, theirs, votes = mine.take(voted), theirs.take(voted), votes[voted]
-        # Several votes on one thing, or rows of one group, are not independent; half a vote is neither right nor wrong.
-        if rule.votes == "majority" and rule.ties != "half" and unit_count(mine.clusters) == len(mine):
-            yield _mcnemar(mine, theirs)
-        about = "mean of correct (1) and wrong (0)"
-        if rule.votes == "each":
-            about = "mean share of human votes that agree"
-        yield self._t_test("t_right", about, mine, (right(mine, votes, rule), right(theirs, votes, rule)))
-
-    def _t_test(self, name: str, about: str, rows: Verdicts, figures: tuple[Floats, Floats]) -> PairedTest:
-        by_what = "group by group" if (rows.group >= 0).any() else "item by item"
-        # Rows of a cluster, a group or an item, are not independent of each other: each counts by its mean.
-        clusters = rows.clusters
-        first, second = (np.bincount(clusters, figure) / np.bincount(clusters) for figure in figures)
-        _, test = paired_t_test(first, second, self.resampling.confidence)
-        return PairedTest(name, f"{about}, {by_what}", len(first), test.statistic, test.p)
+            yield _t_test("t_errors", "mean distance to the human score", mine, *errors)
 
 
 def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str]) -> Comparison:
@@ -382,42 +340,38 @@ Compared = TypeVar("Compared", PairwiseComparison, AverageComparison)
 
 
 def adjusted(pairs: Sequence[Compared]) -> list[Compared]:
-    """Add p-values that hold for all pairs on one subject together, for each metric and each test by itself."""
-    pairs, to_base = list(pairs), [pair.with_base for pair in pairs]
-    for tested in ("differences", "tests"):
-        if all(hasattr(pair, tested) for pair in pairs):  # means over subjects have no tests
-            by_name: list[Any] = adjusted_by_name([getattr(pair, tested) for pair in pairs], to_base)
-            pairs = [replace(pair, **{tested: held}) for pair, held in zip(pairs, by_name, strict=True)]
-    return pairs
+    """Add Holm's p-values, which hold for all pairs on one subject together, for each metric and each test by itself.
 
-
-Tested = TypeVar("Tested", Difference, PairedTest)
-
-
-def adjusted_by_name(
-    of_pairs: Sequence[Mapping[str, Tested]], with_base: Sequence[bool]
-) -> list[dict[str, Tested]]:
-    """Add Holm's p-values, for each name among all pairs that have it, and among those of them with the base.
-
-    Args:
-        of_pairs: of each pair what was tested, by name; a pair may lack some.
-        with_base: which of the pairs are with the base.
+    Those with the base are a family of their own, too.
     """
-    adjusted_pairs = [dict(tested) for tested in of_pairs]
-    for name in dict.fromkeys(name for tested in of_pairs for name in tested):
-        p_values = [tested[name].p if name in tested else None for tested in of_pairs]
-        among_all = holm(p_values)
-        # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
-        among_base = holm([p if base else None for p, base in zip(p_values, with_base, strict=True)])
-        for place, tested in enumerate(adjusted_pairs):
-            if name in tested:
-                tested[name] = replace(
-                    tested[name], adjusted=among_all[place], adjusted_to_base=among_base[place]
-                )
-    return adjusted_pairs
+    done = list(pairs)
+    for kind in ("differences", "tests"):
+        of_pairs: list[Any] = [dict(getattr(pair, kind)) for pair in pairs]
+        for name in dict.fromkeys(chain(*of_pairs)):
+            having = [
+                (tested, pair.with_base)
+                for tested, pair in zip(of_pairs, pairs, strict=True)
+                if name in tested
+            ]
+            among_all = holm([tested[name].p for tested, _ in having])
+            # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
+            among_base = holm([tested[name].p if with_base else None for tested, with_base in having])
+            for (tested, _), p, p_to_base in zip(having, among_all, among_base, strict=True):
+                tested[name] = replace(tested[name], adjusted=p, adjusted_to_base=p_to_base)
+        done = [replace(pair, **{kind: tested}) for pair, tested in zip(done, of_pairs, strict=True)]
+    return done
 
 
-def _correlation_tests(mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]:
+def _t_test(name: str, about: str, sample: Sample, *figures: Floats) -> PairedTest:
+    by_what = "group by group" if sample.grouped else "item by item"
+    # Rows of a cluster, a group or an item, are not independent of each other: each counts by its mean.
+    rows = np.bincount(sample.clusters)
+    first, second = (np.bincount(sample.clusters, figure) / rows for figure in figures)
+    _, test = paired_t_test(first, second)
+    return PairedTest(name, f"{about}, {by_what}", len(first), test.statistic, test.p)
+
+
+def _correlation_tests(mine: Sample, theirs: Sample) -> Iterator[PairedTest]:
     for name in TESTED_CORRELATIONS:
         result = compare_dependent(name, mine.judged, theirs.judged, mine.human)
         on_ranks = " (made for Pearson's r, here of ranks)" if name == "spearman" else ""
@@ -426,9 +380,9 @@ def _correlation_tests(mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]
             yield PairedTest(f"{kind}_{name}", about, len(mine), statistic, p)
 
 
-def _mcnemar(mine: Verdicts, theirs: Verdicts) -> PairedTest:
+def _mcnemar(mine: Sample, theirs: Sample) -> PairedTest:
     """Run McNemar's exact test (1947): are the rows that one judge alone has right split as by a fair coin?"""
-    first, second = (rows.judged == rows.human for rows in (mine, theirs))
+    first, second = (sample.right == 1 for sample in (mine, theirs))
     cells = (first & second, first & ~second, ~first & second, ~first & ~second)
     names = ("both", "first", "second", "neither")
     counts = {name: int(rows.sum()) for name, rows in zip(names, cells, strict=True)}

@@ -11,7 +11,7 @@ from typing import Annotated
 from ...nodes.models import local_model
 from ...nodes.offline import DISCLOSURE
 from ...state.verdict_warnings import ASKED_AGAIN, COPIED, HEALTH, UNREAD_SAMPLES, VOID_VOTE, kind_of
-from ..results.evaluation import Mean
+from ..results.evaluation import Overview
 from ..results.results import Result
 from ..tables.grid import Column, counts, share_column, text_column
 from .result_rows import Said
@@ -22,33 +22,19 @@ _UNRESOLVED = "max_rounds"
 _REASON = 60
 
 
-@dataclass
-class SpendingCounter:
-    """Counts rounds, model calls and stop reasons."""
-
-    _rounds: Counter[int] = field(default_factory=Counter)
-    _calls: Counter[int] = field(default_factory=Counter)
-    _reasons: Counter[str] = field(default_factory=Counter)
-
-    def add(self, result: Result) -> None:
-        """Count one judgement; a failed one spent calls, too."""
-        self._calls[result.calls] += 1
-        if result.status == "ok":
-            self._reasons[result.stop_reason or "complete"] += 1
-            if result.rounds is not None:
-                self._rounds[result.rounds] += 1
-
-    def spending(self) -> Spending:
-        """Return the rounds, calls and ends of all judgements so far."""
-        ended = self._reasons.total()
-        return Spending(
-            rounds=dict(sorted(self._rounds.items())),
-            calls=dict(sorted(self._calls.items())),
-            stop_reasons=dict(self._reasons.most_common()),
-            mean_rounds=_mean(self._rounds),
-            mean_calls=_mean(self._calls),
-            unresolved=self._reasons[_UNRESOLVED] / ended if ended else None,
-        )
+def spending(of: Overview) -> Spending:
+    """Return the rounds, calls and ends of all judgements."""
+    ends = Counter[str]()
+    for reason, verdicts in of.stop_reasons.items():
+        ends[reason or "complete"] += verdicts
+    return Spending(
+        rounds=dict(sorted(of.rounds.items())),
+        calls=dict(sorted(of.calls.items())),
+        stop_reasons=dict(ends.most_common()),
+        mean_rounds=of.rounds.value,
+        mean_calls=of.calls.value,
+        unresolved=ends[_UNRESOLVED] / of.judged if of.judged else None,
+    )
 
 
 def places_of_winners(result: Result) -> Iterator[str]:
@@ -98,16 +84,12 @@ class ReplyCounter:
 class CallsByRound:
     """Adds up model calls round by round; those who decide at the very end (tie-breaker, jury) are not of a round."""
 
-    judgements: int = 0
-    calls: int = 0
     first: int | None = None
     _mixed: bool = False
     _calls: Counter[int] = field(default_factory=Counter)
 
-    def add(self, result: Result, turns: Iterable[Said]) -> None:
+    def add(self, turns: Iterable[Said]) -> None:
         """Add the turns of one verdict."""
-        self.judgements += 1
-        self.calls += result.calls
         for turn, kind, value in turns:
             self._mixed = self._mixed or "stage" in turn
             if kind in ("decides", "votes"):
@@ -117,20 +99,20 @@ class CallsByRound:
             if scored and (self.first is None or turn["round"] < self.first):
                 self.first = turn["round"]
 
-    def up_to(self, entry: int) -> float | None:
+    def up_to(self, entry: int, verdicts: int) -> float | None:
         """Return the calls a verdict up to the round of this entry of ``score_by_round``; ``None`` if unknown.
 
         It is unknown without transcripts, and in a cascade, whose two protocols count their rounds each by itself.
+
+        Args:
+            entry: its place, from 0.
+            verdicts: how many there are in all.
         """
-        if self.first is None or self._mixed or not self.judgements:
+        if self.first is None or self._mixed:
             return None
         # The first entry belongs to the first round with a score, which need not be round 1.
         last = self.first + entry
-        return sum(calls for round, calls in self._calls.items() if round <= last) / self.judgements
-
-    def in_all(self) -> float | None:
-        """Return the calls a verdict, those of who decides at the end included."""
-        return self.calls / self.judgements if self.judgements else None
+        return sum(calls for round, calls in self._calls.items() if round <= last) / verdicts
 
 
 def kind(warning: str) -> str:
@@ -155,10 +137,6 @@ def reason(error: str) -> str:
     """
     words = re.sub(r"^\w+, round \d+: ", "", error).partition(" Raw reply:")[0]
     return words if len(words) <= _REASON else f"{words[: _REASON - 3].rstrip()}..."
-
-
-def _mean(numbers: Mapping[int, int]) -> float | None:
-    return Mean(sum(key * count for key, count in numbers.items()), sum(numbers.values())).value
 
 
 def _reasons(numbers: Mapping[str, int]) -> str:

@@ -10,12 +10,11 @@ from typing import Annotated
 
 import numpy as np
 
-from ..statistics.alignment import number_groups
 from ..statistics.resampling import Resampling, Statistic
-from ..statistics.sample import Sample, difference
+from ..statistics.sample import Sample, paired_difference
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, share_column
-from .counters import Replies, Spending
+from .counters import Replies, Spending, spending
 from .influence import Conformity, ScoreChanges
 from .length_bias import LengthBias, length_bias
 from .loading import JudgeAspectData
@@ -139,23 +138,23 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     rows = cell.labelled.take(cell.labelled.path_count > 0)
     if not cell.debates or not len(rows):
         return ()
-    calls, count = cell.calls_by_round, min(MOST, rows.rounds)
+    calls, verdicts, count = cell.calls_by_round, len(cell.rows), min(MOST, rows.rounds)
     # How all verdicts stood after each round; a debate that ended earlier stays at its last entry.
     stages = [
-        (rows.after(entry), int((rows.path_count > entry).sum()), calls.up_to(entry))
+        (rows.after(entry), int((rows.path_count > entry).sum()), calls.up_to(entry, verdicts))
         for entry in range(count)
     ]
     # A tie-breaker or a jury may have decided otherwise than the last round.
     if moved(stages[-1][0], rows.judged, rows.winners).any():
-        stages.append((rows.judged, len(rows), calls.in_all()))
+        stages.append((rows.judged, len(rows), cell.rows.usage_totals.calls_each))
     measure, comparable = cell.subject.metric, cell.distances or cell.subject.kind == "compare"
     measured: list[Round] = []
     before: Sample | None = None
     # The first round is held against itself: it changed nothing.
     was, calls_before = stages[0][0], None
     for number, (judged, active, calls_now) in enumerate(stages):
-        now = sample(cell.subject.kind, rows, resampling, judged, cell.subject.rule)
-        gain = None if before is None else difference(now, before, measure)[0]
+        now = sample(cell.subject, rows, resampling, judged)
+        gain = None if before is None else paired_difference([(now, before)], measure).difference
         taken = None if calls_now is None or calls_before is None else calls_now - calls_before
         ways = directions(was, judged, rows.human, rows.winners) if comparable else np.zeros(0)
         measured.append(
@@ -222,7 +221,7 @@ def diagnose(cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
         score_changes=cell.score_changes.score_changes(),
         conformity=cell.conformity.conformity(),
         objections=cell.objections.objections(resampling),
-        spending=cell.spending.spending(),
+        spending=spending(cell.overview),
         positions=_positions(cell, resampling),
         length=length_bias(cell, resampling),
         replies=cell.replies.replies(),
@@ -233,9 +232,8 @@ def diagnose(cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
 def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | None:
     if cell.subject.kind != "compare" or not len(cell.rows):
         return None
-    places, both = cell.places, np.asarray(cell.consistent)
-    units = number_groups(np.asarray(cell.consistent_clusters), rows=len(both))
-    consistent = mean_statistic(both, units, resampling) if len(both) else None
+    places, both, clusters = cell.places, np.asarray(cell.consistent), np.asarray(cell.consistent_clusters)
+    consistent = mean_statistic(both, clusters, resampling) if len(both) else None
     first, second, ties = places["first"], places["second"], places["tie"]
     return Positions(len(both), consistent, first, second, ties, sign_test(first, second))
 

@@ -19,7 +19,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Reasons, Units, number_groups
+from ..statistics.alignment import Floats, Reasons, Units
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..statistics.significance import Test, binomial_test, holm, paired_t_test
 from ..tables.grid import Column, counts, text_column
@@ -90,14 +90,14 @@ def gaps_by_round(
     by_round = []
     for number in range(1, gaps.shape[1] + 1):
         lasted = ~np.isnan(gaps[:, number - 1])
-        of_round = number_groups(units[lasted], int(lasted.sum()))
+
         grown_in = growths[lasted, number - 1]
         a, b = prior[0] + grown_in, prior[1] + number - grown_in
         mean, variance = a / (a + b), a * b / ((a + b) ** 2 * (a + b + 1))
         applies, positive = mean > 1 - eps / 2, 1 - 4 * variance / eps**2 > 0
         # betaincc and not 1 - betainc, so that a very small tail keeps its digits.
         gap, grown, tail = (
-            resampling.mean_interval(column, of_round)[0]
+            resampling.mean_interval(column, units[lasted])[0]
             for column in (gaps[lasted, number - 1], grown_in.astype(float), betaincc(a, b, 1 - eps))
         )
         bound = [int(which.sum()) for which in (applies & positive, applies & ~positive, ~applies)]
@@ -234,9 +234,7 @@ def iteration_complexity(
             after=dict(sorted(Counter(values[reached].astype(int).tolist()).items())),
             never=int((~reached).sum()),
             share=share_of_rows(reached, units, resampling),
-            rounds=resampling.mean_interval(
-                values[reached], number_groups(units[reached], int(reached.sum()))
-            )[0],
+            rounds=resampling.mean_interval(values[reached], units[reached])[0],
         )
     return IterationComplexity(eps, len(units), left_out, needed, against)
 

@@ -21,10 +21,11 @@ from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, average
 from ..statistics.score_distribution import ScoreDistribution, score_distribution
 from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
-from ..statistics.tie_policy import CODES, TIE_CODE
+from ..statistics.tie_policy import CODES
 from ..tables import Column, share_column
 from .alphas import Alphas, alphas_of
 from .comparison import PairwiseComparator
+from .counters import spending
 from .loading import JudgeAspectData, LoadedJudge
 from .measures import mean_statistic, sample
 from .result_rows import Judged
@@ -225,16 +226,16 @@ def _entry(
     done = len(cell.rows) + cell.failed
     # A manifest may not say how many are wanted: then nothing counts as missing.
     wanted = cell.judge.wanted_each() or done
-    spending = cell.spending.spending()
+
     return LeaderboardEntry(
         judge=cell.judge.label,
         subject=cell.subject.label,
         judged=len(cell.rows),
         failed=cell.failed,
         missing=max(0, wanted - done),
-        mean=cell.score.value,
-        rounds=spending.mean_rounds,
-        stop_reasons=spending.stop_reasons,
+        mean=cell.overview.score.value,
+        rounds=cell.overview.rounds.value,
+        stop_reasons=spending(cell.overview).stop_reasons,
         usage=cell.usage,
         agreement=_agreement(cell, rows, labelled),
         measures=labelled.statistics(of_kind(cell.subject.kind)),
@@ -284,25 +285,19 @@ def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agree
     }
     left_out = {reason: count for reason, count in reasons.items() if count}
     groups, repeats = len(np.unique(rows.group[rows.group >= 0])), max(1, len(np.unique(rows.repeat)))
-    if cell.subject.kind == "score":
-        return agreement_of(labelled, left_out, groups, repeats)
-    # Counted whatever the rule makes of them.
-    human_ties = int(rows.votes(replace(cell.subject.rule, ties="class"))[:, TIE_CODE].sum())
-    return agreement_of(labelled, left_out, groups, repeats, human_ties, cell.subject.rule.votes)
+    return agreement_of(labelled, left_out, groups, repeats, cell.subject.rule.votes)
 
 
 def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:
     subject, rows = cell.subject, cell.rows
     if subject.kind != "score" or not cell.judge.models or subject.low is None or subject.high is None:
         return None
-    known = rows.names.annotations.names()
-    by_annotator = [tuple(label for label in labels if label is not None) for labels in known]
-    given = [
-        by_annotator[code] or (() if np.isnan(label) else (label,))
-        for code, label in zip(rows.annotations.tolist(), rows.human.tolist(), strict=True)
-    ]
     scale = subject.low, subject.high
-    return score_distribution(rows.judged, given, rows.clusters, scale, resampling) if given else None
+    return (
+        score_distribution(rows.judged, rows.all_labels, rows.clusters, scale, resampling)
+        if len(rows)
+        else None
+    )
 
 
 def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare, ...]:
@@ -331,9 +326,6 @@ def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Sp
     numbers = np.unique(rows.repeat)
     if len(numbers) < 2:
         return {}
-    kind = cell.subject.kind
-    samples = [
-        sample(kind, rows.take(rows.repeat == number), resampling, rule=cell.subject.rule)
-        for number in numbers
-    ]
-    return {name: spread_of([of_repeat.value(name) for of_repeat in samples]) for name in of_kind(kind)}
+    samples = [sample(cell.subject, rows.take(rows.repeat == number), resampling) for number in numbers]
+    names = of_kind(cell.subject.kind)
+    return {name: spread_of([of_repeat.value(name) for of_repeat in samples]) for name in names}

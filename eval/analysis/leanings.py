@@ -13,7 +13,7 @@ import numpy as np
 
 from ..statistics.alignment import Floats
 from ..statistics.resampling import Resampling, Statistic
-from ..statistics.sample import Sample, difference
+from ..statistics.sample import Sample, paired_difference
 from ..statistics.significance import LEVEL, holm
 from ..statistics.tie_policy import CODES
 from .comparison import PairwiseComparator
@@ -92,10 +92,10 @@ def _of_judge(comparator: PairwiseComparator, side: Side) -> Iterator[Leaning]:
         )
         own, label = judged.statistic("spearman"), human.value("spearman")
         if own.value is not None and label is not None:
-            excess, p = difference(judged, human, "spearman")
+            excess = paired_difference([(judged, human)], "spearman")
             # Whose scores go against length, only less far than the labels do, does not follow it.
-            itself = (own.low or 0.0) > 0 and (excess.value or 0.0) > 0
-            yield Leaning(*about, "length", own.value, label, excess, p, itself)
+            itself = (own.low or 0.0) > 0 and (excess.difference.value or 0.0) > 0
+            yield Leaning(*about, "length", own.value, label, excess.difference, excess.p, itself)
 
 
 def _chosen(

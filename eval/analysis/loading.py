@@ -8,24 +8,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import numpy as np
 
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
-from ..results.evaluation import Evaluation, Mean, UsageTotals
+from ..results.evaluation import Evaluation, Overview, UsageTotals
 from ..results.flagged_items import FlaggedItems
 from ..results.folder import FILE, read_manifest
 from ..results.results import Result, ResultsFile
 from ..statistics.metrics import METRICS, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
-from .counters import CallsByRound, ReplyCounter, SpendingCounter, places_of_winners
+from .counters import CallsByRound, ReplyCounter, places_of_winners
 from .influence import ConformityCounter, ScoreChangeCounter
 from .judge_labels import judge_labels
 from .judges import EvaluationTarget, Judge
 from .objections import ObjectionCounter
-from .result_rows import Judged, discussions, turns_of, usage_of, verdict_of
+from .result_rows import Judged, discussions, turns_of, verdict_of
 from .verdict_columns import Side, StudyNames, VerdictColumns, Verdicts
 
 _PREFERENCE = "preference"
@@ -52,9 +52,7 @@ class JudgeAspectData:
         self.judge, self.subject = judge, judge.target(aspect)
         self.off_scale = 0
         self.debates = False
-        self.usage = UsageTotals()
-        self.score = Mean()
-        self.spending, self.replies = SpendingCounter(), ReplyCounter()
+        self.overview, self.replies = Overview(), ReplyCounter()
         self.places: Counter[str] = Counter()
         self.calls_by_round, self.score_changes = CallsByRound(), ScoreChangeCounter()
         # Referees that do not answer one by one do not know each other's values of the same turn.
@@ -66,15 +64,14 @@ class JudgeAspectData:
 
     def add(self, result: Result) -> None:
         """Add one result."""
-        self.usage += UsageTotals(1, usage_of(result))
-        self.spending.add(result)
+        self.overview.add(vars(result))
         self.replies.add(result)
         verdict = verdict_of(result)
         if verdict is None:
             self._unjudged.add(result, None)
             return
         self._judged.add(result, verdict)
-        self.score.add(result.score)
+
         self.off_scale += not all(map(self.on_scale, (verdict, result.human)))
         self._look_inside(result)
 
@@ -88,6 +85,11 @@ class JudgeAspectData:
         # Means of scores may lie beyond the ends by rounding.
         slack = 1e-6 * (self.subject.high - self.subject.low)
         return self.subject.low - slack <= value <= self.subject.high + slack
+
+    @property
+    def usage(self) -> UsageTotals:
+        """The usage of all judgements, failed ones included."""
+        return self.overview.totals
 
     @property
     def failed(self) -> int:
@@ -122,7 +124,7 @@ class JudgeAspectData:
         argued = any(said.kind in ("objects", "decides", "votes") for said in turns)
         self.debates = self.debates or len(path) > 1 or argued
         held = discussions(turns)
-        self.calls_by_round.add(result, turns)
+        self.calls_by_round.add(turns)
         self.score_changes.add(result, held, human)
         self.conformity.add(held)
         self.objections.add(held, human, cluster)
@@ -164,6 +166,7 @@ class LoadedJudge:
         )
         self.data, self.digest = (str(self.described.get(name, "unknown")) for name in ("name", "digest"))
         self.kind: TaskKind = self.described.get("kind", "score")
+        self.aspects: Sequence[Mapping[str, Any]] = manifest.get("aspects") or []
 
     def add(self, result: Result) -> None:
         """Add one of its results, unless its item is left out."""
@@ -178,7 +181,7 @@ class LoadedJudge:
 
     def finish(self) -> None:
         """Finish after the last result: sort rows, and add empty data for aspects without a single result."""
-        for aspect in [aspect_fields["name"] for aspect_fields in self._aspects()] or [None]:
+        for aspect in [aspect_fields["name"] for aspect_fields in self.aspects] or [None]:
             if aspect not in self.cells:
                 self.cells[aspect] = JudgeAspectData(self, aspect)
         for cell in self.cells.values():
@@ -210,12 +213,9 @@ class LoadedJudge:
             is_metric=not self.models,
         )
 
-    def _aspects(self) -> Sequence[Mapping[str, Any]]:
-        return cast("Sequence[Mapping[str, Any]]", self.manifest.get("aspects") or [])
-
     def target(self, aspect: str | None) -> EvaluationTarget:
         """Return what it judged on an aspect, as its own run has it."""
-        scale = next((fields for fields in self._aspects() if fields.get("name") == aspect), {})
+        scale = next((fields for fields in self.aspects if fields.get("name") == aspect), {})
         return EvaluationTarget(
             label=aspect or _PREFERENCE,
             data=self.data,

@@ -65,15 +65,14 @@ class ObjectionCounter:
             return None
 
         def share(chosen: Booleans) -> Statistic:
-            units = number_groups(names[chosen], int(chosen.sum()))
-            return share_of_rows(objected[chosen], units, resampling)
+            return share_of_rows(objected[chosen], names[chosen], resampling)
 
         return Objections(
             wrong=int((~right).sum()),
             to_wrong=share(~right),
             right=int(right.sum()),
             to_right=share(right),
-            difference=_difference(right, objected, number_groups(names, len(names)), resampling),
+            difference=_difference(right, objected, number_groups(names), resampling),
         )
 
 

@@ -37,11 +37,6 @@ def verdict_of(result: Result) -> Judged | None:
     return result.winner if result.score is None else result.score
 
 
-def usage_of(result: Result) -> Usage:
-    """Return a copy of a result's usage: the result is a usage too, and would stay in memory with its transcript."""
-    return Usage.of_fields(vars(result))
-
-
 def value_of(turn: Turn) -> Value | None:
     """Return the score, or the pair of scores, that was read from a turn; None where there is none."""
     value = turn["value"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
 from ...state.errors import UsageError
-from ..statistics.alignment import Floats, Reasons, Units, number_groups
+from ..statistics.alignment import Floats, Reasons, Units
 from .comparison import PairwiseComparator
 from .courtroom_premises import CourtroomSide, PredictedGap, Premise, predicted_gaps, premises
 from .gap_analysis import (
@@ -160,18 +160,16 @@ def _shared(
 
     Repeats of an item are paired one by one: the first of one judge with the first of the other.
     """
-    by_key: dict[int, dict[str, float]] = {}
-    clusters: dict[int, int] = {}
-    for side in sides:
-        keys = side.rows.keys.tolist()
-        clusters |= zip(keys, side.rows.cluster_names.tolist(), strict=True)
-        for key, figure in zip(keys, figures[side.label].tolist(), strict=True):
-            by_key.setdefault(key, {}).update({} if isnan(figure) else {side.label: figure})
-    shared = [key for key, of_row in by_key.items() if len(of_row) == len(sides)]
+    keys, first = np.unique(np.concatenate([side.rows.keys for side in sides]), return_index=True)
+    clusters = np.concatenate([side.rows.clusters for side in sides])
+    table = np.full((len(keys), len(sides)), np.nan)
+    for place, side in enumerate(sides):
+        table[np.searchsorted(keys, side.rows.keys), place] = figures[side.label]
+    # In the order of the first judge's rows, not in that of the numbers that keys are.
+    table, clusters = table[np.argsort(first)], clusters[np.sort(first)]
+    lacking = np.isnan(table)
+    shared = ~lacking.any(axis=1)
     missing = Counter(
-        "no scores of " + ", ".join(label for label in figures if label not in of_row)
-        for of_row in by_key.values()
-        if len(of_row) < len(sides)
+        "no scores of " + ", ".join(compress(figures, row)) for row in lacking[~shared].tolist()
     )
-    columns = {label: np.array([by_key[key][label] for key in shared]) for label in figures}
-    return columns, number_groups([clusters[key] for key in shared], len(shared)), dict(missing)
+    return dict(zip(figures, table[shared].T, strict=True)), clusters[shared], dict(missing)

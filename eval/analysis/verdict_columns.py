@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from math import isnan, nan
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,9 @@ from ...state.usage import USAGE_FIELDS, Usage
 from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
 from ..results.results import Result
-from ..statistics.alignment import Floats, Units, number_groups
+from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import FEWEST_UNITS
-from ..statistics.tie_policy import CODES, TiePolicy, counted_votes
+from ..statistics.tie_policy import CODES, Votes, count_votes
 from .result_rows import Judged, Value, agent_scores
 
 Booleans = NDArray[np.bool_]
@@ -186,14 +186,9 @@ class Verdicts:
         return ~np.isnan(self.human)
 
     @property
-    def cluster_names(self) -> Units:
+    def clusters(self) -> Units:
         """The cluster of each row, as ``StudyNames.cluster_code`` has it; the same in all judges of a study."""
         return np.where(self.group >= 0, self.group, ~self.item).astype(np.intp)
-
-    @property
-    def clusters(self) -> Units:
-        """The code of each row's cluster, from 0 in the order in which they come up."""
-        return number_groups(self.cluster_names, rows=len(self))
 
     @property
     def usage_totals(self) -> UsageTotals:
@@ -218,15 +213,27 @@ class Verdicts:
         """Return scores as they are, and of pairs the winner's code; values of shape (some, 2)."""
         return winners_by_mean(values) if self.winners else values[:, 0]
 
-    def votes(self, rule: TiePolicy) -> Floats:
-        """Count how often people said 1, 2 and tie of each row, of the votes that count; every row has a label."""
-        votes: Floats = np.eye(len(WINNERS))[self.human.astype(np.intp)]
-        if rule.votes == "each":
-            given = [list(map(labels.count, WINNERS)) for labels in self.names.annotations.names()]
-            of_rows = np.array(given).reshape(-1, len(WINNERS))[self.annotations]
-            # A row without single annotations counts with the label that it has.
-            votes = np.where(of_rows.any(axis=1)[:, None], of_rows, votes)
-        return counted_votes(votes, rule.ties)
+    @property
+    def by_annotator(self) -> Floats:
+        """Each annotator's label of each row, or its code: shape (rows, annotators); NaN where there is none."""
+        known, codes = self.names.annotations.names(), np.unique(self.annotations).tolist()
+        table = np.full((len(known), max((len(known[code]) for code in codes), default=0)), nan)
+        for code in codes:
+            for place, label in enumerate(known[code]):
+                table[code, place] = _code(label)
+        labels: Floats = table[self.annotations]
+        return labels
+
+    @property
+    def all_labels(self) -> Floats:
+        """The same, with the row's own label where those of single annotators are not known."""
+        labels = self.by_annotator
+        unknown = np.isnan(labels).all(axis=1)
+        return np.column_stack([np.where(unknown, self.human, nan), labels])
+
+    def votes(self, counted: Votes) -> Floats:
+        """Count how often people said 1, 2 and tie of each row, as (rows, 3); every row has a label."""
+        return count_votes(self.all_labels if counted == "each" else self.human[:, None])
 
     def as_verdicts(self, values: Floats) -> list[Judged | None]:
         """Return values of ``judged`` or ``human`` as results have them: scores, or winners of their codes."""
@@ -234,12 +241,11 @@ class Verdicts:
             return [None if isnan(code) else WINNERS[int(code)] for code in values.tolist()]
         return [None if isnan(value) else value for value in values.tolist()]
 
-    def opinions(self) -> Iterator[list[Judged]]:
-        """Yield of each row its agents' last scores or votes; of two scores, the winner."""
+    def opinions(self) -> Iterator[list[float]]:
+        """Yield of each row its agents' last scores, or the codes of their votes; of two scores, the winner's."""
         verdicts = np.where(np.isinf(self.agents[:, 2]), self.agents[:, 1], self.decided(self.agents[:, 1:3]))
-        opinions = cast("list[Judged]", self.as_verdicts(verdicts))
-        for start, count in zip(self.agent_start.tolist(), self.agent_count.tolist(), strict=True):
-            yield opinions[start : start + count]
+        for start, count in zip(self.agent_start, self.agent_count, strict=True):
+            yield verdicts[start : start + count].tolist()
 
 
 class Side(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from ...nodes.models.provider_errors import ResponseError
-from ..journal import Amounts
+from ..journal.records import Amounts
 from ..storage.private_files import make_private_folder
 
 Body = dict[str, Any]

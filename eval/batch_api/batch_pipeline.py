@@ -25,13 +25,10 @@ from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import load
 from ...state.errors import ModelCallError, StoppedError, TransientCallError, UsageError
 from ...state.settings import ModelSpec
-from ..calls.budget import make_budget
-from ..calls.call_pipeline import LivePipeline, journal_entry, unread_entry
-from ..calls.progress_counters import ProgressCounters
+from ..calls.call_pipeline import LivePipeline, RunContext, journal_entry, unread_entry
 from ..calls.shutdown import StopSignal
-from ..journal import JournalError
+from ..journal.records import JournalError
 from ..plan.plan import Plan
-from ..results.config import RunConfig
 from ..results.folder import RunFolder
 from .batch_files import BATCH_DISCOUNT, Body, WaveFiles
 from .batch_manager import BatchManager
@@ -51,14 +48,11 @@ class PendingError(StoppedError, GraphBubbleUp):
 class BatchPipeline(LivePipeline):
     """Answers calls from the journal and from batches that have ended; all others go into the next wave."""
 
-    needs_several_passes = True
+    needs_several_passes, price = True, BATCH_DISCOUNT
 
-    def __init__(
-        self, plan: Plan, folder: RunFolder, config: RunConfig, counts: ProgressCounters, stop: StopSignal
-    ) -> None:
-        super().__init__(folder.journal, config, counts, stop)
+    def __init__(self, plan: Plan, folder: RunFolder, context: RunContext) -> None:
+        super().__init__(folder.journal, context)
         assert plan.folder is not None
-        self._budget = make_budget(config, folder.journal, stop, discount=BATCH_DISCOUNT)
         self._plan, self._run_folder, self._folder = plan, folder, plan.folder / FOLDER
         self._failures: Counter[bytes] = Counter()
         self._unusable: set[bytes] = set()

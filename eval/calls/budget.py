@@ -12,7 +12,8 @@ from math import inf
 from ...nodes.models import prices
 from ...nodes.models.call import Call
 from ...state.usage import NO_USAGE, Usage
-from ..journal import Amounts, GrantRequest, Journal, JournalError, Spent
+from ..journal.call_journal import Journal
+from ..journal.records import Amounts, GrantRequest, JournalError, Spent
 from ..results.config import RunConfig
 from .shutdown import StopSignal
 

@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import urandom
 from typing import Any, cast
@@ -23,12 +23,29 @@ from ...nodes.models.rate_limiter import RateLimiter
 from ...nodes.models.send import CallMiddleware, call_with_retry, with_timeout
 from ...state.errors import ModelCallError, StoppedError, UsageError
 from ...state.usage import Usage
-from ..journal import Amounts, Entry, Journal, JournalError, Notice, records
+from ..journal import records
+from ..journal.call_journal import Journal
+from ..journal.records import Amounts, Entry, JournalError, Notice
 from ..results.config import RunConfig
 from ..results.results import Key
 from .budget import make_budget
 from .progress_counters import ProgressCounters
 from .shutdown import Reason, StopSignal
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Holds what all parts of a run, and all runs of an experiment, go by.
+
+    Attributes:
+        config: limits, and where replies are stored.
+        counts: kept up to date while the run is on, for a progress display.
+        stop: ends the run early when it is asked to.
+    """
+
+    config: RunConfig = field(default_factory=RunConfig)
+    counts: ProgressCounters = field(default_factory=ProgressCounters)
+    stop: StopSignal = field(default_factory=StopSignal)
 
 
 class CallPipeline(CallMiddleware):
@@ -76,13 +93,17 @@ AT_ONCE = "at once"
 
 
 class LivePipeline(CallPipeline):
-    """Makes each call at once, and no call twice: two calls are the same if their ``fingerprint`` is."""
+    """Makes each call at once, and no call twice: two calls are the same if their ``fingerprint`` is.
 
-    def __init__(
-        self, journal: Journal, config: RunConfig, counts: ProgressCounters, stop: StopSignal
-    ) -> None:
-        self._journal, self._counts, self._stop = journal, counts, stop
-        self._budget = make_budget(config, journal, stop)
+    Attributes:
+        price: the share of its usual price that a call costs.
+    """
+
+    price = 1.0
+
+    def __init__(self, journal: Journal, context: RunContext) -> None:
+        config, self._counts, self._stop = context.config, context.counts, context.stop
+        self._journal, self._budget = journal, make_budget(config, journal, self._stop, self.price)
         self._retry_policy, self._rate_limits = config.retry_policy, config.rate_limits
         self._all_calls = asyncio.Semaphore(config.concurrency)
         self._rate_limiters: dict[str, RateLimiter] = {}

@@ -19,7 +19,7 @@ from ...state.tasks import rubric_of_user
 from ...state.transcript import Turn, usage_of_turns
 from ...state.verdict import Verdict
 from ..datasets.items import Item, ScoreItem
-from ..journal import JournalError
+from ..journal.records import JournalError
 from ..results.results import Key, Result
 
 JudgeItem = Callable[[Graph, Key, Item, Aspect | None], Awaitable[Result | None]]

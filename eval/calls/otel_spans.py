@@ -36,18 +36,19 @@ CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _WITH_WORDS = {"true", "span_only", "span_and_event"}
 
 
-class Spans:
-    """Makes the spans of one run."""
+class Spans(CallMiddleware):
+    """Makes the spans of one run, of which those of its calls go around ``calls``, the middleware that answers them."""
 
-    def __init__(self, provider: TracerProvider) -> None:
+    def __init__(self, provider: TracerProvider, calls: CallMiddleware) -> None:
+        self._calls = calls
         self._tracer = provider.get_tracer("jurygraph", version("jurygraph"))
-        self.with_words = os.environ.get(CONTENT, "").lower() in _WITH_WORDS
+        self._with_words = os.environ.get(CONTENT, "").lower() in _WITH_WORDS
 
     @contextmanager
     def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
         """Open the span of the run, which all its other spans are inside of."""
         protocols, data = list(manifest["protocols"]), manifest["data"]["name"]
-        with self.span("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
+        with self._span("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
             try:
                 yield
             finally:
@@ -57,7 +58,7 @@ class Spans:
         """Wrap the function that judges an item, so that each verdict has a span around it."""
 
         async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-            with self.span(f"verdict {key.protocol}", key._asdict()) as span:
+            with self._span(f"verdict {key.protocol}", key._asdict()) as span:
                 result = await judge(graph, key, item, aspect)
                 if span.is_recording():
                     _conclude(span, result)
@@ -65,12 +66,10 @@ class Spans:
 
         return traced
 
-    def calls(self, around: CallMiddleware) -> CallMiddleware:
-        """Wrap the middleware of calls, so that each call has a span around it, with all its attempts."""
-        return _TracedCalls(self, around)
-
     @contextmanager
-    def span(self, name: str, about: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL) -> Iterator[Span]:
+    def _span(
+        self, name: str, about: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
+    ) -> Iterator[Span]:
         """Open a span with these attributes; an error that ends it is named on it, without keys."""
         # Errors are described here: the SDK would send their tracebacks, with whatever stands in them.
         quiet: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
@@ -83,20 +82,16 @@ class Spans:
                 span.set_status(Status(StatusCode.ERROR, log_text(str(error))))
                 raise
 
-
-class _TracedCalls(CallMiddleware):
-    def __init__(self, spans: Spans, around: CallMiddleware) -> None:
-        self._spans, self._around = spans, around
-
     async def __call__(self, call: Call, send: Send) -> Reply:
+        """Have a call answered inside a span, with all its attempts."""
         # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
         provider, _, model = call.model.label.partition("?")[0].rpartition(":")
         asked_by = {name: call.metadata.get(name) for name in ("role", "round", "sample", "repair")}
-        with self._spans.span(f"chat {model}", asked_by, SpanKind.CLIENT) as span:
+        with self._span(f"chat {model}", asked_by, SpanKind.CLIENT) as span:
             if not span.is_recording():
-                return await self._around(call, send)
+                return await self._calls(call, send)
             span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))
-            if self._spans.with_words:
+            if self._with_words:
                 span.set_attributes(_words_in(call.messages))
             attempts = 0
 
@@ -116,7 +111,7 @@ class _TracedCalls(CallMiddleware):
                     span.add_event("attempt failed", about)
                     raise
 
-            reply = await self._around(call, attempt)
+            reply = await self._calls(call, attempt)
             # A call that made no attempt was answered by the journal.
             _set(span, {"served": attempts == 0, "attempts": attempts})
             choices = (reply, *reply.others)
@@ -126,13 +121,13 @@ class _TracedCalls(CallMiddleware):
                 took = {name: getattr(usage, field) for name, field in _USAGE.items()}
                 span.set_attributes({f"gen_ai.usage.{name}": tokens for name, tokens in took.items()})
                 _set(span, {"cost_usd": usage.cost_usd})
-            if self._spans.with_words:
+            if self._with_words:
                 output = [{**_message("assistant", c.text), "finish_reason": _finish(c)} for c in choices]
                 span.set_attribute("gen_ai.output.messages", orjson.dumps(output).decode())
             return reply
 
     def invalidate(self, calls: Sequence[Call]) -> None:
-        self._around.invalidate(calls)
+        self._calls.invalidate(calls)
 
 
 def _set(span: Span, about: Mapping[str, Any]) -> None:

@@ -51,9 +51,9 @@ def traced(
             # This imports OpenTelemetry, which is installed wherever there is a provider.
             from .otel_spans import Spans
 
-            spans = Spans(provider)
+            calls = spans = Spans(provider, calls)
             stack.enter_context(spans.run(manifest, counts))
-            calls, judge = spans.calls(calls), spans.verdicts(judge)
+            judge = spans.verdicts(judge)
         yield calls, judge
 
 

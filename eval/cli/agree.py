@@ -19,6 +19,7 @@ from ..results.agreement import Agreement, Resampling, RowsByAspect
 from ..results.agreement_rows import FLAGGED
 from ..results.flagged_items import FlaggedItems
 from ..results.results import FILE, ResultsFile
+from ..statistics.tie_policy import TiePolicy
 from ..tables.grid import printable
 from .option_sets import argument, flag, option
 from .runtime import check_confidence, console
@@ -68,9 +69,9 @@ def agree(
     how = Resampling(chosen.resamples, chosen.confidence, chosen.seed)
     flagged = _flagged_items(file) if chosen.without_flagged else None
     gathered = _gathered(file, protocol, flagged)
-    rules: dict[str, Any] = {"ties": chosen.ties, "votes": chosen.votes}
-    results = {name: rows.agreement(how, **rules) for name, rows in gathered.items()}
-    repeats = {name: rows.over_repeats(**rules) for name, rows in gathered.items()}
+    rule = TiePolicy(chosen.ties, chosen.votes)
+    results = {name: rows.agreement(how, rule) for name, rows in gathered.items()}
+    repeats = {name: rows.over_repeats(rule) for name, rows in gathered.items()}
     _check(file, [result for aspects in results.values() for result in aspects.values()])
     if chosen.as_text:
         plain = {name: as_json(aspects, repeats[name]) for name, aspects in results.items()}

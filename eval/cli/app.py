@@ -153,7 +153,7 @@ def main() -> NoReturn:
     except JurygraphError as error:
         _fail(str(error))
     except ValidationError as error:
-        from ..datasets.dataset import explain
+        from ..datasets.items import explain
 
         _fail(explain(error))
     except BrokenPipeError:

@@ -48,8 +48,8 @@ def audit(
         planned.check(config)
         if flags.dry_run or planned.costs_money:
             announce_estimate(out, planned.expected, config)
-    work, show = partial(carry_out_audit, planned, config), partial(_print_audit, out, folder)
-    raise typer.Exit(carry_out_to_end(out, None, flags, work, show)[1])
+    work, show = partial(carry_out_audit, planned), partial(_print_audit, out, folder)
+    raise typer.Exit(carry_out_to_end(out, None, flags, config, work, show)[1])
 
 
 def _print_audit(out: Output, folder: Path, done: Audit) -> None:

@@ -62,7 +62,14 @@ class _Trial:
         model: LoadedModel | None = None,
         repeated: tuple[int, ...] = (),
     ) -> Reply:
-        """Make a call, and add up what it takes."""
+        """Make a call, and add up what it takes.
+
+        Raises:
+            UnsupportedParameterError: it has a parameter that the client does not take, or the provider.
+        """
+        for parameter in _WITHOUT.keys() & (parameters or {}):
+            if not self.model.gives(parameter):
+                raise UnsupportedParameterError(_WITHOUT[parameter], parameter)
         messages = [SystemMessage(SYSTEM), HumanMessage(words)]
         schema = form.schema() if form else None
         about = {"agent": "check", "role": "check", "round": 0}
@@ -133,8 +140,6 @@ _WITHOUT = {
 
 
 async def _logprobs(trial: _Trial) -> _Outcome:
-    if not trial.model.gives(LOGPROBS):
-        return False, _WITHOUT[LOGPROBS]
     reply = await trial.ask(ASK + IN_WORDS, parameters={LOGPROBS: True, "top_logprobs": 5})
     if reply.tokens:
         return True, "supported: geval weights scores by them"
@@ -142,8 +147,6 @@ async def _logprobs(trial: _Trial) -> _Outcome:
 
 
 async def _several(trial: _Trial) -> _Outcome:
-    if not trial.model.gives(SEVERAL):
-        return False, _WITHOUT[SEVERAL]
     reply = await trial.ask(ASK + IN_WORDS, parameters={SEVERAL: 2, "temperature": 1.0})
     if len(reply.others) == 1:
         return True, "several replies to one request"

@@ -11,7 +11,7 @@ from rich.filesize import decimal
 
 from ...state.errors import UsageError
 from ...state.usage import Usage
-from ..journal import prune, summarize
+from ..journal.admin import prune, summarize
 from ..tables.grid import Column, Grid, money, text_column
 from .option_sets import argument, flag, option
 from .runtime import console

@@ -77,10 +77,10 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
 
 
 def _options(kind: Any, without: Collection[str]) -> Iterator[inspect.Parameter]:
-    """Yield the options of a set in the order of its fields, each followed by its old name."""
+    """Yield the options of a set in the order of its fields, each followed by its old name; other fields are none."""
     hints, words = get_type_hints(kind), field_docstrings(kind)
     for declared in fields(kind):
-        if declared.name not in without:
+        if "metavar" in declared.metadata and declared.name not in without:
             about = declared, hints[declared.name], words.get(declared.name, "")
             yield _parameter(declared.name, *about)
             if old := declared.metadata.get("old_name"):

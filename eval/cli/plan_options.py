@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +17,6 @@ from .option_sets import option
 from .runtime import models_of, settings_of
 
 DATA = "A dataset's name (see `datasets`), or a file: JSONL, JSON, CSV, TSV, XLSX or Parquet"
-engine_option = partial(option, panel="Several processes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,28 +87,13 @@ class PlanOptions:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineOptions:
-    """How a run is spread over several processes."""
-
-    engine: str | None = engine_option(metavar="ray")
-    """Judge with several processes, on one machine or a Ray cluster; needs --journal postgresql://... --concurrency
-    applies to each process, other limits to all of them together."""
-    engine_address: str | None = engine_option(metavar="ADDRESS")
-    """Address of a running Ray cluster, or auto. Default: RAY_ADDRESS, else a new cluster on this machine."""
-    workers: int | None = engine_option(metavar="N", min=1)
-    """Number of processes that judge. Default: one per CPU."""
-    parts: str | None = engine_option(metavar="DIR|URL")
-    """Has no effect any more: workers send their results to this process."""
-
-    def chosen(self) -> Ray | None:
-        """Return the engine that the options choose; ``None`` is this process alone."""
-        if self.engine is None:
-            for name in ("engine_address", "workers", "parts"):
-                if getattr(self, name) is not None:
-                    option = name.replace("_", "-")
-                    raise UsageError(f"--{option} only applies to an engine: add --engine ray")
-            return None
-        if self.engine != "ray":
-            raise UsageError(f"unknown engine {self.engine!r}; the only engine is ray")
-        return Ray(workers=self.workers, address=self.engine_address, parts=self.parts)
+def engine_of(name: str | None, ray: Ray) -> Ray | None:
+    """Return the engine that the options choose; ``None`` is this process alone."""
+    if name not in (None, "ray"):
+        raise UsageError(f"unknown engine {name!r}; the only engine is ray")
+    if name is None and (
+        given := [field for field in fields(ray) if getattr(ray, field.name) != field.default]
+    ):
+        option = given[0].metadata.get("name", f"--{given[0].name}")
+        raise UsageError(f"{option} only applies to an engine: add --engine ray")
+    return ray if name else None

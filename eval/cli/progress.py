@@ -140,7 +140,7 @@ def _short(count: int) -> str:
     return short(count, least=100_000)
 
 
-class _LogEveryMinute:
+class _LogEveryMinute(Thread):
     """Logs the counters every minute, so that the log shows when a long run was slow.
 
     Args:
@@ -152,20 +152,15 @@ class _LogEveryMinute:
     def __init__(
         self, counts: ProgressCounters, every: float = LOGGED_EVERY, console: Console | None = None
     ) -> None:
-        self._counts = counts
-        self._every = every
-        self._console = console
+        super().__init__(name="jurygraph-minutes", daemon=True)
+        self._counts, self._every, self._console = counts, every, console
         self._over = Event()
-        self._thread = Thread(target=self._tell, name="jurygraph-minutes", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self) -> None:
         self._over.set()
-        self._thread.join()
+        self.join()
 
-    def _tell(self) -> None:
+    def run(self) -> None:
         rate = Rate(self._every)
         rate.of(self._counts.made)  # where the first minute begins: a rate needs two observations
         shown = ""

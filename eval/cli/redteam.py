@@ -66,5 +66,5 @@ def redteam(
         dataset = chosen.dataset() or "demo"
         planned = plan_redteam(protocol, dataset, chosen.of_plan(folder), drawn.attacks, drawn.draw_seed)
         announce(out, planned.plan, config, flags.dry_run)
-    work, show = partial(carry_out_redteam, planned, config), partial(show_experiment, out)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
+    work, show = partial(carry_out_redteam, planned), partial(show_experiment, out)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])

@@ -100,18 +100,14 @@ class ReportOptions:
         from ..statistics.resampling import Resampling
 
         asked = self.human_price is not None or self.human_minutes is not None
+        # These are called alike there.
+        alike = ("base", "without_flagged", "annotator_epsilon", "eps", "metric", "ties", "votes")
         return Study.of(
             folders,
-            base=self.base,
             resampling=Resampling(resamples=self.resamples, confidence=self.confidence, seed=self.seed),
             people=People(self.human_price, self.human_minutes, self.annotators) if asked else None,
-            without_flagged=self.without_flagged,
-            annotator_epsilon=self.annotator_epsilon,
-            eps=self.eps,
             prior=_prior(self.gap_prior),
-            metric=self.metric,
-            ties=self.ties,
-            votes=self.votes,
+            **{name: getattr(self, name) for name in alike},
         )
 
 
@@ -180,7 +176,7 @@ def _show(
     everything = chosen.everything or chosen.tables is not None
     out.print_grids(map(without_config, shown if everything else summary(study, chosen.metric)))
     notes = (
-        interval_note(study),
+        interval_note(study.resampling),
         *study.leaderboard.notes,
         *study.comparison.notes,
         *study.matching.notes,

@@ -93,15 +93,13 @@ def reproduce(
         if done.note:
             shown = " This only shows the command; it measures no model." * (done.note == DISCLOSURE)
             out.print_line(f"Warning: {done.note}{shown}", "yellow")
-        judged = [cell.evaluation.folder for cell in done.cells if len(cell.evaluation.results)]
-        folders = list(filter(None, judged))
-        _finish(out, reproduce_table(wanted, whole, done.cells), folder, html, folders)
+        _finish(out, reproduce_table(wanted, whole, done.cells), folder, html, done.judged_folders)
         print_failed_cells(out, done)
-        if models and folders:
-            out.print_grids([*pooled(Study.of(folders))])
+        if models and done.judged_folders:
+            out.print_grids([*pooled(Study.of(done.judged_folders))])
 
-    work = partial(carry_out_sweep, planned, config)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
+    work = partial(carry_out_sweep, planned)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
 
 
 def _finish(

@@ -15,21 +15,23 @@ from rich.text import Text
 
 from ...graphs.given_graphs import judges_of
 from ..batch_api.batch_files import BATCH_DISCOUNT
+from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal, signals_stop
+from ..calls.shutdown import signals_stop
 from ..calls.tracing import traces_sent
+from ..engines.ray_engine import ENGINE, Ray
 from ..plan.estimator import Estimate, estimate, estimate_table
 from ..plan.plan import Plan, count_judged, plan
 from ..report.result_tables import overview_table
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.run_log import logging_to
-from ..run.pipelines import check_run
-from ..run.runner import execute
+from ..run.runner import check_run, execute
+from ..statistics.alignment import grouped
 from ..tables.grid import money
 from .gate import GateOptions, end_with_gates
-from .option_sets import argument
-from .plan_options import EngineOptions, PlanOptions
+from .option_sets import argument, option
+from .plan_options import PlanOptions, engine_of
 from .progress import LiveProgress
 from .review import AnswerOptions, ReviewOptions, export_or_ask
 from .runtime import (
@@ -63,7 +65,13 @@ def run(
     required: GateOptions,
     reviewed: ReviewOptions,
     config: RunConfig,
-    engine: EngineOptions,
+    engine: str | None = option(
+        "Judge with several processes, on one machine or a Ray cluster; needs --journal postgresql://... --concurrency "
+        "applies to each process, other limits to all of them together.",
+        "ray",
+        panel=ENGINE,
+    ),
+    ray: Ray,
     flags: RunFlags,
 ) -> None:
     """Judge a dataset with one or more protocols and print their agreement with humans.
@@ -77,7 +85,7 @@ def run(
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 5 a gate is not met,
     130 interrupted.
     """
-    gates, spread = required.gates(), engine.chosen()
+    gates, spread = required.gates(), engine_of(engine, ray)
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     folder = chosen.out or default_out(names, chosen.data or chosen.replies or "")
     out = console()
@@ -90,8 +98,8 @@ def run(
         rules = reviewed.rules(prepared, flags.dry_run)
         announce(out, prepared, config, flags.dry_run)
     # A shard has a folder of its own inside the one that the command names.
-    work, show = partial(execute, prepared, config, engine=spread), partial(print_evaluation, out)
-    evaluation, _ = carry_out_to_end(out, folder, flags, work, show, log_in=prepared.folder)
+    work, show = partial(execute, prepared, engine=spread), partial(print_evaluation, out)
+    evaluation, _ = carry_out_to_end(out, folder, flags, config, work, show, log_in=prepared.folder)
     if rules and not evaluation.stopped:
         asked = export_or_ask(evaluation.folder or folder, rules, AnswerOptions(queue=reviewed.review_queue))
         if asked != ALL_JUDGED:
@@ -139,7 +147,8 @@ def carry_out_to_end(
     out: Output,
     folder: Path | None,
     flags: RunFlags,
-    work: Callable[[ProgressCounters, StopSignal], Coroutine[Any, Any, Runs]],
+    config: RunConfig,
+    work: Callable[[RunContext], Coroutine[Any, Any, Runs]],
     show: Callable[[Runs], None],
     log_in: Path | None = None,
 ) -> tuple[Runs, int]:
@@ -151,19 +160,21 @@ def carry_out_to_end(
         out: where it is printed.
         folder: what ``--out`` resumes it; ``None`` for a command that takes none.
         flags: whether it is a dry run, and whether log events are printed.
+        config: limits, and where replies are stored.
         work: what is done.
         show: prints what came of it.
         log_in: the folder of the log; default: ``folder``.
     """
     if flags.dry_run:
         raise typer.Exit(ALL_JUDGED)
-    counters, stop = ProgressCounters(), StopSignal()
+    context = RunContext(config)
+    counters, stop = context.counts, context.stop
     errors = Output(stderr=True)
     again = f"The same command with --out {folder}" if folder else "The same command"
 
     async def until_stopped() -> Runs:
         with signals_stop(stop):
-            return await work(counters, stop)
+            return await work(context)
 
     with interruptible(f"interrupted; finished results are saved. {again} resumes."):
         with (
@@ -178,7 +189,7 @@ def carry_out_to_end(
         if done.stopped:
             out.print_line(stop.explanation)
             saved = f"{counters.judged:,} of {counters.wanted:,} verdicts are done and saved."
-            out.print_line(f"{saved} {again} {RESUMES.get(done.stopped, 'resumes')}.")
+            out.print_line(f"{saved} {again} {RESUMES.get(done.stopped, 'resumes once that is fixed')}.")
         elif failed:
             out.print_line(f"{again} retries what failed.")
     return done, exit_code(done.stopped, failed)
@@ -258,9 +269,7 @@ def print_answer(out: Output, folders: Sequence[Path], metric: str | None = None
 
 def print_failures(out: Output, failures: Iterable[tuple[str, str | None]], where: str = "") -> None:
     """Print each reason once, with the first item that failed for it and how many more there are."""
-    by_reason: dict[str, list[str]] = {}
-    for item, error in failures:
-        by_reason.setdefault((error or "")[:600], []).append(item)
+    by_reason = grouped(((error or "")[:600], item) for item, error in failures)
     for reason, items in [*by_reason.items()][:SHOWN_FAILURES]:
         more = f" and {len(items) - 1:,} more" if len(items) > 1 else ""
         out.print(Text.assemble((f"failed: {items[0]}{more}: ", "red"), reason), soft_wrap=True)

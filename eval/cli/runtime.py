@@ -122,13 +122,11 @@ def check_confidence(confidence: float) -> None:
 
 T = TypeVar("T")
 RESUMES = {
+    "interrupted": "resumes",
     "budget": "resumes with a higher limit",
-    "provider": "resumes once that is fixed",
-    "journal": "resumes once that is fixed",
     "disk": "resumes once there is room",
-    "worker": "resumes once that is fixed",
 }
-"""What the same command does next, by the reason why a run stopped."""
+"""What the same command does next, by the reason why a run stopped; for any other one, once that is fixed."""
 
 
 GARBAGE_LOOKED_FOR = 5_000
@@ -174,9 +172,7 @@ def interruptible(message: str = "interrupted before the first call; nothing was
 def exit_code(stopped: str | None, failed: int) -> int:
     """Return the exit code of a command, by why it stopped and how many items have no verdict."""
     codes = {"budget": BUDGET_REACHED, "interrupted": INTERRUPTED}
-    if stopped in codes:
-        return codes[stopped]
-    return SOME_FAILED if stopped or failed else ALL_JUDGED
+    return codes.get(stopped or "", SOME_FAILED if stopped or failed else ALL_JUDGED)
 
 
 @dataclass(frozen=True, kw_only=True)

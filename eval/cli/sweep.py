@@ -75,8 +75,6 @@ def sweep(
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
     if metric not in (None, *METRICS):
         raise UsageError(f"--metric {metric!r} is unknown; metrics are {', '.join(METRICS)}")
-    if chosen.data is None and chosen.replies is None:
-        raise UsageError("nothing to judge: give a dataset with --data, or recorded replies with --replies")
     folder = chosen.out or default_out(["sweep", plan or protocol or ""], chosen.data or chosen.replies or "")
     with interruptible():
         dataset, options = chosen.dataset(), chosen.of_plan(folder)
@@ -91,9 +89,9 @@ def sweep(
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         announce_sweep(out, planned, ablation, config, flags.dry_run)
-    work = partial(carry_out_sweep, planned, config)
+    work = partial(carry_out_sweep, planned)
     show = partial(_print_results, out, metric, ablation, folder)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
+    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
 
 
 def announce_sweep(
@@ -145,8 +143,7 @@ def _print_results(
     # Without matplotlib there are no figures; the sweep and its tables are complete all the same.
     except UsageError as error:
         out.print_line(f"no figures: {error}", "yellow")
-    judged = [cell.evaluation.folder for cell in done.cells if len(cell.evaluation.results)]
-    folders = list(filter(None, judged))
+    folders = done.judged_folders
     if len(folders) > MOST_COMPARED:
         few = f"no best cell is named, because there are more than {MOST_COMPARED} cells; report on some of them"
         out.print_line(few)

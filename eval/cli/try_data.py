@@ -17,8 +17,7 @@ from ..datasets.dataset import Dataset, data_options, describe_data
 from ..plan.plan import plan
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
-from ..run.pipelines import check_run
-from ..run.runner import execute
+from ..run.runner import check_run, execute
 from ..tables.grid import money
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA, PlanOptions
@@ -66,8 +65,8 @@ def try_(
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
         announce(out, prepared, config, dry=False)
-    work, show = partial(execute, prepared, config), partial(print_evaluation, out)
-    evaluation, code = carry_out_to_end(out, folder, flags, work, show)
+    work, show = partial(execute, prepared), partial(print_evaluation, out)
+    evaluation, code = carry_out_to_end(out, folder, flags, config, work, show)
     for line in _the_rest(evaluation, len(few), whole, chosen, folder):
         out.print_line(line)
     raise typer.Exit(code)

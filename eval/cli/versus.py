@@ -6,7 +6,6 @@ from functools import partial
 
 import typer
 
-from ...state.errors import UsageError
 from ..equal_budget.terms import Terms
 from ..equal_budget.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
 from ..equal_budget.versus_result import Versus
@@ -14,7 +13,7 @@ from ..equal_budget.versus_runner import carry_out_versus
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged
 from ..results.config import RunConfig
-from ..run.pipelines import check_run
+from ..run.runner import check_run
 from ..tables.grid import printable
 from .option_sets import argument, takes_options
 from .plan_options import PlanOptions
@@ -23,7 +22,7 @@ from .runtime import Output, RunFlags, console, interruptible
 from .show import print_note
 
 
-@takes_options(without=("resampling", "shard", "repeats", "replies", *VERSUS_WITHOUT))
+@takes_options(without=("shard", "repeats", "replies", *VERSUS_WITHOUT))
 def versus(
     protocol: str = argument(
         "The protocol to test: a name, or a file such as mine.py or mine.py:graph.", "PROTOCOL"
@@ -43,16 +42,14 @@ def versus(
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
-    if chosen.data is None and terms.taken_from is None:
-        raise UsageError("nothing to judge: give a dataset with --data, or a run of the protocol with --from")
     folder = chosen.out or default_out(["versus", protocol], chosen.data or str(terms.taken_from))
     out = console()
     with interruptible():
         options = chosen.of_plan(folder)
         planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, options)
         _announce(out, planned, config, flags.dry_run)
-    work, show = partial(carry_out_versus, planned, config), partial(print_versus, out)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, work, show)[1])
+    work, show = partial(carry_out_versus, planned), partial(print_versus, out)
+    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
 
 
 def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import typer
 
 from ...state.errors import UsageError
 from ..datasets.dataset import load_dataset
 from ..results.config import RunConfig
-from ..run.pipelines import check_run
-from ..what_if.forked_debates import Edit
+from ..run.runner import check_run
+from ..what_if.forked_debates import Change, Edit
 from ..what_if.whatif import carry_out_whatif, plan_whatif
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA
@@ -53,10 +54,8 @@ def whatif(
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
-    edits = [
-        *(Edit(turn, "drop") for turn in chosen.drop or ()),
-        *(Edit(turn, "flip") for turn in chosen.flip or ()),
-    ]
+    turns = {"drop": chosen.drop, "flip": chosen.flip}
+    edits = [Edit(turn, change) for change in get_args(Change) for turn in turns[change] or ()]
     if not edits:
         raise UsageError("no turn to change: name one with --drop or --flip, such as --drop critic:1")
     out, left = console(), 0
@@ -71,7 +70,7 @@ def whatif(
             out.print_line(missing, "yellow")
     for fork in planned:
         work, show = partial(carry_out_whatif, fork), partial(show_experiment, out)
-        done, code = carry_out_to_end(out, None, flags, work, show, log_in=fork.plan.folder)
+        done, code = carry_out_to_end(out, None, flags, fork.config, work, show, log_in=fork.plan.folder)
         left = left or code
         if done.stopped == "interrupted":
             break

@@ -5,23 +5,20 @@ from __future__ import annotations
 import hashlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from ...state.checked import did_you_mean, field_path
+from ...state.checked import did_you_mean
 from ...state.errors import DataError, UsageError
-from ...state.redaction import redact_all
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
-from .files import Row, RowFile, TextFile, digest_of
-from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
-from .items import DatasetProfile, Item, Numbered, Reader, parse_item, profile_items, unusable_character
+from .files import Row, RowFile, digest_of
+from .frames import Frame, frame_rows, row_file
+from .items import DatasetProfile, Item, Numbered, Reader, parse_rows, profile_items
 from .published import catalog
 from .published.fetch import fetch
 from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
@@ -78,8 +75,7 @@ class Dataset:
         Raises:
             DataError: no items, both kinds, or one id twice.
         """
-        made = cls._in_memory(name, items, "item")
-        return replace(made, labels=labels or made.labels, family=family)
+        return _in_memory(name, items, "item", labels, family)
 
     @classmethod
     def of_frame(
@@ -109,30 +105,8 @@ class Dataset:
         columns = guess_columns(first, {})
         _tell(name, (), first, columns, {})
         read = renamed(numbered, columns, name) if columns else numbered
-        items = (item for _, item in _parsed(read, name, "row"))
-        made = cls._in_memory(name, items, "row", max_characters)
-        return replace(made, labels=labels or made.labels, family=family)
-
-    @classmethod
-    def _in_memory(cls, name: str, items: Iterable[Item], unit: str, most: int | None = None) -> Dataset:
-        # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
-        copies = tuple(items)
-        read = partial(enumerate, copies, 1)
-        survey = profile_items(read, name, unit, most_characters=most)
-        content = hashlib.sha256()
-        # Item by item, each after a line feed: as one text they would be in memory twice.
-        for number, item in enumerate(copies):
-            content.update(b"\n" * (number > 0) + item.model_dump_json().encode())
-        return cls(
-            name=name,
-            kind=survey.kind,
-            labels="people" if survey.has_labels else "none",
-            digest=content.hexdigest()[:12],
-            location="in memory",
-            survey=survey,
-            read=read,
-            unit=unit,
-        )
+        items = (item for _, item in parse_rows(read, name, "row"))
+        return _in_memory(name, items, "row", labels, family, max_characters)
 
     def __iter__(self) -> Iterator[Item]:
         """Read the items, one at a time.
@@ -201,6 +175,27 @@ class Dataset:
         return replace(self, read=read, survey=profile_items(read, self.name, self.unit), limit=None)
 
 
+def _in_memory(
+    name: str,
+    items: Iterable[Item],
+    unit: str,
+    labels: Labels | None,
+    family: str | None,
+    most_characters: int | None = None,
+) -> Dataset:
+    # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
+    copies = tuple(items)
+    read = partial(enumerate, copies, 1)
+    survey = profile_items(read, name, unit, most_characters=most_characters)
+    content = hashlib.sha256()
+    # Item by item, each after a line feed: as one text they would be in memory twice.
+    for number, item in enumerate(copies):
+        content.update(b"\n" * (number > 0) + item.model_dump_json().encode())
+    labels = labels or ("people" if survey.has_labels else "none")
+    digest = content.hexdigest()[:12]
+    return Dataset(name, survey.kind, labels, digest, "in memory", survey, read, family=family, unit=unit)
+
+
 def find_item(dataset: Dataset, id: str) -> Item | None:
     """Find the item with an id, or return ``None``; the dataset is read as far as that item.
 
@@ -216,49 +211,6 @@ _BUNDLED = Path(__file__).parent / "data"
 
 MAX_CHARACTERS = 100_000
 """Texts with more characters are refused by default: mostly they are a wrong column, and they are dear to judge."""
-
-
-def _parsed(rows: Iterable[Row], place: str, unit: str, columns: bool = False) -> Iterator[Numbered]:
-    """Yield the items in rows; ``columns`` says whether the user may name the columns that they are in."""
-    for number, row in rows:
-        if fault := unusable_character(row):
-            raise DataError(f"{place}, {unit} {number}: {fault}")
-        try:
-            item = parse_item(row)
-        except ValidationError as error:
-            raise DataError(f"{place}, {unit} {number}: {explain(error, row, columns)}") from error
-        except UsageError as error:
-            raise DataError(f"{place}, {unit} {number}: field 'messages': {error}") from error
-        yield number, item
-
-
-def explain(error: ValidationError, row: Any = None, columns: bool = False) -> str:
-    """Describe the first error that pydantic found in one line: field, fault, value."""
-    errors = error.errors(include_url=False)
-    first = errors[0]
-    field = ".".join(map(str, field_path(first["loc"])))
-    message = first["msg"].removeprefix("Value error, ")
-    # A validator of our own says in its message what is wrong with the value: it need not be quoted again.
-    if not field or first["type"] == "value_error":
-        return f"field {field!r}: {message}" if field else message
-    if first["type"] == "missing":
-        missing = [str(one["loc"][-1]) for one in errors if one["type"] == "missing"]
-        # Rows without ids are numbered as soon as their texts are found.
-        missing = [name for name in missing if name != "id"] or missing
-        has = f"; the row has {', '.join(map(str, row))}" if isinstance(row, dict) else ""
-        names = ",".join(f"{name}=COLUMN" for name in missing)
-        if "candidate" in missing:
-            names += " (and human.ASPECT=COLUMN for human scores)"
-        of, it, verb = ("field", "it", "is") if len(missing) == 1 else ("fields", "them", "are")
-        named = f"; to read {it} from one of these, use --columns {names}" if columns and has else ""
-        if named and len(row) == 1:
-            named = "; if that is a title, delete the lines above the column names"
-        return f"{of} {' and '.join(map(repr, missing))} {verb} missing{has}{named}"
-    if field == "human" and first["type"] == "dict_type":
-        message = "scores are given by aspect, as human.coherence (--columns human.ASPECT=COLUMN)"
-    # Redacted before it is cut, since half a key is no longer known for one.
-    value = repr(redact_all({field: first["input"]})[field])
-    return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
 
 
 Data = str | Path | Dataset | Frame
@@ -298,13 +250,14 @@ def load_dataset(
     if isinstance(data, Dataset):
         return data
     if not isinstance(data, (str, Path)):
-        if not is_frame(data):
-            raise not_a_frame(data)
         return Dataset.of_frame(data, max_characters=max_characters)
     if source is None:
         return _of_file(Path(data), data_dir, max_characters, columns or {})
     if source.file is not None:
-        return _loaded(source, _one_file(_place_of(source.file, source.name)), max_characters)
+        path = source.file if isinstance(source.file, Path) else Path(source.file())
+        if not path.is_file():
+            raise DataError(f"{path}: the file of the dataset {source.name} does not exist")
+        return _loaded(source, _one_file(path), max_characters)
     if not source.forms:
         return _loaded(source, _one_file(_BUNDLED / f"{source.name}.jsonl"), max_characters)
     dataset = _loaded(source, find(source, data_dir or fetch(source)), max_characters)
@@ -312,18 +265,6 @@ def load_dataset(
     if data_dir is None and source.items not in (None, len(dataset)):
         raise DataError(f"{dataset.location}: holds {len(dataset)} items, but {source.items} were published")
     return dataset
-
-
-def _place_of(file: Path | Callable[[], Path], name: str) -> Path:
-    """Find the file of a dataset that another package registers, which may have to be fetched first.
-
-    Raises:
-        DataError: there is none.
-    """
-    path = file if isinstance(file, Path) else Path(file())
-    if not path.is_file():
-        raise DataError(f"{path}: the file of the dataset {name} does not exist")
-    return path
 
 
 def load_again(name: str, location: str, columns: Mapping[str, str] | None = None) -> Dataset:
@@ -413,13 +354,13 @@ def _one_file(path: Path, columns: Mapping[str, str] | None = None) -> LocatedFi
 
 
 def _loaded(source: Source | None, located: LocatedFile, max_characters: int) -> Dataset:
-    files = tuple(map(_text_or_rows if source else row_file, located.paths))
+    files = [row_file(path, takes_text=source is not None) for path in located.paths]
     place = str(located.place)
     # In a dataset of several files, a line number would not say which file it is of: items are counted instead.
     unit = files[0].unit if len(located.form.files) == 1 else "item"
 
     def read() -> Iterator[Numbered]:
-        return _parsed(located.form.rows(files), place, unit, columns=source is None)
+        return parse_rows(located.form.rows(files), place, unit, columns=source is None)
 
     survey = profile_items(read, place, unit, most_characters=max_characters)
     labels = source.labels if source else "people"
@@ -436,12 +377,6 @@ def _loaded(source: Source | None, located: LocatedFile, max_characters: int) ->
         unit=unit,
         rule=source.rule if source else DEFAULT_TIE_POLICY,
     )
-
-
-def _text_or_rows(path: Path) -> RowFile:
-    """Return the reader of a published file, which may also be plain text with a row on each line."""
-    is_text = path.name.removesuffix(".gz").endswith(".txt")
-    return TextFile(path) if is_text else row_file(path)
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:

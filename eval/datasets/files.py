@@ -14,7 +14,7 @@ import stat
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -46,10 +46,13 @@ class RowFile:
         path: the path of the file.
         digest: the digest of the decompressed content; empty before the first pass has come to the end.
         unit: the unit that a row's number counts: ``line`` or ``row``.
+
+    ``takes_text``: whether a ``.txt`` file may be read, as published datasets have them: each line that is not blank
+    becomes a row ``{"text": ...}``.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, takes_text: bool = False) -> None:
+        self.path, self._takes_text = path, takes_text
         self._name = path.name.removesuffix(".gz").lower()
         self.digest = ""
         self._version: tuple[int, int] | None = None
@@ -57,7 +60,13 @@ class RowFile:
     @cached_property
     def unit(self) -> str:
         """Return ``row`` for a JSON array, whose rows are counted from 1, else ``line``."""
-        return "row" if self._name.endswith(".json") and _holds_an_array(self.path) else "line"
+        if self._name.endswith(".json"):
+            # Where it cannot be read, the error is raised when the rows are.
+            with suppress(DataError), self._content() as content:
+                # A byte order mark and JSON's white space may stand before the bracket.
+                if content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+                    return "row"
+        return "line"
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows, from the beginning.
@@ -79,6 +88,8 @@ class RowFile:
         """Choose the parser by the file's name and, for JSON, by its first character."""
         if self._name.endswith((".csv", ".tsv", ".tab")):
             return _csv_rows
+        if self._takes_text and self._name.endswith(".txt"):
+            return _text_rows
         if self.unit == "row":
             return _array_rows
         if self._name.endswith((".jsonl", ".ndjson", ".json")):
@@ -210,24 +221,6 @@ Parser = Callable[[RowFile, _Content], Iterator[Row]]
 KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet or .xlsx"
 
 
-def _holds_an_array(path: Path) -> bool:
-    """Return whether a JSON file is one array, rather than an object a line."""
-    try:
-        with _opened(path) as content:
-            # A byte order mark and JSON's white space may stand before the bracket.
-            return content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-    except (OSError, EOFError, zlib.error):
-        return False  # the error is raised when the rows are read
-
-
-class TextFile(RowFile):
-    """Reads a text file: each line becomes a row ``{"text": ...}``, blank lines are left out."""
-
-    def parser(self) -> Parser:
-        """Return the parser that keeps lines as they are."""
-        return _text_rows
-
-
 def _text(content: _Content, encoding: str, newline: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedReader(content, _CHUNK), encoding=encoding, newline=newline)
 
@@ -303,6 +296,12 @@ def repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
+def refuse_repeated(columns: Iterable[str], place: str = "") -> None:
+    """Raise a DataError where two columns have one name."""
+    if (name := repeated(columns)) is not None:
+        raise DataError(f"{place}two columns are called {name!r}")
+
+
 def _text_rows(file: RowFile, content: _Content) -> Iterator[Row]:
     for number, line in enumerate(_lines(file, content, newline="\n"), start=1):
         if line.strip():
@@ -319,8 +318,7 @@ def _csv_rows(file: RowFile, content: _Content) -> Iterator[Row]:
         if reader.line_num == 1 and re.fullmatch("sep=.?", file.separator.join(columns).strip()):
             columns = next(reader, [])
         before = reader.line_num
-        if name := repeated(filter(None, columns)):
-            raise DataError(f"{file.path}, line {before}: two columns are called {name!r}")
+        refuse_repeated(filter(None, columns), f"{file.path}, line {before}: ")
         for cells in reader:
             before = reader.line_num
             if cells:  # a blank line has none

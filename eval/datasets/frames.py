@@ -6,15 +6,15 @@ Neither pandas nor polars is imported: a frame is recognized by its methods.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ...nodes.plugins import needed
 from ...state.errors import DataError, UsageError
-from .files import Row, RowFile, named_cells, repeated, sha256, unflattened, unreadable
+from .files import Row, RowFile, named_cells, refuse_repeated, sha256, unflattened, unreadable
 
 _BATCH = 256
 _CHUNK = 1 << 20
@@ -52,20 +52,6 @@ Frame = NamedRows | TupleRows | ArrowStream | Sequence[Mapping[str, Any]]
 """A table in memory."""
 
 
-def is_frame(value: object) -> bool:
-    """Return whether a value is a table in memory: a frame, or a list of dicts."""
-    if isinstance(value, (str, bytes, Path)):
-        return False  # a string is a Sequence too
-    return isinstance(value, (NamedRows, TupleRows, ArrowStream, Sequence))
-
-
-def not_a_frame(value: object) -> UsageError:
-    """Return the error for a value that is no table in memory."""
-    return UsageError(
-        f"{type(value).__name__} is not a dataset: give a name, a file, a frame or a list of dicts"
-    )
-
-
 def frame_rows(frame: Frame) -> Iterator[Row]:
     """Yield the rows of a table in memory, counted from 1, without missing cells.
 
@@ -85,23 +71,25 @@ def frame_rows(frame: Frame) -> Iterator[Row]:
 
 def _named(frame: Frame) -> Iterator[Any]:
     # Arrow comes last: frames of polars and pandas may export it as well, but their own rows need no pyarrow.
-    if isinstance(frame, Sequence):
+    if isinstance(frame, Sequence) and not isinstance(frame, (str, bytes)):
         yield from frame
     elif isinstance(frame, NamedRows):
         yield from frame.iter_rows(named=True)
     elif isinstance(frame, TupleRows):
         columns = list(frame.columns)
-        _refuse_repeated(columns)
+        refuse_repeated(columns)
         # Plain tuples: in named ones pandas renames columns such as ``human.fluency``, which are no identifiers.
         for cells in frame.itertuples(index=False, name=None):
             yield dict(zip(columns, cells, strict=True))
-    else:
+    elif isinstance(frame, ArrowStream):
         yield from _arrow_rows(frame)
+    else:
+        raise _not_a_frame(frame)
 
 
-def _refuse_repeated(columns: Iterable[str], place: str = "") -> None:
-    if (name := repeated(columns)) is not None:
-        raise DataError(f"{place}two columns are called {name!r}")
+def _not_a_frame(value: object) -> UsageError:
+    name = type(value).__name__
+    return UsageError(f"{name} is not a dataset: give a name, a file, a frame or a list of dicts")
 
 
 def _arrow_rows(frame: object) -> Iterator[Any]:
@@ -109,13 +97,13 @@ def _arrow_rows(frame: object) -> Iterator[Any]:
     try:
         batches = arrow.RecordBatchReader.from_stream(frame)
     except (TypeError, arrow.ArrowException) as error:
-        raise not_a_frame(frame) from error
-    _refuse_repeated(batches.schema.names)
+        raise _not_a_frame(frame) from error
+    refuse_repeated(batches.schema.names)
     for batch in batches:
         yield from batch.to_pylist()
 
 
-class _TableFile(RowFile, ABC):
+class _TableFile(RowFile):
     """Reads a table that is no text, by a package made for its format; its rows are counted from 1."""
 
     unit = "row"
@@ -129,14 +117,10 @@ class _TableFile(RowFile, ABC):
         """
         try:
             self._check_unchanged()
-            yield from enumerate(self.cells(), start=1)
+            yield from enumerate(_TABLES[self.path.suffix.lower()](self.path), start=1)
             self._check_unchanged()  # again: it may have been written to while it was read
         except OSError as error:
             raise unreadable(self.path, error) from error
-
-    @abstractmethod
-    def cells(self) -> Iterator[dict[str, Any]]:
-        """Yield the cells of each row by their columns, without missing ones."""
 
     def form(self) -> list[str]:
         """Say nothing: a format of its own says how it is read."""
@@ -154,46 +138,36 @@ class _TableFile(RowFile, ABC):
         self.digest, self._version = digest, version
 
 
-class ParquetFile(_TableFile):
-    """Reads a Parquet file, in batches."""
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the cells of each row of a Parquet file by their columns, without missing ones, in batches."""
+    arrow = _arrow()
+    from pyarrow import parquet
 
-    def cells(self) -> Iterator[dict[str, Any]]:
-        """Yield the cells of each row by their columns, without missing ones."""
-        arrow = _arrow()
-        from pyarrow import parquet
-
-        try:
-            # Without pre-buffering, which holds the columns of a whole row group in memory; small batches likewise.
-            with parquet.ParquetFile(self.path, buffer_size=_CHUNK, pre_buffer=False) as table:
-                _refuse_repeated(table.schema_arrow.names, f"{self.path}: ")
-                for batch in table.iter_batches(batch_size=_BATCH, use_threads=False):
-                    yield from map(present, batch.to_pylist())
-        except arrow.ArrowException as error:
-            reason = " ".join(str(error).split())  # pyarrow's own words may fill several lines
-            raise DataError(f"{self.path}: cannot be read as Parquet: {reason}") from error
+    try:
+        # Without pre-buffering, which holds the columns of a whole row group in memory; small batches likewise.
+        with parquet.ParquetFile(path, buffer_size=_CHUNK, pre_buffer=False) as table:
+            refuse_repeated(table.schema_arrow.names, f"{path}: ")
+            for batch in table.iter_batches(batch_size=_BATCH, use_threads=False):
+                yield from map(present, batch.to_pylist())
+    except arrow.ArrowException as error:
+        reason = " ".join(str(error).split())  # pyarrow's own words may fill several lines
+        raise DataError(f"{path}: cannot be read as Parquet: {reason}") from error
 
 
-class SpreadsheetFile(_TableFile):
-    """Reads the first sheet of a spreadsheet, whose first row that is not empty names the columns."""
-
-    def cells(self) -> Iterator[dict[str, Any]]:
-        """Yield the cells of each row by their columns, without missing ones."""
-        try:
-            from python_calamine import CalamineError, CalamineWorkbook
-        except ImportError as error:
-            raise UsageError(
-                f'reading a spreadsheet needs python-calamine: pip install "jurygraph[frames]" ({error})'
-            ) from error
-        try:
-            with CalamineWorkbook.from_path(self.path) as book:
-                rows = ([*map(_as_typed, row)] for row in book.get_sheet_by_index(0).iter_rows())
-                filled = (row for row in rows if any(cell != "" for cell in row))
-                columns = [str(name) for name in next(filled, [])]
-                _refuse_repeated(filter(None, columns), f"{self.path}: ")
-                for number, row in enumerate(filled, start=1):
-                    yield named_cells(columns, row, f"{self.path}, row {number}")
-        except CalamineError as error:
-            raise DataError(f"{self.path}: cannot be read as a spreadsheet: {error}") from error
+def _sheet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a spreadsheet's first sheet, whose first row that is not empty names the columns."""
+    lacking = 'reading a spreadsheet needs python-calamine: pip install "jurygraph[frames]"'
+    calamine = needed("python_calamine", lacking)
+    try:
+        with calamine.CalamineWorkbook.from_path(path) as book:
+            rows = ([*map(_as_typed, row)] for row in book.get_sheet_by_index(0).iter_rows())
+            filled = (row for row in rows if any(cell != "" for cell in row))
+            columns = [str(name) for name in next(filled, [])]
+            refuse_repeated(filter(None, columns), f"{path}: ")
+            for number, row in enumerate(filled, start=1):
+                yield named_cells(columns, row, f"{path}, row {number}")
+    except calamine.CalamineError as error:
+        raise DataError(f"{path}: cannot be read as a spreadsheet: {error}") from error
 
 
 def _as_typed(cell: Any) -> Any:
@@ -201,18 +175,17 @@ def _as_typed(cell: Any) -> Any:
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 
-_OF_TABLES = {".parquet": ParquetFile, **dict.fromkeys((".xlsx", ".xls", ".xlsb", ".ods"), SpreadsheetFile)}
+_TABLES = {".parquet": _parquet_rows, **dict.fromkeys((".xlsx", ".xls", ".xlsb", ".ods"), _sheet_rows)}
 
 
-def row_file(path: Path) -> RowFile:
-    """Return the reader of a file, by its name."""
-    return _OF_TABLES.get(path.suffix.lower(), RowFile)(path)
+def row_file(path: Path, takes_text: bool = False) -> RowFile:
+    """Return the reader of a file, by its name; arguments as for ``RowFile``."""
+    return (_TableFile if path.suffix.lower() in _TABLES else RowFile)(path, takes_text)
 
 
 def present(cells: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a row in plain Python types, without missing cells (``None``, NaN, pandas' ``NA``)."""
-    plain = {str(name): _plain(cell) for name, cell in cells.items()}
-    return unflattened({name: cell for name, cell in plain.items() if not _is_missing(cell)})
+    return unflattened(_plain({str(name): cell for name, cell in cells.items()}))
 
 
 def _plain(cell: Any) -> Any:
@@ -234,10 +207,4 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _arrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise UsageError(
-            f'reading this table needs pyarrow: pip install "jurygraph[frames]" ({error})'
-        ) from error
-    return pyarrow
+    return needed("pyarrow", 'reading this table needs pyarrow: pip install "jurygraph[frames]"')

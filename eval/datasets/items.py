@@ -5,23 +5,26 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from statistics import fmean
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import TypedDict
 
 from ...state.aggregation import majority as winner_of_most
 from ...state.aspects import Aspect
+from ...state.checked import field_path
 from ...state.conversations import asked_and_answered, read_conversation, texts_of
-from ...state.errors import DataError
+from ...state.errors import DataError, UsageError
 from ...state.media import Media
+from ...state.redaction import redact_all
 from ...state.tasks import DEFAULT_CRITERIA, AsText, CompareTask, ScoreTask, TaskKind
 from ...state.verdict import Winner
+from .files import Row
 from .reading import named_winner
 
 
@@ -253,6 +256,49 @@ Reader = Callable[[], Iterator[Numbered]]
 """Reads the items from the beginning, as often as it is called."""
 
 
+def parse_rows(rows: Iterable[Row], place: str, unit: str, columns: bool = False) -> Iterator[Numbered]:
+    """Yield the items in rows; ``columns`` says whether the user may name the columns that they are in."""
+    for number, row in rows:
+        if fault := unusable_character(row):
+            raise DataError(f"{place}, {unit} {number}: {fault}")
+        try:
+            item = parse_item(row)
+        except ValidationError as error:
+            raise DataError(f"{place}, {unit} {number}: {explain(error, row, columns)}") from error
+        except UsageError as error:
+            raise DataError(f"{place}, {unit} {number}: field 'messages': {error}") from error
+        yield number, item
+
+
+def explain(error: ValidationError, row: Any = None, columns: bool = False) -> str:
+    """Describe the first error that pydantic found in one line: field, fault, value."""
+    errors = error.errors(include_url=False)
+    first = errors[0]
+    field = ".".join(map(str, field_path(first["loc"])))
+    message = first["msg"].removeprefix("Value error, ")
+    # A validator of our own says in its message what is wrong with the value: it need not be quoted again.
+    if not field or first["type"] == "value_error":
+        return f"field {field!r}: {message}" if field else message
+    if first["type"] == "missing":
+        missing = [str(one["loc"][-1]) for one in errors if one["type"] == "missing"]
+        # Rows without ids are numbered as soon as their texts are found.
+        missing = [name for name in missing if name != "id"] or missing
+        has = f"; the row has {', '.join(map(str, row))}" if isinstance(row, dict) else ""
+        names = ",".join(f"{name}=COLUMN" for name in missing)
+        if "candidate" in missing:
+            names += " (and human.ASPECT=COLUMN for human scores)"
+        of, it, verb = ("field", "it", "is") if len(missing) == 1 else ("fields", "them", "are")
+        named = f"; to read {it} from one of these, use --columns {names}" if columns and has else ""
+        if named and len(row) == 1:
+            named = "; if that is a title, delete the lines above the column names"
+        return f"{of} {' and '.join(map(repr, missing))} {verb} missing{has}{named}"
+    if field == "human" and first["type"] == "dict_type":
+        message = "scores are given by aspect, as human.coherence (--columns human.ASPECT=COLUMN)"
+    # Redacted before it is cut, since half a key is no longer known for one.
+    value = repr(redact_all({field: first["input"]})[field])
+    return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
+
+
 @dataclass
 class LabelRange:
     """Records the first item that has an aspect (counted from 0), and the range of the aspect's labels."""
@@ -260,10 +306,6 @@ class LabelRange:
     first: int
     low: float = math.inf
     high: float = -math.inf
-
-    def add(self, label: float) -> None:
-        """Widen the range to one more label."""
-        self.low, self.high = min(self.low, label), max(self.high, label)
 
 
 @dataclass
@@ -293,7 +335,7 @@ class DatasetProfile:
             for name in item.human:
                 labels = self.aspects.setdefault(name, LabelRange(self.count))
                 if (label := item.label(name)) is not None:
-                    labels.add(label)
+                    labels.low, labels.high = min(labels.low, label), max(labels.high, label)
         self.count += 1
 
 
@@ -315,13 +357,17 @@ def profile_items(
     # Digests of 8 bytes in place of ids: a dataset of millions of items is checked for repeated ids in little memory.
     ids = array("Q")
     for number, item in read():
-        _check_lengths(item, f"{name}, {unit} {number}", most_characters)
+        where = f"{name}, {unit} {number}"
+        for of_field, text in item.texts():
+            if most_characters is not None and len(text) > most_characters:
+                raise DataError(
+                    f"{where}: field {of_field!r} has {len(text):,} characters, more than {most_characters:,}; "
+                    "if that is intended, allow more with --max-chars"
+                )
         kind: TaskKind = "score" if isinstance(item, ScoreItem) else "compare"
         profile = profile or DatasetProfile(kind)
         if profile.kind != kind:
-            raise DataError(
-                f"{name}, {unit} {number}: a file cannot hold both texts to be rated and answers to be compared"
-            )
+            raise DataError(f"{where}: a file cannot hold both texts to be rated and answers to be compared")
         profile.add(item)
         ids.append(digest(item.id))
     if profile is None:
@@ -331,15 +377,6 @@ def profile_items(
     if repeated := set(values[counts > 1].tolist()):
         _refuse_repeated_id(repeated, read, name, unit)
     return profile
-
-
-def _check_lengths(item: Item, where: str, most: int | None) -> None:
-    for name, text in item.texts():
-        if most is not None and len(text) > most:
-            raise DataError(
-                f"{where}: field {name!r} has {len(text):,} characters, more than {most:,}; "
-                "if that is intended, allow more with --max-chars"
-            )
 
 
 def _refuse_repeated_id(repeated: set[int], read: Reader, name: str, unit: str) -> None:

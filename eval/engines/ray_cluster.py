@@ -7,8 +7,8 @@ import logging
 import math
 import os
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
@@ -33,8 +33,8 @@ def load_ray() -> Any:
         raise UsageError('the engine ray needs Ray: pip install "jurygraph[ray]"') from error
 
 
-@contextmanager
-def cluster(address: str | None, cpus: float) -> Iterator[Any]:
+@asynccontextmanager
+async def cluster(address: str | None, cpus: float) -> AsyncIterator[Any]:
     """Connect to a cluster for as long as the block inside takes.
 
     Args:
@@ -59,33 +59,26 @@ def cluster(address: str | None, cpus: float) -> Iterator[Any]:
     # Else a worker that dies makes Ray print a paragraph to standard output; the run's own log says it in a line.
     vars(import_module("ray._private.worker"))["_worker_logs_enabled"] = False
     if address is not None:
-        check_address(address)
+        await asyncio.to_thread(check_address, address)
     own = {"num_cpus": max(os.cpu_count() or 1, math.ceil(cpus)), **_HERE} if address is None else {}
     try:
-        ray.init(address or "local", **_QUIET, **own)
+        # In a thread of its own: it takes seconds, and in the main one Ray would take over the handling of SIGTERM.
+        await asyncio.to_thread(ray.init, address or "local", **_QUIET, **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         where = f"at {address}" if address else "on this machine"
         raise UsageError(f"no Ray cluster {where}: {' '.join(str(error).split())[:300]}") from error
     try:
         yield ray
     finally:
-        ray.shutdown()
+        await asyncio.to_thread(ray.shutdown)
 
 
 _QUIET = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-_HERE = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "object_store_memory": _STORE_BYTES}
-
-
-@asynccontextmanager
-async def connected(address: str | None, cpus: float) -> AsyncIterator[Any]:
-    """Do as ``cluster`` from async code."""
-    connection = cluster(address, cpus)
-    # In a thread of its own: it takes seconds, and in the main one Ray would take over the handling of SIGTERM.
-    ray = await asyncio.to_thread(connection.__enter__)
-    try:
-        yield ray
-    finally:
-        await asyncio.to_thread(connection.__exit__, None, None, None)
+_HERE: dict[str, Any] = {
+    "include_dashboard": False,
+    "_node_ip_address": "127.0.0.1",
+    "object_store_memory": _STORE_BYTES,
+}
 
 
 def check_address(address: str) -> None:

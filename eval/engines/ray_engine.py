@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, groupby, islice
 from typing import Any
 
@@ -15,12 +16,12 @@ from ...nodes.models.retry import Wait
 from ...state.errors import UsageError
 from ..calls.call_pipeline import AT_ONCE
 from ..calls.progress_counters import ProgressCounters
-from ..journal import JournalError
 from ..journal.database import journal_location
+from ..journal.records import JournalError
 from ..plan.plan import Job, Plan
-from ..results.config import RunConfig
+from ..results.config import RunConfig, option
 from ..run.runner import Run
-from .ray_cluster import check_hosts, connected, last_line, load_ray
+from .ray_cluster import check_hosts, cluster, last_line, load_ray
 from .ray_worker import Report, RunDescription, judge_shard, protocol_and_settings
 
 log = logging.getLogger("jurygraph.run")
@@ -36,6 +37,11 @@ TO_END = 10.0
 
 LARGEST = 2000
 """The most verdicts in a shard: their items are sent at once, and are in the memory of the worker."""
+
+
+ENGINE = "Several processes"
+"""The heading under which the command line's help lists the fields of ``Ray``."""
+_option = partial(option, panel=ENGINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +63,13 @@ class Ray:
     jurygraph.state.errors.UsageError: workers must be 1 or more, got 0
     """
 
-    workers: int | None = None
-    address: str | None = None
+    address: str | None = _option(metavar="ADDRESS", name="--engine-address")
+    """Address of a running Ray cluster, or auto. Default: RAY_ADDRESS, else a new cluster on this machine."""
+    workers: int | None = _option(metavar="N", min=1)
+    """Number of processes that judge. Default: one per CPU."""
     cpus_per_worker: float = 0.5
-    parts: str | None = None
+    parts: str | None = _option(metavar="DIR|URL")
+    """Has no effect any more: workers send their results to this process."""
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
@@ -114,7 +123,7 @@ class Ray:
         """
         if run.counts.judged == run.counts.wanted:
             return
-        async with connected(self.address, (self.workers or 1) * self.cpus_per_worker) as ray:
+        async with cluster(self.address, (self.workers or 1) * self.cpus_per_worker) as ray:
             # One for each CPU of the cluster, as far as they fit.
             fit = int(ray.cluster_resources().get("CPU", 1) / max(1.0, self.cpus_per_worker))
             await _Driver(run, ray, self.workers or max(1, fit), self.cpus_per_worker).judge()

@@ -25,19 +25,19 @@ from ...state.aspects import Aspect
 from ...state.errors import JurygraphError, UsageError
 from ...state.settings import Settings
 from ...state.usage import NO_USAGE
+from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import Reason, StopSignal
+from ..calls.shutdown import Reason
 from ..calls.tracing import traces_sent
 from ..datasets.dataset import Dataset
-from ..journal import Journal
+from ..journal.call_journal import Journal
 from ..plan.plan import Job, Plan
 from ..plan.signatures import describe_run, package_versions
 from ..results.config import RunConfig
 from ..results.folder import RunFolder, differences
 from ..results.results import Result
 from ..results.run_log import ROOT, handled_by
-from ..run.pipelines import make_pipeline
-from ..run.runner import Run
+from ..run.runner import Run, make_pipeline
 
 REPORT_SECONDS = 1.0
 
@@ -187,7 +187,8 @@ def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: 
     Raises:
         JurygraphError: it cannot judge here.
     """
-    counts, stop = ProgressCounters(), StopSignal()
+    context = RunContext(about.config)
+    counts, stop = context.counts, context.stop
     finished, records, steps = SimpleQueue[Result](), SimpleQueue[LogRecord](), list[PlannedSteps]()
 
     async def judge() -> None:
@@ -198,11 +199,11 @@ def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: 
                 # Ctrl-C reaches the driver alone, which notes it in the journal.
                 await opened.hear_soon()
                 folder = RunFolder(about.manifest, None, opened)
-                run, steps = _ShardRun(plan, folder, about.config, counts, stop), folder.new_steps
+                run, steps = _ShardRun(plan, folder, context), folder.new_steps
                 run.finished = finished
                 # Reports say what this shard took, and the driver adds up.
                 counts.usage = NO_USAGE
-                await run.judge(make_pipeline(plan, folder, about.config, counts, stop))
+                await run.judge(make_pipeline(plan, folder, context))
 
     def report() -> Report:
         """Tell what is new since the last report."""

@@ -11,10 +11,9 @@ from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
-from ..analysis import Annotators, Diagnosis, Rater
-from ..analysis.annotators import compare_annotators
+from ..analysis.annotators import Annotators, Rater, compare_annotators
 from ..analysis.comparison import Difference, PairwiseComparator
-from ..analysis.diagnostics import diagnose
+from ..analysis.diagnostics import Diagnosis, diagnose
 from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
 from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult

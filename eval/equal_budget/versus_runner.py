@@ -10,11 +10,11 @@ from typing import Unpack
 
 from ...graphs.options import AnyJudge
 from ...nodes.sync_bridge import run_blocking
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import Reason, StopSignal
+from ..calls.call_pipeline import RunContext
+from ..calls.shutdown import Reason
 from ..datasets.dataset import Data
 from ..plan.plan import Options, Plan, divided
-from ..results.config import RunConfig, RunLimits
+from ..results.config import RunLimits
 from ..results.evaluation import Evaluation
 from ..results.folder import shared_calls
 from ..run.runner import execute
@@ -57,32 +57,27 @@ async def aversus(protocol: AnyJudge, data: Data | None = None, **options: Unpac
         folder = Path(temporary) / "versus" if out is None else Path(out)
         # In a thread: planning reads the dataset, which would hold up the event loop.
         planned = await asyncio.to_thread(plan_versus, protocol, data, terms, folder, config, wanted)
-        result = await carry_out_versus(planned, config)
+        result = await carry_out_versus(planned, RunContext(config))
     # What was in a temporary folder is gone by now.
     return result if out is not None else replace(result, folder=None, folders={})
 
 
-async def carry_out_versus(
-    planned: VersusPlan,
-    config: RunConfig | None = None,
-    counts: ProgressCounters | None = None,
-    stop: StopSignal | None = None,
-) -> Versus:
-    """Carry out a planned comparison, as far as its budget goes; the arguments are those of ``runner.execute``.
+async def carry_out_versus(planned: VersusPlan, context: RunContext) -> Versus:
+    """Carry out a planned comparison, as far as its budget goes, which is for all runs together.
 
     The protocol's run comes first. A single judge is then sampled once on every item, which says how many samples the
     protocol's spending pays for; an ensemble of as many is asked last. Whole samples rarely come out even, so the last
     one counts on a part of the items only (``matched``).
     """
-    config, counts, stop = config or RunConfig(), counts or ProgressCounters(), stop or StopSignal()
-    name = planned.name
+    name, stop = planned.name, context.stop
     stopped: Reason | None = None
     explanation = ""
 
     async def judged_by(label: str, plan: Plan) -> Evaluation:
         nonlocal stopped, explanation
-        counts.phase = label
-        evaluation = await execute(plan, planned.share(sharing, label != name), counts, stop)
+        context.counts.phase = label
+        own_share = planned.share(sharing, label != name)
+        evaluation = await execute(plan, replace(context, config=own_share))
         if evaluation.stopped is not None:
             stopped, explanation = stop.reason, f"{label}: {stop.explanation}"
         # Each run has its own part of the budget: where one has used it up, the next may begin.
@@ -90,7 +85,7 @@ async def carry_out_versus(
             stop.take_back()
         return evaluation
 
-    with shared_calls(planned.folder, "comparison", config) as sharing:
+    with shared_calls(planned.folder, "comparison", context.config) as sharing:
         own = planned.taken_up or await judged_by(name, planned.own)
         runs = {name: (name, own)}
         judged = frozenset((result.item, result.aspect) for result in own.results if result.status == "ok")

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...state.errors import UsageError
 from ..results.evaluation import Evaluation, Mean
-from ..results.folder import read_manifest, signature_parts
+from ..results.folder import differences, read_manifest
 from ..results.results import ResultsFile
 from ..statistics.alignment import number_units, unit_count
 from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, is_few
@@ -185,7 +185,7 @@ def _mean(figures: Figures) -> tuple[Statistic, int]:
 
     Of fewer than ten there is no interval: it would be too narrow (see ``FEWEST_UNITS``).
     """
-    units = number_units([group for group, _ in figures], len(figures))
+    units = number_units([group for group, _ in figures])
     return Resampling().mean_interval(np.array([*figures.values()], float), units)[0], unit_count(units)
 
 
@@ -231,11 +231,7 @@ def _mismatches(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
             yield f"it did not judge {aspect['name']}, but {', '.join(aspects)}"
         elif changed := [part for part in aspect if aspect[part] != aspects[aspect["name"]].get(part)]:
             yield f"{aspect['name']} had a different {changed[0]} there"
-    for protocol, signature in now["signatures"].items():
-        if protocol not in before["signatures"]:
-            yield f"it is of {', '.join(before['signatures'])}, not of {protocol}"
-            continue
-        old, new = signature_parts(before["signatures"][protocol]), signature_parts(signature)
-        for part in dict.fromkeys([*old, *new]):
-            if part not in _NOT_THE_JUDGE and old.get(part) != new.get(part):
-                yield f"{protocol}: {part} was {old.get(part, 'not set')}, is {new.get(part, 'not set')}"
+    old, new = before["signatures"], now["signatures"]
+    # The earlier run may have had more judges.
+    same = {protocol: old[protocol] for protocol in new if protocol in old} or old
+    yield from differences(same, new, without=_NOT_THE_JUDGE)

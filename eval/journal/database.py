@@ -216,13 +216,11 @@ calls = Table(
     Column("key", LargeBinary, nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("model", String, nullable=False),
-    Column("requests", Integer, nullable=False),
-    Column("input_tokens", Integer, nullable=False),
-    Column("cached_input_tokens", Integer, nullable=False),
-    Column("output_tokens", Integer, nullable=False),
-    Column("reasoning_tokens", Integer, nullable=False),
-    Column("cost_usd", Float),
-    Column("seconds", Float, nullable=False),
+    # A price may be unknown.
+    *(
+        Column(name, Float if name in _FRACTIONS else Integer, nullable=name == "cost_usd")
+        for name in USAGE_NAMES
+    ),
     # The column has kept its first name, so that journals of earlier versions can be read.
     Column("disowned", Boolean, key="invalidated", nullable=False, server_default=false()),
     Column("reply", LargeBinary),
@@ -422,10 +420,5 @@ class Statements:
 
 def insert_for(dialect: Dialect) -> Callable[[Table], Any]:
     """Return the database's own INSERT, which can skip rows that are there; each dialect takes megabytes to load."""
-    if dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as into_postgres
-
-        return into_postgres
-    from sqlalchemy.dialects.sqlite import insert as into_sqlite
-
-    return into_sqlite
+    into: Callable[[Table], Any] = importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
+    return into

@@ -13,16 +13,13 @@ from typing import Any
 from uuid import uuid4
 
 from ...nodes.models.call import Call, Reply, Send
-from ...nodes.models.send import CallMiddleware
+from ...nodes.models.send import CallMiddleware, answering_calls
 from ...nodes.sync_bridge import run_blocking
 from ...state.redaction import spelled_out
 from ...state.transcript import Turn
-from ..calls.call_pipeline import LivePipeline
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
-from ..journal import Journal
+from ..calls.call_pipeline import LivePipeline, RunContext
+from ..journal.call_journal import Journal
 from ..results.config import RunConfig
-from ..run.runner import answering_calls
 from .judge import Feedback, Judge, create_judge
 
 
@@ -73,15 +70,16 @@ class JudgeSession:
     def __init__(
         self, journal: str | Path, folder: Path, model: str | None = None, max_calls: int | None = None
     ) -> None:
-        self.counts, self._stop = ProgressCounters(), StopSignal()
+        context = RunContext(RunConfig(max_calls=max_calls))
+        self.counts, self._stop = context.counts, context.stop
         self._folder, self._model = folder, model
         self._judged: defaultdict[str, list[Judged]] = defaultdict(list)
-        run_blocking(self._open(journal, RunConfig(max_calls=max_calls)))
+        run_blocking(self._open(journal, context))
 
-    async def _open(self, journal: str | Path, config: RunConfig) -> None:
+    async def _open(self, journal: str | Path, context: RunContext) -> None:
         # With an id of its own each process may have the journal open beside the others.
         self._journal = await Journal.open(journal, run=uuid4().hex, shared=True, waits=self.counts.waits)
-        self._pipeline = LivePipeline(self._journal, config, self.counts, self._stop)
+        self._pipeline = LivePipeline(self._journal, context)
         self._calls = _OnOneLoop(self._pipeline)
 
     def __call__(self, protocol: Any, **options: Any) -> SessionJudge:

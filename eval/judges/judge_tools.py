@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, TypedDict, cast, get_type_hints
 
@@ -39,16 +40,12 @@ def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: 
         return in_words(feedback["metadata"], tasks), feedback["metadata"]
 
     def judge(**texts: Any) -> tuple[str, Any]:
-        try:
+        with _told_to_agent():
             return told(ask(**texts))
-        except ReplyError as error:
-            raise ToolException(_no_verdict(error)) from error
 
     async def ajudge(**texts: Any) -> tuple[str, Any]:
-        try:
+        with _told_to_agent():
             return told(await aask(**texts))
-        except ReplyError as error:
-            raise ToolException(_no_verdict(error)) from error
 
     task = CompareTask if tasks.aspect is None else ScoreTask
     hints, words, about = get_type_hints(task, include_extras=True), field_docstrings(task), task.model_fields
@@ -217,5 +214,11 @@ def _description(tasks: TaskMaker) -> str:
     )
 
 
-def _no_verdict(error: ReplyError) -> str:
-    return f"There is no verdict: what the judge's model said is none. {error.problem} Ask again, or do without it."
+@contextmanager
+def _told_to_agent() -> Iterator[None]:
+    """Have the agent that called the tool told of a reply that cannot be read."""
+    try:
+        yield
+    except ReplyError as error:
+        none = "There is no verdict: what the judge's model said is none."
+        raise ToolException(f"{none} {error.problem} Ask again, or do without it.") from error

@@ -8,16 +8,16 @@ from __future__ import annotations
 import io
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import lru_cache
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from statistics import fmean
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any, Literal
 from unicodedata import category
 
+from ...nodes.plugins import needed
 from ...state.errors import UsageError
 from ..datasets.items import ScoreItem
 from .metric import Metric, Scored, mean_over_references
@@ -54,7 +54,9 @@ def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
     # Each reference is met once for every system: what it is split into is kept.
     lines = lru_cache(maxsize=65_536)(_lines)
     is_readable = lru_cache(maxsize=65_536)(_is_latin if words == "latin" else bool)
-    scorer = package.RougeScorer(["rougeLsum"], tokenizer=_Words(_WORDS[words]))
+    # In place of rouge-score's tokenizer, and each sentence once.
+    tokenizer = SimpleNamespace(tokenize=lru_cache(maxsize=262_144)(_WORDS[words]))
+    scorer = package.RougeScorer(["rougeLsum"], tokenizer=tokenizer)
 
     def pair(candidate: str, reference: str) -> float:
         if reference and not is_readable(reference):
@@ -98,13 +100,6 @@ def bleu_4(tokenize: str = "13a") -> Metric:
     pair("a", "a")  # it knows the number of references, which it signs, only then
     signature = f"references:mean|sacrebleu:{bleu.get_signature()}"
     return Metric("bleu-4", signature, mean_over_references(pair), needs_references=True)
-
-
-class _Words:
-    """Splits sentences in place of rouge-score's tokenizer, each sentence once."""
-
-    def __init__(self, split: Callable[[str], list[str]]) -> None:
-        self.tokenize = lru_cache(maxsize=262_144)(split)
 
 
 def _latin_words(text: str) -> list[str]:
@@ -283,16 +278,9 @@ def _mean(values: Iterable[Any]) -> float:
     return fmean(numbers)
 
 
-def _imported(module: str, metric: str, remedy: str) -> ModuleType:
-    """Import a metric's own package.
-
-    Raises:
-        UsageError: it is not there; says how to get it.
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise UsageError(f"{metric} needs the module {module} ({error}): {remedy}") from error
+def _imported(module: str, metric: str, remedy: str) -> Any:
+    """Import a metric's own package; where it is not there, say how to get it."""
+    return needed(module, f"{metric} needs the module {module}: {remedy}")
 
 
 def _version(package: str) -> str:

@@ -28,10 +28,11 @@ from ...nodes.models.call import Call, Reply, Send
 from ...nodes.models.capabilities import LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
-from ...nodes.models.send import CallMiddleware, call_middleware
+from ...nodes.models.send import CallMiddleware, answering_calls
 from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.errors import UsageError
 from ...state.tasks import TaskKind, parse_task, rubric_of_user
+from ..statistics.alignment import grouped
 
 
 def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[float]:
@@ -125,23 +126,20 @@ async def rehearse(
     Raises:
         UsageError: what the run itself would fail with at once.
     """
-    token, problem = call_middleware.set(answering), None
-    try:
-        # Evaluation steps are made once a run, so once for all tasks here too.
-        with keep_steps_in():
-            for task in tasks:
-                begin()
-                try:
-                    # Texts are rated on the run's own aspects; criteria of a comparison come with the data.
-                    with rubric_of_user(getattr(parse_task(task), "aspect", None)):
-                        await graph.ainvoke({"task": task})
-                except UsageError:
-                    raise
-                # A failure of the offline judge says nothing about the run itself.
-                except Exception as error:
-                    problem = error
-    finally:
-        call_middleware.reset(token)
+    problem = None
+    # Evaluation steps are made once a run, so once for all tasks here too.
+    with answering_calls(answering), keep_steps_in():
+        for task in tasks:
+            begin()
+            try:
+                # Texts are rated on the run's own aspects; criteria of a comparison come with the data.
+                with rubric_of_user(getattr(parse_task(task), "aspect", None)):
+                    await graph.ainvoke({"task": task})
+            except UsageError:
+                raise
+            # A failure of the offline judge says nothing about the run itself.
+            except Exception as error:
+                problem = error
     return problem
 
 
@@ -267,11 +265,8 @@ def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> di
     if replies:
         words = sum(WORDS.get(sample.form, WORDS["text"]) for sample in replies)
         wordy = TOKENS_A_WORD * words / sum(sample.reply_tokens or 0.0 for sample in replies)
-    by_role: dict[str, list[CallSample]] = {}
-    for sample in samples:
-        by_role.setdefault(sample.role, []).append(sample)
     profiles = {}
-    for role, calls in by_role.items():
+    for role, calls in grouped((sample.role, sample) for sample in samples).items():
         labels = Counter(call.model.label for call in calls)
         first, growth = _line(calls)
         profiles[role] = RoleProfile(

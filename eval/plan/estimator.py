@@ -26,6 +26,7 @@ from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.errors import InputError
 from ...state.usage import Usage, total_usage
 from ..datasets.items import Item, ScoreItem
+from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, money, short, text_column
 from .dry_run import RoleEstimate, calls_of_roles, models_of, role_estimates
 from .plan import Plan
@@ -75,14 +76,15 @@ async def aestimate(
 
 async def _overflows(protocol: str, cast: Mapping[str, RoleEstimate]) -> AsyncIterator[str]:
     """Yield a sentence for each model whose context may be too small for the longest prompt of one of its roles."""
-    longest: dict[str, tuple[float, str]] = {}
-    for role, of_role in cast.items():
-        longest[of_role.model.label] = max((of_role.longest, role), longest.get(of_role.model.label, (0, "")))
-    for model in {of_role.model.label: of_role.model for of_role in cast.values()}.values():
-        (tokens, role), window = longest[model.label], await context_window(model)
-        if window is not None and tokens > window:
-            prompt = f"the longest prompt of {role} may have about {rough(round(tokens))} tokens"
-            context = f"the context of {model.label} has {window:,}"
+    by_length = sorted(cast.items(), key=lambda pair: (pair[1].longest, pair[0]))
+    # The role with a model's longest prompt comes last, and stays.
+    for label, (role, of_role) in {
+        of_role.model.label: (role, of_role) for role, of_role in by_length
+    }.items():
+        window = await context_window(of_role.model)
+        if window is not None and of_role.longest > window:
+            prompt = f"the longest prompt of {role} may have about {rough(round(of_role.longest))} tokens"
+            context = f"the context of {label} has {window:,}"
             yield f"{protocol}: {prompt}, but {context}: use shorter texts, fewer rounds or a larger context"
 
 
@@ -144,11 +146,8 @@ def _parts(
     protocol: str, wanted: Iterable[tuple[str, CallRange]], cast: Mapping[str, RoleEstimate]
 ) -> Iterator[Part]:
     """Yield the parts of one protocol, one for each model."""
-    by_model: dict[str, list[Part]] = {}
-    for role, calls in wanted:
-        for part in shares(protocol, cast[role], calls):
-            by_model.setdefault(part.model, []).append(part)
-    for model, parts in by_model.items():
+    parts_of_roles = (part for role, calls in wanted for part in shares(protocol, cast[role], calls))
+    for model, parts in grouped((part.model, part) for part in parts_of_roles).items():
         of_model = added(parts, protocol, model)
         if of_model.calls.most:
             yield of_model
@@ -253,24 +252,17 @@ class Estimate:
         Args:
             **budget: ``max_calls``; ``max_tokens``, of prompts and replies together; ``max_cost``, in US dollars.
         """
-        least = self.total.least
+        least, cost = self.total.least, sum(part.least.cost_usd or 0.0 for part in self.parts)
         needed = {
-            "max_calls": least.calls,
-            "max_tokens": least.tokens,
-            "max_cost": sum(part.least.cost_usd or 0.0 for part in self.parts),
+            "max_calls": (least.calls, "at least {:,} calls are needed, but only {:,} are allowed"),
+            "max_tokens": (least.tokens, "at least about {:,} tokens are needed, but only {:,} are allowed"),
+            "max_cost": (cost, "at least about ${:.2f} is needed, but only ${:.2f} is allowed"),
         }
         return tuple(
-            words.format(needed[name], limit)
-            for name, words in _EXCEEDED.items()
-            if (limit := budget.get(name)) is not None and needed[name] > limit
+            words.format(amount, limit)
+            for name, (amount, words) in needed.items()
+            if (limit := budget.get(name)) is not None and amount > limit
         )
-
-
-_EXCEEDED = {
-    "max_calls": "at least {:,} calls are needed, but only {:,} are allowed",
-    "max_tokens": "at least about {:,} tokens are needed, but only {:,} are allowed",
-    "max_cost": "at least about ${:.2f} is needed, but only ${:.2f} is allowed",
-}
 
 
 def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:

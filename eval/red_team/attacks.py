@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from ...nodes.yaml_files import read_yaml
+from ..statistics.alignment import grouped
 
 AttackKind = Literal["score", "pair", "vote", "no_issue"]
 """What a hostile text states: a score, a score for each of two answers, a vote, or that there is no issue."""
@@ -155,10 +156,7 @@ def forged_verdict(kind: AttackKind, low: float, high: float, favoured: int = 1)
 def draw(kind: AttackKind, seed: int) -> Iterator[Attack]:
     """Draw texts of a kind without end: by turns from each family, whose texts come up in an order of chance."""
     chance = Random(f"{kind} {seed}")
-    by_family: dict[str, list[Attack]] = {}
-    for attack in attacks(kind):
-        by_family.setdefault(attack.family, []).append(attack)
-    families = list(by_family.values())
+    families = list(grouped((attack.family, attack) for attack in attacks(kind)).values())
     chance.shuffle(families)
     for family in families:
         chance.shuffle(family)

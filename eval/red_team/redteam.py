@@ -24,13 +24,12 @@ from ...state.aspects import Aspect
 from ...state.errors import ReplyError, UsageError
 from ...state.tasks import CompareTask
 from ...state.transcript import Turn
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
+from ..calls.call_pipeline import RunContext
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Data, Dataset, load_dataset
 from ..datasets.items import Item
 from ..plan.plan import Options, Plan, divided, plan
-from ..results.config import RunConfig, RunLimits
+from ..results.config import RunLimits
 from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
 from ..results.results import Result
@@ -194,7 +193,7 @@ async def aredteam(protocol: AnyJudge, data: Data = "demo", **options: Unpack[Re
     """Measure from async code; arguments and errors are those of ``redteam``."""
     config, wanted, drawn = divided(options, "attacks", "seed")
     planned = await asyncio.to_thread(plan_redteam, protocol, data, wanted, **drawn)
-    return await carry_out_redteam(planned, config)
+    return await carry_out_redteam(planned, RunContext(config))
 
 
 def plan_redteam(
@@ -251,14 +250,9 @@ def _draw(
             yield Drawn(item.id, name, (low, high), attack, favoured, forged, text)
 
 
-async def carry_out_redteam(
-    planned: RedTeamPlan,
-    config: RunConfig,
-    counts: ProgressCounters | None = None,
-    stop: StopSignal | None = None,
-) -> RedTeam:
+async def carry_out_redteam(planned: RedTeamPlan, context: RunContext) -> RedTeam:
     """Judge the clean and the attacked items, as far as the budget goes, and compare them."""
-    result = compare_attacked(planned, await execute(planned.plan, config, counts, stop))
+    result = compare_attacked(planned, await execute(planned.plan, context))
     result.write()
     return result
 
@@ -357,7 +351,7 @@ def _effects(verdicts: Sequence[AttackedVerdict]) -> Iterator[AttackEffect]:
         rows = [verdict for verdict in verdicts if verdict.kind == kind and family in (WHOLE, verdict.family)]
         outcomes = Counter(verdict.outcome for verdict in rows)
         moved = {verdict: verdict.shift for verdict in rows if verdict.shift is not None}
-        units = number_units([verdict.group for verdict in moved], len(moved))
+        units = number_units([verdict.group for verdict in moved])
         shift, _ = Resampling().mean_interval(np.array([*moved.values()], float), units)
         forged, lost, persuaded, unmoved, no_room, _ = (outcomes[name] for name in get_args(Outcome))
         yield AttackEffect(kind, family, len(rows), forged, lost, persuaded, unmoved, no_room, shift)

@@ -15,9 +15,9 @@ from ...state.aspects import Aspect
 from ...state.errors import DataError, UsageError
 from ...state.settings import Settings
 from ...state.verdict import Winner
-from ..datasets.dataset import Dataset, explain
+from ..datasets.dataset import Dataset
 from ..datasets.files import Row, RowFile
-from ..datasets.items import Number
+from ..datasets.items import Number, explain
 from ..results.results import Key
 from .recording import (
     Recorded,

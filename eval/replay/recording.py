@@ -19,9 +19,10 @@ from ...state.aspects import Aspect
 from ...state.errors import DataError, UsageError
 from ...state.settings import Settings
 from ..datasets.aspect_choice import choose_aspects
-from ..datasets.dataset import Dataset, explain
-from ..datasets.items import About, CompareItem, Item, ScoreItem
+from ..datasets.dataset import Dataset
+from ..datasets.items import About, CompareItem, Item, ScoreItem, explain
 from ..results.results import Key
+from ..statistics.alignment import grouped
 
 Unit = tuple[str, str | None]
 """The id of an item and an aspect; a comparison has no aspect."""
@@ -287,11 +288,9 @@ def recorded_items(units: Iterable[RecordedUnit], where: object) -> list[Item]:
     Raises:
         DataError: people's label is not of the kind that the item needs; names the recording ``where`` it is.
     """
-    by_item: dict[str, list[RecordedUnit]] = {}
-    for unit in units:
-        by_item.setdefault(unit.item, []).append(unit)
+    by_item = grouped((unit.item, unit) for unit in units)
     try:
-        return [_item(of_item) for of_item in by_item.values()]
+        return [*map(_item, by_item.values())]
     except ValidationError as error:
         raise DataError(f"{where}: {explain(error)}") from error
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from ...nodes.models.call import Call, Reply, Send
 from ...state.errors import JurygraphError, UsageError
 from ...state.usage import NO_USAGE
-from ..calls.call_pipeline import CallPipeline
+from ..calls.call_pipeline import CallPipeline, RunContext
 from ..calls.judge_item import current_judgement
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
 from ..results.config import RunConfig
 from ..results.results import Key
 from .recording import Recorded, Recording, RequestedTurn, find_reply, requested_turn
@@ -34,10 +32,8 @@ def check_replay(config: RunConfig) -> None:
 class ReplayPipeline(CallPipeline):
     """Answers each call with the reply that was recorded for its agent, round and sample."""
 
-    def __init__(self, recording: Recording, counts: ProgressCounters, stop: StopSignal) -> None:
-        self._recording = recording
-        self._counts = counts
-        self._stop = stop
+    def __init__(self, recording: Recording, context: RunContext) -> None:
+        self._recording, self._context = recording, context
 
     def repeat_mark(self, key: Key) -> int:
         """Return 0: replies are looked up by the whole key, and repeats inside the verdict are counted from 0."""
@@ -50,7 +46,7 @@ class ReplayPipeline(CallPipeline):
             NotRecordedError: no reply to it is recorded.
             StoppedError: the run is to end.
         """
-        self._stop.check()
+        self._context.stop.check()
         judgement = current_judgement.get()
         assert judgement is not None
         if _RECORDED not in judgement.notes:
@@ -68,7 +64,7 @@ class ReplayPipeline(CallPipeline):
         reply = find_reply(recorded, asked.turn_key, asked.nth + earlier)
         if reply is None:
             raise NotRecordedError(f"no reply is recorded for {asked.turn_key}; {_instead(recorded, asked)}")
-        self._counts.served += 1
+        self._context.counts.served += 1
         # It took no request, no token and no time.
         text, model = reply
         return Reply(text, fields=None, cut_off=False, refused=False, usage=NO_USAGE, model=model)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from ...nodes.plugins import needed
 from ...state.errors import UsageError
 from ..tables.grid import printable
 
@@ -70,12 +71,9 @@ def new_figure(
     Raises:
         UsageError: matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError('charts need matplotlib: pip install "jurygraph[report]"') from error
+    matplotlib = needed("matplotlib.figure", 'charts need matplotlib: pip install "jurygraph[report]"')
     # Not through pyplot, which keeps every figure in memory and may want a window.
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = matplotlib.Figure(figsize=(width, height), layout="constrained")
     panels = list(figure.subplots(1, columns, squeeze=False, **subplots).flat)
     for axes in panels:
         axes.patch.set_alpha(0)
@@ -195,12 +193,7 @@ def _style_to_attributes(element: ElementTree.Element) -> None:
     """Turn style attributes, which the page's Content-Security-Policy forbids, into presentation attributes."""
     for declaration in filter(None, element.attrib.pop("style", "").split(";")):
         name, _, value = (part.strip() for part in declaration.partition(":"))
-        if name == "font":
-            size = re.search(r"([\d.]+px)", value)  # of "700 10px 'DejaVu Sans', sans-serif"
-            element.set("font-size", size[1] if size else "10px")
-            if value.startswith(("bold", "700", "600")):
-                element.set("font-weight", "600")
-        elif name != "font-family":
+        if name != "font-family":
             element.set(name, value)
     for name in ("fill", "stroke"):
         if (color := element.get(name, "").lower()) in _THEMED:

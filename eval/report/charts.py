@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..analysis import Frontier, Point, Study
+from ..analysis import Study
+from ..analysis.costs import Frontier, Point
 from ..statistics.resampling import Statistic
 from .chart_style import INK, MUTED, PAPER, look, new_figure, plain
 from .labels import MEASURES, reference_of

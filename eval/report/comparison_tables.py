@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
 
-from ..analysis import CostRow, Difference, PairwiseComparison, Study
+from ..analysis import Study
+from ..analysis.comparison import Difference, PairwiseComparison
+from ..analysis.costs import CostRow
 from ..tables import Column, Grid, columns_of, fields_of, text_column, value_at
 from .labels import HUMANS, MEASURES
 from .ranked_dataset import main_measure

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from ..analysis import Courtroom, Diagnosis, Study
+from ..analysis import Study
 from ..analysis.courtroom_premises import PredictedGap, Premise
+from ..analysis.diagnostics import Diagnosis
 from ..analysis.gap_analysis import (
     BOUND,
     IterationComplexity,
@@ -16,6 +17,7 @@ from ..analysis.gap_analysis import (
     ScoreDifferentiation,
     SoonerOrLater,
 )
+from ..analysis.score_gaps import Courtroom
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
 from ..tables import Column, Grid, columns_of, fields_of, text_column
 from .labels import MEASURES, left_out_note

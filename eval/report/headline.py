@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..analysis import Judge, Study
+from ..analysis import Study
+from ..analysis.judges import Judge
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS
 from ..tables import Column
@@ -34,7 +35,9 @@ def headline(study: Study, metric: str | None) -> str:
     """Write the answer: a line with a claim for each dataset, no stronger than the tests of the comparison allow."""
     claims = [(dataset, claim(dataset)) for dataset in ranked_datasets(study, metric)]
     if len(claims) == 1:
-        return printable(_begin_sentence(claims[0][1], study))
+        # With a capital, unless it begins with a judge's name.
+        text, names = claims[0][1], tuple(judge.label for judge in study.judges)
+        return printable(text if text.startswith(names) else capital(text))
     return "\n".join(printable(f"{dataset.name}: {text}") for dataset, text in claims)
 
 
@@ -85,34 +88,30 @@ def claim(dataset: RankedDataset) -> str:
     figure, measure = dataset.figure(best), MEASURES[dataset.measure]
     leads = [dataset.lead(best, other) for other in others]
     # Judges that give whole groups one score may have few groups in common, and another order in these.
-    if figure.low is None or any(lead and lead.few for lead in leads) or _unsure(leads[:1]):
+    unsure = any(lead and lead.difference.low is None for lead in leads[:1])
+    if figure.low is None or unsure or any(lead and lead.few for lead in leads):
         return _without_claim(dataset)
     sure = [judge for judge in dataset.ranked if dataset.beats_chance(judge)]
     if best not in sure:
         return _chancy(dataset, sure)
     if not others:
-        figures = f"{measure} {in_words(figure)}{_beside(dataset, best)}"
+        figures = f"{measure} {_figure(dataset, best)}"
         return f"{best.label} {_agrees(dataset, '')} significantly better than chance: {figures}"
     return _contradiction(dataset) or _lead(dataset)
-
-
-def _unsure(leads: Sequence[LeadOverRunnerUp | None]) -> bool:
-    return any(lead is not None and lead.difference.low is None for lead in leads)
 
 
 def _chancy(dataset: RankedDataset, sure: Sequence[Judge]) -> str:
     """Write that the judge that ranks first cannot be told from chance, and which one can."""
     best, measure = dataset.ranked[0], MEASURES[dataset.measure]
-    figures = f"{in_words(dataset.figure(best))}{_beside(dataset, best)}"
+    figures = _figure(dataset, best)
     if not sure:
         why = f"the highest {measure} is {figures}, of {best.label}"
         if not dataset.compares and (dataset.figure(best).high or 0.0) < 0:
             why += ", significantly below 0, as where a low label means good"
         return f"no judge agrees with {dataset.whom} significantly better than chance: {why}"
-    other = f"{in_words(dataset.figure(sure[0]))}{_beside(dataset, sure[0])}"
     return (
         f"no judge can be said to agree best with {dataset.whom}: the highest {measure}, {figures} of {best.label}, "
-        f"cannot be told from chance; that of {sure[0].label}, {other}, can"
+        f"cannot be told from chance; that of {sure[0].label}, {_figure(dataset, sure[0])}, can"
     )
 
 
@@ -123,9 +122,10 @@ def _agrees(dataset: RankedDataset, most: str) -> str:
     return f"ranks {most and 'most '}like {dataset.whom}"
 
 
-def _beside(dataset: RankedDataset, judge: Judge) -> str:
+def _figure(dataset: RankedDataset, judge: Judge) -> str:
+    """Write what a judge is ranked by, of preferences with kappa beside it."""
     beside = dataset.companion(judge, "kappa") if dataset.compares else None
-    return f" (kappa {in_words(beside)})" if beside else ""
+    return f"{in_words(dataset.figure(judge))}{f' (kappa {in_words(beside)})' if beside else ''}"
 
 
 def _without_claim(dataset: RankedDataset) -> str:
@@ -194,7 +194,7 @@ def _lead(dataset: RankedDataset) -> str:
     same = dataset.same_as(best)
     who = " and ".join([best.label, *(judge.label for judge in same)])
     others = [judge for judge in dataset.ranked[1:] if judge not in same]
-    measure, figure = MEASURES[dataset.measure], f"{in_words(dataset.figure(best))}{_beside(dataset, best)}"
+    measure, figure = MEASURES[dataset.measure], _figure(dataset, best)
     if not others:
         return (
             f"{who} give the same verdict on every row, so there is no difference: each {_agrees(dataset, '')} "
@@ -240,8 +240,3 @@ def _rounded(number: int) -> str:
     ('1,200', '87')
     """
     return f"{int(float(f'{number:.2g}')):,}"
-
-
-def _begin_sentence(text: str, study: Study) -> str:
-    """Begin a sentence with a capital, unless it begins with a judge's name."""
-    return text if text.startswith(tuple(judge.label for judge in study.judges)) else capital(text)

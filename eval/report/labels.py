@@ -11,11 +11,11 @@ from ..statistics.metrics import METRICS
 from ..tables import Grid
 
 if TYPE_CHECKING:
-    from ..analysis import EvaluationTarget, Judge, Study
+    from ..analysis import Study
+    from ..analysis.judges import EvaluationTarget, Judge
     from ..statistics.resampling import Resampling
 
 MEASURES = {name: metric.title for name, metric in METRICS.items()}
-SHORT = {name: metric.short for name, metric in METRICS.items()}
 # Notes that begin with one of these are recognized by it, and left out where they would be repeated.
 CONFIG = "config hash: "
 INTERVAL = "[ ] "
@@ -49,12 +49,7 @@ def _ranked_by(study: Study, judges: Sequence[Judge]) -> str:
     return f"; ranked by {', '.join(named)}" if named else ""
 
 
-def interval_note(study: Study) -> str:
-    """Write the note on how a study's intervals were computed."""
-    return interval_text(study.resampling)
-
-
-def interval_text(how: Resampling) -> str:
+def interval_note(how: Resampling) -> str:
     """Write the note on intervals that were made in this way."""
     # Shares and means within groups have a formula, and are not resampled.
     resampled = f"what is resampled: {how.resamples:,} times, seed {how.seed}"
@@ -79,7 +74,7 @@ def with_notes(study: Study, grid: Grid, full: bool = False) -> Grid:
     texts |= {column.name for column in grid.columns} | set(grid.judges)
     judges = [judge for judge in study.judges if judge.label in texts]
     ranked = _ranked_by(study, judges)
-    on_intervals = [interval_note(study)] if grid.has_intervals else []
+    on_intervals = [interval_note(study.resampling)] if grid.has_intervals else []
     if full:
         configs = [config_line(study, judge) for judge in judges]
     elif len(judges) > _MANY:

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from ..analysis import Average, Gain, Judge, LeaderboardEntry, LevelGain, Study
+from ..analysis import Study
+from ..analysis.judges import Judge
+from ..analysis.leaderboard import Average, Gain, LeaderboardEntry
+from ..analysis.pooled_gains import LevelGain
 from ..statistics.metrics import METRICS, of_kind
 from ..tables import Column, Grid, columns_of, fields_of, text_column, value_at
 from ..tables.grid import figure

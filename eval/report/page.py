@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -200,15 +199,11 @@ def _write(page: Page, debates: Debates, file: IO[str]) -> None:
         style_hash=_hash(style),
         sample=debates.note,
         blocks=debates.blocks(),
-        index=_index(debates),
+        # Called by the template after all blocks: only then is it known where each debate was put.
+        index=lambda: Markup(for_script(debates.index())),
     )
     # Written piece by piece: the blocks of a large run are never in memory together.
     file.writelines(pieces)
-
-
-def _index(debates: Debates) -> Callable[[], Markup]:
-    # Called by the template after all blocks: only then is it known where each debate was put.
-    return lambda: Markup(for_script(debates.index()))
 
 
 @cache

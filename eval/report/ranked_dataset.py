@@ -10,15 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ..analysis import (
-    Average,
-    AverageComparison,
-    EvaluationTarget,
-    Judge,
-    LeaderboardEntry,
-    PairwiseComparison,
-    Study,
-)
+from ..analysis import Study
+from ..analysis.comparison import AverageComparison, PairwiseComparison
+from ..analysis.judges import EvaluationTarget, Judge
+from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
 from ..statistics.metrics import DEFAULT, METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
@@ -41,14 +36,13 @@ def ranked_datasets(study: Study, metric: str | None) -> list[RankedDataset]:
     datasets: dict[tuple[str, str], list[EvaluationTarget]] = {}
     for subject in study.subjects:
         datasets.setdefault((subject.data, subject.digest), []).append(subject)
-    return [_ranked(study, subjects, main_measure(subjects[0], metric)) for subjects in datasets.values()]
-
-
-def _ranked(study: Study, subjects: Sequence[EvaluationTarget], measure: str) -> RankedDataset:
-    # Where no labels differ, it says so of all subjects.
-    telling = [subject for subject in subjects if subject.labels_differ] or subjects
-    others = tuple(subject for subject in subjects if subject not in telling)
-    return RankedDataset(study, tuple(telling), measure, others)
+    ranked = []
+    for subjects in datasets.values():
+        # Where no labels differ, it says so of all subjects.
+        telling = [subject for subject in subjects if subject.labels_differ] or subjects
+        others = tuple(subject for subject in subjects if subject not in telling)
+        ranked.append(RankedDataset(study, tuple(telling), main_measure(subjects[0], metric), others))
+    return ranked
 
 
 @dataclass(frozen=True)
@@ -117,6 +111,10 @@ class RankedDataset:
         of_judge = (column.get(judge.label) for column in self.columns.values())
         return [entry for entry in of_judge if isinstance(entry, LeaderboardEntry)]
 
+    def agreements(self, *judges: Judge) -> list[Agreement]:
+        """Return the agreement of judges with the labels on each subject where there is one."""
+        return [entry.agreement for judge in judges for entry in self.entries(judge) if entry.agreement]
+
     def figure(self, judge: Judge) -> Statistic:
         """Return what the judge is ranked by, without a value where there is none: the first column's."""
         entry = next(iter(self.columns.values())).get(judge.label)
@@ -144,8 +142,7 @@ class RankedDataset:
     @property
     def labels_differ(self) -> bool:
         """Whether some aspect has labels that are not all the same."""
-        agreements = (entry.agreement for judge in self.judges for entry in self.entries(judge))
-        return any(_label_range(agreement) != 0 for agreement in agreements if agreement and agreement.n)
+        return any(_label_range(agreement) != 0 for agreement in self.agreements(*self.judges) if agreement.n)
 
     @property
     def unmeasured(self) -> list[str]:
@@ -174,7 +171,7 @@ class RankedDataset:
 
     def rows(self, judge: Judge) -> int:
         """Return the number of rows, or votes, that the judge's figures are of, on the aspect with the fewest."""
-        return min((entry.agreement.n for entry in self.entries(judge) if entry.agreement), default=0)
+        return min((agreement.n for agreement in self.agreements(judge)), default=0)
 
     @cached_property
     def ranked(self) -> list[Judge]:
@@ -193,7 +190,7 @@ class RankedDataset:
     def units(self, judge: Judge) -> int | None:
         """Return the number of clusters that the judge's figure is of, on the aspect with the fewest."""
         metric, counts = METRICS[self.measure], []
-        for agreement in (entry.agreement for entry in self.entries(judge) if entry.agreement):
+        for agreement in self.agreements(judge):
             within = None
             if metric.within and isinstance(agreement, ScoreAgreement):
                 within = agreement.per_group.get(metric.coefficient)
@@ -203,8 +200,7 @@ class RankedDataset:
     @cached_property
     def unit_name(self) -> str:
         """What clusters are called: groups, or items where there are no groups."""
-        agreements = (entry.agreement for judge in self.judges for entry in self.entries(judge))
-        return "groups" if any(each and each.groups for each in agreements) else "items"
+        return "groups" if any(agreement.groups for agreement in self.agreements(*self.judges)) else "items"
 
     def beats_chance(self, judge: Judge) -> bool:
         """Tell whether the interval of the judge's correlation, or of its kappa, lies above zero."""
@@ -223,16 +219,15 @@ class RankedDataset:
 
     def same_as(self, judge: Judge) -> list[Judge]:
         """Return the ranked judges that say the same as this one of every row of every aspect."""
+        pairs = (pair for pair in self.study.comparison.pairwise if pair.identical)
+        identical = {(pair.subject, frozenset((pair.first, pair.second))) for pair in pairs}
         return [
             other
             for other in self.ranked
-            if other is not judge and all(self._identical(subject, judge, other) for subject in self.subjects)
+            if other is not judge
+            and identical
+            >= {(subject.label, frozenset((judge.label, other.label))) for subject in self.subjects}
         ]
-
-    def _identical(self, subject: EvaluationTarget, one: Judge, other: Judge) -> bool:
-        of_pair, labels = self.study.comparison.of_pair, (one.label, other.label)
-        pairs = (of_pair(subject.label, *labels), of_pair(subject.label, *labels[::-1]))
-        return any(pair is not None and pair.identical for pair in pairs)
 
     def pair(self, first: str, second: str) -> PairwiseComparison | AverageComparison | None:
         """Return the comparison of two judges, in this order: on the only subject, or of their averages."""

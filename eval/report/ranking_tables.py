@@ -8,11 +8,15 @@ from itertools import chain
 from math import inf
 from operator import itemgetter
 
-from ..analysis import Alphas, LeaderboardEntry, Rater, Study, WinnerShare
+from ..analysis import Study
+from ..analysis.alphas import Alphas
+from ..analysis.annotators import Rater
+from ..analysis.leaderboard import LeaderboardEntry, WinnerShare
+from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from ..statistics.score_distribution import ScalePoint
 from ..tables import Column, Grid, columns_of, text_column, value_at
-from .labels import SHORT, reference_of
+from .labels import reference_of
 from .leaderboard_tables import WHOSE
 
 Shares = Mapping[str, Statistic]
@@ -84,7 +88,7 @@ def systems(study: Study) -> Iterator[Grid]:
                 continue
             values[entry.judge] = ranking.judge
             known = ", ".join(
-                f"{SHORT[name]} {correlation.value:.3f}"
+                f"{METRICS[name].short} {correlation.value:.3f}"
                 for name, correlation in ranking.correlations.items()
                 if correlation.value is not None
             )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..analysis import EvaluationTarget, Judge, LeaderboardEntry, Leaning
-from ..analysis.leaderboard import NOT_BY_ALL
+from ..analysis.judges import EvaluationTarget, Judge
+from ..analysis.leaderboard import NOT_BY_ALL, LeaderboardEntry
+from ..analysis.leanings import Leaning
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS
 from ..tables.grid import in_words, money
@@ -84,11 +85,9 @@ def _lacking(dataset: RankedDataset) -> Iterator[str]:
             what = "failed on" if not judge.missing else "has no verdict on"
             rows = f"{lacking:,} of {judge.wanted:,} rows ({lacking / judge.wanted:.0%})"
             # Not those of a judge that is not compared, or of one that failed where all others did.
+            others = (other for other in dataset.judges if other is not judge)
             shared = judge in dataset.ranked and any(
-                entry.agreement and entry.agreement.left_out.get(NOT_BY_ALL)
-                for other in dataset.judges
-                if other is not judge
-                for entry in dataset.entries(other)
+                agreement.left_out.get(NOT_BY_ALL) for agreement in dataset.agreements(*others)
             )
             yield f"{judge.label} {what} {rows}{', which are left out for all judges' if shared else ''}"
 

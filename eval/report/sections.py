@@ -32,7 +32,7 @@ def compose(study: Study, metric: str | None, title: str) -> Page:
         disclosures=study.notes,
         sections=tuple(section for section in _sections(study, metric) if section.parts),
         configs=tuple(config_line(study, judge) for judge in study.judges),
-        made=f"{interval_note(study)}. Made with jurygraph {_version()}.",
+        made=f"{interval_note(study.resampling)}. Made with jurygraph {_version()}.",
         version=_version(),
     )
 

@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from ..analysis import AverageComparison, Changes, Difference, Judge, PairwiseComparison, Spending, Study
+from ..analysis import Study
+from ..analysis.comparison import AverageComparison, Difference, PairwiseComparison
+from ..analysis.counters import Spending
+from ..analysis.diagnostics import Changes
+from ..analysis.judges import Judge
 from ..statistics.significance import LEVEL
 from ..tables import CellValue, Column, Grid, columns_of
 from ..tables.grid import figure

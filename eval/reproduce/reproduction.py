@@ -19,6 +19,7 @@ from ..datasets.published.catalog import find_source
 from ..metrics import Metric
 from ..metrics import measure as measure_metrics
 from ..plan.plan import Options
+from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from ..statistics.significance import paired_t_test
@@ -233,10 +234,9 @@ def _of_field(field: str, dataset: Dataset) -> Metric:
 
 
 def _scored_shares(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
-    scores: dict[str, list[float]] = {column: [] for column in table.columns}
-    for result in cell.evaluation.results:
-        if result.aspect in scores and result.score is not None:
-            scores[result.aspect].append(result.score)
+    results = cell.evaluation.results
+    by_aspect = grouped((its.aspect, its.score) for its in results if its.score is not None)
+    scores = {column: by_aspect.get(column, []) for column in table.columns}
     return _shares(table, scores), max(map(len, scores.values()), default=0)
 
 
@@ -289,11 +289,9 @@ def _t_tests(_table: PaperTable, cell: CellResult, base: CellResult | None) -> t
     if base is None or cell is base:
         return {}, 0
     own, other = _votes(cell), _votes(base)
-    differences = [(own[key][0] - other[key][0], own[key][1]) for key in own if key in other]
-    by_question: dict[str, list[float]] = {}
-    for difference, question in differences:
-        by_question.setdefault(question, []).append(difference)
-    over = {"questions": [*map(fmean, by_question.values())], "votes": [of for of, _ in differences]}
+    differences = [(own[key][1], own[key][0] - other[key][0]) for key in own if key in other]
+    by_question = grouped(differences)
+    over = {"questions": [*map(fmean, by_question.values())], "votes": [of for _, of in differences]}
     figures: Figures = {}
     for column, values in over.items():
         _, test = paired_t_test(np.array(values), np.zeros(len(values)))
@@ -323,10 +321,8 @@ def _cost(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tupl
 
 def _spread(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     """Return how far the scores of one item lie apart over its repeats: mean standard deviation, and widest range."""
-    scores: dict[tuple[str | None, str], list[float]] = {}
-    for result in cell.evaluation.results:
-        if result.score is not None:
-            scores.setdefault((result.aspect, result.item), []).append(result.score)
+    results = cell.evaluation.results
+    scores = grouped(((its.aspect, its.item), its.score) for its in results if its.score is not None)
     figures: Figures = {}
     for column in table.columns:
         several = [given for (aspect, _), given in scores.items() if aspect == column and len(given) > 1]

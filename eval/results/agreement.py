@@ -14,11 +14,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ...state.errors import DataError
-from ..statistics.alignment import Floats, number_groups
+from ..statistics.alignment import Floats
 from ..statistics.correlation import STATISTICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import GroupedCorrelation, Sample
-from ..statistics.tie_policy import TIE_CODE, Ties, Votes, counted_votes
+from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TIE_CODE, TiePolicy, Ties, Votes, count_votes
 from ..tables import Column, text_column
 from .agreement_rows import HUMAN_TIE, AspectRows, RowTable
 
@@ -172,7 +172,7 @@ def agreement(
     collected = RowsByAspect()
     for row in rows:
         collected.add(row)
-    return collected.agreement(resampling, ties=ties, votes=votes)
+    return collected.agreement(resampling, TiePolicy(ties, votes))
 
 
 class RowsByAspect:
@@ -208,7 +208,7 @@ class RowsByAspect:
             rows.add(row, place or self._rows, self._called)
 
     def agreement(
-        self, resampling: Resampling | None = None, *, ties: Ties = "class", votes: Votes = "majority"
+        self, resampling: Resampling | None = None, rule: TiePolicy = DEFAULT_TIE_POLICY
     ) -> dict[str, Agreement]:
         """Measure the agreement of the rows so far: scores by aspect in the order of appearance, then preferences.
 
@@ -217,12 +217,10 @@ class RowsByAspect:
         Raises:
             DataError: two rows of the same item, aspect, protocol and repeat that differ.
         """
-        resampling = resampling or STANDARD
-        return {name: _agreement(table, resampling, ties, votes) for name, table in self._tables().items()}
+        how = resampling or STANDARD
+        return {name: _agreement(table, how, rule) for name, table in self._tables().items()}
 
-    def over_repeats(
-        self, *, ties: Ties = "class", votes: Votes = "majority"
-    ) -> dict[str, RepeatedAgreement]:
+    def over_repeats(self, rule: TiePolicy = DEFAULT_TIE_POLICY) -> dict[str, RepeatedAgreement]:
         """Measure how the figures vary between repeats, for each aspect that has several.
 
         >>> collected = RowsByAspect()
@@ -233,10 +231,10 @@ class RowsByAspect:
         """
         spreads = {}
         for name, table in self._tables().items():
-            if len(repeats := table.each_repeat()) > 1:
+            if len(numbers := np.unique(table.repeats)) > 1:
+                repeats = [table.chosen(np.flatnonzero(table.repeats == number)) for number in numbers]
                 # Only the values are read, so no resamples are drawn for the intervals.
-                agreements = [_agreement(repeat, NO_INTERVALS, ties, votes) for repeat in repeats]
-                spreads[name] = _over_repeats(agreements)
+                spreads[name] = _over_repeats([_agreement(repeat, NO_INTERVALS, rule) for repeat in repeats])
         return spreads
 
     def _tables(self) -> dict[str, RowTable]:
@@ -255,33 +253,20 @@ class RowsByAspect:
         return scored | {name: tables[aspect] for aspect, name in names.items()}
 
 
-def _agreement(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes) -> Agreement:
+def _agreement(table: RowTable, resampling: Resampling, rule: TiePolicy) -> Agreement:
     groups, repeats = len(np.unique(table.units[table.grouped])), max(1, len(np.unique(table.repeats)))
-    if table.kind == "score":
-        judged, human = table.values.T.copy()
-        sample = Sample("score", judged, human, table.units, groups > 0, resampling)
-        return agreement_of(sample, table.left_out, groups, repeats)
-    judged, human = table.values[:, 0], table.values[:, 1].astype(np.intp)
-    # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
-    cast = table.values[:, 2:] if votes == "each" else np.eye(3)[human]
-    # Counted before the policy takes ties out: they are reported under every policy.
-    human_ties, cast = int(cast[:, TIE_CODE].sum()), counted_votes(cast, ties)
-    # A unit without a vote that counts must not be drawn: its resamples would have fewer votes than there are.
-    voted = np.flatnonzero(cast.sum(axis=1))
-    units = number_groups(table.units[voted], rows=len(voted))
-    sample = Sample("compare", judged[voted], cast[voted], units, groups > 0, resampling, ties)
-    return agreement_of(sample, table.left_out, groups, repeats, human_ties, votes)
+    judged, human, *_ = table.values.T.copy()
+    if table.kind == "compare":
+        # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
+        human = table.values[:, 2:] if rule.votes == "each" else count_votes(human[:, None])
+    sample = Sample(table.kind, judged, human, table.units, groups > 0, resampling, rule.ties)
+    return agreement_of(sample, table.left_out, groups, repeats, rule.votes)
 
 
 def agreement_of(
-    sample: Sample,
-    left_out: Mapping[str, int],
-    groups: int,
-    repeats: int,
-    human_ties: int = 0,
-    votes: Votes = "majority",
+    sample: Sample, left_out: Mapping[str, int], groups: int, repeats: int, votes: Votes
 ) -> Agreement:
-    """Return the agreement of a sample, with what is known of its rows; the last two are of preferences."""
+    """Return the agreement of a sample, with what is known of its rows."""
     about: dict[str, Any] = {"n": sample.counted, "groups": groups, "units": sample.count}
     about |= {"repeats": repeats, "resampling": sample.resampling}
     if sample.kind == "score":
@@ -293,13 +278,13 @@ def agreement_of(
             human=_range(sample.human),
             **about,
         )
-    ties_left_out = {HUMAN_TIE: human_ties} if sample.ties == "left_out" and human_ties else {}
+    ties_left_out = {HUMAN_TIE: sample.human_ties} if sample.ties == "left_out" and sample.human_ties else {}
     return PreferenceAgreement(
         left_out={**left_out, **ties_left_out},
         accuracy=sample.statistic("accuracy"),
         kappa=sample.statistic("kappa"),
         ties=int(sample.human[sample.judged == TIE_CODE].sum()),
-        human_ties=human_ties,
+        human_ties=sample.human_ties,
         ties_as=sample.ties,
         votes=votes,
         **about,

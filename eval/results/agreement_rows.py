@@ -20,7 +20,7 @@ from ...state.errors import DataError
 from ...state.tasks import TaskKind
 from ...state.verdict import Winner
 from ..datasets.items import digest, majority
-from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Floats, Units, number_groups
+from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Floats, Units
 
 NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
 FLAGGED = "contains a verdict"
@@ -78,7 +78,7 @@ class RowTable:
     Attributes:
         kind: whether these are scores or preferences.
         values: a column for each value that ``AspectRows`` keeps, the judge's first.
-        units: the number of what each row is drawn with in resampling: its group, else its item.
+        units: the digest of what each row is drawn with in resampling: its group, else its item.
         grouped: whether it has a group.
         repeats: which repeat it is of, numbered in the order in which they come up.
         left_out: reasons, with the number of rows.
@@ -86,7 +86,7 @@ class RowTable:
 
     kind: TaskKind
     values: Floats
-    units: Units
+    units: NDArray[Any]
     grouped: NDArray[np.bool_]
     repeats: NDArray[np.int64]
     left_out: Mapping[str, int]
@@ -95,18 +95,14 @@ class RowTable:
         return len(self.units)
 
     def chosen(self, rows: Units) -> RowTable:
-        """Return the table of some of the rows; units are numbered anew."""
+        """Return the table of some of the rows."""
         return replace(
             self,
             values=self.values[rows],
-            units=number_groups(self.units[rows], rows=len(rows)),
+            units=self.units[rows],
             grouped=self.grouped[rows],
             repeats=self.repeats[rows],
         )
-
-    def each_repeat(self) -> list[RowTable]:
-        """Return one table for each repeat, in order."""
-        return [self.chosen(np.flatnonzero(self.repeats == repeat)) for repeat in np.unique(self.repeats)]
 
 
 class AspectRows:
@@ -120,8 +116,8 @@ class AspectRows:
         self._kind: TaskKind | None = None
         self._first_place = 0
         self._labels_are_preferences = False
-        self._left_out, self._without_verdict = Counter[str](), Counter[str]()
-        self._values, self._grouped = array("d"), bytearray()
+        self._left_out = Counter[str]()
+        self._values, self._grouped = array("d"), array("b")
         self._units, self._keys, self._places, self._repeats = (array("Q") for _ in range(4))
         self._repeat_numbers: dict[str, int] = {}
 
@@ -161,7 +157,7 @@ class AspectRows:
 
     def leave_out(self, row: Mapping[str, Any], reason: str) -> None:
         """Count a row that does not count whatever it says, and keep what kind its label is of."""
-        self._without_verdict[reason] += 1
+        self._left_out[reason] += 1
         self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(preference(row["human"]))
 
     def _keep(self, row: Mapping[str, Any], place: int, values: Sequence[float]) -> None:
@@ -189,20 +185,18 @@ class AspectRows:
             DataError: two rows of the same item, aspect, protocol and repeat that differ.
         """
         kind = self._kind or ("compare" if self._labels_are_preferences else "score")
-        units = np.array(self._units, dtype=np.uint64)
         whole = RowTable(
             kind=kind,
-            values=np.array(self._values).reshape(len(units), 2 if kind == "score" else 2 + len(PREFERENCES)),
-            units=number_groups(units, rows=len(units)),
-            # A copy: a bytearray that an array looks into can no longer grow.
-            grouped=np.frombuffer(bytes(self._grouped), dtype=np.bool_),
+            values=np.array(self._values).reshape(-1, 2 if kind == "score" else 2 + len(PREFERENCES)),
+            units=np.array(self._units, dtype=np.uint64),
+            grouped=np.array(self._grouped, dtype=np.bool_),
             repeats=np.array(self._repeats, dtype=np.int64),
-            left_out=dict(self._left_out + self._without_verdict),
+            left_out=dict(self._left_out),
         )
         _, first, key_numbers = np.unique(
             np.array(self._keys, dtype=np.uint64), return_index=True, return_inverse=True
         )
-        if len(first) == len(units):
+        if len(first) == len(whole):
             return whole
         # A row that differs from the first one with the same key: nothing says which of them is right.
         differs = np.flatnonzero((whole.values != whole.values[first[key_numbers]]).any(axis=1))
@@ -212,10 +206,9 @@ class AspectRows:
                 f"{called} {earlier} and {called} {later} have the same item, aspect, protocol and repeat, but differ: "
                 "delete one of them, or give them different items, systems, protocols or repeats"
             )
-        left_out = {**self._left_out, DUPLICATE: len(units) - len(first)}
         # np.unique sorts by key; the rows are to stay in their order.
         unique = whole.chosen(np.sort(first))
-        return replace(unique, left_out=dict(Counter(left_out) + self._without_verdict))
+        return replace(unique, left_out={**whole.left_out, DUPLICATE: len(whole) - len(first)})
 
 
 def _scores(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...state.usage import NO_USAGE, Usage, total_usage
+from ...state.usage import NO_USAGE, Usage
 from ..statistics.tie_policy import TiePolicy, Ties, Votes
 from ..tables.grid import Column, short, text_column
 from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
@@ -35,6 +35,15 @@ class Mean:
         return self.total / self.count if self.count else None
 
 
+class Tally(Counter[int]):
+    """Counts how often each whole number occurs; ``value`` is their mean, ``None`` before the first."""
+
+    @property
+    def value(self) -> float | None:
+        """The mean so far."""
+        return sum(number * times for number, times in self.items()) / self.total() if self else None
+
+
 @dataclass(frozen=True)
 class UsageTotals:
     """Adds up the usage of judgements, in total and on average; a judgement is one item, aspect and repeat.
@@ -46,12 +55,6 @@ class UsageTotals:
 
     judgements: int = 0
     total: Usage = NO_USAGE
-
-    @classmethod
-    def of(cls, usages: Iterable[Usage]) -> UsageTotals:
-        """Add up the usages of single judgements."""
-        of_all = list(usages)
-        return cls(len(of_all), total_usage(of_all))
 
     @property
     def calls_each(self) -> float | None:
@@ -92,16 +95,17 @@ class Overview:
         judged: results with a verdict.
         failed: results without one.
         score: the mean over verdicts.
-        rounds: the mean over verdicts.
+        rounds: how many verdicts took so many rounds.
         usage: what all of them took, failed ones included.
         stop_reasons: how many verdicts ended for each reason.
+        calls: how many results took so many calls, failed ones included.
     """
 
     judged: Annotated[int, Column("judged")] = 0
     failed: Annotated[int, Column("failed")] = 0
     score: Annotated[Mean, Column("mean", digits=2, of=lambda mean: mean.value)] = field(default_factory=Mean)
-    rounds: Annotated[Mean, Column("rounds", digits=2, of=lambda mean: mean.value)] = field(
-        default_factory=Mean
+    rounds: Annotated[Tally, Column("rounds", digits=2, of=lambda tally: tally.value)] = field(
+        default_factory=Tally
     )
     usage: Annotated[
         Usage,
@@ -115,16 +119,24 @@ class Overview:
             "stop reason", of=lambda reasons: ", ".join(f"{r} {n}" for r, n in reasons.most_common())
         ),
     ] = field(default_factory=Counter)
+    calls: Tally = field(default_factory=Tally)
+
+    @property
+    def totals(self) -> UsageTotals:
+        """The usage of all results."""
+        return UsageTotals(self.judged + self.failed, self.usage)
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a result, given as its fields."""
         self.usage += Usage.of_fields(row)
+        self.calls[row["calls"]] += 1
         if row["status"] == "failed":
             self.failed += 1
             return
         self.judged += 1
         self.score.add(row["score"])
-        self.rounds.add(row["rounds"])
+        if row["rounds"] is not None:
+            self.rounds[row["rounds"]] += 1
         self.stop_reasons[row["stop_reason"]] += 1
 
 
@@ -221,15 +233,13 @@ class Evaluation:
             ValueError: several protocols were run, and none is named.
             UsageError: the rule for ties or votes does not exist.
         """
-        rule = self.rule.override(ties, votes)
-        return self._rows(protocol).agreement(resampling, ties=rule.ties, votes=rule.votes)
+        return self._rows(protocol).agreement(resampling, self.rule.override(ties, votes))
 
     def agreement_over_repeats(
         self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
     ) -> dict[str, RepeatedAgreement]:
         """Measure how agreement varies between repeats, by aspect; empty where there was one. See ``agreement``."""
-        rule = self.rule.override(ties, votes)
-        return self._rows(protocol).over_repeats(ties=rule.ties, votes=rule.votes)
+        return self._rows(protocol).over_repeats(self.rule.override(ties, votes))
 
     def _rows(self, protocol: str | None) -> RowsByAspect:
         rows = self.figures.rows

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Container, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
 from ...nodes.models.retry import Waits
 from ...state.errors import DataError, UsageError
-from ..journal import Journal
+from ..journal.call_journal import Journal
 from ..storage.private_files import make_private_folder, warn_of_readers, whole_file
 from .config import RunConfig
 from .results import FILE as RESULTS
@@ -145,12 +145,18 @@ async def run_folder(
 
 @contextmanager
 def _locked(folder: Path | None, what: str = "run") -> Iterator[Path]:
+    """Hold the lock of a folder, for which no other process may have another run; without a folder make one."""
     if folder is None:
         with TemporaryDirectory(prefix="jurygraph-") as temporary:
             yield Path(temporary)
         return
     make_folder(folder)
-    with exclusive(folder / f"{what}.lock", what):
+    try:
+        lock = FileLock(folder / f"{what}.lock", blocking=False).acquire()
+    except Timeout:
+        in_use = f"{folder} is in use by another {what}; wait for it to end, or choose another --out"
+        raise UsageError(in_use) from None
+    with lock:
         yield folder
 
 
@@ -180,27 +186,6 @@ def shared_calls(folder: Path | None, what: str, config: RunConfig) -> Iterator[
     """
     with _locked(folder, what) as place:
         yield replace(config, journal=config.journal or place / SHARED_JOURNAL)
-
-
-@contextmanager
-def exclusive(path: Path, user: str) -> Iterator[None]:
-    """Hold a lock file of a folder while the block runs.
-
-    Args:
-        path: the lock file.
-        user: what locks the folder, for the message: ``run`` or ``sweep``.
-
-    Raises:
-        UsageError: another process, or another run in this one, holds it.
-    """
-    try:
-        lock = FileLock(path, blocking=False).acquire()
-    except Timeout:
-        raise UsageError(
-            f"{path.parent} is in use by another {user}; wait for it to end, or choose another --out"
-        ) from None
-    with lock:
-        yield
 
 
 FILE = "run.json"
@@ -276,23 +261,17 @@ def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, An
 def rename_results(folder: Path) -> None:
     """Rename the files of the run that is in a folder, if any; its journal stays, for its calls may serve again."""
     present = [folder / name for name in (RESULTS, FILE) if (folder / name).exists()]
-    for mark in _marks(folder) if present else ():
-        # The files of one run get the same mark, so that they can be told to belong together.
+    try:
+        created = str(read_manifest(folder)["created"]).replace(":", "")
+    except (DataError, KeyError):
+        created = "unknown"
+    # The files of one run get the same mark, so that they can be told to belong together: its date, or with a number.
+    for mark in chain([created], (f"{created}.{number}" for number in count(2))):
         renamed = [path.with_name(f"{path.stem}.{mark}{path.suffix}") for path in present]
         if not any(path.exists() for path in renamed):
             for path, new in zip(present, renamed, strict=True):
                 path.replace(new)
             return
-
-
-def _marks(folder: Path) -> Iterator[str]:
-    """Yield marks for the files of an earlier run: its date, then the date with a number."""
-    try:
-        created = str(read_manifest(folder)["created"]).replace(":", "")
-    except (DataError, KeyError):
-        created = "unknown"
-    yield created
-    yield from (f"{created}.{number}" for number in count(2))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -363,8 +342,10 @@ def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, An
 _SERVERS = re.compile(r"[?&]base_url=(?:[^,&|]+,(?=\w+://))+[^,&|]*")
 
 
-def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """Say what differs between signatures: the protocols, and each part of those that are in both."""
+def differences(
+    old: Mapping[str, str], new: Mapping[str, str], without: Container[str] = ()
+) -> Iterator[str]:
+    """Say what differs between signatures: the protocols, and each part of those that are in both, ``without`` some."""
     if old.keys() != new.keys():
         yield f"it is of {', '.join(old)}, not of {', '.join(new)}"
     for protocol in (name for name in old if name in new):
@@ -372,7 +353,7 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]
         for part in dict.fromkeys([*before, *now]):
             was, becomes = before.get(part, "not set"), now.get(part, "not set")
             # Which of several servers of a model answer makes no difference.
-            if _SERVERS.sub("", was) != _SERVERS.sub("", becomes):
+            if part not in without and _SERVERS.sub("", was) != _SERVERS.sub("", becomes):
                 yield f"{protocol}: {part} was {was}, is {becomes}"
 
 

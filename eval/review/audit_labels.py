@@ -73,7 +73,7 @@ def roles_of(
             by_role.setdefault((record["protocol"], label["role"]), []).append((record["item"], label))
 
     def share(turns: Sequence[tuple[str, Any]], holds: Sequence[bool]) -> Statistic:
-        units = number_units([item for item, _ in turns], len(turns))
+        units = number_units([item for item, _ in turns])
         return share_of_rows(np.array(holds, dtype=bool), units, resampling)
 
     def counted(protocol: str, role: str, turns: Sequence[tuple[str, Any]]) -> AuditedRole:

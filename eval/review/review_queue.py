@@ -84,10 +84,11 @@ class RecordedAnswer(BaseModel):
     @classmethod
     def of(cls, question: Question, answer: HumanAnswer, name: str, blind: bool = False) -> RecordedAnswer:
         """Make the record of an answer that was given now."""
-        value: Any = tuple(answer.value) if isinstance(answer.value, list) else answer.value
-        about = {field: getattr(question.key, field) for field in ("item", "aspect", "protocol")}
-        at, said = datetime.now(UTC).isoformat(timespec="seconds"), {"answer": value, "reason": answer.reason}
-        return cls(**about, **said, name=name, why=question.why, blind=blind, at=at)
+        about: dict[str, Any] = {
+            field: getattr(question.key, field) for field in ("item", "aspect", "protocol")
+        }
+        about |= {"answer": answer.value, "reason": answer.reason, "name": name, "why": question.why}
+        return cls(**about, blind=blind, at=datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
     def key(self) -> Key:
@@ -117,8 +118,7 @@ def find_questions(folder: Path, rules: Sequence[Rule], only: Set[str] | None = 
         key = result.key._replace(repeat=0)
         if only is None or not only.isdisjoint(_ids(key)):
             verdict, kind_of = verdict_of(result), kind_of_turns(result)
-            value = list(verdict.scores) if verdict.scores else verdict.score or 0.0
-            values.setdefault(key, []).append(value)
+            values.setdefault(key, []).append(verdict.final)
             why.setdefault(key, {}).update(dict.fromkeys(reasons(rules, verdict, result.transcript, kind_of)))
             if len(values[key]) > 1:
                 winners = [winner_of(value) for value in values[key] if isinstance(value, list)]

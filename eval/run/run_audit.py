@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,13 @@ from ...graphs.audit import audit, audited_places
 from ...graphs.base import Graph
 from ...nodes.bound_judge import Models
 from ...nodes.models.resolver import OFFLINE, load
+from ...nodes.models.send import answering_calls
 from ...state.call_counts import exactly
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
 from ...state.transcript import usage_of_turns
-from ..calls.call_pipeline import LivePipeline
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
-from ..journal import Journal, JournalError
+from ..calls.call_pipeline import LivePipeline, RunContext
+from ..journal.call_journal import Journal
+from ..journal.records import JournalError
 from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
 from ..plan.estimator import SAMPLED_VERDICTS, Estimate, shares
 from ..results.config import RunConfig
@@ -34,7 +35,7 @@ from ..results.folder import read_manifest
 from ..results.results import Key, Result, ResultsFile
 from ..review.audit_labels import FILE, AuditedRole, read_audit, roles_of
 from ..storage.private_files import private
-from .runner import answering_calls, drained_when_stopped
+from .runner import drained_when_stopped
 
 JOURNAL = "audit.sqlite"
 MOST_FAILURES = 5
@@ -135,10 +136,9 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
     )
 
 
-async def carry_out_audit(
-    planned: AuditPlan, config: RunConfig, counts: ProgressCounters, stop: StopSignal
-) -> Audit:
+async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:
     """Read the debates that are planned, as far as the budget goes."""
+    config, counts, stop = context.config, context.counts, context.stop
     planned.check(config)
     folder = planned.folder
     where, run = config.journal or folder / JOURNAL, f"audit of {read_manifest(folder)['run']}"
@@ -148,7 +148,7 @@ async def carry_out_audit(
     failed: dict[Key, str] = {}
     gate = asyncio.Semaphore(config.concurrency)
 
-    async def read(result: Result, file: int) -> None:
+    async def read(result: Result, file: FileIO) -> None:
         try:
             async with gate, pipeline.room_for(len(_places(result))):
                 outcome = await planned.graph.ainvoke(_debate(result))
@@ -164,18 +164,16 @@ async def carry_out_audit(
         models_used = sorted({str(turn["model"]) for turn in outcome["transcript"]})
         line = {**result.key._asdict(), "models": models_used, "labels": outcome["labels"], **usage.flat()}
         # One write of one line: a kill leaves whole lines, and at most one half line, which is not read.
-        os.write(file, orjson.dumps(line) + b"\n")
+        file.write(orjson.dumps(line) + b"\n")
         counts.judged += 1
 
     _end_last_line(folder / FILE)
-    file = private(str(folder / FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    pipeline = LivePipeline(journal, config, counts, stop)
+    pipeline = LivePipeline(journal, context)
     try:
-        async with drained_when_stopped(pipeline, stop, config.grace):
-            with answering_calls(pipeline):
+        with FileIO(folder / FILE, "a", opener=private) as file, answering_calls(pipeline):
+            async with drained_when_stopped(pipeline, stop, config.grace):
                 await asyncio.gather(*(read(result, file) for result in planned.chosen))
     finally:
-        os.close(file)
         await journal.close()
     records = read_audit(folder)
     models = tuple(dict.fromkeys(model for record in records for model in record["models"]))

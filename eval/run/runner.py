@@ -5,29 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, Unpack
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import Protocols
 from ...graphs.options import AnyJudges
 from ...nodes.evaluation_steps import keep_steps_in
-from ...nodes.models.send import CallMiddleware, call_middleware
+from ...nodes.models.send import answering_calls
 from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
-from ..calls.call_pipeline import CallPipeline
+from ..calls.call_pipeline import CallPipeline, LivePipeline, RunContext
 from ..calls.judge_item import JudgeItem, judge_item
-from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..calls.tracing import traced
 from ..datasets.dataset import Data
 from ..datasets.items import Item
 from ..plan.plan import Job, Options, Plan, divided, plan
+from ..replay.replay_pipeline import ReplayPipeline, check_replay
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
 from ..results.folder import RunFolder, run_folder
 from ..results.results import Key, Result
-from .pipelines import check_run, make_pipeline
 
 log = logging.getLogger("jurygraph.run")
 
@@ -94,39 +93,31 @@ async def aevaluate(
         engine.check_judges(protocols)
     # Planning reads files and compiles graphs, which would block the caller's event loop.
     planned = await asyncio.to_thread(plan, protocols, data, **wanted)
-    return await execute(planned, config, engine=engine)
+    return await execute(planned, RunContext(config), engine)
 
 
-async def execute(
-    planned: Plan,
-    config: RunConfig | None = None,
-    counts: ProgressCounters | None = None,
-    stop: StopSignal | None = None,
-    engine: Engine | None = None,
-) -> Evaluation:
+async def execute(planned: Plan, context: RunContext, engine: Engine | None = None) -> Evaluation:
     """Carry out a plan.
 
     Args:
         planned: what to judge.
-        config: limits, and where replies are stored.
-        counts: kept up to date while the run is on, for a progress display.
-        stop: ends the run early when it is asked to.
+        context: the limits, and the record of how far the run is.
         engine: spreads the run over several processes.
 
     Raises:
         UsageError: the plan cannot be carried out in this way, or the folder is not free for it.
     """
-    config, counts, stop = config or RunConfig(), counts or ProgressCounters(), stop or StopSignal()
+    config, counts = context.config, context.counts
     check_run(planned, config)
     if engine is not None:
         engine.check(planned, config)
     async with run_folder(planned.folder, planned.manifest, config, counts.waits) as folder:
-        pipeline = make_pipeline(planned, folder, config, counts, stop)
+        pipeline = make_pipeline(planned, folder, context)
         await pipeline.open()
-        run = Run(planned, folder, config, counts, stop)
+        run = Run(planned, folder, context)
         log.info("run started", extra=run.description())
         await (run.judge(pipeline) if engine is None else engine.judge(run))
-        log.info("run ended", extra={"stopped": stop.reason, **counts.summary()})
+        log.info("run ended", extra={"stopped": context.stop.reason, **counts.summary()})
         return run.evaluation()
 
 
@@ -141,14 +132,9 @@ class Run:
         stop: ends the run early when it is asked to.
     """
 
-    def __init__(
-        self, planned: Plan, folder: RunFolder, config: RunConfig, counts: ProgressCounters, stop: StopSignal
-    ) -> None:
-        self.plan = planned
-        self.folder = folder
-        self.config = config
-        self.counts = counts
-        self.stop = stop
+    def __init__(self, planned: Plan, folder: RunFolder, context: RunContext) -> None:
+        self.plan, self.folder = planned, folder
+        self.config, self.counts, self.stop = context.config, context.counts, context.stop
         # Results that failed in an earlier start are not among them: those items are tried again.
         self._judged_before = folder.results.ok_keys() if folder.results else frozenset[Key]()
         self._judged_now: set[Key] = set()
@@ -156,7 +142,7 @@ class Run:
         self._in_memory: dict[Key, Result] = {}
         resumed = sum(not self.is_open(job) for job in planned.jobs()) if self._judged_before else 0
         spent, run = folder.journal.totals(), folder.manifest["run"]
-        counts.take_up(len(planned), resumed, spent, run, planned.folder)
+        self.counts.take_up(len(planned), resumed, spent, run, planned.folder)
 
     async def judge(self, pipeline: CallPipeline) -> None:
         """Judge every open verdict in this process, or as many as can be until the run is to end."""
@@ -277,11 +263,30 @@ async def drained_when_stopped(pipeline: CallPipeline, stop: StopSignal, grace: 
         await pipeline.finish()
 
 
-@contextmanager
-def answering_calls(middleware: CallMiddleware) -> Iterator[None]:
-    """Have all model calls that are made inside go through the middleware."""
-    token = call_middleware.set(middleware)
-    try:
-        yield
-    finally:
-        call_middleware.reset(token)
+def check_run(plan: Plan, config: RunConfig) -> None:
+    """Check that a plan can be carried out with this config; nothing is called or written.
+
+    Raises:
+        UsageError: a limit on cost with a model of unknown price; batches with models that take none; or options for
+            calls where a recording answers them.
+    """
+    if plan.recording is not None:
+        check_replay(config)
+        return
+    config.check_prices(plan.models().values())
+    if config.batch:
+        from ..batch_api.batch_pipeline import check_batch
+
+        check_batch(plan)
+
+
+def make_pipeline(plan: Plan, folder: RunFolder, context: RunContext) -> CallPipeline:
+    """Make the pipeline that answers the calls of a run which ``check_run`` has passed."""
+    if plan.recording is not None:
+        return ReplayPipeline(plan.recording, context)
+    if context.config.batch:
+        # Imported here since it needs the OpenAI client, which other runs may do without.
+        from ..batch_api.batch_pipeline import BatchPipeline
+
+        return BatchPipeline(plan, folder, context)
+    return LivePipeline(folder.journal, context)

@@ -5,8 +5,8 @@ A *unit* is what the bootstrap draws: a group of rows that belong together, or a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,44 +23,36 @@ FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "n
 """Reasons for which a row of results does not count."""
 
 
-def number_groups(groups: Sequence[Hashable] | NDArray[Any], rows: int) -> Units:
+def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Units:
     """Number the groups from 0, in the order in which they first occur.
 
     Args:
         groups: of each row, equal where rows belong together.
-        rows: how many there must be.
 
     Returns:
         the number of each row's group, of shape (rows,).
 
-    Raises:
-        ValueError: there are not as many groups as rows.
-
-    >>> number_groups(["b", "a", "b"], rows=3)
+    >>> number_groups(["b", "a", "b"])
     array([0, 1, 0])
     """
-    if len(groups) != rows:
-        raise ValueError(f"{len(groups)} groups for {rows} rows")
     if isinstance(groups, np.ndarray):
         # unique() numbers by value; ranking the first occurrences turns that into the order of appearance.
         _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
         by_appearance: Units = np.argsort(np.argsort(first))[numbers]
         return by_appearance
     number_of: dict[Hashable, int] = {}
-    return np.fromiter(
-        (number_of.setdefault(group, len(number_of)) for group in groups), dtype=np.intp, count=rows
-    )
+    in_order = (number_of.setdefault(group, len(number_of)) for group in groups)
+    return np.fromiter(in_order, dtype=np.intp, count=len(groups))
 
 
-def number_units(groups: Sequence[Hashable | None], rows: int) -> Units:
+def number_units(groups: Sequence[Hashable | None]) -> Units:
     """Number what the bootstrap draws: each group, and each row that has none (``None``) by itself.
 
-    >>> number_units(["a", None, "a", None], rows=4)
+    >>> number_units(["a", None, "a", None])
     array([0, 1, 0, 2])
     """
     # Tuples of different length keep a lone row's index apart from a group that is named by the same number.
-    keys = [(row,) if group is None else ("group", group) for row, group in enumerate(groups)]
-    return number_groups(keys, rows)
+    return number_groups([(row,) if group is None else ("group", group) for row, group in enumerate(groups)])
 
 
 def unit_count(units: Units) -> int:
@@ -75,3 +67,19 @@ def rows_by_unit(units: Units) -> Iterator[Units]:
     order = np.argsort(units, kind="stable")
     ends = np.cumsum(np.bincount(units))
     yield from np.split(order, ends[:-1])
+
+
+Group = TypeVar("Group", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Group, Value]]) -> dict[Group, list[Value]]:
+    """Gather the values of each group, in the order in which the groups first occur.
+
+    >>> grouped([("b", 1), ("a", 2), ("b", 3)])
+    {'b': [1, 3], 'a': [2]}
+    """
+    groups: dict[Group, list[Value]] = {}
+    for group, value in pairs:
+        groups.setdefault(group, []).append(value)
+    return groups

@@ -22,7 +22,7 @@ from .coefficients import (
     spearman,
     tau_b,
 )
-from .resampling import ByteWeights, Resampling
+from .resampling import Resampling
 
 _SMALL_GROUP = 64
 # Signs of differences held at once, when groups of one size are computed together.
@@ -35,7 +35,7 @@ STATISTICS: dict[str, Callable[[Floats, Floats], float | Floats]] = {
     "kendall": tau_b,
 }
 """The correlations by name."""
-_RESAMPLED: dict[str, Callable[[Floats, Floats, Units], Callable[[ByteWeights], Floats]]] = {
+_RESAMPLED: dict[str, Callable[[Floats, Floats, Units], Callable[[Any], Floats]]] = {
     "pearson": ResampledPearson,
     "spearman": ResampledSpearman,
     "kendall": ResampledTau,
@@ -71,21 +71,17 @@ def resampled_correlations(
         return {name: np.full(resampling.resamples, np.nan) for name in names}
     of_ranks = [name for name in names if name != "pearson"]
     few = FewValues.of(x, y, units) if of_ranks else None
-    coefficients = {name: _RESAMPLED[name](x, y, units) for name in names if few is None or name == "pearson"}
-    blocks: list[dict[str, Floats]] = []
+    of_rows = {name: _RESAMPLED[name](x, y, units) for name in names if few is None or name == "pearson"}
+    of_pairs = {name: _RESAMPLED[name](few.x, few.y, few.units) for name in of_ranks} if few else {}
+    resampled: dict[str, list[Floats]] = {name: [] for name in names}
     for weights in resampling.blocks(count):
-        of_block = {name: coefficient(weights) for name, coefficient in coefficients.items()}
-        blocks.append(of_block | (_of_few(few, of_ranks, weights) if few else {}))
-    return {name: np.concatenate([block[name] for block in blocks]) for name in names}
-
-
-def _of_few(few: FewValues, names: Sequence[str], weights: ByteWeights) -> dict[str, Floats]:
-    """Compute correlations of ranks from the counts of pairs of values."""
-    made: dict[str, Callable[[Any], Floats]] = {
-        name: _RESAMPLED[name](few.x, few.y, few.units) for name in names
-    }
-    parts = [{name: made[name](counts) for name in names} for counts in few.parts(weights)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+        for name, coefficient in of_rows.items():
+            resampled[name].append(coefficient(weights))
+        # Correlations of ranks come from the counts of pairs of values, where there are few of these.
+        for counts in few.parts(weights) if few else ():
+            for name, coefficient in of_pairs.items():
+                resampled[name].append(coefficient(counts))
+    return {name: np.concatenate(parts) for name, parts in resampled.items()}
 
 
 def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Floats:

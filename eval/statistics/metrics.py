@@ -107,7 +107,7 @@ def telling_groups(items: Units, groups: Units, human: Floats) -> int:
     first = first[(groups[first] >= 0) & ~np.isnan(human[first])]
     if not len(first):
         return 0
-    codes, labels = number_groups(groups[first], rows=len(first)), human[first]
+    codes, labels = number_groups(groups[first]), human[first]
     lowest, highest = np.full(codes.max() + 1, np.inf), np.full(codes.max() + 1, -np.inf)
     np.minimum.at(lowest, codes, labels)
     np.maximum.at(highest, codes, labels)

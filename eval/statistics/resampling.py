@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Units
+from .alignment import Floats, Units, number_groups
 
 Weights = NDArray[np.int64]
 """How often each resample drew each unit: (resamples, units)."""
@@ -139,14 +139,15 @@ class Resampling:
 
         Args:
             values: of each row.
-            units: the number of each row's unit; by default each row stands alone.
+            units: of each row, a number that rows of one unit share; by default each row stands alone.
         """
         mean, n = mean_or_none(values), len(values)
-        sizes = np.ones(n) if units is None else np.bincount(units).astype(float)
+        clusters = np.arange(n) if units is None else number_groups(units)
+        sizes = np.bincount(clusters).astype(float)
         count = len(sizes)
         if mean is None or count < FEWEST_UNITS or not self.resamples:
             return Statistic(mean), None
-        sums = values if units is None else np.bincount(units, values)
+        sums = np.bincount(clusters, values)
         error = math.sqrt(count / (count - 1) * float(((sums - mean * sizes) ** 2).sum())) / n
         low, high, p = student_interval(mean, error, count - 1, self.confidence)
         return Statistic(mean, low, high), p
@@ -264,6 +265,7 @@ def share_interval(right: Floats, votes: Floats, resampling: Resampling) -> Stat
 
 def share_of_rows(right: NDArray[np.bool_], units: Units, resampling: Resampling) -> Statistic:
     """Return the share of rows of which something holds, with the score interval over units."""
+    units = number_groups(units)
     sums, sizes = np.bincount(units, right), np.bincount(units)
     return share_interval(sums.astype(float), sizes.astype(float), resampling)
 

@@ -17,11 +17,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from ...state.tasks import TaskKind
-from .alignment import Floats, Units, unit_count
+from .alignment import Floats, Units, number_groups
 from .chance_corrected import accuracies, kappas
 from .correlation import correlation, correlations_within, resampled_correlations
 from .metrics import METRICS
@@ -35,7 +36,7 @@ from .resampling import (
     share_interval,
     without_nan,
 )
-from .tie_policy import Ties, confusion_tables, sum_by_unit
+from .tie_policy import TIE_CODE, Ties, confusion_tables, counted_votes, sum_by_unit
 
 _OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
 
@@ -61,12 +62,15 @@ class Sample:
     Attributes:
         kind: whether these are scores or preferences.
         judged: of each row the score, or the code of the winner.
-        human: of each row humans' score, or how often they said 1, 2 and tie: shape (rows,) or (rows, 3).
-        clusters: of each row the code of what it is drawn with, from 0: its group, or its item where it has none.
+        human: of each row humans' score, or how often they said 1, 2 and tie: shape (rows,) or (rows, 3). Preferences
+            on which humans have no vote that counts are left out.
+        clusters: of each row the code of what it is drawn with: its group, or its item where it has none. Given are any
+            numbers; they are coded from 0 in the order in which they first occur.
         grouped: whether there are groups, so that there is agreement within them.
         resampling: how intervals are made.
         ties: of preferences, what a human tie is.
-        names: of each cluster, a number that is its own in other samples, too; by default its code.
+        names: of each cluster, the number that was given: it is the same cluster's in other samples, too.
+        human_ties: how often humans said tie, whether or not that counts.
         value: of a metric's name, the metric; ``None`` where it does not exist. Each is computed once.
         drawn: of a metric's name, the metric in each resample of clusters; NaN where it does not exist.
         by_group: of the name of a metric within groups, the correlation within each; NaN where it does not exist.
@@ -79,10 +83,17 @@ class Sample:
     grouped: bool
     resampling: Resampling
     ties: Ties = "class"
-    names: Units | None = None
 
     def __post_init__(self) -> None:
-        self.count = unit_count(self.clusters)
+        self.human_ties = 0
+        if self.kind == "compare":
+            self.human_ties = int(self.human[:, TIE_CODE].sum())
+            votes = counted_votes(self.human, self.ties)
+            # A row without a vote must not be drawn: its resamples would have fewer votes than there are.
+            voted = votes.any(axis=1)
+            self.judged, self.human, self.clusters = self.judged[voted], votes[voted], self.clusters[voted]
+        self.names = self.clusters[np.sort(np.unique(self.clusters, return_index=True)[1])]
+        self.count, self.clusters = len(self.names), number_groups(self.clusters)
         # A cache for each sample: one on the method would hold every sample ever made, and its resamples.
         self.value = cache(self._value)
         self.drawn = cache(self._drawn)
@@ -96,6 +107,11 @@ class Sample:
     def counted(self) -> int:
         """The number of rows, or of votes where each vote counts."""
         return len(self) if self.kind == "score" else int(self._tables.sum())
+
+    @property
+    def right(self) -> Floats:
+        """Of each row of preferences the share of human votes that the judge agrees with: 1 or 0 of a single vote."""
+        return accuracies(confusion_tables(self.judged, self.human, self.ties))
 
     def statistic(self, metric: str) -> Statistic:
         """Return the metric with its interval."""
@@ -121,10 +137,8 @@ class Sample:
         """Return several metrics by name; correlations over rows share the preparation of their resamples."""
         names = tuple(metrics)
         over_rows = [name for name in names if self.kind == "score" and not METRICS[name].within]
-        if self.count >= FEWEST_UNITS and over_rows:
-            self._over_rows |= resampled_correlations(
-                tuple(over_rows), self.judged, self.human, self.clusters, self.resampling
-            )
+        if self.count >= FEWEST_UNITS:
+            self._draw_over_rows(over_rows)
         return {name: self.statistic(name) for name in names}
 
     def _value(self, metric: str) -> float | None:
@@ -140,14 +154,17 @@ class Sample:
         if METRICS[metric].within:
             return mean_of_groups(self.by_group(metric), self.resampling)
         if self.kind == "score":
-            if metric not in self._over_rows:
-                self._over_rows |= resampled_correlations(
-                    (metric,), self.judged, self.human, self.clusters, self.resampling
-                )
+            self._draw_over_rows([metric])
             return self._over_rows[metric]
         # Flat, so that one matrix product adds up the tables of the clusters that each resample drew.
         flat, formula = self._tables.reshape(-1, 9), _OF_TABLES[metric]
         return self.resampling.figures(len(flat), lambda weights: formula((weights @ flat).reshape(-1, 3, 3)))
+
+    def _draw_over_rows(self, metrics: Iterable[str]) -> None:
+        new = [name for name in metrics if name not in self._over_rows]
+        if new:
+            columns = self.judged, self.human, self.clusters
+            self._over_rows |= resampled_correlations(new, *columns, self.resampling)
 
     def _by_group(self, metric: str) -> Floats:
         if not self.grouped or not len(self):
@@ -175,25 +192,49 @@ Pair = tuple[Sample, Sample]
 """Two judges' samples of the same rows."""
 
 
-def difference(first: Sample, second: Sample, metric: str) -> tuple[Statistic, float | None]:
-    """Subtract the second's metric from the first's on the same rows; return it with its interval and p-value.
+class PairedDifference(NamedTuple):
+    """Holds the difference of two judges by one metric, on one aspect or averaged over several.
 
-    Within groups only those count in which both have a correlation. Two that group their rows differently have no
-    resamples in common, so no interval, and no groups.
+    Attributes:
+        first, second: each judge's metric. Within groups both are of the groups in which both have a correlation; where
+            there is no such group, and so no difference, each has its own.
+        difference: the first's less the second's, with its interval.
+        p: two-sided, by the same standard error.
+        needed: so many clusters would tell such a difference from chance, about (``_clusters_needed``).
+        clusters: how many count; within groups, those in which both have a correlation.
     """
-    if METRICS[metric].within and _paired(first, second):
-        return first.resampling.mean_interval(without_nan(first.by_group(metric) - second.by_group(metric)))
-    return average_difference([(first, second)], metric)
+
+    first: float | None
+    second: float | None
+    difference: Statistic
+    p: float | None
+    needed: int | None
+    clusters: int
 
 
-def values_compared(pairs: Sequence[Pair], metric: str) -> tuple[float | None, float | None]:
-    """Average both judges' metric over aspects: the first less the second is the difference of the two.
+def paired_difference(pairs: Sequence[Pair], metric: str) -> PairedDifference:
+    """Compare two judges by one metric on the same rows.
 
-    Within groups both are therefore of the groups in which both have a correlation. Where there is no such group, and
-    so no difference, each has its own value.
+    Two that group their rows differently have no resamples in common, and neither have aspects with different clusters:
+    then there is no interval and no p-value.
+
+    Args:
+        pairs: both judges' samples, one pair for each aspect that is averaged over.
+        metric: its name.
     """
-    first, second, _ = zip(*(_compared(*pair, metric) for pair in pairs), strict=True)
-    return _mean_of_all(first), _mean_of_all(second)
+    values = zip(*(_compared(*pair, metric) for pair in pairs), strict=True)
+    first, second, apart = map(_mean_of_all, values)
+    clusters, (mine, theirs) = min(telling_clusters(pair, metric) for pair in pairs), pairs[0]
+    # Of two clusters the resamples say nothing.
+    drawn = None if apart is None or clusters < 3 else _drawn_differences(pairs, metric)
+    difference, p = Statistic(apart), None
+    if len(pairs) == 1 and METRICS[metric].within and _paired(mine, theirs):
+        by_group = without_nan(mine.by_group(metric) - theirs.by_group(metric))
+        difference, p = mine.resampling.mean_interval(by_group)
+    elif drawn is not None:
+        difference, p = mine.resampling.studentised(apart, drawn, clusters)
+    needed = None if apart is None or drawn is None else _clusters_needed(apart, drawn, clusters)
+    return PairedDifference(first, second, difference, p, needed, clusters)
 
 
 def _compared(first: Sample, second: Sample, metric: str) -> tuple[float | None, float | None, float | None]:
@@ -215,43 +256,30 @@ def _mean_of_all(values: Sequence[float | None]) -> float | None:
 
 
 def average(samples: Sequence[Sample], metric: str) -> Statistic:
-    """Average a metric over the aspects of one judge.
+    """Average a metric over the aspects of one judge; of a single aspect it is the metric itself.
 
     No value where an aspect has none; no interval where aspects have different clusters, so that they share no
     resamples.
     """
     mean, first = _mean_of_all([sample.value(metric) for sample in samples]), samples[0]
+    if len(samples) == 1:
+        return first.statistic(metric)
     shared = all(same_clusters(sample, first) for sample in samples)
     count = min(telling_clusters((sample,), metric) for sample in samples)
-    if mean is None or not shared or count < FEWEST_UNITS:
+    if not shared:
         return Statistic(mean)
     drawn = np.mean([sample.drawn(metric) for sample in samples], axis=0)
     return first.resampling.studentised(mean, drawn, count, bounded=True)[0]
 
 
-def average_difference(pairs: Sequence[Pair], metric: str) -> tuple[Statistic, float | None]:
-    """Average the difference of two judges over aspects; interval and p-value where all aspects share resamples."""
-    mean, count = _mean_difference(pairs, metric)
-    if mean is None or count < FEWEST_UNITS or (drawn := _drawn_differences(pairs, metric)) is None:
-        return Statistic(mean), None
-    return pairs[0][0].resampling.studentised(mean, drawn, count)
-
-
-def clusters_needed(pairs: Sequence[Pair], metric: str) -> int | None:
+def _clusters_needed(value: float, drawn: Floats, count: int) -> int | None:
     """Return how many clusters would tell the difference seen from chance, about: at 5 %, four times in five.
 
     The standard error that was seen shrinks with the square root of their number (Cohen 1988, section 2.4). ``None``
     where it cannot be seen, or there is no difference.
-
-    Args:
-        pairs: both judges' samples, one pair for each aspect that is averaged over.
-        metric: its name.
     """
-    value, count = _mean_difference(pairs, metric)
-    if value is None or abs(value) < 1e-9 or count < 3:
-        return None
-    drawn = _drawn_differences(pairs, metric)
-    if drawn is None or len(known := without_nan(drawn)) < 2:
+    known = without_nan(drawn)
+    if abs(value) < 1e-9 or len(known) < 2:
         return None
     error = float(known.std(ddof=1)) * math.sqrt(count / (count - 1))
     return max(FEWEST_UNITS, math.ceil(count * (_BOTH_QUANTILES * error / value) ** 2))
@@ -268,8 +296,6 @@ def _paired(first: Sample, second: Sample) -> bool:
 
 def same_clusters(one: Sample, other: Sample) -> bool:
     """Tell whether two samples, of two aspects perhaps, draw the same clusters in each resample."""
-    if one.names is None or other.names is None:
-        return one.count == other.count
     return np.array_equal(one.names, other.names)
 
 
@@ -279,12 +305,6 @@ def telling_clusters(samples: Sequence[Sample], metric: str) -> int:
         return samples[0].count
     figures = [sample.by_group(metric) for sample in samples]
     return int((~np.isnan(np.sum(figures, axis=0))).sum()) if len({len(each) for each in figures}) == 1 else 0
-
-
-def _mean_difference(pairs: Sequence[Pair], metric: str) -> tuple[float | None, int]:
-    """Average the difference of two judges over aspects; return it with how many clusters tell of it, at least."""
-    mean = _mean_of_all([_compared(*pair, metric)[2] for pair in pairs])
-    return mean, min(telling_clusters(pair, metric) for pair in pairs)
 
 
 def _drawn_differences(pairs: Sequence[Pair], metric: str) -> Floats | None:

@@ -5,9 +5,7 @@ A judge that uses only the middle of the scale, or its top, is seen here at once
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
@@ -49,7 +47,7 @@ class ScoreDistribution:
 
 def score_distribution(
     scores: Floats,
-    people: Sequence[Sequence[float]],
+    people: Floats,
     units: Units,
     scale: tuple[float, float],
     resampling: Resampling,
@@ -60,13 +58,14 @@ def score_distribution(
 
     Args:
         scores: the judge's, of each row.
-        people: of each row the single annotations, or else their mean. If no row has any, the judge's shares stand
-            alone; else rows without do not count.
+        people: of each row the single annotations, or else their mean, of shape (rows, annotators); NaN where there is
+            none. If no row has any, the judge's shares stand alone; else rows without do not count.
         units: what each row is drawn with.
         scale: its lowest and its highest point; they lie 1 apart, or a tenth of the scale where 1 leads past its end.
         resampling: how intervals are made.
 
-    >>> found = score_distribution(np.array([1.0, 2.5]), [[1, 3], [3, 3]], np.arange(2), (1, 3), Resampling())
+    >>> scores, people = np.array([1.0, 2.5]), np.array([[1.0, 3], [3, 3]])
+    >>> found = score_distribution(scores, people, np.arange(2), (1, 3), Resampling())
     >>> [(each.point, each.judge.value, each.human.value) for each in found.points], found.distance.value
     ([(1.0, 50.0, 25.0), (2.0, 0.0, 0.0), (3.0, 50.0, 75.0)], 0.25)
     """
@@ -74,15 +73,15 @@ def score_distribution(
     whole = float(high - low).is_integer() and high - low <= _MOST_STEPS
     step = 1.0 if whole else (high - low) / _STEPS
     points = round((high - low) / step) + 1
-    sizes = np.fromiter(map(len, people), dtype=np.intp)
-    row_of, values = np.repeat(np.arange(len(sizes)), sizes), np.fromiter(chain(*people), dtype=float)
+    known = ~np.isnan(people)
+    row_of, values, sizes = known.nonzero()[0], people[known], known.sum(axis=1)
     # Points computed from steps such as 0.1, and means of scores, may miss an end by rounding.
     off_scale = [(column < low - 1e-9) | (column > high + 1e-9) for column in (scores, values)]
     counted = ~off_scale[0] & (np.bincount(row_of, off_scale[1], len(scores)) == 0)
     if sizes[counted].any():
         counted &= sizes > 0
     numbers = np.zeros(len(scores), dtype=np.intp)
-    numbers[counted] = number_groups(units[counted], int(counted.sum()))
+    numbers[counted] = number_groups(units[counted])
     tables = np.zeros((2, unit_count(numbers[counted]), points))
     sides = ((np.flatnonzero(counted), scores[counted]), (row_of[counted[row_of]], values[counted[row_of]]))
     for table, (rows, given) in zip(tables, sides, strict=True):

@@ -77,10 +77,7 @@ def rank_by_scores(
     sides = []
     for column in (judged[counted], human[counted]):
         known = not np.isnan(column).any()
-        intervals = [
-            resampling.mean_interval(column[rows], number_groups(units[rows], len(rows)))[0]
-            for rows in of_system
-        ]
+        intervals = [resampling.mean_interval(column[rows], units[rows])[0] for rows in of_system]
         sides.append((intervals, np.array([column[rows].mean() for rows in of_system])) if known else None)
     return _ranking("mean", [names[number] for number in present], sides)
 
@@ -107,7 +104,7 @@ def rank_by_verdicts(
     ['a', 'c', 'b']
     """
     counted = _counted(human)
-    units = number_groups(units[counted], len(counted))
+    units = number_groups(units[counted])
     present, numbers = np.unique(pairs[counted], return_inverse=True)
     numbers, shown = numbers.reshape(-1, 2), [names[number] for number in present]
     games = [_Games(numbers, column[counted], units, len(present)) for column in (judged, human)]

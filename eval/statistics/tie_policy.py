@@ -105,6 +105,18 @@ TIE_CODE = 2
 """The code of a tie; 0 and 1 are the answers."""
 
 
+def count_votes(labels: Floats) -> Floats:
+    """Count of each row how often its labels, codes of winners, say 1, 2 and tie; NaN is no vote.
+
+    Args:
+        labels: of shape (rows, annotators).
+
+    >>> count_votes(np.array([[0.0, 2.0, 2.0], [1.0, np.nan, np.nan]])).tolist()
+    [[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]
+    """
+    return np.stack([(labels == code).sum(axis=1) for code in CODES.values()], axis=1).astype(float)
+
+
 def counted_votes(votes: Floats, ties: Ties) -> Floats:
     """Return the votes that count: those for a tie do not where human ties are left out.
 
@@ -129,7 +141,7 @@ def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
 
     Args:
         judged: of each row the code of the judge's verdict.
-        votes: of each row how often people said 1, 2 and tie: shape (rows, 3).
+        votes: of each row how often people said 1, 2 and tie, as ``counted_votes`` has it: shape (rows, 3).
         ties: what a human tie is.
 
     >>> tables = confusion_tables(np.array([0, 2]), np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), "half")
@@ -137,7 +149,7 @@ def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
     [0.5, 0.5]
     """
     # A verdict as one vote: the row of the unit matrix that its code names.
-    votes, verdicts = counted_votes(votes, ties), np.eye(3)[judged.astype(np.intp)]
+    verdicts = np.eye(3)[judged.astype(np.intp)]
     tied: Floats = votes[:, TIE_CODE:] * [0.5, 0.5, 0]
     # Against a tie that counts half, whatever the judge says puts half of the vote on the diagonal.
     verdicts_on_ties = np.where(verdicts[:, TIE_CODE:] == 1, [0.5, 0.5, 0], verdicts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import fsum
 from typing import NamedTuple
 
@@ -17,11 +18,10 @@ from ..analysis.loading import LoadedJudge, load_evaluations
 from ..analysis.study import comparators_of
 from ..analysis.verdict_columns import close
 from ..results.agreement import PreferenceAgreement, RowsByAspect, ScoreAgreement
-from ..statistics.alignment import number_groups
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
-from ..statistics.sample import Pair, Sample, average, average_difference, difference
+from ..statistics.sample import Pair, Sample, average, paired_difference
 from ..tables.grid import Column
 from .cells import CellResult
 
@@ -76,15 +76,15 @@ def measure(
         if any(len(comparator.labelled_sample(side)) for side in comparator.sides.values())
     ]
     names = shown_metrics(labelled[0].subject.metric) if labelled else ()
-    base, measured = judges[0], []
+    base, measured, subjects = judges[0], [], [(of, of.subject.label, of.sides) for of in labelled]
     for judge in judges:
-        samples, pairs = dict[str, Sample](), dict[str, Pair]()
-        for comparator in labelled:
-            of = comparator.sides
-            if (own := of.get(judge.label)) is not None:
-                samples[comparator.subject.label] = comparator.labelled_sample(own)
-                if judge is not base and (first := of.get(base.label)) is not None:
-                    pairs[comparator.subject.label] = comparator.samples(own, first)
+        own = [(of, label, sides) for of, label, sides in subjects if judge.label in sides]
+        samples = {label: [of.labelled_sample(sides[judge.label])] for of, label, sides in own}
+        pairs = {
+            label: [of.samples(sides[judge.label], sides[base.label])]
+            for of, label, sides in own
+            if judge is not base and base.label in sides
+        }
         flips = None if judge is base else _flips(judge, base, resampling)
         measured.append(replace(_measured(samples, pairs, names), flips=flips))
     return tuple(measured)
@@ -97,26 +97,34 @@ def _flips(own: LoadedJudge, base: LoadedJudge, resampling: Resampling) -> Stati
         mine, theirs = own.cells[aspect].rows, base.cells[aspect].rows
         _, here, there = np.intersect1d(mine.keys, theirs.keys, return_indices=True)
         changed.append(~close(mine.judged[here], theirs.judged[there]))
-        clusters.append(mine.cluster_names[here])
+        clusters.append(mine.clusters[here])
     if not changed or not len(rows := np.concatenate(changed)):
         return None
-    return share_of_rows(rows, number_groups(np.concatenate(clusters), len(rows)), resampling)
+    return share_of_rows(rows, np.concatenate(clusters), resampling)
 
 
-def _measured(samples: Mapping[str, Sample], pairs: Mapping[str, Pair], names: Sequence[str]) -> Measured:
+def _measured(
+    samples: dict[str, list[Sample]], pairs: dict[str, list[Pair]], names: Sequence[str]
+) -> Measured:
     """Compute the metrics of one cell, and their gains where there are pairs with the first cell."""
-    judged = {label: sample for label, sample in samples.items() if len(sample)}
-    figures, gains = dict[MetricKey, Statistic](), dict[MetricKey, Statistic]()
-    for label, sample in samples.items() if judged else ():
-        figures |= {MetricKey(label, name): figure for name, figure in sample.statistics(names).items()}
-    for name in names if judged else ():
-        gains |= {MetricKey(label, name): difference(*pair, name)[0] for label, pair in pairs.items()}
-        if len(samples) > 1:
-            figures[MetricKey(AVERAGE, name)] = average([*samples.values()], name)
-        if len(pairs) == len(samples) > 1:
-            gains[MetricKey(AVERAGE, name)] = average_difference([*pairs.values()], name)[0]
-    rows = {label: sample.counted for label, sample in judged.items()}
-    return Measured(figures, gains, rows, {label: sample.count for label, sample in judged.items()})
+    judged = {label: sample for label, (sample,) in samples.items() if len(sample)}
+    if not judged:
+        return Measured()
+    for sample in judged.values():
+        sample.statistics(names)  # correlations share the preparation of their resamples
+    if len(samples) > 1:
+        pairs |= {AVERAGE: [*chain(*pairs.values())]} if len(pairs) == len(samples) else {}
+        samples |= {AVERAGE: [*chain(*samples.values())]}
+    return Measured(
+        {MetricKey(label, name): average(of, name) for label, of in samples.items() for name in names},
+        {
+            MetricKey(label, name): paired_difference(of, name).difference
+            for label, of in pairs.items()
+            for name in names
+        },
+        {label: sample.counted for label, sample in judged.items()},
+        {label: sample.count for label, sample in judged.items()},
+    )
 
 
 def shown_metrics(metric: str) -> tuple[str, ...]:
@@ -147,10 +155,10 @@ def agreement_by_category(cell: CellResult) -> dict[str, ScoreAgreement | Prefer
     for head in cell.evaluation.heads():
         if head["status"] == "ok" and head["category"]:
             by_category.setdefault(head["category"], RowsByAspect()).add(head)
-    rule, agreements = cell.evaluation.rule, dict[str, ScoreAgreement | PreferenceAgreement]()
-    for category, rows in by_category.items():
-        agreements[category] = next(iter(rows.agreement(ties=rule.ties, votes=rule.votes).values()))
-    return agreements
+    return {
+        category: next(iter(rows.agreement(rule=cell.evaluation.rule).values()))
+        for category, rows in by_category.items()
+    }
 
 
 def first_figure(result: ScoreAgreement | PreferenceAgreement) -> Statistic:

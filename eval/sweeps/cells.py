@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ...state.errors import UsageError
-from ...state.usage import NO_USAGE
 from ..datasets.files import repeated
 from ..results.evaluation import Evaluation, UsageTotals
 
@@ -216,5 +215,5 @@ class CellResult:
     @property
     def usage(self) -> UsageTotals:
         """The usage of its judgements, also where another cell made and paid a call first."""
-        usages = (overview.usage for overview in self.evaluation.figures.overviews.values())
-        return UsageTotals(self.judged + self.failed, sum(usages, NO_USAGE))
+        overviews = self.evaluation.figures.overviews.values()
+        return sum((overview.totals for overview in overviews), UsageTotals())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...state.errors import UsageError
 from ..report.chart_style import save
-from ..report.labels import interval_text, without_idle_notes
+from ..report.labels import interval_note, without_idle_notes
 from ..report.series_charts import Panel, columns, lines
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, caution
@@ -72,16 +72,17 @@ class Sweep:
         """Items without a verdict, in all cells."""
         return sum(cell.failed for cell in self.cells)
 
+    @property
+    def judged_folders(self) -> list[Path]:
+        """The folders of the cells that have results."""
+        kept = (cell.evaluation for cell in self.cells if len(cell.evaluation.results))
+        return [evaluation.folder for evaluation in kept if evaluation.folder]
+
     @cached_property
     def note(self) -> str | None:
         """The offline judge's disclosure, which must stand at the head of everything shown of the sweep."""
         notes = (cell.evaluation.manifest.get("note") for cell in self.cells)
         return next(filter(None, notes), None)
-
-    @property
-    def signatures(self) -> Mapping[str, str]:
-        """Each cell's signature, by the cell's title."""
-        return {cell.cell.title: cell.evaluation.manifest["signatures"][cell.protocol] for cell in self.cells}
 
     def measured(self, resampling: Resampling | None = None) -> tuple[Measured, ...]:
         """Measure how well each cell agrees with people, and what it gains over the first cell.
@@ -280,7 +281,7 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
         notes.append(
             " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) + " rows each."
         )
-        notes.append(interval_text(Resampling()))
+        notes.append(interval_note(Resampling()))
         if len(sweep.cells) > 1:
             notes.append("gains: over the first cell, on the rows that both judged")
         # Cells may have judged different rows: the fewest units of each subject count.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from ...nodes.sync_bridge import run_blocking
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
+from ..calls.call_pipeline import RunContext
 from ..datasets.dataset import Data
 from ..plan.plan import Options, divided
-from ..results.config import RunConfig, RunLimits
+from ..results.config import RunLimits
 from ..results.folder import shared_calls
 from ..run.runner import execute
 from .cells import Axis, CellResult
@@ -58,21 +58,17 @@ async def asweep(
     config, wanted, _ = divided(options)
     # In a thread: planning reads the dataset, which would hold up the event loop.
     planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **wanted)
-    return await carry_out_sweep(planned, config)
+    return await carry_out_sweep(planned, RunContext(config))
 
 
-async def carry_out_sweep(
-    planned: SweepPlan,
-    config: RunConfig | None = None,
-    counts: ProgressCounters | None = None,
-    stop: StopSignal | None = None,
-) -> Sweep:
-    """Carry out a planned sweep; the arguments are those of ``runner.execute``.
+async def carry_out_sweep(planned: SweepPlan, context: RunContext | None = None) -> Sweep:
+    """Carry out a planned sweep within limits that hold for all cells together.
 
     Raises:
         UsageError: another process has the folder, or a cell's folder holds another run.
     """
-    config, counts, stop = config or RunConfig(), counts or ProgressCounters(), stop or StopSignal()
+    context = context or RunContext()
+    config, counts, stop = context.config, context.counts, context.stop
     # For its errors alone: a folder that holds another run is found before the first cell makes a call.
     planned.check(config)
     counts.wanted = len(planned)
@@ -83,7 +79,8 @@ async def carry_out_sweep(
             write_record(planned, planned.folder)
         for cell in planned.cells:
             counts.phase = cell.cell.title
-            evaluation = await execute(cell.plan, config if planned.is_replay else sharing, counts, stop)
+            own = replace(context, config=config if planned.is_replay else sharing)
+            evaluation = await execute(cell.plan, own)
             done.append(CellResult(cell.cell, cell.protocol, evaluation))
             if stop.is_asked:
                 break

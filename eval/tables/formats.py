@@ -38,53 +38,52 @@ def to_lines(grid: Grid, width: int | None = None) -> Group:
 def to_rich(grid: Grid, width: int | None = None) -> Table:
     """Lay out a table for a terminal, notes below it; intervals if their column wants them and the width allows it."""
     # A table that is too wide loses first what is missed least: intervals, then space, then unbroken long words.
-    rows, notes, gap = list(grid.written()), grid.notes, 2
-    if width is not None and _width(grid, rows, gap) > width:
-        if any(cell.interval for row in rows for cell in row):
-            rows = [tuple(cell._replace(interval="") for cell in row) for row in rows]
-            kept = (note for note in notes if not note.startswith("[ ]") and note != _NO_ROOM)
-            notes = (*kept, _NO_ROOM)
-        gap = 2 if _width(grid, rows, 2) <= width else 1
-        if _width(grid, rows, gap) > width:
-            rows = [tuple(cell._replace(text=_with_breaks(cell.text)) for cell in row) for row in rows]
+    gap, folded = 2, dict[int, int]()
+    if width is not None and width_of(grid) > width:
+        grid = _without_intervals(grid)
+        gap = 2 if width_of(grid) <= width else 1
+        if width_of(grid, gap) > width:
+            rows = (
+                tuple(_with_breaks(cell) if isinstance(cell, str) else cell for cell in row)
+                for row in grid.rows
+            )
+            grid = replace(grid, rows=tuple(rows))
+            folded = _folded_widths(grid, width - gap * len(grid.columns))
     table = Table(
         title=Text(printable(grid.title), "bold"),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, gap - 1, 0, 0),
-        caption=Text("\n".join(map(printable, notes)), "dim") if notes else None,
+        caption=Text("\n".join(map(printable, grid.notes)), "dim") if grid.notes else None,
         caption_justify="left",
     )
-    folded = _folded_widths(grid, rows, gap, width)
-    for place, column in enumerate(grid.columns):
-        longest = max((len(row[place].text) for row in rows), default=0)
+    for place, (column, texts) in enumerate(_texts(grid)):
         table.add_column(
             Text(printable(column.name)),
             justify=column.align,
-            no_wrap=column.align == "right" or longest <= _SHORT,
+            no_wrap=column.align == "right" or max(map(len, texts), default=0) <= _SHORT,
             overflow="fold",
             width=folded.get(place),
         )
-    for row in rows:
+    for row in grid.written():
         table.add_row(*map(_rich_cell, row, grid.columns))
     return table
 
 
-def _folded_widths(
-    grid: Grid, rows: list[tuple[Written, ...]], gap: int, width: int | None
-) -> dict[int, int]:
-    """Return the widths of the columns whose long texts are folded, so that no word is broken; empty where all fit."""
+def _texts(grid: Grid) -> list[tuple[Column, list[str]]]:
+    """Return each column with the texts of its cells, without intervals."""
+    rows = list(grid.written())
+    return [(column, [row[place].text for row in rows]) for place, column in enumerate(grid.columns)]
+
+
+def _folded_widths(grid: Grid, room: int) -> dict[int, int]:
+    """Return the widths of the columns whose long texts are folded, so that no word is broken."""
     # Left to itself, rich takes as much from a column of short words as from one of long words, and breaks them.
-    if width is None or _width(grid, rows, gap) <= width:
-        return {}
-    texts = [[row[place].text for row in rows] for place in range(len(grid.columns))]
-    least = [_least_width(column, of_one) - 1 for column, of_one in zip(grid.columns, texts, strict=True)]
-    whole = [
-        max([len(column.name), *map(len, of_one)]) for column, of_one in zip(grid.columns, texts, strict=True)
-    ]
-    free = max(0, width - 1 - sum(least) - gap * len(least))
+    least = [_least_width(column, texts) - 1 for column, texts in _texts(grid)]
+    whole = [max([len(column.name), *map(len, texts)]) for column, texts in _texts(grid)]
     more = [max(0, wanted - narrowest) for wanted, narrowest in zip(whole, least, strict=True)]
+    free = max(0, room - 1 - sum(least))
     # What is free is shared by how much more each could use: the longest text gets most of it.
     return {
         place: least[place] + min(wish, free * wish // sum(more)) for place, wish in enumerate(more) if wish
@@ -96,6 +95,12 @@ _SHORT = 28
 _NO_ROOM = "intervals are left out: the terminal is too narrow for them"
 _SPLIT = "split into several tables: the terminal is too narrow for one"
 _STACKED = "each value is on a line of its own: the terminal is too narrow for a table"
+
+
+def _without_intervals(grid: Grid) -> Grid:
+    """Return a table whose intervals, if it has any, are left out, and a note says so in place of that on intervals."""
+    notes = (note for note in grid.notes if not note.startswith("[ ]"))
+    return replace(grid.without_intervals(), notes=(*notes, *([_NO_ROOM] if grid.has_intervals else [])))
 
 
 def _stacked(grid: Grid) -> Group:
@@ -124,10 +129,7 @@ def _fitting(grid: Grid, width: int) -> list[Grid]:
     Returns:
         the tables; none where not even the first columns and one more fit.
     """
-    rows = [tuple(cell._replace(interval="") for cell in row) for row in grid.written()]
-    widths = [
-        _least_width(column, [row[place].text for row in rows]) for place, column in enumerate(grid.columns)
-    ]
+    widths = [_least_width(column, texts) for column, texts in _texts(grid)]
     names = _names(grid)
     # A terminal's table has one character more than its columns: its left edge.
     room = width - 1 - sum(widths[:names])
@@ -143,23 +145,17 @@ def _fitting(grid: Grid, width: int) -> list[Grid]:
             free = room
         parts[-1].append(place)
         free -= widths[place]
-    return [_with_columns(grid, [*range(names), *part], last=part is parts[-1]) for part in parts]
-
-
-def _with_columns(grid: Grid, places: list[int], last: bool) -> Grid:
-    """Make a table of some columns of another, without intervals; the notes stand under the last part."""
-    had_intervals = any(cell.interval for row in grid.written() for cell in row)
-    notes = (
-        *(note for note in grid.notes if not note.startswith("[ ]")),
-        *([_NO_ROOM] if had_intervals else []),
-        _SPLIT,
-    )
-    return Grid(
-        grid.title,
-        tuple(replace(grid.columns[place], interval=False) for place in places),
-        tuple(tuple(row[place] for place in places) for row in grid.rows),
-        notes if last else (),
-    )
+    bare = _without_intervals(grid)
+    # The notes stand under the last part.
+    return [
+        replace(
+            bare,
+            columns=tuple(bare.columns[place] for place in (*range(names), *part)),
+            rows=tuple((*row[:names], *(row[place] for place in part)) for row in bare.rows),
+            notes=(*bare.notes, _SPLIT) if part is parts[-1] else (),
+        )
+        for part in parts
+    ]
 
 
 def _least_width(column: Column, texts: list[str]) -> int:
@@ -177,17 +173,8 @@ def _with_breaks(text: str) -> str:
 
 def width_of(grid: Grid, gap: int = 2) -> int:
     """Return how many characters wide a table is, with all intervals that its columns want."""
-    return _width(grid, list(grid.written()), gap)
-
-
-def _width(grid: Grid, rows: list[tuple[Written, ...]], gap: int) -> int:
-    cells = [[column.name for column in grid.columns]]
-    for row in rows:
-        shown = (
-            f"{cell.text} {cell.interval}" if cell.interval and column.interval else cell.text
-            for cell, column in zip(row, grid.columns, strict=True)
-        )
-        cells.append(list(shown))
+    rows = [map(_rich_cell, row, grid.columns) for row in grid.written()]
+    cells = ([column.name for column in grid.columns], *rows)
     return sum(max(map(len, column)) + gap for column in zip(*cells, strict=True))
 
 

@@ -1,5 +1,1 @@
 """What if a turn had not been said? A run's debates, forked at that turn and judged on without it."""
-
-from .whatif import TurnEffect, WhatIf, awhatif, whatif
-
-__all__ = ["TurnEffect", "WhatIf", "awhatif", "whatif"]

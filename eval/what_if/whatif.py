@@ -19,8 +19,7 @@ from ..analysis.comparison import PairwiseComparator
 from ..analysis.loading import load_evaluations
 from ..analysis.measures import mean_statistic
 from ..analysis.verdict_columns import directions, moved
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
+from ..calls.call_pipeline import RunContext
 from ..datasets.dataset import Data
 from ..equal_budget.versus_plan import file_name, take_up_run
 from ..plan.plan import Plan, plan
@@ -142,7 +141,7 @@ async def awhatif(
         await asyncio.to_thread(plan_whatif, Path(run), edit, data, protocol, config, models)
         for edit in wanted
     ]
-    return [await carry_out_whatif(edited) for edited in planned]
+    return [await carry_out_whatif(edited, RunContext(edited.config)) for edited in planned]
 
 
 def plan_whatif(
@@ -185,11 +184,9 @@ def plan_whatif(
     return WhatIfPlan(name, edit, recorded, part, config)
 
 
-async def carry_out_whatif(
-    planned: WhatIfPlan, counts: ProgressCounters | None = None, stop: StopSignal | None = None
-) -> WhatIf:
+async def carry_out_whatif(planned: WhatIfPlan, context: RunContext) -> WhatIf:
     """Judge the forked debates, as far as the budget goes, and compare them with those of the run."""
-    evaluation = await execute(planned.plan, planned.config, counts, stop)
+    evaluation = await execute(planned.plan, context)
     result = compare_turn(planned, evaluation)
     result.write()
     return result

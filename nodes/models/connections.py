@@ -320,6 +320,13 @@ def handled(chat: BaseChatModel) -> BaseChatModel:
     return chat
 
 
+def request_body(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request; a copy, since the request may go to another server of the model as well."""
+    # ``extra_body`` is no field of the API: the client merges it into the body, and so does this.
+    body = {key: value for key, value in payload.items() if key != "extra_body"}
+    return body | (payload.get("extra_body") or {})
+
+
 async def _answer(chat: BaseChatModel, body: dict[str, Any]) -> dict[str, Any]:
     handler = request_handler.get()
     assert handler is not None
@@ -329,11 +336,8 @@ async def _answer(chat: BaseChatModel, body: dict[str, Any]) -> dict[str, Any]:
 async def _ask_anthropic(self: Any, messages: Messages, stop: Stop = None, **kwargs: Any) -> ChatResult:
     from anthropic.types import Message
 
-    payload = self._get_request_payload(messages, stop=stop, **kwargs)
-    payload.pop("stream", None)
-    # ``extra_body`` is no field of the API: the client merges it into the body, and so does this.
-    extra = payload.pop("extra_body", None) or {}
-    body = {**payload, **extra}
+    body = request_body(self._get_request_payload(messages, stop=stop, **kwargs))
+    body.pop("stream", None)
     if other := sorted(body.keys() & {"betas", "extra_headers", "extra_query", "timeout"}):
         unfit = ", ".join(other)
         raise UsageError(f"{self.model} is used with {unfit}, which a batch request cannot have")

@@ -36,6 +36,7 @@ from .connections import (
     Stop,
     hold_connections,
     redirect_to_follow,
+    request_body,
     request_handler,
 )
 from .endpoints import Endpoint, Endpoints
@@ -96,7 +97,7 @@ class _Post:
             ResponseError: an error status, or a body that is no chat completion.
             aiohttp.ClientError: the connection failed.
         """
-        http, url, data = await session(), self.url, orjson.dumps(_body(payload))
+        http, url, data = await session(), self.url, orjson.dumps(request_body(payload))
         for _ in range(MOST_REDIRECTS + 1):
             given: dict[str, Any] = {"headers": self.headers, "proxy": self.proxy, "allow_redirects": False}
             async with http.post(url, data=data, **given) as response:
@@ -163,7 +164,7 @@ class FastChatOpenAI(ChatOpenAI):
         if handler and special:
             raise UsageError(f"{self.model_name} does not use plain chat completions, which this needs")
         if handler:
-            return self._result(await handler(self, _body(payload)))
+            return self._result(await handler(self, request_body(payload)))
         if post is None or special or not post.enough:
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
         return self._result(await (self._endpoints or post)(payload))
@@ -186,13 +187,6 @@ def _counted(usage: object) -> dict[str, Any] | None:
 
 _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
 """Keys of a payload that the ``openai`` client itself acts on; of a class in ``response_format`` it makes a schema."""
-
-
-def _body(payload: dict[str, Any]) -> dict[str, Any]:
-    # ``extra_body`` is no field of the API: the client merges it into the body, and so does this.
-    # A copy: the request may go to another server of the model as well.
-    body = {key: value for key, value in payload.items() if key != "extra_body"}
-    return body | (payload.get("extra_body") or {})
 
 
 async def _read(response: ClientResponse) -> bytes:

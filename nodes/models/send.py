@@ -81,6 +81,16 @@ call_middleware: ContextVar[CallMiddleware | None] = ContextVar("call_middleware
 _NO_RUN = CallMiddleware()
 
 
+@contextmanager
+def answering_calls(middleware: CallMiddleware) -> Iterator[None]:
+    """Have all model calls that are made inside go through the middleware."""
+    token = call_middleware.set(middleware)
+    try:
+        yield
+    finally:
+        call_middleware.reset(token)
+
+
 class _Node(NamedTuple):
     """Hold the replies that a node has got since it began, and the thread whose graph it is part of."""
 

@@ -33,9 +33,7 @@ _LONGEST_SENTENCE = 600
 @dataclass(frozen=True)
 class _Declarations(Grammar[bool]):
     what: ClassVar[str] = "declaration"
-    reads_objects: ClassVar[bool] = False
-    reads_quoted_answers: ClassVar[bool] = False
-    lone_line_is_own: ClassVar[bool] = False
+    is_answer: ClassVar[bool] = False
 
     def prepare(self, words: str) -> str:
         return words.replace("’", "'")

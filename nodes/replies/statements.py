@@ -25,15 +25,13 @@ class Grammar(ABC, Generic[ValueT]):
 
     Attributes:
         what: what is looked for, such as ``"score"``.
-        reads_objects: a JSON object can state the value.
-        reads_quoted_answers: a value in quotation marks or a fence behind its label is the agent's own.
-        lone_line_is_own: a line that may be a reprint is the agent's own where the reply states nothing else.
+        is_answer: the value answers a question, and is no sign such as NO ISSUE. So a JSON object can state it; in
+            quotation marks or a fence behind its label it is the agent's own; and so is a line that may be a reprint
+            where the reply states nothing else.
     """
 
     what: ClassVar[str]
-    reads_objects: ClassVar[bool] = True
-    reads_quoted_answers: ClassVar[bool] = True
-    lone_line_is_own: ClassVar[bool] = True
+    is_answer: ClassVar[bool] = True
 
     def prepare(self, words: str) -> str:
         """Return the words in which statements are looked for; the texts that were shown are prepared alike."""
@@ -60,14 +58,14 @@ def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[
         ReplyError: the reply is too long, or all that it states may be a reprint.
     """
     whole = without_repeats(plain(possible_answers(bounded(reply), shown)[0]), shown)
-    entries = fields(whole) if grammar.reads_objects else None
+    entries = fields(whole) if grammar.is_answer else None
     if entries is not None:
         return [Statement(Strength.LABEL, 0, 0, value) for value in grammar.from_fields(entries)], ""
-    words = unmarked(own_words(whole, answers=grammar.reads_quoted_answers, keep=bool(shown)))
+    words = unmarked(own_words(whole, answers=grammar.is_answer, keep=bool(shown)))
 
     def find(text: str) -> Statements[ValueT]:
         # An object that closes a reply is a line with a label like any other.
-        closing = closing_object(text) if grammar.reads_objects else None
+        closing = closing_object(text) if grammar.is_answer else None
         values = grammar.from_fields(closing.entries) if closing else ()
         if closing is None or not values:
             return grammar.find(text)
@@ -81,8 +79,8 @@ def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[
 
     try:
         prepared = grammar.prepare(words)
-        lone, prepare = grammar.lone_line_is_own, grammar.prepare
-        return own_among(prepared, shown, find, prepare, forged=forged, lone=lone), words
+        own = own_among(prepared, shown, find, grammar.prepare, forged=forged, lone=grammar.is_answer)
+        return own, words
     except RepeatedError as error:
         raise repeated(reply, grammar.what) from error
 

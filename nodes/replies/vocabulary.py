@@ -114,8 +114,6 @@ _NUMBER_WORDS = {word: float(n) for line in reversed(_LANGUAGES) for n, word in 
 _NUMBER_WORDS |= {"两": 2.0, "une": 1.0, "una": 1.0, "eine": 1.0, "〇": 0.0}
 WORDS["in_words"] = " ".join(_NUMBER_WORDS)
 
-NUMBER = any_of("number")
-"""A number in digits (not part of a word, a date or a path) or as a word up to twenty."""
 # A longer run of digits is taken for infinity, which is off every scale, and not converted.
 _LONGEST_NUMBER = 60
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")

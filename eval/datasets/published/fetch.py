@@ -17,7 +17,6 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +24,8 @@ from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
+from ....nodes.models.provider_errors import retry_after
+from ....nodes.models.retry import RetryPolicy
 from ....state.errors import DataError, JurygraphError, UsageError
 from ..files import sha256
 from .source import GitHub, HuggingFace, Source
@@ -181,17 +182,8 @@ RAW, API = "JURYGRAPH_GITHUB_RAW", "JURYGRAPH_GITHUB_API"
 log = logging.getLogger("jurygraph.data")
 
 
-@dataclass(frozen=True)
-class DownloadRetries:
-    """Says how often a download is attempted, and how long it waits in between, in seconds."""
-
-    attempts: int = 3
-    first_wait: float = 1.0
-    longest_wait: float = 20.0
-    timeout: float = 30.0
-
-
-PATIENCE = DownloadRetries()
+PATIENCE = RetryPolicy(attempts=3, timeout=30.0, first_wait=1.0, longest_wait=20.0)
+"""How often a download is attempted, and how long it waits in between."""
 
 
 def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
@@ -211,7 +203,13 @@ def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
             if name not in blobs:
                 raise DataError(f"{home.repository} has no {name} at {home.commit}")
             _download(f"{base}/{home.repository}/{home.commit}/{quote(name)}", folder / name)
-            _check(folder / name, blobs[name], home)
+            if (content := git_blob(folder / name)) != blobs[name]:
+                (folder / name).unlink()
+                raise DataError(
+                    f"{PurePosixPath(name).name} of {home.repository}: the download is not the file of commit "
+                    f"{home.commit[:12]} (git blob {content[:12]}..., should be {blobs[name][:12]}...) and was "
+                    "deleted; try again"
+                )
             sums.add(name)
     return folder
 
@@ -220,15 +218,6 @@ def _commits() -> Path:
     import pooch
 
     return (cache_folder() or Path(pooch.os_cache("jurygraph"))) / "github"
-
-
-def _check(path: Path, blob: str, home: GitHub) -> None:
-    if (content := git_blob(path)) != blob:
-        path.unlink()
-        raise DataError(
-            f"{path.name} of {home.repository}: the download is not the file of commit {home.commit[:12]} "
-            f"(git blob {content[:12]}..., should be {blob[:12]}...) and was deleted; try again"
-        )
 
 
 def _blobs(home: GitHub) -> dict[str, str]:
@@ -285,7 +274,6 @@ def _may_pass(error: BaseException) -> bool:
 def _wait(state: RetryCallState) -> float:
     """Return the seconds to wait: as the server asks, else twice as long each time; at most the longest wait."""
     response: Any = getattr(state.outcome.exception() if state.outcome else None, "response", None)
-    # Retry-After may also be a date, which is not read.
-    asked = response.headers.get("Retry-After", "") if response is not None else ""
-    wait = float(asked) if asked.isdigit() else PATIENCE.first_wait * 2 ** (state.attempt_number - 1)
+    asked = None if response is None else retry_after(response.headers, None)
+    wait = PATIENCE.first_wait * 2 ** (state.attempt_number - 1) if asked is None else asked
     return min(wait, PATIENCE.longest_wait)

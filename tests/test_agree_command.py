@@ -220,7 +220,7 @@ def test_hostile_names_are_names(tmp_path: Path) -> None:
             [{"item": "a", "score": 1, "label": 2}],
             "winner (1, 2 or tie); the first row has item, score, label",
         ),
-        ([{"status": "failed", "human": 1}, {"score": math.nan, "human": 2}], "1 not a number, 1 failed"),
+        ([{"status": "failed", "human": 1}, {"score": math.nan, "human": 2}], "1 failed, 1 not a number"),
         ([{"winner": "1", "human": "2"}, {"score": 1, "human": 2}], "line 1, both of no aspect"),
         ([SCORES[0], {**SCORES[0], "score": 4}], "rows.jsonl, line 2 have the same item"),
     ],

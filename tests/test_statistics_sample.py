@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jurygraph.eval.statistics.metrics import of_kind
 from jurygraph.eval.statistics.resampling import FEWEST_UNITS, Resampling, Statistic
-from jurygraph.eval.statistics.sample import Sample, average, average_difference, difference
+from jurygraph.eval.statistics.sample import Sample, average, paired_difference
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -127,7 +127,7 @@ def test_preferences_against_their_definitions(metric: str) -> None:
     everything, clusters = np.arange(90), np.arange(90) // 3
     one, other = chosen(first, human, clusters), chosen(second, human, clusters)
     assert one.value(metric) == pytest.approx(by_definition(first, everything))
-    found, p = difference(one, other, metric)
+    found, p = difference((one, other), metric=metric)
     value = by_definition(first, everything) - by_definition(second, everything)
     drawn = by_hand(clusters, lambda rows: by_definition(first, rows) - by_definition(second, rows))
     assert (found.value, found.low, found.high, p) == pytest.approx((value, *student(value, drawn, 30)))
@@ -155,7 +155,7 @@ def test_averages_over_aspects_hold_for_every_metric(scores: Columns) -> None:
         expected, expected_p = difference((one, other), metric=metric)
         assert gain.value == pytest.approx(expected.value)
         assert (gain.low, p) == pytest.approx((expected.low, expected_p), abs=0.05)
-        assert difference(one, one, metric) == (Statistic(0.0, 0.0, 0.0), 1.0), (
+        assert difference((one, one), metric=metric) == (Statistic(0.0, 0.0, 0.0), 1.0), (
             "it does not differ from itself"
         )
 

@@ -16,7 +16,7 @@ NONE = Resampling(resamples=0)
 QUICK = Resampling(resamples=50, seed=2)
 
 # Krippendorff 2011, Computing Krippendorff's Alpha-Reliability: four observers, twelve units; printed results
-# nominal .743, interval .849.
+# nominal .743, ordinal .815, interval .849.
 OBSERVERS = [
     [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
     [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
@@ -25,7 +25,7 @@ OBSERVERS = [
 ]
 
 
-@pytest.mark.parametrize(("level", "printed"), [("nominal", 0.743), ("interval", 0.849)])
+@pytest.mark.parametrize(("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_against_the_published_example(level: Level, printed: float) -> None:
     found = krippendorff_alpha(list(zip(*OBSERVERS, strict=True)), level, resampling=NONE)
     assert round(found.alpha.value or 0, 3) == printed
@@ -99,7 +99,7 @@ def test_degenerate_cases_have_no_alpha() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown level 'ratio'; levels are nominal, interval"):
+    with pytest.raises(ValueError, match="unknown level 'ratio'; levels are nominal, ordinal, interval"):
         krippendorff_alpha([[1, 2]], "ratio")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'tie' is not a number, which level 'interval' needs"):
         krippendorff_alpha([[1, "tie"]])

@@ -112,5 +112,4 @@ def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: 
     if verdict is None:
         return Result(**about, status="failed", error=problem, **usage_of_turns(turns).flat())
     # The words that explain the verdict stand in the transcript already.
-    fields = verdict.model_dump(exclude={"protocol", "kind", "explanation"})
-    return Result(**about, status="ok", **fields)
+    return Result(**about, status="ok", **verdict.model_dump(exclude={"protocol", "kind", "explanation"}))

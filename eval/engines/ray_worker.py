@@ -81,8 +81,7 @@ class RunDescription:
         judges = {name: protocol_and_settings(name, graph) for name, graph in plan.graphs.items()}
         # Items come with the shards; what reads them is a function of this process.
         dataset, config = replace(plan.dataset, read=partial(iter, ())), replace(config, journal=None)
-        level = ROOT.getEffectiveLevel()
-        return cls(judges, dataset, plan.aspects, plan.repeats, manifest, config, level)
+        return cls(judges, dataset, plan.aspects, plan.repeats, manifest, config, ROOT.getEffectiveLevel())
 
     def build(self, jobs: Sequence[Job] = ()) -> Plan:
         """Build the judges here, and check that they are those of the run and have what they need.

@@ -106,8 +106,7 @@ def prune(
         if older_than_days is not None:
             chosen.append(calls.c.created < now(connection.dialect) - int(older_than_days * _DAY))
         if run is not None:
-            numbers = select(openings.c.number).where(openings.c.run == run)
-            if connection.execute(numbers).first() is None:
+            if connection.execute(select(openings.c.number).where(openings.c.run == run)).first() is None:
                 some = select(openings.c.run).distinct().order_by(openings.c.run).limit(5)
                 known = ", ".join(connection.scalars(some))
                 raise UsageError(f"{place.shown}: no run {run!r}; runs are {known}")

@@ -135,8 +135,7 @@ def _wanted(
     # Calls that each aspect (or the comparison) needs once: where some of its verdicts exist, they may have been made.
     sets, none_done = max(1, len(plan.aspects)) if verdicts else 0, verdicts == _left(plan, "", None)
     for role, of_set in once.items():
-        least = of_set.least * sets if none_done else 0
-        yield role, CallRange(least, of_set.most * sets)
+        yield role, CallRange(of_set.least * sets if none_done else 0, of_set.most * sets)
 
 
 def _parts(
@@ -291,8 +290,7 @@ def estimate_table(estimate: Estimate) -> Grid:
         Column("tokens out", of=lambda part: between(part.output_tokens, rough)),
         Column("cost", of=lambda part: between(part.cost_usd, _dollars) if part.cost_usd else "unknown"),
     )
-    title = "Estimate: the least to the most expected"
-    return Grid.from_records(title, columns, parts, notes)
+    return Grid.from_records("Estimate: the least to the most expected", columns, parts, notes)
 
 
 Number = TypeVar("Number", int, float)

@@ -72,8 +72,7 @@ class Reproduction:
         for row in dict.fromkeys([*table.judges, *(row for row, _ in self.measured), *table.printed]):
             here = {by: figures for (of, by), figures in self.measured.items() if of == row}
             for by in dict.fromkeys([*here, *table.printed.get(row, ())]):
-                is_printed = by in table.printed.get(row, ())
-                printed = table.printed_figures(row, by) if is_printed else None
+                printed = table.printed_figures(row, by) if by in table.printed.get(row, ()) else None
                 for source, figures in (("here", here.get(by)), ("printed", printed)):
                     if figures is not None:
                         lines.append((row, f"{source}{by and f', {by}'}", *map(figures.get, places)))

@@ -81,8 +81,7 @@ class Sweep:
     @cached_property
     def note(self) -> str | None:
         """The offline judge's disclosure, which must stand at the head of everything shown of the sweep."""
-        notes = (cell.evaluation.manifest.get("note") for cell in self.cells)
-        return next(filter(None, notes), None)
+        return next(filter(None, (cell.evaluation.manifest.get("note") for cell in self.cells)), None)
 
     def measured(self, resampling: Resampling | None = None) -> tuple[Measured, ...]:
         """Measure how well each cell agrees with people, and what it gains over the first cell.

@@ -244,7 +244,7 @@ def _draw(
         # A scale may have numbers that a text has no words for.
         with suppress(ValueError):
             text = write(attack.template, valued(attack.kind, forged, low, high))
-            yield Drawn(item.id, aspect and aspect.name, (low, high), attack, favoured, forged, text)
+            yield Drawn(item.id, aspect.name if aspect else None, (low, high), attack, favoured, forged, text)
 
 
 async def carry_out_redteam(planned: RedTeamPlan, context: RunContext) -> RedTeam:

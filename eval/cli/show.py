@@ -47,13 +47,10 @@ def show(
     except JurygraphError:
         texts = None
     if texts:
-        for part in item_view(texts):
-            out.print(part)
+        out.print(*item_view(texts))
     else:
-        where = data["location"]
-        out.print_line(
-            f"The texts of this item are not shown, because the data can no longer be read ({where})."
-        )
+        reason = f"the data can no longer be read ({data['location']})"
+        out.print_line(f"The texts of this item are not shown, because {reason}.")
     out.print(debates_view(chosen, out.width))
 
 

@@ -72,11 +72,8 @@ def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) ->
     named = ", ".join(opponent.title(sizes[opponent.name]) for opponent in planned.opponents)
     out.print_line(f"expected at equal {planned.terms.by}: {named}; adjusted to what it really spends")
     if expected.exceeds(**config.budget):
-        out.print_line(
-            "the budget may be too small: each run stops when its part is spent, and only items that all have judged "
-            "are compared",
-            "yellow",
-        )
+        then = "each run stops when its part is spent, and only items that all have judged are compared"
+        out.print_line(f"the budget may be too small: {then}", "yellow")
 
 
 def print_versus(out: Output, done: Versus) -> None:

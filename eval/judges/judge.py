@@ -225,9 +225,7 @@ class Judge:
                 "on_unresolved=last, or invoke judge.graph under a checkpointer"
             )
         if not (isinstance(outcome, Mapping) and outcome.get("verdict")):
-            raise UsageError(
-                f"{self.name} returned no verdict, so it is not a judge; got {shortened(outcome)}"
-            )
+            raise UsageError(f"{self.name} returned no verdict, so it is not a judge: {shortened(outcome)}")
         try:
             aspect = self._tasks.aspect
             return Verdict.of(outcome, "compare" if aspect is None else "score", aspect)
@@ -294,9 +292,7 @@ def create_judge(
             only = "only compares two outputs: leave out the aspect"
         raise UsageError(f"{name_of(graph)} {only}")
     if aspect is not None and criteria is not None:
-        raise UsageError(
-            "criteria are what two outputs are compared on: leave them out, or leave out the aspect"
-        )
+        raise UsageError("criteria are what two outputs are compared on: leave out these, or the aspect")
     rated = None if aspect is None else _aspect(aspect)
     tasks = TaskMaker(rated, criteria, variable_mapping or {})
     return Judge(graph, tasks, key or (rated.name if rated else "preference"), normalize)

@@ -100,12 +100,10 @@ class JudgeSession:
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
         self._judged[test].append(feedback)
         if "score" in feedback:
-            from langsmith import testing
+            from langsmith.testing import log_feedback
 
             with suppress(ValueError):  # no test of LangSmith's
-                testing.log_feedback(
-                    key=feedback["key"], score=feedback["score"], comment=feedback["comment"]
-                )
+                log_feedback(key=feedback["key"], score=feedback["score"], comment=feedback["comment"])
         return feedback
 
     @property

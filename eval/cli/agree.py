@@ -149,7 +149,6 @@ def _check(file: Path, results: list[Agreement]) -> None:
         # Every row was left out: the reasons usually show a field that is missing or misspelt.
         reasons = sum((Counter(result.left_out) for result in results), Counter[str]())
         fields = "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"
-        raise DataError(
-            f"{file}: none of its {reasons.total():,} rows can be used: {listed(reasons)}; "
-            f"a row needs the field human, and score or winner (1, 2 or tie){fields}"
-        )
+        needed = f"a row needs the field human, and score or winner (1, 2 or tie){fields}"
+        why = f"none of its {reasons.total():,} rows can be used: {listed(reasons)}"
+        raise DataError(f"{file}: {why}; {needed}")

@@ -57,11 +57,9 @@ def journal(
         output.print(f"deleted {pruned:,} {'reply' if pruned == 1 else 'replies'}; their cost stays counted")
     summary = summarize(where)
     span = f", from {_day(summary.oldest)} to {_day(summary.newest)}" if summary.spent.calls else ""
-    output.print(
-        f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {summary.spent.calls:,} calls, "
-        f"{summary.replies:,} replies cached{span}; {summary.invalidated:,} invalidated, "
-        f"{summary.claims:,} in flight now"
-    )
+    calls = f"{summary.spent.calls:,} calls, {summary.replies:,} replies cached{span}"
+    others = f"{summary.invalidated:,} invalidated, {summary.claims:,} in flight now"
+    output.print(f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {calls}; {others}")
     by_run = {**summary.by_run, "total": summary.spent}
     output.print_grids([_spending("model", summary.by_model), _spending("run", by_run)])
 

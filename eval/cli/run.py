@@ -226,10 +226,8 @@ def print_evaluation(out: Output, evaluation: Evaluation) -> None:
     if not len(evaluation.results):
         return
     out.print(overview_table(evaluation, out.width))
-    failures = (
-        (" · ".join(filter(None, (r.item, r.aspect, r.protocol))), r.error) for r in evaluation.failed
-    )
-    print_failures(out, failures, f", see {evaluation.folder}/results.jsonl")
+    failed = ((" · ".join(filter(None, (r.item, r.aspect, r.protocol))), r.error) for r in evaluation.failed)
+    print_failures(out, failed, f", see {evaluation.folder}/results.jsonl")
     if evaluation.folder:
         print_answer(out, [evaluation.folder])
         page = f"{program()} report {evaluation.folder} --html report.html --open"

@@ -45,8 +45,7 @@ def versus(
     folder = chosen.out or default_out(["versus", protocol], chosen.data or str(terms.taken_from))
     out = console()
     with interruptible():
-        options = chosen.of_plan(folder)
-        planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, options)
+        planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, chosen.of_plan(folder))
         _announce(out, planned, config, flags.dry_run)
     work, show = partial(carry_out_versus, planned), partial(print_versus, out)
     raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])

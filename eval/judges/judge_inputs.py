@@ -133,10 +133,9 @@ class _TaskInputs:
         if _has(outputs, "answer_1") and _has(outputs, "answer_2"):
             return self._as_text(outputs[name], f"outputs.{name}", name)
         if not isinstance(outputs, list | tuple) or len(outputs) != 2:
-            raise UsageError(
-                f"outputs must be a list of the two outputs to compare, got {shortened(outputs)}; "
-                "to rate one output, name an aspect: create_judge(..., aspect=...)"
-            )
+            remedy = "to rate one output, name an aspect: create_judge(..., aspect=...)"
+            got = f"got {shortened(outputs)}; {remedy}"
+            raise UsageError(f"outputs must be a list of the two outputs to compare, {got}")
         place = int(name[-1]) - 1
         return self._as_text(outputs[place], f"outputs.{place}", name)
 
@@ -168,10 +167,9 @@ def _key(value: Mapping[str, Any], where: str, name: str) -> str:
     if len(fitting) == 1:
         return fitting[0]
     has = ", ".join(map(str, fitting or value))
-    raise UsageError(
-        f"{where} has {'several keys that may be' if fitting else 'no known key for'} the {name}: {has}; say "
-        f'which, such as variable_mapping={{"{name}": "{where}.{(fitting or list(value))[0]}"}}'
-    )
+    fault = "several keys that may be" if fitting else "no known key for"
+    example = f'variable_mapping={{"{name}": "{where}.{(fitting or list(value))[0]}"}}'
+    raise UsageError(f"{where} has {fault} the {name}: {has}; say which, such as {example}")
 
 
 def is_absent(value: Any) -> bool:

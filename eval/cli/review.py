@@ -144,7 +144,8 @@ def check_terminal(option: str) -> None:
         UsageError: standard input or output is no terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(f"no terminal to ask in: write the questions to a file with {option} FILE")
+        remedy = f"write the questions to a file with {option} FILE"
+        raise UsageError(f"a review needs a terminal to ask in, and there is none: {remedy}")
 
 
 def export_or_ask(folder: Path, rules: Sequence[Rule], chosen: AnswerOptions) -> int:

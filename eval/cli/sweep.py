@@ -83,7 +83,7 @@ def sweep(
         if plan is not None:
             ablation, planned = plan_ablation(plan, dataset, axes, protocol, **options)
         elif protocol is None:
-            raise UsageError("no protocol: name one, or a ready-made plan with --plan (--plans lists them)")
+            raise UsageError("no protocol given: name one, or a ready-made plan with --plan (see --plans)")
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         announce_sweep(out, planned, ablation, config, flags.dry_run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, TypedDict, cast, get_type_hints
@@ -138,7 +138,7 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
     last = "hand_back" if then else END
     if then:
         builder.add_node("hand_back", hand_back)
-    outcomes = {"task": "judge", "nothing": last}
+    outcomes: dict[Hashable, str] = {"task": "judge", "nothing": last}
     builder.add_conditional_edges("read", lambda state: "task" if state["task"] else "nothing", outcomes)
     builder.add_edge("judge", last)
     return builder.compile(name=name)

@@ -28,9 +28,8 @@ def new_protocol(
     Existing files are never changed.
     """
     if not name.isidentifier() or not name.islower():
-        raise UsageError(
-            f"{name!r} cannot name a protocol: use lower-case letters, digits and _, such as two_scorers"
-        )
+        remedy = "use lower-case letters, digits and _, such as two_scorers"
+        raise UsageError(f"{name!r} cannot name a protocol: {remedy}")
     if name in protocol_names():
         raise UsageError(f"there is already a protocol {name}: choose another name")
     written = {folder / path.format(name=name): source for path, source in _FILES.items()}

@@ -274,11 +274,10 @@ def load_again(name: str, location: str, columns: Mapping[str, str] | None = Non
         DataError: it is not there any more, or never was in a file.
     """
     source = catalog.find_source(name)
+    data_dir = location if source and source.forms else None
     # No limit of characters: the run's own may have been higher than the default, and its texts have passed it.
-    if source is None or not source.forms:
-        where = name if source else Path(location)
-        return load_dataset(where, max_characters=sys.maxsize, columns=columns)
-    return load_dataset(name, location, max_characters=sys.maxsize)
+    data = name if source else Path(location)
+    return load_dataset(data, data_dir, max_characters=sys.maxsize, columns=columns)
 
 
 def data_options(described: Mapping[str, Any]) -> list[str]:

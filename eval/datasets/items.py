@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from statistics import fmean
 from typing import Annotated, Any
 
@@ -241,9 +242,7 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _texts(name)
-            yield from _texts(inner)
+        yield from _texts(list(chain.from_iterable(value.items())))
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(inner)

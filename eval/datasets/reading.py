@@ -18,6 +18,7 @@ from typing import Any, Literal
 from ...state.aspects import ASPECTS
 from ...state.errors import DataError
 from ...state.tasks import TaskKind
+from ..statistics.alignment import grouped
 
 LOOKED_AT = 50
 """Rows of a table that tell what its columns hold."""
@@ -75,7 +76,7 @@ def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
     for number, line in enumerate(lines, start=1):
         if line.isascii():
             continue
-        is_utf8 = _is_utf8(line)
+        is_utf8 = line.decode(errors="ignore").encode() == line  # what cannot be decoded is dropped
         first[is_utf8] = first[is_utf8] or number
         if all(first.values()):
             raise DataError(
@@ -100,14 +101,6 @@ def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
 
 def _is_of_central_europe(text: str) -> bool:
     return bool(_CENTRAL_EUROPE.search(text)) or all(sign.search(text) for sign in _HUNGARIAN)
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def separator_of(beginning: Sequence[str]) -> str:
@@ -151,9 +144,7 @@ def guess_columns(rows: Sequence[Mapping[str, Any]], given: Mapping[str, str]) -
     """
     if not rows:
         return dict(given)
-    simple: dict[str, list[str]] = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        simple.setdefault(_simple(name), []).append(name)
+    simple = grouped((_simple(name), name) for name in dict.fromkeys(name for row in rows for name in row))
 
     def column_of(field: str) -> str | None:
         if field in given or field in simple.get(field, ()):

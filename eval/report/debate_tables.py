@@ -19,7 +19,8 @@ from ..analysis.gap_analysis import (
 )
 from ..analysis.score_gaps import Courtroom
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
-from ..tables import Column, Grid, columns_of, fields_of, text_column
+from ..statistics.alignment import grouped
+from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
 from .labels import MEASURES, left_out_note
 
 _DIAGNOSTICS = {
@@ -88,10 +89,7 @@ def _rounds_note(study: Study) -> str:
 
 def notes(study: Study) -> tuple[str, ...]:
     """Collect the notes on the diagnostics, each once, with the judges and aspects that it holds for."""
-    holders: dict[str, list[str]] = {}
-    for diagnosis in study.diagnoses:
-        for note in diagnosis.notes:
-            holders.setdefault(note, []).append(f"{diagnosis.judge} on {diagnosis.subject}")
+    holders = grouped((note, f"{of.judge} on {of.subject}") for of in study.diagnoses for note in of.notes)
     return tuple(f"{', '.join(those)}: {note}" for note, those in holders.items())
 
 

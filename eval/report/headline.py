@@ -216,9 +216,6 @@ def _lead(dataset: RankedDataset) -> str:
     return f"{ranks},{over}; but {named(open_to)} may be as good"
 
 
-_P = Column("p", form="p")
-
-
 def _by(lead: LeadOverRunnerUp | None, above: str = "") -> str:
     """Write a lead with its interval and how sure it is, after a space."""
     if lead is None:
@@ -229,7 +226,7 @@ def _by(lead: LeadOverRunnerUp | None, above: str = "") -> str:
         by = f" {in_words(turned(lead.difference))} below {above} in the groups that both rank"
     if lead.p is None:
         return f"{by} (no p-value)"
-    p = written(lead.p, _P).text
+    p = written(lead.p, Column("p", form="p")).text
     return f"{by} (Holm-adjusted p {p if p.startswith('<') else f'= {p}'})"
 
 

@@ -15,6 +15,7 @@ from ..analysis.comparison import AverageComparison, PairwiseComparison
 from ..analysis.judges import EvaluationTarget, Judge
 from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
+from ..statistics.alignment import grouped
 from ..statistics.metrics import DEFAULT, METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
 from ..statistics.significance import LEVEL
@@ -33,9 +34,7 @@ def main_measure(subject: EvaluationTarget, metric: str | None) -> str:
 
 def ranked_datasets(study: Study, metric: str | None) -> list[RankedDataset]:
     """Return the datasets of a study, each with its subjects (aspects, or the preference) and its judges."""
-    datasets: dict[tuple[str, str], list[EvaluationTarget]] = {}
-    for subject in study.subjects:
-        datasets.setdefault((subject.data, subject.digest), []).append(subject)
+    datasets = grouped(((subject.data, subject.digest), subject) for subject in study.subjects)
     ranked = []
     for subjects in datasets.values():
         # Where no labels differ, it says so of all subjects.

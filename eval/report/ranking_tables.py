@@ -15,7 +15,7 @@ from ..analysis.leaderboard import LeaderboardEntry, WinnerShare
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from ..statistics.score_distribution import ScalePoint
-from ..tables import Column, Grid, columns_of, text_column, value_at
+from ..tables.grid import Column, Grid, columns_of, text_column, value_at
 from .labels import reference_of
 from .leaderboard_tables import WHOSE
 

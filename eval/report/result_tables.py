@@ -202,11 +202,6 @@ def _figures_of(agreement: Agreement) -> Iterable[Statistic]:
     return (agreement.accuracy, agreement.kappa)
 
 
-def nothing_counts(agreements: Iterable[Agreement]) -> bool:
-    """Tell whether there is no row at all from which agreement could be computed."""
-    return not any(agreement.n for agreement in agreements)
-
-
 def overview_table(evaluation: Evaluation, width: int | None = None) -> Group:
     """Make a table of verdicts, rounds and usage for a terminal, with a row for each judge and aspect."""
     columns = (

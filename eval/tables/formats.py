@@ -43,11 +43,7 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
         grid = _without_intervals(grid)
         gap = 2 if width_of(grid) <= width else 1
         if width_of(grid, gap) > width:
-            rows = (
-                tuple(_with_breaks(cell) if isinstance(cell, str) else cell for cell in row)
-                for row in grid.rows
-            )
-            grid = replace(grid, rows=tuple(rows))
+            grid = grid.with_cells(lambda cell: _with_breaks(cell) if isinstance(cell, str) else cell)
             folded = _folded_widths(grid, width - gap * len(grid.columns))
     table = Table(
         title=Text(printable(grid.title), "bold"),

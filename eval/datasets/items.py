@@ -38,6 +38,10 @@ def _with_point(value: Any) -> Any:
 Number = Annotated[float, BeforeValidator(_with_point), Field(allow_inf_nan=False)]
 
 
+TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
+"""The fields of items that are texts, in the order of reading."""
+
+
 class _Item(BaseModel):
     # A dataset may carry columns of its own: they are ignored. Published ids are often numbers: they become text.
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
@@ -49,9 +53,7 @@ class _Item(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _messages(cls, fields: Any) -> Any:
-        return texts_of(
-            fields, ("source", "question", "fact", "reference", "candidate", "answer_1", "answer_2")
-        )
+        return texts_of(fields, TEXTS)
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yield the name and value of each field that is text."""

@@ -11,7 +11,7 @@ import csv
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -170,9 +170,7 @@ def guess_columns(rows: Sequence[Mapping[str, Any]], given: Mapping[str, str]) -
         if kind == "score" and not any(name.startswith("human") for name in [*simple, *given]):
             columns |= _labels(simple, rows, [*columns.values(), *given.values()])
     # A blank at the end of a heading is not seen by whoever typed it.
-    columns |= {
-        name.strip(): name for names in simple.values() for name in names if name.startswith("human.")
-    }
+    columns |= {name.strip(): name for name in chain(*simple.values()) if name.startswith("human.")}
     return {field: column for field, column in columns.items() if field != column} | dict(given)
 
 

@@ -61,9 +61,8 @@ def _records(value: Any) -> Sequence[Any]:
 
 def audits(study: Study) -> Iterator[Grid]:
     """Tabulate what an auditor said of the turns of each run that was audited."""
-    folders = dict.fromkeys(judge.folder for judge in study.judges)
-    for folder, records in ((folder, read_audit(folder)) for folder in folders):
-        if records:
+    for folder in dict.fromkeys(judge.folder for judge in study.judges):
+        if records := read_audit(folder):
             models = ", ".join(dict.fromkeys(model for record in records for model in record["models"]))
             about = f"{len(records):,} verdicts of {folder.name}, labelled by {models}"
             yield Grid.from_records(
@@ -81,10 +80,8 @@ def whose(
 
 
 def _rounds_note(study: Study) -> str:
-    metrics = dict.fromkeys(
-        MEASURES.get(diagnosis.measure, diagnosis.measure) for diagnosis in study.diagnoses
-    )
-    return f"agreement: {', '.join(metrics)}, if every debate had ended here; finished debates keep their last score"
+    names = dict.fromkeys(MEASURES.get(diagnosis.measure, diagnosis.measure) for diagnosis in study.diagnoses)
+    return f"agreement: {', '.join(names)}, if every debate had ended here; finished debates keep their last score"
 
 
 def notes(study: Study) -> tuple[str, ...]:

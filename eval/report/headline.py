@@ -137,8 +137,7 @@ def _without_claim(dataset: RankedDataset) -> str:
         of = f"1 {noun[:-1]} is" if units == 1 else f"{units} {noun} are"
         why = f"{of} too few to claim anything"
     elif dataset.figure(best).low is not None:
-        within = METRICS[dataset.measure].within
-        scarce = "groups in which all rank the items" if within else "rows in common"
+        scarce = "groups in which all rank the items" if METRICS[dataset.measure].within else "rows in common"
         why = f"the judges have too few {scarce} to claim anything"
     elif len(dataset.subjects) > 1:
         why = "aspects with labels on different items have no interval of their average"

@@ -276,8 +276,7 @@ class LeadOverRunnerUp(NamedTuple):
 
 def turned(figure: Statistic) -> Statistic:
     # The negative of the high end is the new low end.
-    ends = (figure.value, figure.high, figure.low)
-    return Statistic(*(None if end is None else -end for end in ends))
+    return Statistic(*(None if end is None else -end for end in (figure.value, figure.high, figure.low)))
 
 
 def named(judges: Sequence[Judge]) -> str:

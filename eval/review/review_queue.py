@@ -154,14 +154,13 @@ def _verdicts(folder: Path) -> Iterator[Result]:
 
 def _items(manifest: Mapping[str, Any], wanted_ids: Collection[str]) -> dict[str, Item]:
     data = manifest["data"]
-    dataset = load_again(data["name"], data["location"], data.get("columns"))
+    where = data["location"]
+    dataset = load_again(data["name"], where, data.get("columns"))
     if dataset.digest != data["digest"]:
-        raise UsageError(
-            f"{data['location']}: has changed since the run, so the judged texts cannot be shown"
-        )
+        raise UsageError(f"{where}: has changed since the run, so the judged texts cannot be shown")
     items = {item.id: item for item in dataset if item.id in wanted_ids}
     if missing := sorted(set(wanted_ids) - items.keys()):
-        raise UsageError(f"{data['location']}: item {missing[0]!r} of the run is no longer there")
+        raise UsageError(f"{where}: item {missing[0]!r} of the run is no longer there")
     return items
 
 

@@ -108,8 +108,7 @@ def _stacked(grid: Grid) -> Group:
         lines.append(Text(f"\n{_with_breaks(called)}", "bold", overflow="fold"))
         for column, cell in zip(grid.columns[names:], row[names:], strict=True):
             # Rich breaks a line that is too long at its spaces, and a word without any only where it must.
-            line = Text(f"{printable(column.name)}: ", overflow="fold")
-            lines.append(line + _rich_cell(cell, column))
+            lines.append(Text(f"{printable(column.name)}: ", overflow="fold") + _rich_cell(cell, column))
     notes = "\n".join(map(printable, (*grid.notes, _STACKED)))
     return Group(*lines, Text(f"\n{notes}", "dim"))
 

@@ -280,9 +280,8 @@ def short(count: float, digits: int = 3, least: float = 1_000) -> str:
     if count < least:
         return f"{count:,.0f}"
     rounded = float(f"{count:.{digits}g}")
-    size, letter = next(
-        (pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if rounded >= pair[0]), (1, "")
-    )
+    sizes = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+    size, letter = next((pair for pair in sizes if rounded >= pair[0]), (1, ""))
     return f"{rounded / size:g}{letter}"
 
 

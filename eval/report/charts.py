@@ -217,15 +217,13 @@ def rounds(study: Study) -> Iterator[Picture]:
         stages = {of.judge: {stage.round: stage.agreement for stage in of.rounds} for of in debated}
         last = max(map(max, stages.values()))
         series = {judge: [of.get(round) for round in range(last + 1)] for judge, of in stages.items()}
-        values = "; ".join(
-            f"{judge}: {', '.join(map(_written, of.values()))}" for judge, of in stages.items()
-        )
+        texts = "; ".join(f"{judge}: {', '.join(map(_written, of.values()))}" for judge, of in stages.items())
         panel = Panel(subject.label, MEASURES[debated[0].measure], series)
         title = f"Agreement by round, {subject.label}"
         yield Picture(
             lines([panel], range(last + 1), "rounds of debate (0: the first verdict)", numbers),
             title,
-            f"From the first verdict on: {values}.",
+            f"From the first verdict on: {texts}.",
             f"{title}, if every debate had ended there. Vertical lines are intervals.",
         )
 

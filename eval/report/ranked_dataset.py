@@ -92,15 +92,14 @@ class RankedDataset:
 
         Only a judge that judged all aspects has an average.
         """
+        leaderboard = self.study.leaderboard
         averages: dict[str, LeaderboardEntry | Average] = {
             average.judge: average
-            for average in self.study.leaderboard.averages
+            for average in leaderboard.averages
             if set(average.subjects) == {subject.label for subject in self.subjects}
         }
         of_subjects: dict[str, Mapping[str, LeaderboardEntry | Average]] = {
-            subject.aspect or subject.label: {
-                entry.judge: entry for entry in self.study.leaderboard.on(subject.label)
-            }
+            subject.aspect or subject.label: {entry.judge: entry for entry in leaderboard.on(subject.label)}
             for subject in self.subjects
         }
         return {"average": averages, **of_subjects} if len(self.subjects) > 1 else of_subjects

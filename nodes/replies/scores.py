@@ -1,4 +1,4 @@
-"""Read a score: its fields, its labels, its bare forms.
+"""Read a score: its fields, its labels, its bare forms; or the letter of a multiple-choice grade.
 
 Forms, strongest first: double brackets; a final or overall score; a score label; a phrase ("earns a 4"); a
 single criterion's label; a fraction of the scale; a number that is a reply, line or closing sentence of its own.
@@ -19,7 +19,7 @@ from .json_fields import Field, spelled
 from .own_words import plain
 from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
-from .statements import Grammar, own_statements, strongest, unreadable, value_on_scale
+from .statements import Grammar, agreed, final_statements, strongest, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
     VALUE,
@@ -38,7 +38,6 @@ from .vocabulary import (
     without_scales,
     word_set,
 )
-from .votes import read_letter
 
 Score = Statement[Number]
 
@@ -80,10 +79,9 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
     if letters is not None:
-        return read_letter(text, low, letters, cut_off=cut_off, shown=shown)
-    scores, words = own_statements(text, shown, _Scores(low, high, aspect))
-    if not scores:
-        raise unreadable(text, words, "score", cut_off=cut_off)
+        choices = final_statements(text, shown, _Letters(letters), cut_off=cut_off)
+        return float(low + letters.index(agreed(text, choices[-1].value, "choice")))
+    scores = final_statements(text, shown, _Scores(low, high, aspect), cut_off=cut_off)
     # Where the last statement is one of several, all have to agree.
     values = tuple(value for score in scores for value in score.value.values)
     return value_on_scale(text, Number(values, scores[-1].value.out_of), low, high, "score")
@@ -338,3 +336,43 @@ def _bare(words: str) -> list[Score]:
     opening = gloss or (number if number and _EXPLAINED.match(words, number.end("value")) else None)
     statement = _statement(words, opening, Strength.BARE) if opening else None
     return [statement] if statement else []
+
+
+# --- the letter of a grade ------------------------------------------------------------------------------------------
+
+_CHOICE_KEYS = word_set("choice answer option grade rating score letter final_answer")
+
+
+@dataclass(frozen=True)
+class _Letters(Grammar[str]):
+    """A choice is a letter, or two where alternatives are given."""
+
+    what: ClassVar[str] = "choice"
+    letters: str
+
+    def from_fields(self, entries: Sequence[Field]) -> list[str]:
+        values = (str(entry.value)[:20] for entry in entries if entry.name in _CHOICE_KEYS)
+        return [statement.value for statement in self.find("\n".join(values))]
+
+    def find(self, words: str) -> list[Statement[str]]:
+        return strongest([*self._statements(words)])[-1:]
+
+    def _statements(self, words: str) -> Iterator[Statement[str]]:
+        grade = f"[{re.escape(self.letters)}]"
+        letter = rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
+        ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
+        openings = [*re.finditer(rf"^(?:[-•*] )?{letter}(?= ?(?:\Z|[.:,)\n(—-]))", words, re.MULTILINE)]
+        # Lines that begin with several letters explain all grades.
+        several = len({(match["letter"], match["other"]) for match in openings}) > 1
+        for strength, matches in (
+            (Strength.BRACKETS, re.finditer(rf"\[\[(?P<letter>{grade})(?P<other>)\]\]", words)),
+            (
+                Strength.LABEL,
+                re.finditer(rf"(?i:\b{any_of('letter_label')}) ?[:=]? ?\n{{0,2}}{letter}{ends}", words),
+            ),
+            (Strength.OWN_LINE, iter([] if several else openings)),
+            (Strength.BARE, re.finditer(rf"(?m:^|[.!?:,] |\bis ){letter}(?=[.]?\Z)", words)),
+        ):
+            for match in matches:
+                choice = match["letter"] + (match["other"] or "")
+                yield Statement(strength, match.start(), match.end(), choice)

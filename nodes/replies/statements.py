@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Generic
+from typing import ClassVar, Generic, TypeVar
 
 from ...state.errors import ReplyError
 from .json_fields import Field, closing_object, fields, objects, without_repeats
@@ -31,6 +31,8 @@ from .own_words import (
 from .provenance import Statement, Statements, Strength, ValueT, own_among
 from .shown import NOTHING, RepeatedError, Shown, latin
 from .vocabulary import Number, pattern, written
+
+ScalarT = TypeVar("ScalarT", bound=float | str)
 
 
 @dataclass(frozen=True)
@@ -200,9 +202,21 @@ _REFUSAL = pattern("refusal")
 _OPENING = 400
 
 
-def contradictory(reply: str, first: str, second: str, what: str) -> ReplyError:
-    """Return the error of a reply whose final statement holds two different values."""
-    return ReplyError(f"The reply states both {first} and {second} as its {what}.", reply, "contradictory")
+def agreed(reply: str, values: Sequence[ScalarT], what: str) -> ScalarT:
+    """Return the one value that all final statements of a reply hold.
+
+    Raises:
+        ReplyError: they hold different ones.
+    """
+    for other in values:
+        if other != values[-1]:
+            first, second = (
+                written(value) if isinstance(value, float) else value for value in (other, values[-1])
+            )
+            raise ReplyError(
+                f"The reply states both {first} and {second} as its {what}.", reply, "contradictory"
+            )
+    return values[-1]
 
 
 def value_on_scale(reply: str, number: Number, low: float, high: float, what: str) -> float:
@@ -211,10 +225,7 @@ def value_on_scale(reply: str, number: Number, low: float, high: float, what: st
     Raises:
         ReplyError: it gives two, or one of another scale (``7/10`` on 1 to 5), or off the scale.
     """
-    value = number.values[-1]
-    for other in number.values:
-        if other != value:
-            raise contradictory(reply, written(other), written(value), what)
+    value = agreed(reply, number.values, what)
     if number.out_of is not None and number.out_of != high:
         stated = f"{written(value)} out of {written(number.out_of)}, but the scale ends at {written(high)}"
     elif not low <= value <= high:
@@ -224,22 +235,30 @@ def value_on_scale(reply: str, number: Number, low: float, high: float, what: st
     raise ReplyError(f"The reply states {stated}.", reply, "off_scale")
 
 
-def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> ReplyError:
-    """Return the error of a reply without a value: it is empty, refuses, breaks off, or just never states one.
+def final_statements(
+    reply: str, shown: Shown, grammar: Grammar[ValueT], *, cut_off: bool = False
+) -> Statements[ValueT]:
+    """Return the statements that count in a reply, of which there is one at least.
 
     Args:
         reply: the raw reply.
-        words: the reply without what it quotes.
-        what: what was looked for, such as ``"score"``.
+        shown: the texts that the agent was shown.
+        grammar: what is looked for.
         cut_off: the caller knows that the reply hit the length limit.
+
+    Raises:
+        ReplyError: the reply is empty, refuses, breaks off, just never states a value, or may only reprint one.
     """
+    statements, words = own_statements(reply, shown, grammar)
+    if statements:
+        return statements
     if not re.search(r"\w", reply):
-        return ReplyError("The reply is empty.", reply, "empty")
+        raise ReplyError("The reply is empty.", reply, "empty")
     if _REFUSAL.search(words[:_OPENING].replace("’", "'")):
-        return ReplyError("The reply refuses to judge.", reply, "refused")
+        raise ReplyError("The reply refuses to judge.", reply, "refused")
     if cut_off or breaks_off(reply):
-        return ReplyError(f"The reply breaks off before it states a {what}.", reply, "cut_off")
-    return ReplyError(f"The reply states no {what}.", reply, "missing")
+        raise ReplyError(f"The reply breaks off before it states a {grammar.what}.", reply, "cut_off")
+    raise ReplyError(f"The reply states no {grammar.what}.", reply, "missing")
 
 
 def repeated(reply: str, what: str) -> ReplyError:

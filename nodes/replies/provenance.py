@@ -14,7 +14,7 @@ from enum import IntEnum, auto
 from typing import Generic, NamedTuple, TypeVar
 
 from .own_words import GAP, replaced
-from .shown import NOTHING, Place, RepeatedError, Shown, tells
+from .shown import NOTHING, Place, RepeatedError, Shown, fold
 from .vocabulary import pattern
 from .wording import disowns, introduces, is_noun, leads_to
 
@@ -58,11 +58,6 @@ class Statement(NamedTuple, Generic[ValueT]):
     subject: str = ""
     parts: tuple[Span, ...] = ()
     conclusive: bool = True
-
-    @property
-    def clear(self) -> bool:
-        """Whether it is called the verdict, or a sentence gives it as one."""
-        return self.strength >= Strength.PHRASE
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -181,7 +176,7 @@ def _chosen(own: Statements[ValueT], doubtful: Statements[ValueT], doubt: _Origi
         return own
     # Double brackets are asked for as the verdict's form, and yield to nothing weaker.
     formal = doubt.doubt == _Doubt.EMBEDDED and doubtful[0].strength == Strength.BRACKETS
-    clear = own[0].clear and own[0].strength >= (Strength.BRACKETS if formal else Strength.PHRASE)
+    clear = own[0].strength >= (Strength.BRACKETS if formal else Strength.PHRASE)
     if clear or own[-1].value == doubtful[-1].value:
         return own
     if doubt.doubt == _Doubt.EMBEDDED:
@@ -289,7 +284,7 @@ def _passage(words: str, span: Span, texts: _Texts) -> tuple[int, int, Place] | 
     place = texts.place_of(lines[0])
     if place is None and len(lines) > 2 and all(texts.place_of(line) for line in lines[1:]):
         return at, end, texts.place_of(lines[-1]) or "judged"
-    if place is None and tells(words[at:end]):
+    if place is None and fold(words[at:end]).tells:
         return None
     before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
     if place is None and before:

@@ -22,6 +22,7 @@ from .shown import NOTHING, Shown
 from .statements import Grammar, agreed, final_statements, strongest, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
+    NUMBERED_LINE,
     VALUE,
     Number,
     Qualifier,
@@ -117,12 +118,11 @@ class _Scores(Grammar[Number]):
     def _in_field(self, entry: Field) -> Number | None:
         if entry.value is None or isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
             return None
-        if isinstance(entry.value, int | float):
+        if not isinstance(entry.value, str):
             return Number((float(entry.value),))
         if len(entry.value) > 40:  # prose, whose numbers may be about anything
             return None
-        value = value_of(entry.value)
-        if value is not None:
+        if (value := value_of(entry.value)) is not None:
             return Number((value,))
         scores = _Scores(self.low, self.high).find(self.prepare(plain(entry.value)))
         values = tuple(value for score in scores for value in score.value.values)
@@ -136,13 +136,12 @@ class _Scores(Grammar[Number]):
             return _last_of_strongest(statements)
         phrases = [statement for statement in statements if statement.strength == Strength.PHRASE]
         criteria = [statement for statement in statements if statement.strength == Strength.CRITERION]
-        subjects = {statement.subject for statement in criteria}
+        low, high = self.low, self.high
         # A phrase such as "gives 12 reasons" is told from a score by the scale; only if nothing weaker is stated
         # either does a phrase off the scale count, which is then an error. Several criteria are no score of the whole.
-        low, high = self.low, self.high
         return _last_of_strongest(
             [phrase for phrase in phrases if all(low <= value <= high for value in phrase.value.values)]
-            or (criteria if len(subjects) == 1 else [])
+            or (criteria if len({statement.subject for statement in criteria}) == 1 else [])
             or [*_fractions(words, self.high)]
             or ([] if criteria else _bare(words))
             or phrases
@@ -195,9 +194,8 @@ _BRACKETED = pattern("score_in_brackets", flags=0)
 def _bracketed(words: str) -> Iterator[Score]:
     """Find ``[[4]]``."""
     for match in _BRACKETED.finditer(words):
-        values = [value_of(part) for part in (match["value"], match["other"]) if part]
-        known = tuple(value for value in values if value is not None)
-        if known:
+        values = map(value_of, filter(None, match.group("value", "other")))
+        if known := tuple(value for value in values if value is not None):
             number = Number(known, float(match["out"]) if match["out"] else None)
             yield Statement(Strength.BRACKETS, match.start(), match.end(), number)
 
@@ -314,7 +312,6 @@ _CLOSING_TAIL = re.compile(r"[\])]{0,2}(?: ?(?:/|out of) ?\d{1,3})?[.)\]! ]{0,3}
 _GLOSS = pattern("gloss", re.IGNORECASE | re.MULTILINE)
 # What follows a number with which a reply begins: ``2. The response is ...``, ``4 - clear and fluent``.
 _EXPLAINED = re.compile(r"(?:[.:;,)]| ?-| ?—| ?\() ?[^\W\d_\x00]")
-_NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 
 
 def _bare(words: str) -> list[Score]:
@@ -329,7 +326,7 @@ def _bare(words: str) -> list[Score]:
         if statement is not None and _CLOSING_TAIL.fullmatch(words, match.end("value")):
             return [statement._replace(parts=((match.start("value"), statement.end),))]
     # ``2. The response is somewhat interesting``, ``Rather good (4)``; a numbered list states no score.
-    if len(_NUMBERED.findall(words)) > 1:
+    if len(NUMBERED_LINE.findall(words)) > 1:
         return []
     start = len(words) - len(words.lstrip("\n"))
     gloss, number = _GLOSS.match(words, start), _LINE.match(words, start)
@@ -355,24 +352,19 @@ class _Letters(Grammar[str]):
         return [statement.value for statement in self.find("\n".join(values))]
 
     def find(self, words: str) -> list[Statement[str]]:
-        return strongest([*self._statements(words)])[-1:]
-
-    def _statements(self, words: str) -> Iterator[Statement[str]]:
         grade = f"[{re.escape(self.letters)}]"
         letter = rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
         ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
-        openings = [*re.finditer(rf"^(?:[-•*] )?{letter}(?= ?(?:\Z|[.:,)\n(—-]))", words, re.MULTILINE)]
-        # Lines that begin with several letters explain all grades.
-        several = len({(match["letter"], match["other"]) for match in openings}) > 1
-        for strength, matches in (
-            (Strength.BRACKETS, re.finditer(rf"\[\[(?P<letter>{grade})(?P<other>)\]\]", words)),
-            (
-                Strength.LABEL,
-                re.finditer(rf"(?i:\b{any_of('letter_label')}) ?[:=]? ?\n{{0,2}}{letter}{ends}", words),
-            ),
-            (Strength.OWN_LINE, iter([] if several else openings)),
-            (Strength.BARE, re.finditer(rf"(?m:^|[.!?:,] |\bis ){letter}(?=[.]?\Z)", words)),
-        ):
-            for match in matches:
-                choice = match["letter"] + (match["other"] or "")
-                yield Statement(strength, match.start(), match.end(), choice)
+        forms = {
+            Strength.BRACKETS: rf"\[\[(?P<letter>{grade})(?P<other>)\]\]",
+            Strength.LABEL: rf"(?i:\b{any_of('letter_label')}) ?[:=]? ?\n{{0,2}}{letter}{ends}",
+            Strength.OWN_LINE: rf"(?m:^)(?:[-•*] )?{letter}(?= ?(?:\Z|[.:,)\n(—-]))",
+            Strength.BARE: rf"(?m:^|[.!?:,] |\bis ){letter}(?=[.]?\Z)",
+        }
+        for strength, form in forms.items():
+            matches = [*re.finditer(form, words)]
+            choices = [match["letter"] + (match["other"] or "") for match in matches]
+            # Lines that begin with several letters explain all grades.
+            if matches and not (strength == Strength.OWN_LINE and len(set(choices)) > 1):
+                return [Statement(strength, *matches[-1].span(), choices[-1])]
+        return []

@@ -8,9 +8,10 @@ from __future__ import annotations
 import html
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import ClassVar, Generic, TypeVar
 
 from ...state.errors import ReplyError
@@ -163,10 +164,8 @@ def possible_answers(reply: str, shown: Shown) -> list[str]:
     ends = [tag.end() for tag in own if not OPENING.match(tag[0])]
     if opened and not ends:
         ends = [tag.end() for tag in tags if not OPENING.match(tag[0])]
-        if not ends:
-            return [""]
     starts = [*([] if opened else [0]), *ends[:_MOST_READINGS], *ends[-1:]]
-    return [_FINAL_MARKS.sub("", reply[start:]).strip() for start in dict.fromkeys(starts)]
+    return [_FINAL_MARKS.sub("", reply[start:]).strip() for start in dict.fromkeys(starts)] or [""]
 
 
 # A reply that has more tags quotes them over and over.
@@ -295,7 +294,6 @@ _LINE_END = re.compile(r"\n")
 _LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")
 # Punctuation, markup and ticks that may surround a declaration.
 _AROUND = "\x00 .!,;:*_~#()[]{}|=+—-•✓✔✅☑👍"
-_LONGEST_SENTENCE = 600
 
 
 @dataclass(frozen=True)
@@ -310,11 +308,12 @@ class _Declarations(Grammar[bool]):
         """Return the last line that declares, or else the first or last sentence that does."""
         if not _ANYWHERE.search(words):
             return []
-        lines = [(at, line) for at, line in _pieces(words, _LINE_END) if line.strip(_AROUND)]
-        places = [line for at, line in enumerate(lines) if _stands_alone(lines, at)][-1:]
+        lines = _pieces(words, _LINE_END)
+        places = [line for at, line in enumerate(lines) if _declares(lines, at, _ALONE, 80)][-1:]
         if not places:
-            parts = [(at, part) for at, part in _pieces(words, _SENTENCE_END) if part.strip(_AROUND)]
-            places = [parts[at] for at in {0, len(parts) - 1} if parts and _declares(parts, at)][:1]
+            parts = _pieces(words, _SENTENCE_END)
+            ends = {0, len(parts) - 1} if parts else ()
+            places = [parts[at] for at in ends if _declares(parts, at, _DECLARATION, 600)][:1]
         spans = [(at, match) for at, piece in places if (match := _ANYWHERE.search(piece))]
         return [Statement(Strength.OWN_LINE, at + m.start(), at + m.end(), True) for at, m in spans]
 
@@ -358,34 +357,21 @@ def contains_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
     return declares_no_issue(text, shown=shown)
 
 
-def _pieces(words: str, separator: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    """Split a text, and return each piece with the place at which it begins."""
-    start = 0
-    for match in separator.finditer(words):
-        yield start, words[start : match.start()]
-        start = match.end()
-    yield start, words[start:]
+def _pieces(words: str, separator: re.Pattern[str]) -> list[tuple[int, str]]:
+    """Split a text, and return each piece that says anything with the place at which it begins."""
+    gaps = [(0, 0), *(match.span() for match in separator.finditer(words)), (len(words), len(words))]
+    pieces = [(end, words[end:start]) for (_, end), (start, _) in pairwise(gaps)]
+    return [(at, piece) for at, piece in pieces if piece.strip(_AROUND)]
 
 
-def _stands_alone(lines: list[tuple[int, str]], at: int) -> bool:
-    line = lines[at][1]
-    if len(line) > 80 or not _ALONE.fullmatch(_bare(line)):
+def _declares(pieces: list[tuple[int, str]], at: int, form: re.Pattern[str], longest: int) -> bool:
+    """Whether a line or a sentence declares, and neither its reason nor what follows takes that back."""
+    piece = pieces[at][1]
+    # Quotation and question marks stay.
+    bare = _LIST_MARK.sub("", piece.strip()).strip(_AROUND)
+    match = form.fullmatch(bare) if len(piece) <= longest else None
+    if match is None or piece.rstrip(" )]*_").endswith("?"):
         return False
-    # "NO ISSUE" and on the next line "However, ..." takes the declaration back.
-    return at + 1 == len(lines) or not _TURN.match(lines[at + 1][1])
-
-
-def _declares(parts: list[tuple[int, str]], at: int) -> bool:
-    sentence = _bare(parts[at][1])
-    if len(sentence) > _LONGEST_SENTENCE:
-        return False
-    match = _DECLARATION.fullmatch(sentence)
-    if match is None or parts[at][1].rstrip(" )]*_").endswith("?"):
-        return False
-    following = parts[at + 1][1] if at + 1 < len(parts) else ""
-    return not _TAKEN_BACK.search(match["reason"] or "") and not _TURN.match(following)
-
-
-def _bare(line: str) -> str:
-    """Return a line without its list mark and the punctuation around it; quotation and question marks stay."""
-    return _LIST_MARK.sub("", line.strip()).strip(_AROUND)
+    # "NO ISSUE" and on the next line "However, ..."
+    turns = at + 1 < len(pieces) and _TURN.match(pieces[at + 1][1])
+    return not turns and not _TAKEN_BACK.search(match.groupdict().get("reason") or "")

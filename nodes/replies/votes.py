@@ -19,7 +19,7 @@ from .json_fields import Field
 from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
 from .statements import Grammar, agreed, breaks_off, final_statements, strongest
-from .vocabulary import FIRST, WORDS, in_any_case, marked, one_of, pattern, side_of, word_set
+from .vocabulary import FIRST, NUMBERED_LINE, WORDS, in_any_case, marked, one_of, pattern, side_of, word_set
 
 Vote = Literal["1", "2", "tie"]
 
@@ -175,7 +175,6 @@ def _sentences(text: str) -> Iterator[Statement[Vote]]:
 
 
 _WHOLE_LINE = pattern("vote_line")
-_NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 
 
 def _lines(text: str) -> Iterator[Statement[Vote]]:
@@ -184,7 +183,7 @@ def _lines(text: str) -> Iterator[Statement[Vote]]:
     for at, line in ((0, first), (len(text) - len(last), last)):
         match = _WHOLE_LINE.fullmatch(line.strip()) if len(line) < 2000 else None
         # "1. The first answer ..." and "2. ..." number a list.
-        if match is None or (match["vote"] in "12" and len(_NUMBERED.findall(text)) > 1):
+        if match is None or (match["vote"] in "12" and len(NUMBERED_LINE.findall(text)) > 1):
             continue
         explained = len(match["rest"]) > 1
         if explained and (at > 0 or (match["vote"] not in "①②" and match["rest"][0] not in ":.")):

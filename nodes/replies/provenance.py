@@ -175,13 +175,10 @@ def _chosen(own: Statements[ValueT], doubtful: Statements[ValueT], doubt: _Origi
     if not doubtful:
         return own
     # Double brackets are asked for as the verdict's form, and yield to nothing weaker.
-    formal = doubt.doubt == _Doubt.EMBEDDED and doubtful[0].strength == Strength.BRACKETS
+    embedded = doubt.doubt == _Doubt.EMBEDDED
+    formal = embedded and doubtful[0].strength == Strength.BRACKETS
     clear = own[0].strength >= (Strength.BRACKETS if formal else Strength.PHRASE)
-    if clear or own[-1].value == doubtful[-1].value:
-        return own
-    if doubt.doubt == _Doubt.EMBEDDED:
-        return doubtful
-    if not doubt.line and not doubt.ends:
+    if clear or own[-1].value == doubtful[-1].value or not (embedded or doubt.line or doubt.ends):
         return own
     if doubt.place == "judged":
         raise RepeatedError

@@ -10,7 +10,6 @@ The number-only and bracket forms are those of G-Eval and MT-Bench judges.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -167,12 +166,11 @@ _ITEM = re.compile(r"(?:[-•*+]|\(?\d{1,2}[.)]) ")
 
 def _outside_lists(words: str, statements: list[Score]) -> list[Score]:
     """Drop the items of a list that scores several criteria, each in its own words."""
-    starts = [0, *(match.end() for match in re.finditer("\n", words))]
     items = {
         statement: line
         for statement in statements
         if statement.strength < Strength.FINAL
-        and _ITEM.match(words, line := starts[bisect_right(starts, statement.at) - 1])
+        and _ITEM.match(words, line := words.rfind("\n", 0, statement.at) + 1)
     }
     strengths = {statement.strength for statement in items}
     if len(set(items.values())) < 2 or strengths == {Strength.CRITERION}:
@@ -225,11 +223,9 @@ def _labelled(words: str) -> Iterator[Score]:
                 strength = Strength.FINAL
             elif prose and not _STATES.match(between) and not ends_phrase(words, match.end("value")):
                 continue
-            elif prose:
-                strength = Strength.PHRASE
-            elif qualifier.is_plain:
+            elif not prose and qualifier.is_plain:
                 strength = Strength.LABEL
-            elif len(qualifier.words.split()) <= 5:
+            elif not prose and len(qualifier.words.split()) <= 5:
                 strength, subject = Strength.CRITERION, f"{qualifier.words} {match['label']}".casefold()
             else:
                 strength = Strength.PHRASE

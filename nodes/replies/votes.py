@@ -58,9 +58,8 @@ class _Votes(Grammar[Vote]):
         return marked(words)
 
     def from_fields(self, entries: Sequence[Field]) -> list[Vote]:
-        named = (entry.value for entry in entries if entry.name in _KEYS)
-        names = [str(value) for value in named if type(value) in (int, str)]
-        votes = [vote for name in names if (vote := _named(marked(name[:60]))) is not None]
+        named = [entry.value for entry in entries if entry.name in _KEYS and type(entry.value) in (int, str)]
+        votes = [vote for name in named if (vote := _named(marked(str(name)[:60])))]
         # SAMRE's binary pair, under whatever keys
         numbers = [entry.value for entry in entries if type(entry.value) is int]
         if len(entries) == 2 and sorted(numbers) == [0, 1]:
@@ -69,8 +68,8 @@ class _Votes(Grammar[Vote]):
 
     def find(self, words: str) -> list[Statement[Vote]]:
         """Return all formal verdicts, which must agree, or else the last of the strongest."""
-        matches = (*_bracketed(words), *_labelled(words), *_relations_and_pairs(words), *_sentences(words))
-        matches += (*_lines(words), *_closing_comparison(words))
+        forms = (_bracketed, _labelled, _relations_and_pairs, _sentences, _lines, _closing_comparison)
+        matches = [match for form in forms for match in form(words)]
         votes = strongest([match for match in matches if match.conclusive or not self.concluded])
         # Of sentences the last one counts, since a judge may change its mind.
         return votes if votes and votes[0].strength >= Strength.BRACKETS else votes[-1:]

@@ -14,7 +14,7 @@ from enum import IntEnum, auto
 from typing import Generic, NamedTuple, TypeVar
 
 from .own_words import GAP, replaced
-from .shown import NOTHING, Place, RepeatedError, Shown, fold
+from .shown import NOTHING, Place, RepeatedError, Shown, tells
 from .vocabulary import pattern
 from .wording import disowns, introduces, is_noun, leads_to
 
@@ -281,7 +281,7 @@ def _passage(words: str, span: Span, texts: _Texts) -> tuple[int, int, Place] | 
     place = texts.place_of(lines[0])
     if place is None and len(lines) > 2 and all(texts.place_of(line) for line in lines[1:]):
         return at, end, texts.place_of(lines[-1]) or "judged"
-    if place is None and fold(words[at:end]).tells:
+    if place is None and tells(words[at:end]):
         return None
     before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
     if place is None and before:

@@ -21,8 +21,7 @@ from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
 from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, plan_sweep, write_answer
 from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import carry_out_sweep
-from ..tables import CellValue, Column, Grid, text_column
-from ..tables.grid import money
+from ..tables.grid import CellValue, Column, Grid, money, text_column
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .run import carry_out_to_end, default_out, print_answer, print_example, print_failures
@@ -83,9 +82,7 @@ def sweep(
         if plan is not None:
             ablation, planned = plan_ablation(plan, dataset, axes, protocol, **options)
         elif protocol is None:
-            raise UsageError(
-                "no protocol given: name one, or a ready-made plan with --plan (--plans lists them)"
-            )
+            raise UsageError("no protocol given: name one, or a ready-made plan with --plan (see --plans)")
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         announce_sweep(out, planned, ablation, config, flags.dry_run)
@@ -159,12 +156,8 @@ def _print_results(
 
 def print_failed_cells(out: Output, done: Sweep) -> None:
     """Print why verdicts of cells failed."""
-    failures = (
-        (f"{cell.cell.title}: {failed.item}", failed.error)
-        for cell in done.cells
-        for failed in cell.evaluation.failed
-    )
-    print_failures(out, failures)
+    by_cell = ((cell.cell.title, cell.evaluation.failed) for cell in done.cells)
+    print_failures(out, ((f"{title}: {r.item}", r.error) for title, failed in by_cell for r in failed))
 
 
 def _as_here(done: Sweep) -> str:
@@ -224,7 +217,6 @@ def _in_words(known: ExpectedCalls) -> list[str]:
     if known.cost is None:
         lines.append("expected cost: unknown, because the price of a model is")
     elif known.cost.most:
-        lines.append(
-            f"expected cost: about {money(known.cost.least)} to {money(known.cost.most)}, which may be off by half"
-        )
+        cost = f"{money(known.cost.least)} to {money(known.cost.most)}"
+        lines.append(f"expected cost: about {cost}, which may be off by half")
     return lines

@@ -94,7 +94,7 @@ def expectation(state: JudgeState, _settings: GEvalSettings) -> Decision:
 
 def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEvalSettings]) -> Question:
     prompts, aspect = runtime.prompts, task.aspect
-    form = RatingSchema(aspect)
+    form = RatingSchema(aspect.low, aspect.high, aspect.name)
     texts = {"source": task.source, "fact": task.fact, "candidate": task.candidate}
     followed = bool(runtime.settings.steps) or is_rubric(aspect)
     material = prompts.render("geval/task", aspect=aspect, steps=steps, rubric=followed, **texts)

@@ -15,10 +15,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, ClassVar
 
-from ..state.aspects import Aspect
 from ..state.errors import ReplyError
 from ..state.transcript import Score
 from .replies import Shown, contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
@@ -125,21 +124,13 @@ class OutputSchema(ABC):
 
 
 @dataclass(frozen=True)
-class ScoreSchema(OutputSchema):
+class _NumberSchema(OutputSchema):
     """Ask for one number on a scale; where a text reply rates several aspects, the line of ``aspect`` counts."""
 
     low: float
     high: float
     aspect: str | None = None
     name: ClassVar[str] = "score"
-    template: ClassVar[str] = "shared/form_score"
-
-    def schema(self) -> dict[str, Any]:
-        return reply_with_numbers("score_reply", self.low, self.high, "score")
-
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        score = read_number(fields, "score", self, raw)
-        return f"{read_words(fields, 'reasoning')}\nScore: {score:g}".strip(), score
 
     def from_text(self, text: str) -> Value:
         return read_score(text, self.low, self.high, aspect=self.aspect, shown=self.shown)
@@ -151,6 +142,20 @@ class ScoreSchema(OutputSchema):
     @property
     def scale(self) -> tuple[float, float] | None:
         return self.low, self.high
+
+
+@dataclass(frozen=True)
+class ScoreSchema(_NumberSchema):
+    """Ask for one number on a scale, with reasons."""
+
+    template: ClassVar[str] = "shared/form_score"
+
+    def schema(self) -> dict[str, Any]:
+        return reply_with_numbers("score_reply", self.low, self.high, "score")
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        score = read_number(fields, "score", self, raw)
+        return f"{read_words(fields, 'reasoning')}\nScore: {score:g}".strip(), score
 
 
 @dataclass(frozen=True)
@@ -184,7 +189,7 @@ class CritiqueSchema(OutputSchema):
     template: ClassVar[str] = "shared/form_critique"
 
     def schema(self) -> dict[str, Any]:
-        return critique_reply()
+        return _CRITIQUE_REPLY
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         words = read_words(fields, "feedback")
@@ -248,24 +253,18 @@ class VoteSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class StepsSchema(OutputSchema):
-    """Ask for a list of evaluation steps; the turn keeps the text, and ``read_steps`` finds the steps in it."""
+    """Ask for a list of evaluation steps; the turn keeps the text, and ``read_steps`` finds the steps in it.
 
+    With ``bounded`` they are asked for as JSON, where their number and length can be bounded.
+    """
+
+    bounded: bool = False
     name: ClassVar[str] = "steps"
     template: ClassVar[str] = "geval/form_steps"
 
-    def from_text(self, text: str) -> Value:
-        read_steps(text)
-        return None
-
-    def after_cut_off(self) -> OutputSchema:
-        return BriefStepsSchema(shown=self.shown)
-
-
-@dataclass(frozen=True)
-class BriefStepsSchema(StepsSchema):
-    """Ask for evaluation steps as JSON, where their number and length can be bounded."""
-
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, Any] | None:
+        if not self.bounded:
+            return None
         bounds = {"items": {"type": "string", "maxLength": 150}, "minItems": 2, "maxItems": 6}
         steps = {"type": "array", "description": "The steps in order.", **bounds}
         return object_schema("steps_reply", steps=steps)
@@ -276,20 +275,19 @@ class BriefStepsSchema(StepsSchema):
         text = "\n".join(f"{number}. {step}" for number, step in enumerate(filter(None, steps), start=1))
         return text, self.from_text(text)
 
+    def from_text(self, text: str) -> Value:
+        read_steps(text)
+        return None
+
     def after_cut_off(self) -> OutputSchema:
-        return self
+        return StepsSchema(bounded=True, shown=self.shown)
 
 
 @dataclass(frozen=True)
-class RatingSchema(OutputSchema):
+class RatingSchema(_NumberSchema):
     """Ask for one number of a scale and nothing else, as plain text, so that the score's token can be found."""
 
-    aspect: Aspect
-    name: ClassVar[str] = "score"
     template: ClassVar[str] = "geval/form_rating"
-
-    def from_text(self, text: str) -> Value:
-        return read_score(text, self.aspect.low, self.aspect.high, aspect=self.aspect.name, shown=self.shown)
 
     def is_whole(self, text: str) -> bool:
         # With ``max_tokens=1`` the provider calls a whole reply cut off. A 1 that may have become a 10 is not whole.
@@ -299,14 +297,7 @@ class RatingSchema(OutputSchema):
     @property
     def choices(self) -> list[int]:
         """The whole numbers of the scale, one of which the reply is to be."""
-        return [*range(math.ceil(self.aspect.low), math.floor(self.aspect.high) + 1)]
-
-    def limits(self) -> dict[str, Any]:
-        return {"low": f"{self.aspect.low:g}", "high": f"{self.aspect.high:g}", "metric": self.aspect.name}
-
-    @property
-    def scale(self) -> tuple[float, float] | None:
-        return self.aspect.low, self.aspect.high
+        return [*range(math.ceil(self.low), math.floor(self.high) + 1)]
 
 
 def describe(value: Score) -> str:
@@ -373,14 +364,12 @@ def reply_with_numbers(title: str, low: float, high: float, *names: str) -> dict
     return object_schema(title, reasoning=prose("Reasons, step by step."), **numbers)
 
 
-@cache
-def critique_reply() -> dict[str, Any]:
-    """Return the JSON schema of a critique."""
-    flag = "true only to declare NO ISSUE: the score leaves nothing to object to."
-    no_issue = {"type": "boolean", "description": flag}
-    return object_schema(
-        "critique_reply", feedback=prose("What you have to say, step by step."), no_issue=no_issue
-    )
+_NO_ISSUE = "true only to declare NO ISSUE: the score leaves nothing to object to."
+_CRITIQUE_REPLY = object_schema(
+    "critique_reply",
+    feedback=prose("What you have to say, step by step."),
+    no_issue={"type": "boolean", "description": _NO_ISSUE},
+)
 
 
 def read_words(fields: Mapping[str, Any], key: str) -> str:

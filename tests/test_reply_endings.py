@@ -12,7 +12,6 @@ from jurygraph.nodes.models.responses import read_response
 from jurygraph.nodes.output_schemas import RatingSchema, ScoreSchema
 from jurygraph.nodes.replies.own_words import without_reasoning
 from jurygraph.state import ReplyError
-from jurygraph.state.aspects import Aspect
 from langchain_core.messages import AIMessage
 
 MIDWAY = "It might look like a score: 4 but on closer"
@@ -197,7 +196,7 @@ def test_an_object_that_the_words_behind_it_may_gainsay_is_not_taken() -> None:
     [("4", 5, True), (" 4\n", 5, True), ("1", 10, False), ("2", 10, True), ("4 o", 5, False)],
 )
 def test_one_value_of_the_scale_is_complete_whatever_the_limit(text: str, high: float, whole: bool) -> None:
-    form = RatingSchema(Aspect(name="fluency", criteria="Is it well put?", low=1, high=high))
+    form = RatingSchema(1, high, "fluency")
     rating = reply(text, finish_reason="length")
     assert fault(rating, form) == ("" if whole else "cut_off")
     assert not whole or read(form, rating)[1] == float(text)

@@ -129,13 +129,11 @@ def whole_object(text: str) -> dict[str, Any] | None:
     text = text.strip()
     if fenced := _FENCED.fullmatch(text):
         text = fenced[1]
-    if not text.startswith("{"):
-        return None
     try:
-        value = _DECODER.decode(text)
+        fields: dict[str, Any] | None = _DECODER.decode(text) if text.startswith("{") else None
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return fields
 
 
 def own_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, Any] | None:
@@ -157,8 +155,7 @@ def own_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, Any
     if not own or own[-1].fields is None or not set(names) <= own[-1].fields.keys():
         return None
     last = own[-1]
-    later = [(stated.start, stated.end, "") for stated in stated_objects if stated.start >= last.end]
-    behind = replaced(text, later)
+    behind = replaced(text, ((late.start, late.end, "") for late in stated_objects if late.start >= last.end))
     begins_line = _BEGINS_LINE.search(text, max(0, last.start - 20), last.start)
     return last.fields if begins_line and _AFTERWORD.fullmatch(behind, last.end) else None
 

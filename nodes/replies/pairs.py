@@ -19,7 +19,7 @@ from typing import ClassVar
 from .json_fields import Field, spelled
 from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
-from .statements import Grammar, own_statements, strongest, unreadable, value_on_scale
+from .statements import Grammar, final_statements, strongest, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
     Number,
@@ -58,12 +58,9 @@ def read_pair(
     >>> read_pair("Relevance: [18, 15]\\nFinal scores: (95, 87)", low=6, high=120)
     (95.0, 87.0)
     """
-    pairs, words = own_statements(text, shown, _Pairs(low, high))
-    if not pairs:
-        raise unreadable(text, words, "pair of scores", cut_off=cut_off)
-    first, second = pairs[-1].value
-    what = "score of one text"
-    return value_on_scale(text, first, low, high, what), value_on_scale(text, second, low, high, what)
+    pair = final_statements(text, shown, _Pairs(low, high), cut_off=cut_off)[-1].value
+    first, second = (value_on_scale(text, number, low, high, "score of one text") for number in pair)
+    return first, second
 
 
 _FINAL = in_any_case(rf"\b(?:{FINAL_WORDS}|sums?|tuple|output|tally|grand)\b")

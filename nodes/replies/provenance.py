@@ -60,11 +60,6 @@ class Statement(NamedTuple, Generic[ValueT]):
     conclusive: bool = True
 
     @property
-    def clear(self) -> bool:
-        """Whether it is called the verdict, or a sentence gives it as one."""
-        return self.strength >= Strength.PHRASE
-
-    @property
     def spans(self) -> tuple[Span, ...]:
         """Start and end of each part of the text that states the value."""
         return self.parts or ((self.at, self.end),)
@@ -180,13 +175,10 @@ def _chosen(own: Statements[ValueT], doubtful: Statements[ValueT], doubt: _Origi
     if not doubtful:
         return own
     # Double brackets are asked for as the verdict's form, and yield to nothing weaker.
-    formal = doubt.doubt == _Doubt.EMBEDDED and doubtful[0].strength == Strength.BRACKETS
-    clear = own[0].clear and own[0].strength >= (Strength.BRACKETS if formal else Strength.PHRASE)
-    if clear or own[-1].value == doubtful[-1].value:
-        return own
-    if doubt.doubt == _Doubt.EMBEDDED:
-        return doubtful
-    if not doubt.line and not doubt.ends:
+    embedded = doubt.doubt == _Doubt.EMBEDDED
+    formal = embedded and doubtful[0].strength == Strength.BRACKETS
+    clear = own[0].strength >= (Strength.BRACKETS if formal else Strength.PHRASE)
+    if clear or own[-1].value == doubtful[-1].value or not (embedded or doubt.line or doubt.ends):
         return own
     if doubt.place == "judged":
         raise RepeatedError

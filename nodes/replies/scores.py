@@ -1,4 +1,4 @@
-"""Read a score: its fields, its labels, its bare forms.
+"""Read a score: its fields, its labels, its bare forms; or the letter of a multiple-choice grade.
 
 Forms, strongest first: double brackets; a final or overall score; a score label; a phrase ("earns a 4"); a
 single criterion's label; a fraction of the scale; a number that is a reply, line or closing sentence of its own.
@@ -10,7 +10,6 @@ The number-only and bracket forms are those of G-Eval and MT-Bench judges.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,9 +18,10 @@ from .json_fields import Field, spelled
 from .own_words import plain
 from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
-from .statements import Grammar, own_statements, strongest, unreadable, value_on_scale
+from .statements import Grammar, agreed, final_statements, strongest, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
+    NUMBERED_LINE,
     VALUE,
     Number,
     Qualifier,
@@ -38,7 +38,6 @@ from .vocabulary import (
     without_scales,
     word_set,
 )
-from .votes import read_letter
 
 Score = Statement[Number]
 
@@ -80,10 +79,9 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
     if letters is not None:
-        return read_letter(text, low, letters, cut_off=cut_off, shown=shown)
-    scores, words = own_statements(text, shown, _Scores(low, high, aspect))
-    if not scores:
-        raise unreadable(text, words, "score", cut_off=cut_off)
+        choices = final_statements(text, shown, _Letters(letters), cut_off=cut_off)
+        return float(low + letters.index(agreed(text, choices[-1].value, "choice")))
+    scores = final_statements(text, shown, _Scores(low, high, aspect), cut_off=cut_off)
     # Where the last statement is one of several, all have to agree.
     values = tuple(value for score in scores for value in score.value.values)
     return value_on_scale(text, Number(values, scores[-1].value.out_of), low, high, "score")
@@ -119,12 +117,11 @@ class _Scores(Grammar[Number]):
     def _in_field(self, entry: Field) -> Number | None:
         if entry.value is None or isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
             return None
-        if isinstance(entry.value, int | float):
+        if not isinstance(entry.value, str):
             return Number((float(entry.value),))
         if len(entry.value) > 40:  # prose, whose numbers may be about anything
             return None
-        value = value_of(entry.value)
-        if value is not None:
+        if (value := value_of(entry.value)) is not None:
             return Number((value,))
         scores = _Scores(self.low, self.high).find(self.prepare(plain(entry.value)))
         values = tuple(value for score in scores for value in score.value.values)
@@ -138,13 +135,12 @@ class _Scores(Grammar[Number]):
             return _last_of_strongest(statements)
         phrases = [statement for statement in statements if statement.strength == Strength.PHRASE]
         criteria = [statement for statement in statements if statement.strength == Strength.CRITERION]
-        subjects = {statement.subject for statement in criteria}
+        low, high = self.low, self.high
         # A phrase such as "gives 12 reasons" is told from a score by the scale; only if nothing weaker is stated
         # either does a phrase off the scale count, which is then an error. Several criteria are no score of the whole.
-        low, high = self.low, self.high
         return _last_of_strongest(
             [phrase for phrase in phrases if all(low <= value <= high for value in phrase.value.values)]
-            or (criteria if len(subjects) == 1 else [])
+            or (criteria if len({statement.subject for statement in criteria}) == 1 else [])
             or [*_fractions(words, self.high)]
             or ([] if criteria else _bare(words))
             or phrases
@@ -170,12 +166,11 @@ _ITEM = re.compile(r"(?:[-•*+]|\(?\d{1,2}[.)]) ")
 
 def _outside_lists(words: str, statements: list[Score]) -> list[Score]:
     """Drop the items of a list that scores several criteria, each in its own words."""
-    starts = [0, *(match.end() for match in re.finditer("\n", words))]
     items = {
         statement: line
         for statement in statements
         if statement.strength < Strength.FINAL
-        and _ITEM.match(words, line := starts[bisect_right(starts, statement.at) - 1])
+        and _ITEM.match(words, line := words.rfind("\n", 0, statement.at) + 1)
     }
     strengths = {statement.strength for statement in items}
     if len(set(items.values())) < 2 or strengths == {Strength.CRITERION}:
@@ -197,9 +192,8 @@ _BRACKETED = pattern("score_in_brackets", flags=0)
 def _bracketed(words: str) -> Iterator[Score]:
     """Find ``[[4]]``."""
     for match in _BRACKETED.finditer(words):
-        values = [value_of(part) for part in (match["value"], match["other"]) if part]
-        known = tuple(value for value in values if value is not None)
-        if known:
+        values = map(value_of, filter(None, match.group("value", "other")))
+        if known := tuple(value for value in values if value is not None):
             number = Number(known, float(match["out"]) if match["out"] else None)
             yield Statement(Strength.BRACKETS, match.start(), match.end(), number)
 
@@ -229,11 +223,9 @@ def _labelled(words: str) -> Iterator[Score]:
                 strength = Strength.FINAL
             elif prose and not _STATES.match(between) and not ends_phrase(words, match.end("value")):
                 continue
-            elif prose:
-                strength = Strength.PHRASE
-            elif qualifier.is_plain:
+            elif not prose and qualifier.is_plain:
                 strength = Strength.LABEL
-            elif len(qualifier.words.split()) <= 5:
+            elif not prose and len(qualifier.words.split()) <= 5:
                 strength, subject = Strength.CRITERION, f"{qualifier.words} {match['label']}".casefold()
             else:
                 strength = Strength.PHRASE
@@ -316,7 +308,6 @@ _CLOSING_TAIL = re.compile(r"[\])]{0,2}(?: ?(?:/|out of) ?\d{1,3})?[.)\]! ]{0,3}
 _GLOSS = pattern("gloss", re.IGNORECASE | re.MULTILINE)
 # What follows a number with which a reply begins: ``2. The response is ...``, ``4 - clear and fluent``.
 _EXPLAINED = re.compile(r"(?:[.:;,)]| ?-| ?—| ?\() ?[^\W\d_\x00]")
-_NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 
 
 def _bare(words: str) -> list[Score]:
@@ -331,10 +322,45 @@ def _bare(words: str) -> list[Score]:
         if statement is not None and _CLOSING_TAIL.fullmatch(words, match.end("value")):
             return [statement._replace(parts=((match.start("value"), statement.end),))]
     # ``2. The response is somewhat interesting``, ``Rather good (4)``; a numbered list states no score.
-    if len(_NUMBERED.findall(words)) > 1:
+    if len(NUMBERED_LINE.findall(words)) > 1:
         return []
     start = len(words) - len(words.lstrip("\n"))
     gloss, number = _GLOSS.match(words, start), _LINE.match(words, start)
     opening = gloss or (number if number and _EXPLAINED.match(words, number.end("value")) else None)
     statement = _statement(words, opening, Strength.BARE) if opening else None
     return [statement] if statement else []
+
+
+# --- the letter of a grade ------------------------------------------------------------------------------------------
+
+_CHOICE_KEYS = word_set("choice answer option grade rating score letter final_answer")
+
+
+@dataclass(frozen=True)
+class _Letters(Grammar[str]):
+    """A choice is a letter, or two where alternatives are given."""
+
+    what: ClassVar[str] = "choice"
+    letters: str
+
+    def from_fields(self, entries: Sequence[Field]) -> list[str]:
+        values = (str(entry.value)[:20] for entry in entries if entry.name in _CHOICE_KEYS)
+        return [statement.value for statement in self.find("\n".join(values))]
+
+    def find(self, words: str) -> list[Statement[str]]:
+        grade = f"[{re.escape(self.letters)}]"
+        letter = rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
+        ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
+        forms = {
+            Strength.BRACKETS: rf"\[\[(?P<letter>{grade})(?P<other>)\]\]",
+            Strength.LABEL: rf"(?i:\b{any_of('letter_label')}) ?[:=]? ?\n{{0,2}}{letter}{ends}",
+            Strength.OWN_LINE: rf"(?m:^)(?:[-•*] )?{letter}(?= ?(?:\Z|[.:,)\n(—-]))",
+            Strength.BARE: rf"(?m:^|[.!?:,] |\bis ){letter}(?=[.]?\Z)",
+        }
+        for strength, form in forms.items():
+            matches = [*re.finditer(form, words)]
+            choices = [match["letter"] + (match["other"] or "") for match in matches]
+            # Lines that begin with several letters explain all grades.
+            if matches and not (strength == Strength.OWN_LINE and len(set(choices)) > 1):
+                return [Statement(strength, *matches[-1].span(), choices[-1])]
+        return []

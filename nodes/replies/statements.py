@@ -8,10 +8,11 @@ from __future__ import annotations
 import html
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Generic
+from itertools import pairwise
+from typing import ClassVar, Generic, TypeVar
 
 from ...state.errors import ReplyError
 from .json_fields import Field, closing_object, fields, objects, without_repeats
@@ -31,6 +32,8 @@ from .own_words import (
 from .provenance import Statement, Statements, Strength, ValueT, own_among
 from .shown import NOTHING, RepeatedError, Shown, latin
 from .vocabulary import Number, pattern, written
+
+ScalarT = TypeVar("ScalarT", bound=float | str)
 
 
 @dataclass(frozen=True)
@@ -161,10 +164,8 @@ def possible_answers(reply: str, shown: Shown) -> list[str]:
     ends = [tag.end() for tag in own if not OPENING.match(tag[0])]
     if opened and not ends:
         ends = [tag.end() for tag in tags if not OPENING.match(tag[0])]
-        if not ends:
-            return [""]
     starts = [*([] if opened else [0]), *ends[:_MOST_READINGS], *ends[-1:]]
-    return [_FINAL_MARKS.sub("", reply[start:]).strip() for start in dict.fromkeys(starts)]
+    return [_FINAL_MARKS.sub("", reply[start:]).strip() for start in dict.fromkeys(starts)] or [""]
 
 
 # A reply that has more tags quotes them over and over.
@@ -200,9 +201,21 @@ _REFUSAL = pattern("refusal")
 _OPENING = 400
 
 
-def contradictory(reply: str, first: str, second: str, what: str) -> ReplyError:
-    """Return the error of a reply whose final statement holds two different values."""
-    return ReplyError(f"The reply states both {first} and {second} as its {what}.", reply, "contradictory")
+def agreed(reply: str, values: Sequence[ScalarT], what: str) -> ScalarT:
+    """Return the one value that all final statements of a reply hold.
+
+    Raises:
+        ReplyError: they hold different ones.
+    """
+    for other in values:
+        if other != values[-1]:
+            first, second = (
+                written(value) if isinstance(value, float) else value for value in (other, values[-1])
+            )
+            raise ReplyError(
+                f"The reply states both {first} and {second} as its {what}.", reply, "contradictory"
+            )
+    return values[-1]
 
 
 def value_on_scale(reply: str, number: Number, low: float, high: float, what: str) -> float:
@@ -211,10 +224,7 @@ def value_on_scale(reply: str, number: Number, low: float, high: float, what: st
     Raises:
         ReplyError: it gives two, or one of another scale (``7/10`` on 1 to 5), or off the scale.
     """
-    value = number.values[-1]
-    for other in number.values:
-        if other != value:
-            raise contradictory(reply, written(other), written(value), what)
+    value = agreed(reply, number.values, what)
     if number.out_of is not None and number.out_of != high:
         stated = f"{written(value)} out of {written(number.out_of)}, but the scale ends at {written(high)}"
     elif not low <= value <= high:
@@ -224,22 +234,30 @@ def value_on_scale(reply: str, number: Number, low: float, high: float, what: st
     raise ReplyError(f"The reply states {stated}.", reply, "off_scale")
 
 
-def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> ReplyError:
-    """Return the error of a reply without a value: it is empty, refuses, breaks off, or just never states one.
+def final_statements(
+    reply: str, shown: Shown, grammar: Grammar[ValueT], *, cut_off: bool = False
+) -> Statements[ValueT]:
+    """Return the statements that count in a reply, of which there is one at least.
 
     Args:
         reply: the raw reply.
-        words: the reply without what it quotes.
-        what: what was looked for, such as ``"score"``.
+        shown: the texts that the agent was shown.
+        grammar: what is looked for.
         cut_off: the caller knows that the reply hit the length limit.
+
+    Raises:
+        ReplyError: the reply is empty, refuses, breaks off, just never states a value, or may only reprint one.
     """
+    statements, words = own_statements(reply, shown, grammar)
+    if statements:
+        return statements
     if not re.search(r"\w", reply):
-        return ReplyError("The reply is empty.", reply, "empty")
+        raise ReplyError("The reply is empty.", reply, "empty")
     if _REFUSAL.search(words[:_OPENING].replace("’", "'")):
-        return ReplyError("The reply refuses to judge.", reply, "refused")
+        raise ReplyError("The reply refuses to judge.", reply, "refused")
     if cut_off or breaks_off(reply):
-        return ReplyError(f"The reply breaks off before it states a {what}.", reply, "cut_off")
-    return ReplyError(f"The reply states no {what}.", reply, "missing")
+        raise ReplyError(f"The reply breaks off before it states a {grammar.what}.", reply, "cut_off")
+    raise ReplyError(f"The reply states no {grammar.what}.", reply, "missing")
 
 
 def repeated(reply: str, what: str) -> ReplyError:
@@ -276,7 +294,6 @@ _LINE_END = re.compile(r"\n")
 _LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")
 # Punctuation, markup and ticks that may surround a declaration.
 _AROUND = "\x00 .!,;:*_~#()[]{}|=+—-•✓✔✅☑👍"
-_LONGEST_SENTENCE = 600
 
 
 @dataclass(frozen=True)
@@ -291,11 +308,12 @@ class _Declarations(Grammar[bool]):
         """Return the last line that declares, or else the first or last sentence that does."""
         if not _ANYWHERE.search(words):
             return []
-        lines = [(at, line) for at, line in _pieces(words, _LINE_END) if line.strip(_AROUND)]
-        places = [line for at, line in enumerate(lines) if _stands_alone(lines, at)][-1:]
+        lines = _pieces(words, _LINE_END)
+        places = [line for at, line in enumerate(lines) if _declares(lines, at, _ALONE, 80)][-1:]
         if not places:
-            parts = [(at, part) for at, part in _pieces(words, _SENTENCE_END) if part.strip(_AROUND)]
-            places = [parts[at] for at in {0, len(parts) - 1} if parts and _declares(parts, at)][:1]
+            parts = _pieces(words, _SENTENCE_END)
+            ends = {0, len(parts) - 1} if parts else ()
+            places = [parts[at] for at in ends if _declares(parts, at, _DECLARATION, 600)][:1]
         spans = [(at, match) for at, piece in places if (match := _ANYWHERE.search(piece))]
         return [Statement(Strength.OWN_LINE, at + m.start(), at + m.end(), True) for at, m in spans]
 
@@ -339,34 +357,21 @@ def contains_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
     return declares_no_issue(text, shown=shown)
 
 
-def _pieces(words: str, separator: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    """Split a text, and return each piece with the place at which it begins."""
-    start = 0
-    for match in separator.finditer(words):
-        yield start, words[start : match.start()]
-        start = match.end()
-    yield start, words[start:]
+def _pieces(words: str, separator: re.Pattern[str]) -> list[tuple[int, str]]:
+    """Split a text, and return each piece that says anything with the place at which it begins."""
+    gaps = [(0, 0), *(match.span() for match in separator.finditer(words)), (len(words), len(words))]
+    pieces = [(end, words[end:start]) for (_, end), (start, _) in pairwise(gaps)]
+    return [(at, piece) for at, piece in pieces if piece.strip(_AROUND)]
 
 
-def _stands_alone(lines: list[tuple[int, str]], at: int) -> bool:
-    line = lines[at][1]
-    if len(line) > 80 or not _ALONE.fullmatch(_bare(line)):
+def _declares(pieces: list[tuple[int, str]], at: int, form: re.Pattern[str], longest: int) -> bool:
+    """Whether a line or a sentence declares, and neither its reason nor what follows takes that back."""
+    piece = pieces[at][1]
+    # Quotation and question marks stay.
+    bare = _LIST_MARK.sub("", piece.strip()).strip(_AROUND)
+    match = form.fullmatch(bare) if len(piece) <= longest else None
+    if match is None or piece.rstrip(" )]*_").endswith("?"):
         return False
-    # "NO ISSUE" and on the next line "However, ..." takes the declaration back.
-    return at + 1 == len(lines) or not _TURN.match(lines[at + 1][1])
-
-
-def _declares(parts: list[tuple[int, str]], at: int) -> bool:
-    sentence = _bare(parts[at][1])
-    if len(sentence) > _LONGEST_SENTENCE:
-        return False
-    match = _DECLARATION.fullmatch(sentence)
-    if match is None or parts[at][1].rstrip(" )]*_").endswith("?"):
-        return False
-    following = parts[at + 1][1] if at + 1 < len(parts) else ""
-    return not _TAKEN_BACK.search(match["reason"] or "") and not _TURN.match(following)
-
-
-def _bare(line: str) -> str:
-    """Return a line without its list mark and the punctuation around it; quotation and question marks stay."""
-    return _LIST_MARK.sub("", line.strip()).strip(_AROUND)
+    # "NO ISSUE" and on the next line "However, ..."
+    turns = at + 1 < len(pieces) and _TURN.match(pieces[at + 1][1])
+    return not turns and not _TAKEN_BACK.search(match.groupdict().get("reason") or "")

@@ -27,19 +27,16 @@ def read_steps(text: str) -> tuple[str, ...]:
     # Numbers come first: bullets inside a numbered list are parts of its steps.
     for form in (_NUMBERED, _BULLET):
         if any(form.match(line.lstrip("# ")) for line in lines):
-            return _checked(_items(lines, form), text)
+            steps = _items(lines, form)
+            for step in steps:
+                if not has_words(step):
+                    raise ReplyError(f"The list has a step without words: {step[:60]!r}.", text)
+                if [other.casefold() for other in steps].count(step.casefold()) > 1:
+                    raise ReplyError(f"The list has the same step twice: {step[:60]!r}.", text)
+            return steps
     if not text.strip():
         raise ReplyError("The reply is empty.", text, "empty")
     raise ReplyError("The reply has no list of steps.", text)
-
-
-def _checked(steps: tuple[str, ...], text: str) -> tuple[str, ...]:
-    for step in steps:
-        if not has_words(step):
-            raise ReplyError(f"The list has a step without words: {step[:60]!r}.", text)
-        if [other.casefold() for other in steps].count(step.casefold()) > 1:
-            raise ReplyError(f"The list has the same step twice: {step[:60]!r}.", text)
-    return steps
 
 
 def _items(lines: list[str], form: re.Pattern[str]) -> tuple[str, ...]:

@@ -123,6 +123,9 @@ WORDS["in_words"] = " ".join(_NUMBER_WORDS)
 
 # A longer run of digits is taken for infinity, which is off every scale, and not converted.
 _LONGEST_NUMBER = 60
+NUMBERED_LINE = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
+"""Begins a line of a numbered list; where several lines begin so, the numbers are no values."""
+
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 

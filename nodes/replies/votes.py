@@ -1,4 +1,4 @@
-"""Read which of two texts a reply prefers, or which letter of a multiple-choice grade it states.
+"""Read which of two texts a reply prefers.
 
 Forms, strongest first: a verdict in double brackets; a labelled verdict, a binary pair or a relation such as
 ``A>B``; a sentence that says which is better, or a name on a line of its own; a tie; a comparative in the closing
@@ -18,15 +18,8 @@ from typing import ClassVar, Literal
 from .json_fields import Field
 from .provenance import Statement, Strength
 from .shown import NOTHING, Shown
-from .statements import (
-    Grammar,
-    breaks_off,
-    contradictory,
-    own_statements,
-    strongest,
-    unreadable,
-)
-from .vocabulary import FIRST, WORDS, any_of, in_any_case, marked, one_of, pattern, side_of, word_set
+from .statements import Grammar, agreed, breaks_off, final_statements, strongest
+from .vocabulary import FIRST, NUMBERED_LINE, WORDS, in_any_case, marked, one_of, pattern, side_of, word_set
 
 Vote = Literal["1", "2", "tie"]
 
@@ -49,16 +42,8 @@ def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vo
     '1'
     """
     # In a reply that breaks off, a remark in the middle ("answer 1 is better at ...") is no verdict.
-    grammar = _Votes(concluded=breaks_off(text))
-    votes, words = own_statements(text, shown, grammar)
-    if not votes:
-        remarked = grammar.concluded and bool(_Votes().find(marked(words)))
-        raise unreadable(text, words, "verdict", cut_off=cut_off or remarked)
-    last = votes[-1].value
-    for vote in votes:
-        if vote.value != last:
-            raise contradictory(text, vote.value, last, "verdict")
-    return last
+    votes = final_statements(text, shown, _Votes(concluded=breaks_off(text)), cut_off=cut_off)
+    return agreed(text, [vote.value for vote in votes], "verdict")
 
 
 _KEYS = word_set(WORDS["keys"])
@@ -73,9 +58,8 @@ class _Votes(Grammar[Vote]):
         return marked(words)
 
     def from_fields(self, entries: Sequence[Field]) -> list[Vote]:
-        named = (entry.value for entry in entries if entry.name in _KEYS)
-        names = [str(value) for value in named if type(value) in (int, str)]
-        votes = [vote for name in names if (vote := _named(marked(name[:60]))) is not None]
+        named = [entry.value for entry in entries if entry.name in _KEYS and type(entry.value) in (int, str)]
+        votes = [vote for name in named if (vote := _named(marked(str(name)[:60])))]
         # SAMRE's binary pair, under whatever keys
         numbers = [entry.value for entry in entries if type(entry.value) is int]
         if len(entries) == 2 and sorted(numbers) == [0, 1]:
@@ -84,8 +68,8 @@ class _Votes(Grammar[Vote]):
 
     def find(self, words: str) -> list[Statement[Vote]]:
         """Return all formal verdicts, which must agree, or else the last of the strongest."""
-        matches = (*_bracketed(words), *_labelled(words), *_relations_and_pairs(words), *_sentences(words))
-        matches += (*_lines(words), *_closing_comparison(words))
+        forms = (_bracketed, _labelled, _relations_and_pairs, _sentences, _lines, _closing_comparison)
+        matches = [match for form in forms for match in form(words)]
         votes = strongest([match for match in matches if match.conclusive or not self.concluded])
         # Of sentences the last one counts, since a judge may change its mind.
         return votes if votes and votes[0].strength >= Strength.BRACKETS else votes[-1:]
@@ -190,7 +174,6 @@ def _sentences(text: str) -> Iterator[Statement[Vote]]:
 
 
 _WHOLE_LINE = pattern("vote_line")
-_NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 
 
 def _lines(text: str) -> Iterator[Statement[Vote]]:
@@ -199,7 +182,7 @@ def _lines(text: str) -> Iterator[Statement[Vote]]:
     for at, line in ((0, first), (len(text) - len(last), last)):
         match = _WHOLE_LINE.fullmatch(line.strip()) if len(line) < 2000 else None
         # "1. The first answer ..." and "2. ..." number a list.
-        if match is None or (match["vote"] in "12" and len(_NUMBERED.findall(text)) > 1):
+        if match is None or (match["vote"] in "12" and len(NUMBERED_LINE.findall(text)) > 1):
             continue
         explained = len(match["rest"]) > 1
         if explained and (at > 0 or (match["vote"] not in "①②" and match["rest"][0] not in ":.")):
@@ -223,70 +206,3 @@ def _closing_comparison(text: str) -> Iterator[Statement[Vote]]:
     if len(praised) == 1 and (vote := _named(praised.pop())):
         at = text.rindex(closing)
         yield Statement(Strength.COMPARISON, at, at + len(closing), vote, conclusive="\n" not in text[:2000])
-
-
-# --- the letter of a grade ------------------------------------------------------------------------------------------
-
-_CHOICE_KEYS = word_set("choice answer option grade rating score letter final_answer")
-
-
-def read_letter(
-    reply: str, low: float, letters: str, *, cut_off: bool = False, shown: Shown = NOTHING
-) -> float:
-    """Return the grade whose letter the reply states: the first of ``letters`` means ``low``, each next one more.
-
-    Args:
-        reply: the raw reply.
-        low: what the first letter stands for.
-        letters: the grades in rising order.
-        cut_off: the reply is known to have hit its length limit.
-        shown: the texts that the judge was shown.
-
-    Raises:
-        ReplyError: no letter is stated, or two are, or all that it states may be a reprint.
-
-    >>> read_letter("Answer: (C)", 1, "ABCDE")
-    3.0
-    """
-    choices, words = own_statements(reply, shown, _Letters(letters))
-    if not choices:
-        raise unreadable(reply, words, "choice", cut_off=cut_off)
-    choice = choices[-1].value
-    if choice[0] != choice[-1]:
-        raise contradictory(reply, choice[0], choice[-1], "choice")
-    return float(low + letters.index(choice[-1]))
-
-
-@dataclass(frozen=True)
-class _Letters(Grammar[str]):
-    """A choice is a letter, or two where alternatives are given."""
-
-    what: ClassVar[str] = "choice"
-    letters: str
-
-    def from_fields(self, entries: Sequence[Field]) -> list[str]:
-        values = (str(entry.value)[:20] for entry in entries if entry.name in _CHOICE_KEYS)
-        return [statement.value for statement in self.find("\n".join(values))]
-
-    def find(self, words: str) -> list[Statement[str]]:
-        return strongest([*self._statements(words)])[-1:]
-
-    def _statements(self, words: str) -> Iterator[Statement[str]]:
-        grade = f"[{re.escape(self.letters)}]"
-        letter = rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
-        ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
-        openings = [*re.finditer(rf"^(?:[-•*] )?{letter}(?= ?(?:\Z|[.:,)\n(—-]))", words, re.MULTILINE)]
-        # Lines that begin with several letters explain all grades.
-        several = len({(match["letter"], match["other"]) for match in openings}) > 1
-        for strength, matches in (
-            (Strength.BRACKETS, re.finditer(rf"\[\[(?P<letter>{grade})(?P<other>)\]\]", words)),
-            (
-                Strength.LABEL,
-                re.finditer(rf"(?i:\b{any_of('letter_label')}) ?[:=]? ?\n{{0,2}}{letter}{ends}", words),
-            ),
-            (Strength.OWN_LINE, iter([] if several else openings)),
-            (Strength.BARE, re.finditer(rf"(?m:^|[.!?:,] |\bis ){letter}(?=[.]?\Z)", words)),
-        ):
-            for match in matches:
-                choice = match["letter"] + (match["other"] or "")
-                yield Statement(strength, match.start(), match.end(), choice)

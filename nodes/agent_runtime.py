@@ -20,7 +20,7 @@ from langgraph.runtime import get_runtime
 from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import Settings, SettingsT
-from ..state.transcript import Turn, TurnIds, written_by
+from ..state.transcript import Turn, TurnIds, turn_without_model, written_by
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
 from .models.attachments import text_block, with_text
 from .models.call import Call, Reply
@@ -141,7 +141,8 @@ class AgentRuntime(Generic[SettingsT]):
         name: str = "",
     ) -> Turn:
         """Make and stream a turn that no model wrote: a message passed on, or the words of a person by that name."""
-        turn = self.turn_ids.without_model(round, agent, content, value)
+        turn = turn_without_model(round, agent, agent, content, value)
+        turn["id"] = self.turn_ids.next(agent)
         if scale is not None:
             turn["scale"] = list(scale)
         if name:
@@ -158,9 +159,8 @@ class AgentRuntime(Generic[SettingsT]):
         """
         model = self.model_of(question.role, question.agent)
         call = self._call(question, model, self._messages(question, model))
-        return await self._read_or_repair(
-            question, call, await send(call), self.turn_ids.next(question.agent)
-        )
+        reply = await send(call)
+        return await self._read_or_repair(question, call, reply, self.turn_ids.next(question.agent))
 
     async def sample(self, question: Question, size: int) -> Samples:
         """Ask one agent for ``size`` replies to the same question, at a temperature at which they differ.
@@ -278,8 +278,16 @@ class AgentRuntime(Generic[SettingsT]):
     ) -> Call:
         schema = question.form.schema() if self._asks_for_json(model) else None
         parameters = {**model.reply_limit(question.form.name), **question.parameters}
-        about, repeated = self._metadata(question, repairs), question.prompt.repeated
-        return Call(model, messages, schema, about, parameters, repeated)
+        about = {
+            "agent": question.agent,
+            "role": question.role,
+            "round": question.round,
+            "form": question.form.name,
+            **question.details,
+            "repair": repairs > 0,
+            **({"order": 2} if self.turn_ids.order == 2 else {}),
+        }
+        return Call(model, messages, schema, about, parameters, question.prompt.repeated)
 
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
         form = self.prompts.form(question.form, structured=self._asks_for_json(model))
@@ -292,17 +300,6 @@ class AgentRuntime(Generic[SettingsT]):
             SystemMessage(f"{system}\n\n{attached}"),
             HumanMessage([*model.sent(media), text_block(user)]),
         ]
-
-    def _metadata(self, question: Question, repairs: int) -> dict[str, Any]:
-        return {
-            "agent": question.agent,
-            "role": question.role,
-            "round": question.round,
-            "form": question.form.name,
-            **question.details,
-            "repair": repairs > 0,
-            **({"order": 2} if self.turn_ids.order == 2 else {}),
-        }
 
     def _asks_for_json(self, model: LoadedModel) -> bool:
         return self.settings.structured == "auto" and model.form != "text"
@@ -417,15 +414,12 @@ def value_alone(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """
     if schema is None:
         return None
-    fields = schema["properties"].items()
-    kept = {name: about for name, about in fields if about.get("type") != "string" or "enum" in about}
+    fields = schema["properties"]
+    kept = {n: about for n, about in fields.items() if about.get("type") != "string" or "enum" in about}
     # A bare flag is no critique: an objection without its words helps nobody.
     if all(about.get("type") == "boolean" for about in kept.values()):
-        brief = {
-            name: {**about, "maxLength": _BRIEF} if about.get("type") == "string" else about
-            for name, about in schema["properties"].items()
-        }
-        return {**schema, "properties": brief}
+        brief = {name: {**about, "maxLength": _BRIEF} for name, about in fields.items() if name not in kept}
+        return {**schema, "properties": {**fields, **brief}}
     return {**schema, "properties": kept, "required": list(kept)}
 
 

@@ -94,11 +94,7 @@ def split_models(
     given = {**fields}
     roles = {"*": given.pop("model")} if "model" in given else {}
     roles.update(by_role(models))
-    own = {
-        role: OwnModel(model)
-        for role, model in roles.items()
-        if not isinstance(model, str | Mapping | ModelSpec)
-    }
+    own = {r: OwnModel(m) for r, m in roles.items() if not isinstance(m, str | Mapping | ModelSpec)}
     if names := {role: model for role, model in roles.items() if role not in own}:
         given["models"] = names
     return given, own
@@ -265,9 +261,8 @@ class BoundJudge(Generic[SettingsT]):
             UsageError: more than its callers may ask for. What is bound is allowed, however much it takes.
         """
         if is_on_server():
-            check_size(
-                "calls", self.record.most_calls(settings, *kinds), self.record.most_calls(self.bound, *kinds)
-            )
+            most_calls = self.record.most_calls
+            check_size("calls", most_calls(settings, *kinds), most_calls(self.bound, *kinds))
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role as bound by ``build``; ``"*"`` stands for all others."""
@@ -307,9 +302,7 @@ class BoundJudge(Generic[SettingsT]):
         prompts, models = self._prompts.get(run.settings.prompts), _already_loaded(chosen, loop)
         if prompts is None or models is None:
             # Templates and clients read files, and LangGraph's server refuses blocking calls on the event loop.
-            ready = await asyncio.to_thread(self._load, run.settings, chosen, loop)
-        else:
-            ready = prompts, models
+            prompts, models = await asyncio.to_thread(self._load, run.settings, chosen, loop)
         until = time.monotonic() + KEY_CACHE_SECONDS
         if self._asks_config:
             # Another task of the same run may have another config.
@@ -320,7 +313,7 @@ class BoundJudge(Generic[SettingsT]):
         for known in run.loaded.keyrefs():
             if (other := known()) is not None and other.is_closed():
                 run.loaded.pop(other, None)
-        loaded = run.loaded[loop] = _Loaded(chosen, *ready, until)
+        loaded = run.loaded[loop] = _Loaded(chosen, prompts, models, until)
         return loaded
 
     def _load(

@@ -115,10 +115,7 @@ class ScoreTask(Checked):
     """What the candidate was made from: an article, or the dialogue so far."""
     candidate: Annotated[FilledText, AsText]
     """The text to be rated."""
-    aspect: Annotated[
-        Aspect,
-        BeforeValidator(_aspect, json_schema_input_type=AspectName | Aspect),
-    ]
+    aspect: Annotated[Aspect, BeforeValidator(_aspect, json_schema_input_type=AspectName | Aspect)]
     """The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, or an aspect of your
     own: name, criteria, low, high and optional steps."""
     fact: Annotated[OptionalText, AsText] = None
@@ -178,10 +175,7 @@ _SHAPES = (
     'a task is {"kind": "score", "source": ..., "candidate": ..., "aspect": ...} '
     'or {"kind": "compare", "question": ..., "answer_1": ..., "answer_2": ...}'
 )
-_TELLTALE_FIELDS: dict[TaskKind, tuple[str, ...]] = {
-    "score": ("candidate",),
-    "compare": ("answer_1", "answer_2"),
-}
+_TELLTALES: dict[TaskKind, tuple[str, ...]] = {"score": ("candidate",), "compare": ("answer_1", "answer_2")}
 """The fields by which a task without ``kind`` is told."""
 
 
@@ -215,13 +209,11 @@ def _kind_of(value: Mapping[str, Any]) -> TaskKind:
             return kind
     if named is not None:
         raise _no_task("kind", f"has an unknown kind, {shortened(named)}; {_SHAPES}", value)
-    kinds = [kind for kind, names in _TELLTALE_FIELDS.items() if any(name in value for name in names)]
+    kinds = [kind for kind, names in _TELLTALES.items() if any(name in value for name in names)]
     if len(kinds) != 1:
         has = ", ".join(map(str, value)) or "none"
-        fault = (
-            "has no kind, but fields of both kinds" if kinds else "has no kind, and no field that shows it"
-        )
-        raise _no_task("kind", f"{fault} (it has {has}); {_SHAPES}", value)
+        why = "but fields of both kinds" if kinds else "and no field that shows it"
+        raise _no_task("kind", f"has no kind, {why} (it has {has}); {_SHAPES}", value)
     return kinds[0]
 
 

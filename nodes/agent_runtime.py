@@ -102,16 +102,6 @@ class Samples:
     turns: tuple[Turn, ...]
     warnings: tuple[str, ...]
 
-    @property
-    def read(self) -> list[Turn]:
-        """The turns that have a value."""
-        return [turn for turn in self.turns if turn["value"] is not None]
-
-    @property
-    def unread(self) -> int:
-        """The number of turns without a value."""
-        return len(self.turns) - len(self.read)
-
 
 @dataclass(frozen=True)
 class AgentRuntime(Generic[SettingsT]):
@@ -177,10 +167,9 @@ class AgentRuntime(Generic[SettingsT]):
         spec = self.settings.models.get(self._model_key(question.role, question.agent))
         given = (spec.temperature if spec else None, self.settings.temperature, SAMPLING_TEMPERATURE)
         temperature = next(degree for degree in given if degree is not None)
-        parameters = {**question.parameters, "temperature": temperature}
-        question = replace(question, parameters=parameters)
+        question = replace(question, parameters={**question.parameters, "temperature": temperature})
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
-        form = _knowing(question, _prompt_of(sampled[0].call))
+        form = _knowing(question, _prompt_of(sampled[0][0]))
         turns = [await self._sample_turn(question, form, reply, model.label) for _, reply in sampled]
         unpublished, warnings = turns, tuple(model.warnings.values())
         if all(turn["value"] is None for turn in turns):

@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Generic, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -193,11 +192,6 @@ class BoundJudge(Generic[SettingsT]):
         """The protocol's name."""
         return self.record.name
 
-    @property
-    def templates(self) -> Path | None:
-        """The folder of the protocol's own templates; None where all are bundled."""
-        return self.record.templates
-
     def settings(self, context: object) -> SettingsT:
         """Return the settings of a run with this context; see ``resolve_settings``."""
         return self.run(context).settings
@@ -274,7 +268,7 @@ class BoundJudge(Generic[SettingsT]):
         Raises:
             UsageError: an unknown model, a missing key, or prompts that cannot be read.
         """
-        Prompts.load(self.bound.prompts, self.templates)
+        Prompts.load(self.bound.prompts, self.record.templates)
         for model in self.chosen().values():
             if isinstance(model, ModelSpec):
                 resolver.check(model)
@@ -302,7 +296,9 @@ class BoundJudge(Generic[SettingsT]):
         prompts, models = self._prompts.get(run.settings.prompts), _already_loaded(chosen, loop)
         if prompts is None or models is None:
             # Templates and clients read files, and LangGraph's server refuses blocking calls on the event loop.
-            prompts, models = await asyncio.to_thread(self._load, run.settings, chosen, loop)
+            ready = await asyncio.to_thread(self._load, run.settings, chosen, loop)
+        else:
+            ready = prompts, models
         until = time.monotonic() + KEY_CACHE_SECONDS
         if self._asks_config:
             # Another task of the same run may have another config.
@@ -313,13 +309,13 @@ class BoundJudge(Generic[SettingsT]):
         for known in run.loaded.keyrefs():
             if (other := known()) is not None and other.is_closed():
                 run.loaded.pop(other, None)
-        loaded = run.loaded[loop] = _Loaded(chosen, prompts, models, until)
+        loaded = run.loaded[loop] = _Loaded(chosen, *ready, until)
         return loaded
 
     def _load(
         self, settings: SettingsT, chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
     ) -> tuple[Prompts, dict[str, LoadedModel]]:
-        self._prompts[settings.prompts] = prompts = Prompts.load(settings.prompts, self.templates)
+        self._prompts[settings.prompts] = prompts = Prompts.load(settings.prompts, self.record.templates)
         models = {r: m if isinstance(m, LoadedModel) else resolver.load(m, loop) for r, m in chosen.items()}
         for model in models.values():
             # Reads the price list, which the first reply would otherwise do on the event loop.

@@ -115,7 +115,10 @@ class ScoreTask(Checked):
     """What the candidate was made from: an article, or the dialogue so far."""
     candidate: Annotated[FilledText, AsText]
     """The text to be rated."""
-    aspect: Annotated[Aspect, BeforeValidator(_aspect, json_schema_input_type=AspectName | Aspect)]
+    aspect: Annotated[
+        Aspect,
+        BeforeValidator(_aspect, json_schema_input_type=AspectName | Aspect),
+    ]
     """The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, or an aspect of your
     own: name, criteria, low, high and optional steps."""
     fact: Annotated[OptionalText, AsText] = None
@@ -175,7 +178,10 @@ _SHAPES = (
     'a task is {"kind": "score", "source": ..., "candidate": ..., "aspect": ...} '
     'or {"kind": "compare", "question": ..., "answer_1": ..., "answer_2": ...}'
 )
-_TELLTALES: dict[TaskKind, tuple[str, ...]] = {"score": ("candidate",), "compare": ("answer_1", "answer_2")}
+_TELLTALE_FIELDS: dict[TaskKind, tuple[str, ...]] = {
+    "score": ("candidate",),
+    "compare": ("answer_1", "answer_2"),
+}
 """The fields by which a task without ``kind`` is told."""
 
 
@@ -209,7 +215,7 @@ def _kind_of(value: Mapping[str, Any]) -> TaskKind:
             return kind
     if named is not None:
         raise _no_task("kind", f"has an unknown kind, {shortened(named)}; {_SHAPES}", value)
-    kinds = [kind for kind, names in _TELLTALES.items() if any(name in value for name in names)]
+    kinds = [kind for kind, names in _TELLTALE_FIELDS.items() if any(name in value for name in names)]
     if len(kinds) != 1:
         has = ", ".join(map(str, value)) or "none"
         why = "but fields of both kinds" if kinds else "and no field that shows it"

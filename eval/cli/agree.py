@@ -111,9 +111,7 @@ def _flagged_items(file: Path) -> FlaggedItems:
     """
     flagged = FlaggedItems(left_out=True)
     if file.exists() and not (file.is_file() or file.is_dir()):
-        raise UsageError(
-            f"{file}: --without-flagged has to read the rows twice: give a file, or the folder of a run"
-        )
+        raise UsageError(f"{file}: --without-flagged reads rows twice: give a file, or the folder of a run")
     called, rows = _rows(file, whole=True)
     for place, row in rows:
         if not isinstance(warnings := row.get("warnings"), list | tuple):
@@ -136,9 +134,7 @@ def _rows(file: Path, whole: bool = False) -> tuple[str, Iterator[tuple[int, Map
     if file.is_dir():
         if not (file / FILE).is_file():
             # Below the folder of a sweep are the runs of its cells.
-            runs = sorted(
-                {str(path.parent) for depth in ("*", "*/*") for path in file.glob(f"{depth}/{FILE}")}
-            )
+            runs = sorted({str(path.parent) for path in (*file.glob(f"*/{FILE}"), *file.glob(f"*/*/{FILE}"))})
             more = ", ..." if len(runs) > 3 else ""
             below = f"; it contains the runs {', '.join(runs[:3])}{more}" if runs else ""
             raise UsageError(f"{file}: not the folder of a run, because it has no {FILE}{below}")
@@ -151,11 +147,8 @@ def _rows(file: Path, whole: bool = False) -> tuple[str, Iterator[tuple[int, Map
 def _check(file: Path, results: list[Agreement]) -> None:
     if nothing_counts(results):
         # Every row was left out: the reasons usually show a field that is missing or misspelt.
-        reasons: Counter[str] = Counter()
-        for result in results:
-            reasons.update(result.left_out)
+        reasons = sum((Counter(result.left_out) for result in results), Counter[str]())
         fields = "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"
-        raise DataError(
-            f"{file}: none of its {reasons.total():,} rows can be used: {listed(reasons)}; "
-            f"a row needs the field human, and score or winner (1, 2 or tie){fields}"
-        )
+        needed = f"a row needs the field human, and score or winner (1, 2 or tie){fields}"
+        why = f"none of its {reasons.total():,} rows can be used: {listed(reasons)}"
+        raise DataError(f"{file}: {why}; {needed}")

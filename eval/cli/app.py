@@ -47,12 +47,9 @@ class _Command(NamedTuple):
     file: str = ""
 
 
+_PANELS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 COMMANDS = {
-    name: _Command(panel, **about)
-    for panel, of_panel in tomllib.loads(
-        Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
-    ).items()
-    for name, about in of_panel.items()
+    name: _Command(panel, **about) for panel, listed in _PANELS.items() for name, about in listed.items()
 }
 """The commands, listed in the order of the help."""
 
@@ -82,12 +79,9 @@ class _Commands(_PlainFlags, TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command's name and summary, for the help and for suggestions; ``resolve_command`` loads it."""
-        if cmd_name not in COMMANDS:
+        if (about := COMMANDS.get(cmd_name)) is None:
             return None
-        about = COMMANDS[cmd_name]
-        return TyperCommand(
-            cmd_name, short_help=about.summary, rich_help_panel=about.panel, rich_markup_mode="rich"
-        )
+        return TyperCommand(cmd_name, short_help=about.summary, rich_help_panel=about.panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Load the command that was called; return it with the arguments that are left for it."""

@@ -58,11 +58,8 @@ def _print_audit(out: Output, folder: Path, done: Audit) -> None:
         title = f"what turns did, labelled by {', '.join(done.models) or 'nobody'}"
         out.print_grids([Grid.from_records(title, columns_of(AuditedRole), done.roles)], gap=False)
     if "offline" in done.models:
-        out.print_line(
-            "Warning: The offline judge is not a language model: it labels turns by their words. These labels only "
-            "show what the command prints.",
-            "yellow",
-        )
+        offline = "The offline judge is not a language model: it labels turns by their words."
+        out.print_line(f"Warning: {offline} These labels only show what the command prints.", "yellow")
     for key, reason in list(done.failed.items())[:5]:
         out.print_line(f"failed: {key.item}: {reason.splitlines()[0]}", "yellow")
     left = f"; {done.left:,} left to label" if done.left else ""

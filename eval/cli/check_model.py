@@ -29,7 +29,6 @@ RETRY_POLICY = RetryPolicy(attempts=3, timeout=60.0)
 """Fewer attempts than in a run, for somebody waits at the screen."""
 
 FORM = ScoreSchema(1, 5)
-SYSTEM = "You rate short texts."
 ASK = (
     "How fluent is this sentence, from 1 (broken) to 5 (faultless)? Give one short reason.\n\n"
     "The ferry leaves the harbour at noon.\n\n"
@@ -70,7 +69,7 @@ class _Trial:
         for parameter in _WITHOUT.keys() & (parameters or {}):
             if not self.model.gives(parameter):
                 raise UnsupportedParameterError(_WITHOUT[parameter], parameter)
-        messages = [SystemMessage(SYSTEM), HumanMessage(words)]
+        messages = [SystemMessage("You rate short texts."), HumanMessage(words)]
         schema = form.schema() if form else None
         about = {"agent": "check", "role": "check", "round": 0}
         call = Call(model or self.model, messages, schema, about, parameters or {}, repeated)

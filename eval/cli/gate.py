@@ -42,9 +42,7 @@ class GateOptions:
             UsageError: an option that is not of its form, or that means nothing without another.
         """
         if self.max_drop is not None and self.baseline is None:
-            raise UsageError(
-                "--max-drop is measured from an earlier run: give its folder with --baseline DIR"
-            )
+            raise UsageError("--max-drop needs an earlier run: give its folder with --baseline DIR")
         if self.junit is not None and self.junit.is_dir():
             raise UsageError(f"{self.junit} is a folder: --junit takes a file")
         limits: dict[str, float] = {}

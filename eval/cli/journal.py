@@ -45,12 +45,10 @@ def journal(
     where = str(Path(target) / FILE) if Path(target).is_dir() else target
     selected = chosen.older_than is not None or chosen.run is not None or chosen.invalidated
     # Deleting takes both: what to delete, and to say so. Neither of them alone may delete, or look as if it had.
-    if selected != chosen.delete:
-        raise UsageError(
-            "--older-than, --run and --invalidated select what to delete: add --prune to delete it"
-            if selected
-            else "--prune needs to know what to delete: add --older-than DAYS, --run ID or --invalidated"
-        )
+    if selected and not chosen.delete:
+        raise UsageError("--older-than, --run, --invalidated say what to delete: add --prune to delete it")
+    if chosen.delete and not selected:
+        raise UsageError("--prune needs a selection: add --older-than DAYS, --run ID or --invalidated")
     output = console()
     if chosen.delete:
         pruned = prune(
@@ -59,14 +57,11 @@ def journal(
         output.print(f"deleted {pruned:,} {'reply' if pruned == 1 else 'replies'}; their cost stays counted")
     summary = summarize(where)
     span = f", from {_day(summary.oldest)} to {_day(summary.newest)}" if summary.spent.calls else ""
-    output.print(
-        f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {summary.spent.calls:,} calls, "
-        f"{summary.replies:,} replies cached{span}; {summary.invalidated:,} invalidated, "
-        f"{summary.claims:,} in flight now"
-    )
-    output.print_grids(
-        [_spending("model", summary.by_model), _spending("run", {**summary.by_run, "total": summary.spent})]
-    )
+    calls = f"{summary.spent.calls:,} calls, {summary.replies:,} replies cached{span}"
+    others = f"{summary.invalidated:,} invalidated, {summary.claims:,} in flight now"
+    output.print(f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {calls}; {others}")
+    by_run = {**summary.by_run, "total": summary.spent}
+    output.print_grids([_spending("model", summary.by_model), _spending("run", by_run)])
 
 
 def _spending(by: str, spent: Mapping[str, Usage]) -> Grid:
@@ -74,9 +69,8 @@ def _spending(by: str, spent: Mapping[str, Usage]) -> Grid:
     rows = []
     for name, usage in spent.items():
         tokens = usage.input_tokens, usage.cached_input_tokens, usage.output_tokens
-        rows.append(
-            (name, usage.calls, *tokens, "unknown" if usage.cost_usd is None else money(usage.cost_usd))
-        )
+        cost = "unknown" if usage.cost_usd is None else money(usage.cost_usd)
+        rows.append((name, usage.calls, *tokens, cost))
     return Grid("", (text_column(by), *columns), tuple(rows))
 
 

@@ -75,10 +75,8 @@ def datasets(name: str | None = argument("Name of a dataset to describe.", "NAME
         aspects = ", ".join(source.aspects or ("preference",))
         rows.append((source.name, source.kind, source.size, aspects, source.scale, source.licence, reference))
     _print_list(("dataset", "task", "size", "aspects", "scale", "licence", "reference"), rows)
-    console().print(
-        "`jurygraph datasets NAME` describes one. Published datasets are downloaded (pip install 'jurygraph[hub]') "
-        "or read from --data-dir."
-    )
+    published = "are downloaded (pip install 'jurygraph[hub]') or read from --data-dir"
+    console().print(f"`jurygraph datasets NAME` describes one. Published datasets {published}.")
 
 
 def _print_list(headings: Iterable[str], rows: Iterable[tuple[str, ...]]) -> None:

@@ -26,9 +26,7 @@ def merge(
     output = console()
     output.print_line(f"{out}: {merged.judged:,} verdicts, {merged.failed:,} failed")
     if merged.missing:
-        which = ", ".join(map(str, merged.missing))
-        output.print_line(
-            f"missing: shard {which}; to judge the rest, repeat the run's command without --shard, with --out {out}"
-        )
+        remedy = f"to judge the rest, repeat the run's command without --shard, with --out {out}"
+        output.print_line(f"missing: shard {', '.join(map(str, merged.missing))}; {remedy}")
     if merged.missing or merged.failed:
         raise typer.Exit(SOME_FAILED)

@@ -11,7 +11,6 @@ from ...state.errors import UsageError
 from .option_sets import argument, option
 from .runtime import console
 
-_SOURCES = Path(__file__).parent / "new_protocol_files"
 _FILES = {
     "{name}.py": "protocol.txt",
     "prompts/{name}/scorer.md": "scorer.txt",
@@ -29,16 +28,15 @@ def new_protocol(
     Existing files are never changed.
     """
     if not name.isidentifier() or not name.islower():
-        raise UsageError(
-            f"{name!r} cannot name a protocol: use lower-case letters, digits and _, such as two_scorers"
-        )
+        remedy = "use lower-case letters, digits and _, such as two_scorers"
+        raise UsageError(f"{name!r} cannot name a protocol: {remedy}")
     if name in protocol_names():
         raise UsageError(f"there is already a protocol {name}: choose another name")
     written = {folder / path.format(name=name): source for path, source in _FILES.items()}
     if taken := [path for path in written if path.exists()]:
         raise UsageError(f"{taken[0]} exists already: choose another name, or another folder with --in")
     for path, source in written.items():
-        text = (_SOURCES / source).read_text(encoding="utf-8")
+        text = (Path(__file__).with_name("new_protocol_files") / source).read_text(encoding="utf-8")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(Template(text).safe_substitute(name=name), encoding="utf-8")
         console().print_line(f"wrote {path}")

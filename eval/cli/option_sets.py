@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import partial, wraps
+from inspect import Parameter
 from types import UnionType
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -46,17 +47,15 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
         own = inspect.signature(command, eval_str=True).parameters
         sets = {name: its.annotation for name, its in own.items() if is_dataclass(its.annotation)}
         options = {name: list(_options(kind, without)) for name, kind in sets.items()}
-        declared = {
-            name: [_parameter(name, its.default, its.annotation)]
-            for name, its in own.items()
-            if isinstance(its.default, Field)
-        }
         # Typer reads the signature, so the options must stand there as if they had been written out.
-        parameters = [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for name, of_command in own.items()
-            for parameter in {**options, **declared}.get(name, [of_command])
-        ]
+        parameters: list[Parameter] = []
+        for name, its in own.items():
+            if name in options:
+                parameters += options[name]
+            elif isinstance(its.default, Field):
+                parameters.append(_parameter(name, its.default, its.annotation))
+            else:
+                parameters.append(its.replace(kind=Parameter.KEYWORD_ONLY))
         signature = inspect.Signature(parameters)
 
         @wraps(command)
@@ -76,7 +75,7 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
     return decorate
 
 
-def _options(kind: Any, without: Collection[str]) -> Iterator[inspect.Parameter]:
+def _options(kind: Any, without: Collection[str]) -> Iterator[Parameter]:
     """Yield the options of a set in the order of its fields, each followed by its old name; other fields are none."""
     hints, words = get_type_hints(kind), field_docstrings(kind)
     for declared in fields(kind):
@@ -89,7 +88,7 @@ def _options(kind: Any, without: Collection[str]) -> Iterator[inspect.Parameter]
 
 def _parameter(
     name: str, declared: Field[Any], kind: Any, description: str = "", is_old: bool = False
-) -> inspect.Parameter:
+) -> Parameter:
     """Return an option, or an argument, as a parameter that Typer understands."""
     about, takes_value = declared.metadata, kind is not bool
     lowest = about.get("min")
@@ -109,18 +108,15 @@ def _parameter(
         made = typer.Option(*names, metavar=metavar, help=words, hidden=is_old, **more)
     # Typer takes no union but that with ``None``; text or anything else is text.
     kind = str | None if isinstance(kind, UnionType) and str in get_args(kind) else kind
-    default = inspect.Parameter.empty if declared.default is MISSING else declared.default
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made]
-    )
+    default = Parameter.empty if declared.default is MISSING else declared.default
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made])
 
 
 def _made(kind: Any, values: Mapping[str, Any]) -> Any:
     """Make the set of the values; one that was given by its option's old name counts."""
     given = dict(values)
     for declared in fields(kind):
-        if (old := declared.metadata.get("old_name")) in given and (
-            value := given.pop(old)
-        ) != declared.default:
+        old = declared.metadata.get("old_name")
+        if old in given and (value := given.pop(old)) != declared.default:
             given[declared.name] = value
     return kind(**given)

@@ -91,9 +91,8 @@ def engine_of(name: str | None, ray: Ray) -> Ray | None:
     """Return the engine that the options choose; ``None`` is this process alone."""
     if name not in (None, "ray"):
         raise UsageError(f"unknown engine {name!r}; the only engine is ray")
-    if name is None and (
-        given := [field for field in fields(ray) if getattr(ray, field.name) != field.default]
-    ):
+    given = [field for field in fields(ray) if getattr(ray, field.name) != field.default]
+    if name is None and given:
         option = given[0].metadata.get("name", f"--{given[0].name}")
         raise UsageError(f"{option} only applies to an engine: add --engine ray")
     return ray if name else None

@@ -125,8 +125,7 @@ def _figures(counts: ProgressCounters, rate: float) -> Text:
         f"{_short(counts.served)} cached" if counts.served else None,
         f"{_short(counts.rounds)} rounds",
     )
-    shown = [part if isinstance(part, Text) else Text(part) for part in parts if part]
-    line = Text(" · ").join(shown)
+    line = Text(" · ").join(part if isinstance(part, Text) else Text(part) for part in parts if part)
     line.no_wrap, line.overflow = True, "ellipsis"
     return line
 

@@ -60,8 +60,7 @@ def redteam(
         raise typer.Exit(ALL_JUDGED)
     if drawn.all:
         raise UsageError("--all only applies to replies that are read without a model: add --replayed")
-    data = chosen.data or "demo"
-    folder = chosen.out or default_out(["redteam", protocol], data)
+    folder = chosen.out or default_out(["redteam", protocol], chosen.data or "demo")
     with interruptible():
         dataset = chosen.dataset() or "demo"
         planned = plan_redteam(protocol, dataset, chosen.of_plan(folder), drawn.attacks, drawn.draw_seed)

@@ -252,10 +252,8 @@ def _check_folders(chosen: ReportOptions, new: Set[str]) -> None:
         _check_file(name, folder and folder / "any")
     there = {path.name for path in chosen.csv.glob("*.csv")} if chosen.csv else set()
     if others := sorted(name for name in there - new if name.startswith(tuple(TABLES))):
-        raise UsageError(
-            f"--csv {chosen.csv}: the folder holds tables of another report, such as {others[0]}, which would be mixed "
-            "up with the new ones; choose another folder, or delete them"
-        )
+        mixed = f"tables of another report, such as {others[0]}, which would be mixed up with the new ones"
+        raise UsageError(f"--csv {chosen.csv}: the folder holds {mixed}; choose another one, or delete them")
 
 
 def _check_file(option: str, path: Path | None) -> None:

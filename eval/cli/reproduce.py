@@ -71,9 +71,7 @@ def reproduce(
     if not wanted.data or (wanted.gains_of and not asked):
         _finish(out, reproduce_table(wanted, None), None, html)
         if wanted.data:
-            out.print_line(
-                "computed from published figures only; add --model to measure a model of yours beside them"
-            )
+            out.print_line("from published figures only; add --model to measure a model of yours beside them")
         raise typer.Exit(ALL_JUDGED)
     folder = chosen.out or default_out([table], "")
     with interruptible():

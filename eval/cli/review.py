@@ -144,9 +144,8 @@ def check_terminal(option: str) -> None:
         UsageError: standard input or output is no terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            f"a review needs a terminal to ask in, and there is none: write the questions to a file with {option} FILE"
-        )
+        remedy = f"write the questions to a file with {option} FILE"
+        raise UsageError(f"a review needs a terminal to ask in, and there is none: {remedy}")
 
 
 def export_or_ask(folder: Path, rules: Sequence[Rule], chosen: AnswerOptions) -> int:
@@ -156,10 +155,8 @@ def export_or_ask(folder: Path, rules: Sequence[Rule], chosen: AnswerOptions) ->
         out.print("nothing to review: no verdict matches a rule")
     elif (queue := chosen.queue) is not None:
         write_queue(queue, questions, chosen.blind)
-        again = f"{program()} review {folder} --answers {queue}"
-        out.print_line(
-            f"{len(questions):,} questions in {queue}: fill in answer, reason and name, then {again}"
-        )
+        then = f"then {program()} review {folder} --answers {queue}"
+        out.print_line(f"{len(questions):,} questions in {queue}: fill in answer, reason and name, {then}")
     else:
         return _dialogue(out, folder, questions, chosen)
     return ALL_JUDGED
@@ -185,9 +182,8 @@ def _dialogue(out: Output, folder: Path, questions: Sequence[Question], chosen: 
         except EOFError:
             out.print(f"\n{left}")
             return INTERRUPTED
-    out.print(
-        f"{done:,} answered, {len(todo) - done:,} left for later, {len(questions) - len(todo):,} answered before"
-    )
+    later, before = len(todo) - done, len(questions) - len(todo)
+    out.print(f"{done:,} answered, {later:,} left for later, {before:,} answered before")
     _print_summary(out, folder, chosen.decide)
     return ALL_JUDGED
 
@@ -195,10 +191,8 @@ def _dialogue(out: Output, folder: Path, questions: Sequence[Question], chosen: 
 def _show(out: Output, folder: Path, question: Question, number: str) -> None:
     result = question.result
     out.rule(Text(" · ".join(filter(None, (number, result.item, result.aspect, result.protocol)))))
-    for part in item_view(question.item):
-        out.print(part)
-    skipped = len(result.transcript) - LAST_TURNS
-    if skipped > 0:
+    out.print(*item_view(question.item))
+    if (skipped := len(result.transcript) - LAST_TURNS) > 0:
         out.print(Text(f"({skipped} earlier turns: {program()} show {folder} {result.item})", style="dim"))
     for turn in result.transcript[-LAST_TURNS:]:
         words = spelled_out(turn["content"])
@@ -234,12 +228,10 @@ def _print_summary(out: Output, folder: Path, how: Decide) -> None:
     still_open = sum(line["reviewed"] is None for line in lines)
     out.print(f"{len(lines):,} verdicts reviewed: {changed:,} changed, {still_open:,} left open ({REVIEWED})")
     for aspect, reliability in summary.agreement.items():
-        alpha = reliability.alpha.value
-        if alpha is not None:
+        if (alpha := reliability.alpha.value) is not None:
             of = f" on {aspect}" if aspect else ""
-            out.print_line(
-                f"agreement between people{of}: Krippendorff's alpha {alpha:.2f}, {reliability.units:,} verdicts"
-            )
+            shown = f"Krippendorff's alpha {alpha:.2f}, {reliability.units:,} verdicts"
+            out.print_line(f"agreement between people{of}: {shown}")
     for line in summary.disputed:
         said = [f"{answer['name']} {shown_value(answer['outcome'])}" for answer in line["answers"]]
         place = " · ".join(filter(None, (line["item"], line["aspect"], line["protocol"])))

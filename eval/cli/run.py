@@ -206,14 +206,12 @@ def total_usage(counts: ProgressCounters) -> str:
     usage = counts.usage
     cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
-    requests = f" ({usage.calls + counts.refused:,} requests, incl. refused ones)" if counts.refused else ""
+    sent = f" ({usage.calls + counts.refused:,} requests, incl. refused ones)" if counts.refused else ""
     lost = ""
     if counts.given_up:
         were = "1 request was" if counts.given_up == 1 else f"{counts.given_up:,} requests were"
         lost = f"; {were} given up after being sent: the provider may bill for that, so the expected usage is counted"
-    return (
-        f"total usage: {usage.calls:,} calls{requests}, {usage.shown_tokens()} tokens, {cost}{cached}{lost}"
-    )
+    return f"total usage: {usage.calls:,} calls{sent}, {usage.shown_tokens()} tokens, {cost}{cached}{lost}"
 
 
 def default_out(protocols: list[str], data: str) -> Path:
@@ -228,16 +226,12 @@ def print_evaluation(out: Output, evaluation: Evaluation) -> None:
     if not len(evaluation.results):
         return
     out.print(overview_table(evaluation, out.width))
-    failures = (
-        (" · ".join(filter(None, (failed.item, failed.aspect, failed.protocol))), failed.error)
-        for failed in evaluation.failed
-    )
-    print_failures(out, failures, f", see {evaluation.folder}/results.jsonl")
+    failed = ((" · ".join(filter(None, (r.item, r.aspect, r.protocol))), r.error) for r in evaluation.failed)
+    print_failures(out, failed, f", see {evaluation.folder}/results.jsonl")
     if evaluation.folder:
         print_answer(out, [evaluation.folder])
-        out.print_line(
-            f"tables, charts and debates: {program()} report {evaluation.folder} --html report.html --open"
-        )
+        page = f"{program()} report {evaluation.folder} --html report.html --open"
+        out.print_line(f"tables, charts and debates: {page}")
     out.print_line(f"results: {evaluation.folder}/results.jsonl, run.json")
     print_example(out, evaluation)
 

@@ -76,12 +76,10 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
         fields = settings
         for depth, part in enumerate(outer, start=1):
             if ".".join(outer[:depth]) in whole:
-                raise UsageError(
-                    f"--set {key}={value}: {part} is already set as a whole; give one of the two"
-                )
+                raise UsageError(f"--set {key}={value}: {part} is already set as a whole; give only one")
             fields = fields.setdefault(part, {})
         if isinstance(fields.get(name), dict) and key not in whole:
-            raise UsageError(f"--set {key}={value}: parts of {name} are already set; give one of the two")
+            raise UsageError(f"--set {key}={value}: parts of {name} are already set; give only one")
         fields[name] = _json_or_text(key, value)
         whole.add(key)
     return settings
@@ -94,9 +92,8 @@ def _json_or_text(key: str, value: str) -> Any:
     try:
         return json.loads(value)
     except ValueError as error:
-        raise UsageError(
-            f'--set {key}={value}: not valid JSON ({error}); write a list as \'{key}=["a", "b"]\', in single quotes'
-        ) from None
+        example = f"""write a list as '{key}=["a", "b"]', in single quotes"""
+        raise UsageError(f"--set {key}={value}: not valid JSON ({error}); {example}") from None
 
 
 def models_of(default: str | None, pairs: list[str]) -> dict[str, ModelSpec]:

@@ -46,13 +46,10 @@ def show(
     except JurygraphError:
         texts = None
     if texts:
-        for part in item_view(texts):
-            out.print(part)
+        out.print(*item_view(texts))
     else:
-        where = data["location"]
-        out.print_line(
-            f"The texts of this item are not shown, because the data can no longer be read ({where})."
-        )
+        reason = f"the data can no longer be read ({data['location']})"
+        out.print_line(f"The texts of this item are not shown, because {reason}.")
     out.print(debates_view(chosen, out.width))
 
 
@@ -193,10 +190,8 @@ def _verdict(result: Result) -> RenderableType:
     # A judge that works alone debates with nobody: it has no rounds, and nothing stopped it.
     if result.stop_reason != "complete" or result.rounds > 1:
         path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
-        text.append(
-            f"\nstop reason {result.stop_reason} after {result.rounds} round(s), score by round {path}",
-            style="dim",
-        )
+        ended = f"stop reason {result.stop_reason} after {result.rounds} round(s)"
+        text.append(f"\n{ended}, score by round {path}", style="dim")
     cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
     calls = "1 call" if result.calls == 1 else f"{result.calls:,} calls"
     text.append(f"\n{calls}, {Usage.of_fields(vars(result)).shown_tokens()} tokens, {cost}", style="dim")

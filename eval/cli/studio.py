@@ -134,10 +134,8 @@ def _named(given: str, taken: Mapping[str, Any]) -> tuple[str, str]:
 
 def _serve(arguments: Sequence[str]) -> int:
     """Run LangGraph's command until it ends; it gets Ctrl-C as well, and says what it does about it."""
-    quiet = {"LANGGRAPH_CLI_NO_ANALYTICS": "1"}
-    server = subprocess.Popen(
-        [sys.executable, "-m", "langgraph_cli", *arguments], env={**quiet, **os.environ}
-    )
+    environment = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", **os.environ}
+    server = subprocess.Popen([sys.executable, "-m", "langgraph_cli", *arguments], env=environment)
     signal.signal(signal.SIGTERM, lambda *_: server.terminate())
     while True:
         try:

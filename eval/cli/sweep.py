@@ -83,9 +83,7 @@ def sweep(
         if plan is not None:
             ablation, planned = plan_ablation(plan, dataset, axes, protocol, **options)
         elif protocol is None:
-            raise UsageError(
-                "no protocol given: name one, or a ready-made plan with --plan (--plans lists them)"
-            )
+            raise UsageError("no protocol given: name one, or a ready-made plan with --plan (see --plans)")
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         announce_sweep(out, planned, ablation, config, flags.dry_run)
@@ -159,12 +157,8 @@ def _print_results(
 
 def print_failed_cells(out: Output, done: Sweep) -> None:
     """Print why verdicts of cells failed."""
-    failures = (
-        (f"{cell.cell.title}: {failed.item}", failed.error)
-        for cell in done.cells
-        for failed in cell.evaluation.failed
-    )
-    print_failures(out, failures)
+    by_cell = ((cell.cell.title, cell.evaluation.failed) for cell in done.cells)
+    print_failures(out, ((f"{title}: {r.item}", r.error) for title, failed in by_cell for r in failed))
 
 
 def _as_here(done: Sweep) -> str:
@@ -224,7 +218,6 @@ def _in_words(known: ExpectedCalls) -> list[str]:
     if known.cost is None:
         lines.append("expected cost: unknown, because the price of a model is")
     elif known.cost.most:
-        lines.append(
-            f"expected cost: about {money(known.cost.least)} to {money(known.cost.most)}, which may be off by half"
-        )
+        cost = f"{money(known.cost.least)} to {money(known.cost.most)}"
+        lines.append(f"expected cost: about {cost}, which may be off by half")
     return lines

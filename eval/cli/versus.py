@@ -45,8 +45,7 @@ def versus(
     folder = chosen.out or default_out(["versus", protocol], chosen.data or str(terms.taken_from))
     out = console()
     with interruptible():
-        options = chosen.of_plan(folder)
-        planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, options)
+        planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, chosen.of_plan(folder))
         _announce(out, planned, config, flags.dry_run)
     work, show = partial(carry_out_versus, planned), partial(print_versus, out)
     raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
@@ -72,11 +71,8 @@ def _announce(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) ->
     named = ", ".join(opponent.title(sizes[opponent.name]) for opponent in planned.opponents)
     out.print_line(f"expected at equal {planned.terms.by}: {named}; adjusted to what it really spends")
     if expected.exceeds(**config.budget):
-        out.print_line(
-            "the budget may be too small: each run stops when its part is spent, and only items that all have judged "
-            "are compared",
-            "yellow",
-        )
+        then = "each run stops when its part is spent, and only items that all have judged are compared"
+        out.print_line(f"the budget may be too small: {then}", "yellow")
 
 
 def print_versus(out: Output, done: Versus) -> None:

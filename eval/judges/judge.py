@@ -220,14 +220,11 @@ class Judge:
 
     def _verdict(self, outcome: Any) -> Verdict:
         if isinstance(outcome, Mapping) and outcome.get("__interrupt__"):
-            raise UsageError(
-                f"{self.name} waits for a person, but an evaluator cannot: choose a setting without a pause, such as "
-                "on_unresolved=last, or invoke judge.graph under a checkpointer"
-            )
+            setting = "choose a setting without a pause, such as on_unresolved=last"
+            remedy = f"{setting}, or invoke judge.graph under a checkpointer"
+            raise UsageError(f"{self.name} waits for a person, but an evaluator cannot: {remedy}")
         if not (isinstance(outcome, Mapping) and outcome.get("verdict")):
-            raise UsageError(
-                f"{self.name} returned no verdict, so it is not a judge; got {shortened(outcome)}"
-            )
+            raise UsageError(f"{self.name} returned no verdict, so it is not a judge: {shortened(outcome)}")
         try:
             aspect = self._tasks.aspect
             return Verdict.of(outcome, "compare" if aspect is None else "score", aspect)
@@ -289,14 +286,11 @@ def create_judge(
     graph = load_graph(judge, **settings)
     kinds = kinds_of(graph)
     if ("compare" if aspect is None else "score") not in kinds:
-        only = 'only rates one output: name an aspect, such as aspect="coherence"'
-        if "compare" in kinds:
-            only = "only compares two outputs: leave out the aspect"
-        raise UsageError(f"{name_of(graph)} {only}")
+        rates = 'only rates one output: name an aspect, such as aspect="coherence"'
+        compares = "only compares two outputs: leave out the aspect"
+        raise UsageError(f"{name_of(graph)} {compares if 'compare' in kinds else rates}")
     if aspect is not None and criteria is not None:
-        raise UsageError(
-            "criteria are what two outputs are compared on: leave them out, or leave out the aspect"
-        )
+        raise UsageError("criteria are what two outputs are compared on: leave out these, or the aspect")
     rated = None if aspect is None else _aspect(aspect)
     tasks = TaskMaker(rated, criteria, variable_mapping or {})
     return Judge(graph, tasks, key or (rated.name if rated else "preference"), normalize)
@@ -321,10 +315,8 @@ def _noted() -> Iterator[None]:
     try:
         yield
     except ReplyError as error:
-        error.add_note(
-            "No score was given. Another model, more tokens for its reply (max_tokens) or more requests for a reply "
-            "that can be read (repair) may help."
-        )
+        remedies = "more tokens for its reply (max_tokens) or more requests for a readable one (repair)"
+        error.add_note(f"No score was given. Another model, {remedies} may help.")
         raise
 
 

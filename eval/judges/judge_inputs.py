@@ -22,9 +22,7 @@ from ...state.errors import UsageError
 from ...state.media import Media
 from ...state.tasks import CompareTask, Rubric, ScoreTask, parse_task
 
-_FIELDS: dict[str, dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+_FIELDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """Where each field of the task is by convention, and an example of another place."""
 
 
@@ -44,9 +42,8 @@ class TaskMaker:
 
     def __post_init__(self) -> None:
         if strange := [name for name in self.mapping if name not in self.fields]:
-            raise UsageError(
-                f"variable_mapping: {strange[0]!r} is not a field of this judge's task; map {', '.join(self.fields)}"
-            )
+            known = f"map {', '.join(self.fields)}"
+            raise UsageError(f"variable_mapping: {strange[0]!r} is not a field of this judge's task; {known}")
         self.made(dict.fromkeys(self.fields, "-"))  # tells criteria that cannot be so before the first call
 
     @property
@@ -116,9 +113,7 @@ class _TaskInputs:
             last = [entry for entry in conversation if entry.answers][-1:]
             whole = len(conversation) == 1 or any(entry.kind != "words" for entry in conversation)
             if not (whole or last or name in ("source", "question", "fact")):
-                raise UsageError(
-                    "the conversation has no answer to judge: a model's message with text must be in it"
-                )
+                raise UsageError("the conversation has no answer to judge: no message of a model has text")
             value = as_text(conversation if whole or name in ("source", "question", "fact") else last)
         if isinstance(value, Mapping) and value:
             key = _key(value, where, name)
@@ -128,9 +123,8 @@ class _TaskInputs:
         if not isinstance(value, str):
             several = name == "candidate" and isinstance(value, list)
             compare = "; to compare two outputs, leave out the aspect" if several else _hint(name)
-            raise UsageError(
-                f"{where} must be text, a dict with text, or messages, got {shortened(value)}{compare}"
-            )
+            got = f"got {shortened(value)}{compare}"
+            raise UsageError(f"{where} must be text, a dict with text, or messages, {got}")
         if not value.strip():
             raise UsageError(f"{where} is empty: there is no {name} to judge")
         return value
@@ -139,10 +133,9 @@ class _TaskInputs:
         if _has(outputs, "answer_1") and _has(outputs, "answer_2"):
             return self._as_text(outputs[name], f"outputs.{name}", name)
         if not isinstance(outputs, list | tuple) or len(outputs) != 2:
-            raise UsageError(
-                f"outputs must be a list of the two outputs to compare, got {shortened(outputs)}; "
-                "to rate one output, name an aspect: create_judge(..., aspect=...)"
-            )
+            remedy = "to rate one output, name an aspect: create_judge(..., aspect=...)"
+            got = f"got {shortened(outputs)}; {remedy}"
+            raise UsageError(f"outputs must be a list of the two outputs to compare, {got}")
         place = int(name[-1]) - 1
         return self._as_text(outputs[place], f"outputs.{place}", name)
 
@@ -174,10 +167,9 @@ def _key(value: Mapping[str, Any], where: str, name: str) -> str:
     if len(fitting) == 1:
         return fitting[0]
     has = ", ".join(map(str, fitting or value))
-    raise UsageError(
-        f"{where} has {'several keys that may be' if fitting else 'no known key for'} the {name}: {has}; say "
-        f'which, such as variable_mapping={{"{name}": "{where}.{(fitting or list(value))[0]}"}}'
-    )
+    fault = "several keys that may be" if fitting else "no known key for"
+    example = f'variable_mapping={{"{name}": "{where}.{(fitting or list(value))[0]}"}}'
+    raise UsageError(f"{where} has {fault} the {name}: {has}; say which, such as {example}")
 
 
 def is_absent(value: Any) -> bool:
@@ -192,7 +184,7 @@ def _has(value: Any, key: str) -> TypeGuard[Mapping[str, Any]]:
 def _look_up(path: str, given: Mapping[str, Any]) -> Any:
     """Return what a path such as ``outputs.messages.0.content`` leads to."""
     value: Any = given
-    for step, key in enumerate(parts := path.split(".")):
+    for step, key in enumerate(parts := path.split("."), start=1):
         places = isinstance(value, Sequence) and not isinstance(value, str) and key.lstrip("-").isdigit()
         try:
             inner = value[int(key) if places else key]
@@ -201,8 +193,6 @@ def _look_up(path: str, given: Mapping[str, Any]) -> Any:
         if inner is None:
             known = [str(k) for k in value if value[k] is not None] if isinstance(value, Mapping) else []
             has = f"; it has {', '.join(known)}" if known else ""
-            raise UsageError(
-                f"{'.'.join(parts[: step + 1])} is missing, but variable_mapping names {path}{has}"
-            )
+            raise UsageError(f"{'.'.join(parts[:step])} is missing, but variable_mapping names {path}{has}")
         value = inner
     return value

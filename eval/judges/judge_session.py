@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
@@ -100,12 +100,10 @@ class JudgeSession:
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
         self._judged[test].append(feedback)
         if "score" in feedback:
-            from langsmith import testing
+            from langsmith.testing import log_feedback
 
             with suppress(ValueError):  # no test of LangSmith's
-                testing.log_feedback(
-                    key=feedback["key"], score=feedback["score"], comment=feedback["comment"]
-                )
+                log_feedback(key=feedback["key"], score=feedback["score"], comment=feedback["comment"])
         return feedback
 
     @property
@@ -115,18 +113,17 @@ class JudgeSession:
 
     def report(self, test: str) -> str:
         """Write the debates of a test to files; return scores, explanations and where the debates are."""
-        return "\n".join(self._reports(test))
-
-    def _reports(self, test: str) -> Iterator[str]:
+        lines = []
         for number, judged in enumerate(self._judged[test], start=1):
             self._folder.mkdir(parents=True, exist_ok=True)
             name = re.sub(r"[^\w.-]+", "_", test)[-120:]
             path = self._folder / f"{name}-{number}.txt"
             path.write_text(_debate(judged), encoding="utf-8", errors="replace")
-            yield f"{judged['key']}: {judged.get('score', judged.get('scores'))}"
+            lines.append(f"{judged['key']}: {judged.get('score', judged.get('scores'))}")
             # Behind a bar, no line of a model's words is taken for a command by a CI system that reads the log.
-            yield from (f"  | {line}" for line in spelled_out(judged["comment"]).splitlines())
-            yield f"  the debate: {path}"
+            lines += [f"  | {line}" for line in spelled_out(judged["comment"]).splitlines()]
+            lines.append(f"  the debate: {path}")
+        return "\n".join(lines)
 
     def close(self) -> None:
         """Finish what is being written, and close the journal."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, TypedDict, cast, get_type_hints
@@ -64,9 +64,7 @@ def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: 
         args_schema=schema,
         response_format="content_and_artifact",
         handle_tool_error=True,
-        handle_validation_error=lambda error: (
-            f"Nothing was judged: {error}. Call the tool again with that put right."
-        ),
+        handle_validation_error="Nothing was judged: {}. Call the tool again with that put right.".format,
     )
 
 
@@ -140,9 +138,8 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
     last = "hand_back" if then else END
     if then:
         builder.add_node("hand_back", hand_back)
-    builder.add_conditional_edges(
-        "read", lambda state: "task" if state["task"] else "nothing", {"task": "judge", "nothing": last}
-    )
+    outcomes: dict[Hashable, str] = {"task": "judge", "nothing": last}
+    builder.add_conditional_edges("read", lambda state: "task" if state["task"] else "nothing", outcomes)
     builder.add_edge("judge", last)
     return builder.compile(name=name)
 
@@ -181,9 +178,8 @@ def node_of(
     there = None if state is None else list(get_type_hints(state))
     for name, key in given.items():
         if there is not None and key not in there:
-            raise UsageError(
-                f"{name}: {state.__name__} has no {key!r}, only {', '.join(there)}{did_you_mean(key, there)}"
-            )
+            known = f"{', '.join(there)}{did_you_mean(key, there)}"
+            raise UsageError(f"{name}: {state.__name__} has no {key!r}, only {known}")
     # The last field of a task is the one that it can do without.
     if missing := [name for name in tasks.fields[:-1] if name not in taken]:
         raise UsageError(f"name a key of the state for {missing[0]}, which the judge takes")

@@ -105,6 +105,5 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say how many calls the session made."""
     if calls := config.stash.get(_CALLS, None):
-        terminalreporter.write_line(
-            f"jurygraph: {calls[0]:,} model calls, {calls[1]:,} answered by the journal"
-        )
+        made, served = calls
+        terminalreporter.write_line(f"jurygraph: {made:,} model calls, {served:,} answered by the journal")

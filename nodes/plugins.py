@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any, Literal
 
 from ..state.errors import UsageError
@@ -58,6 +58,18 @@ def load_plugin(group: Group, name: str) -> Any:
 def _origin(entry: EntryPoint) -> str:
     package = f" of {entry.dist.name}" if entry.dist is not None else ""
     return f"{entry.value}{package}"
+
+
+def installed_version(package: str) -> str:
+    """Return the version of an installed package; ``unknown`` if its metadata is not there.
+
+    >>> installed_version("no such package")
+    'unknown'
+    """
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def needed(module: str, lacking: str) -> Any:

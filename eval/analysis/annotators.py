@@ -19,7 +19,7 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic, mean_or_none
 from ..statistics.sample import Sample
 from ..statistics.tie_policy import TIE_CODE, count_votes
-from ..tables import Column, share_column, text_column
+from ..tables.grid import Column, share_column, text_column
 from .comparison import PairwiseComparator
 from .judges import EvaluationTarget
 from .measures import sample

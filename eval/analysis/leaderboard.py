@@ -22,7 +22,7 @@ from ..statistics.sample import Sample, average
 from ..statistics.score_distribution import ScoreDistribution, score_distribution
 from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
 from ..statistics.tie_policy import CODES
-from ..tables import Column, share_column
+from ..tables.grid import Column, share_column
 from .alphas import Alphas, alphas_of
 from .comparison import PairwiseComparator
 from .counters import spending

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..statistics.alignment import Floats, Units, number_groups
 from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, Weights, share_of_rows
-from ..tables import Column, share_column
+from ..tables.grid import Column, share_column
 from .result_rows import Judged, Said, judged_by
 from .verdict_columns import Booleans
 

@@ -14,7 +14,7 @@ import typer
 from ...state.errors import DataError, UsageError
 from ..datasets.frames import row_file
 from ..report.labels import listed
-from ..report.result_tables import as_json, grids, nothing_counts
+from ..report.result_tables import as_json, grids
 from ..results.agreement import Agreement, Resampling, RowsByAspect
 from ..results.agreement_rows import FLAGGED
 from ..results.flagged_items import FlaggedItems
@@ -145,7 +145,7 @@ def _rows(file: Path, whole: bool = False) -> tuple[str, Iterator[tuple[int, Map
 
 
 def _check(file: Path, results: list[Agreement]) -> None:
-    if nothing_counts(results):
+    if not any(result.n for result in results):
         # Every row was left out: the reasons usually show a field that is missing or misspelt.
         reasons = sum((Counter(result.left_out) for result in results), Counter[str]())
         fields = "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"

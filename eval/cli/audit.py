@@ -11,7 +11,7 @@ from ...nodes.sync_bridge import run_blocking
 from ..results.config import RunConfig
 from ..review.audit_labels import FILE, AuditedRole
 from ..run.run_audit import Audit, carry_out_audit, plan_audit
-from ..tables import Grid, columns_of
+from ..tables.grid import Grid, columns_of
 from .option_sets import argument, option, takes_options
 from .run import announce_estimate, carry_out_to_end
 from .runtime import (

@@ -21,8 +21,7 @@ from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
 from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, plan_sweep, write_answer
 from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import carry_out_sweep
-from ..tables import CellValue, Column, Grid, text_column
-from ..tables.grid import money
+from ..tables.grid import CellValue, Column, Grid, money, text_column
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .run import carry_out_to_end, default_out, print_answer, print_example, print_failures

@@ -207,7 +207,6 @@ def find_item(dataset: Dataset, id: str) -> Item | None:
 
 SOURCES = catalog.SOURCES
 """The datasets that have a name."""
-_BUNDLED = Path(__file__).parent / "data"
 
 MAX_CHARACTERS = 100_000
 """Texts with more characters are refused by default: mostly they are a wrong column, and they are dear to judge."""
@@ -253,13 +252,12 @@ def load_dataset(
         return Dataset.of_frame(data, max_characters=max_characters)
     if source is None:
         return _of_file(Path(data), data_dir, max_characters, columns or {})
-    if source.file is not None:
-        path = source.file if isinstance(source.file, Path) else Path(source.file())
+    if source.file or not source.forms:
+        file = source.file or Path(__file__).parent / "data" / f"{source.name}.jsonl"
+        path = file if isinstance(file, Path) else Path(file())
         if not path.is_file():
             raise DataError(f"{path}: the file of the dataset {source.name} does not exist")
         return _loaded(source, _one_file(path), max_characters)
-    if not source.forms:
-        return _loaded(source, _one_file(_BUNDLED / f"{source.name}.jsonl"), max_characters)
     dataset = _loaded(source, find(source, data_dir or fetch(source)), max_characters)
     # In a folder of the user's own, a part of the dataset will do; what was fetched has to be complete.
     if data_dir is None and source.items not in (None, len(dataset)):
@@ -274,11 +272,10 @@ def load_again(name: str, location: str, columns: Mapping[str, str] | None = Non
         DataError: it is not there any more, or never was in a file.
     """
     source = catalog.find_source(name)
+    data_dir = location if source and source.forms else None
     # No limit of characters: the run's own may have been higher than the default, and its texts have passed it.
-    if source is None or not source.forms:
-        where = name if source else Path(location)
-        return load_dataset(where, max_characters=sys.maxsize, columns=columns)
-    return load_dataset(name, location, max_characters=sys.maxsize)
+    data = name if source else Path(location)
+    return load_dataset(data, data_dir, max_characters=sys.maxsize, columns=columns)
 
 
 def data_options(described: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -228,9 +228,7 @@ def _text(content: _Content, encoding: str, newline: str) -> io.TextIOWrapper:
 def _lines(file: RowFile, content: _Content, newline: str) -> Iterator[str]:
     """Yield the lines of a file, and refuse one that is too long to be a row before it is in memory."""
     text = _text(content, file.encoding, newline)
-    number = 0
-    while line := text.readline(LONGEST_LINE):
-        number += 1
+    for number, line in enumerate(iter(partial(text.readline, LONGEST_LINE), ""), start=1):
         if len(line) == LONGEST_LINE:
             raise DataError(
                 f"{file.path}, line {number}: has more than {LONGEST_LINE:,} characters, too many for a row"
@@ -324,11 +322,9 @@ def _csv_rows(file: RowFile, content: _Content) -> Iterator[Row]:
             if cells:  # a blank line has none
                 yield before, named_cells(columns, cells, f"{file.path}, line {before}")
     except csv.Error as error:
-        where = f"{file.path}, line {before + 1}"
-        if reader.line_num > before + 1:
-            where = f"{where} to {reader.line_num}"
+        last = f" to {reader.line_num}" if reader.line_num > before + 1 else ""
         hint = "; put a cell that contains a quote into quotes, and double each quote inside it"
-        raise DataError(f"{where}: not CSV: {error}{hint}") from error
+        raise DataError(f"{file.path}, line {before + 1}{last}: not CSV: {error}{hint}") from error
 
 
 def named_cells(columns: Sequence[str], cells: Sequence[Any], where: str) -> dict[str, Any]:

@@ -64,8 +64,7 @@ def frame_rows(frame: Frame) -> Iterator[Row]:
     """
     for number, cells in enumerate(_named(frame), start=1):
         if not isinstance(cells, Mapping):
-            kind = type(cells).__name__
-            raise DataError(f"row {number}: expected a dict with named fields, got {kind}")
+            raise DataError(f"row {number}: expected a dict with named fields, got {type(cells).__name__}")
         yield number, present(cells)
 
 
@@ -88,8 +87,8 @@ def _named(frame: Frame) -> Iterator[Any]:
 
 
 def _not_a_frame(value: object) -> UsageError:
-    name = type(value).__name__
-    return UsageError(f"{name} is not a dataset: give a name, a file, a frame or a list of dicts")
+    kind = type(value).__name__
+    return UsageError(f"{kind} is not a dataset: give a name, a file, a frame or a list of dicts")
 
 
 def _arrow_rows(frame: object) -> Iterator[Any]:

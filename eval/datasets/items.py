@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from statistics import fmean
 from typing import Annotated, Any
 
@@ -37,6 +38,10 @@ def _with_point(value: Any) -> Any:
 Number = Annotated[float, BeforeValidator(_with_point), Field(allow_inf_nan=False)]
 
 
+TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
+"""The fields of items that are texts, in the order of reading."""
+
+
 class _Item(BaseModel):
     # A dataset may carry columns of its own: they are ignored. Published ids are often numbers: they become text.
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
@@ -48,9 +53,7 @@ class _Item(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _messages(cls, fields: Any) -> Any:
-        return texts_of(
-            fields, ("source", "question", "fact", "reference", "candidate", "answer_1", "answer_2")
-        )
+        return texts_of(fields, TEXTS)
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yield the name and value of each field that is text."""
@@ -241,9 +244,7 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _texts(name)
-            yield from _texts(inner)
+        yield from _texts(list(chain.from_iterable(value.items())))
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(inner)

@@ -11,13 +11,14 @@ import csv
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
 from ...state.aspects import ASPECTS
 from ...state.errors import DataError
 from ...state.tasks import TaskKind
+from ..statistics.alignment import grouped
 
 LOOKED_AT = 50
 """Rows of a table that tell what its columns hold."""
@@ -75,7 +76,7 @@ def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
     for number, line in enumerate(lines, start=1):
         if line.isascii():
             continue
-        is_utf8 = _is_utf8(line)
+        is_utf8 = line.decode(errors="ignore").encode() == line  # what cannot be decoded is dropped
         first[is_utf8] = first[is_utf8] or number
         if all(first.values()):
             raise DataError(
@@ -100,14 +101,6 @@ def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
 
 def _is_of_central_europe(text: str) -> bool:
     return bool(_CENTRAL_EUROPE.search(text)) or all(sign.search(text) for sign in _HUNGARIAN)
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def separator_of(beginning: Sequence[str]) -> str:
@@ -151,9 +144,7 @@ def guess_columns(rows: Sequence[Mapping[str, Any]], given: Mapping[str, str]) -
     """
     if not rows:
         return dict(given)
-    simple: dict[str, list[str]] = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        simple.setdefault(_simple(name), []).append(name)
+    simple = grouped((_simple(name), name) for name in dict.fromkeys(name for row in rows for name in row))
 
     def column_of(field: str) -> str | None:
         if field in given or field in simple.get(field, ()):
@@ -179,9 +170,7 @@ def guess_columns(rows: Sequence[Mapping[str, Any]], given: Mapping[str, str]) -
         if kind == "score" and not any(name.startswith("human") for name in [*simple, *given]):
             columns |= _labels(simple, rows, [*columns.values(), *given.values()])
     # A blank at the end of a heading is not seen by whoever typed it.
-    columns |= {
-        name.strip(): name for names in simple.values() for name in names if name.startswith("human.")
-    }
+    columns |= {name.strip(): name for name in chain(*simple.values()) if name.startswith("human.")}
     return {field: column for field, column in columns.items() if field != column} | dict(given)
 
 

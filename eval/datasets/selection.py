@@ -80,12 +80,11 @@ def _cell(row: Mapping[str, Any], column: str) -> Any:
 
 def _put(row: dict[str, Any], field: str, value: Any) -> None:
     outer, _, inner = field.partition(".")
-    if not inner:
-        row[outer] = value
-        return
-    before = row.get(outer)
-    # A copy, since the row that was read may be used again.
-    row[outer] = {**(before if isinstance(before, dict) else {}), inner: value}
+    if inner:
+        before = row.get(outer)
+        # A copy, since the row that was read may be used again.
+        value = {**(before if isinstance(before, dict) else {}), inner: value}
+    row[outer] = value
 
 
 class Sample(NamedTuple):

@@ -19,8 +19,7 @@ from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
 from ..statistics.metrics import METRICS
 from ..statistics.significance import holm
-from ..tables import Grid, columns_of, text_column
-from ..tables.grid import counts
+from ..tables.grid import Grid, columns_of, counts, text_column
 from .equal_spending import matched
 from .finding import Contest, Finding, find
 from .opponents import Opponent

@@ -230,12 +230,10 @@ def _made(name: str, known: str, pairs: list[tuple[str, str, str]]) -> Metric:
         if key not in takes:
             raise UsageError(f"{name}: {known} has no parameter {key!r}; it has {', '.join(takes) or 'none'}")
         given[key] = _value(name, key, text, takes[key].default)
-    metric = builder(**given)
-    if not isinstance(metric, Metric):
-        raise UsageError(
-            f"{known!r}, registered under {_GROUP}, made a {type(metric).__name__}, not a Metric"
-        )
-    return metric
+    made = builder(**given)
+    if not isinstance(made, Metric):
+        raise UsageError(f"{known!r}, registered under {_GROUP}, made a {type(made).__name__}, not a Metric")
+    return made
 
 
 def _value(name: str, key: str, text: str, default: object) -> object:

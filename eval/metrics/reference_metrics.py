@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from statistics import fmean
 from types import SimpleNamespace
 from typing import Any, Literal
 from unicodedata import category
 
-from ...nodes.plugins import needed
+from ...nodes.plugins import installed_version, needed
 from ...state.errors import UsageError
 from ..datasets.items import ScoreItem
 from .metric import Metric, Scored, mean_over_references
@@ -147,7 +147,7 @@ def bertscore(
         references = list(item.references)
         return _mean(scorer.score([item.candidate] * len(references), references)[2])  # F1
 
-    signature = f"bert-score:{_version('bert-score')}|hash:{scorer.hash}|references:mean"
+    signature = f"bert-score:{installed_version('bert-score')}|hash:{scorer.hash}|references:mean"
     return Metric("bertscore", signature, score, needs_references=True)
 
 
@@ -170,7 +170,7 @@ def moverscore(n_gram: int = 1, device: str = "cpu") -> Metric:
         how = {"stop_words": [], "n_gram": n_gram, "remove_subwords": True, "device": device}
         return _mean(package.word_mover_score(references, candidates, *alike, **how))
 
-    signature = f"moverscore_v2:{_version('moverscore')}|n_gram:{n_gram}|idf:none|references:mean"
+    signature = f"moverscore_v2:{installed_version('moverscore')}|n_gram:{n_gram}|idf:none|references:mean"
     return Metric("moverscore", signature, score, needs_references=True)
 
 
@@ -195,7 +195,7 @@ def bartscore(
         given = [item.source] if of == "source" else list(item.references)
         return _mean(scorer.score(given, [item.candidate] * len(given), batch_size=4))
 
-    signature = f"bart_score:{_version('bart-score')}|checkpoint:{checkpoint}|given:{of}"
+    signature = f"bart_score:{installed_version('bart-score')}|checkpoint:{checkpoint}|given:{of}"
     return Metric("bartscore", signature, score, needs_references=of == "references")
 
 
@@ -281,10 +281,3 @@ def _mean(values: Iterable[Any]) -> float:
 def _imported(module: str, metric: str, remedy: str) -> Any:
     """Import a metric's own package; where it is not there, say how to get it."""
     return needed(module, f"{metric} needs the module {module}: {remedy}")
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"

@@ -6,7 +6,6 @@ import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +18,7 @@ from ...nodes.models.capabilities import is_limited_by_default
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.model_chains import identity_of_name
 from ...nodes.offline import DISCLOSURE
+from ...nodes.plugins import installed_version
 from ...nodes.prompt_context import Prompts
 from ...state.aspects import ASPECTS, Aspect
 from ...state.redaction import redact_all
@@ -180,13 +180,7 @@ def _digest(bound_judge: BoundJudge[Any]) -> str:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of this package and those below it, by name."""
-    versions = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "unknown"
-    return versions
+    return {package: installed_version(package) for package in _PACKAGES}
 
 
 _PACKAGES = (

@@ -36,7 +36,7 @@ from ..results.results import Result
 from ..run.runner import execute
 from ..statistics.alignment import number_units
 from ..statistics.resampling import Resampling, Statistic
-from ..tables import Column, Grid, columns_of, text_column
+from ..tables.grid import Column, Grid, columns_of, text_column
 from .attacks import Attack, AttackKind, draw, forged_verdict, valued, write
 from .replayed import schema_of
 

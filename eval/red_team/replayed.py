@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 from ...nodes.output_schemas import CritiqueSchema, OutputSchema, PairSchema, ScoreSchema, VoteSchema
 from ...nodes.replies import Shown
 from ...state.errors import ReplyError
-from ..tables import Column, Grid, columns_of, text_column
+from ..tables.grid import Column, Grid, columns_of, text_column
 from .attacks import Attack, AttackKind, attacks, forged_verdict, load, valued, write
 
 Outcome = Literal["right", "forged", "lost", "wrong"]

@@ -152,14 +152,11 @@ def distinguishing_names(labels: Sequence[str]) -> list[str]:
 # Where a label may stand, as an offset in points with its alignment, the best place first: at the corners, beside the
 # point, then further and further above and below.
 _CORNERS = [
-    [
-        (x, y * up, "left" if x > 0 else "right", "bottom" if up > 0 else "top")
-        for up in (1, -1)
-        for x in (7, -7)
-    ]
-    for y in (5, 17, 30)
+    (x, y, "left" if x > 0 else "right", "bottom" if y > 0 else "top")
+    for y in (5, -5, 17, -17, 30, -30)
+    for x in (7, -7)
 ]
-_AROUND = (*_CORNERS[0], (9, 0, "left", "center"), (-9, 0, "right", "center"), *_CORNERS[1], *_CORNERS[2])
+_AROUND = (*_CORNERS[:4], (9, 0, "left", "center"), (-9, 0, "right", "center"), *_CORNERS[4:])
 
 
 def _place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[Point, str]]) -> None:
@@ -220,15 +217,13 @@ def rounds(study: Study) -> Iterator[Picture]:
         stages = {of.judge: {stage.round: stage.agreement for stage in of.rounds} for of in debated}
         last = max(map(max, stages.values()))
         series = {judge: [of.get(round) for round in range(last + 1)] for judge, of in stages.items()}
-        values = "; ".join(
-            f"{judge}: {', '.join(map(_written, of.values()))}" for judge, of in stages.items()
-        )
+        texts = "; ".join(f"{judge}: {', '.join(map(_written, of.values()))}" for judge, of in stages.items())
         panel = Panel(subject.label, MEASURES[debated[0].measure], series)
         title = f"Agreement by round, {subject.label}"
         yield Picture(
             lines([panel], range(last + 1), "rounds of debate (0: the first verdict)", numbers),
             title,
-            f"From the first verdict on: {values}.",
+            f"From the first verdict on: {texts}.",
             f"{title}, if every debate had ended there. Vertical lines are intervals.",
         )
 

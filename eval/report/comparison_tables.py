@@ -9,7 +9,7 @@ from operator import attrgetter
 from ..analysis import Study
 from ..analysis.comparison import Difference, PairwiseComparison
 from ..analysis.costs import CostRow
-from ..tables import Column, Grid, columns_of, fields_of, text_column, value_at
+from ..tables.grid import Column, Grid, columns_of, fields_of, text_column, value_at
 from .labels import HUMANS, MEASURES
 from .ranked_dataset import main_measure
 

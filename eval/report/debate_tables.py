@@ -19,7 +19,8 @@ from ..analysis.gap_analysis import (
 )
 from ..analysis.score_gaps import Courtroom
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
-from ..tables import Column, Grid, columns_of, fields_of, text_column
+from ..statistics.alignment import grouped
+from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
 from .labels import MEASURES, left_out_note
 
 _DIAGNOSTICS = {
@@ -60,9 +61,8 @@ def _records(value: Any) -> Sequence[Any]:
 
 def audits(study: Study) -> Iterator[Grid]:
     """Tabulate what an auditor said of the turns of each run that was audited."""
-    folders = dict.fromkeys(judge.folder for judge in study.judges)
-    for folder, records in ((folder, read_audit(folder)) for folder in folders):
-        if records:
+    for folder in dict.fromkeys(judge.folder for judge in study.judges):
+        if records := read_audit(folder):
             models = ", ".join(dict.fromkeys(model for record in records for model in record["models"]))
             about = f"{len(records):,} verdicts of {folder.name}, labelled by {models}"
             yield Grid.from_records(
@@ -80,18 +80,13 @@ def whose(
 
 
 def _rounds_note(study: Study) -> str:
-    metrics = dict.fromkeys(
-        MEASURES.get(diagnosis.measure, diagnosis.measure) for diagnosis in study.diagnoses
-    )
-    return f"agreement: {', '.join(metrics)}, if every debate had ended here; finished debates keep their last score"
+    names = dict.fromkeys(MEASURES.get(diagnosis.measure, diagnosis.measure) for diagnosis in study.diagnoses)
+    return f"agreement: {', '.join(names)}, if every debate had ended here; finished debates keep their last score"
 
 
 def notes(study: Study) -> tuple[str, ...]:
     """Collect the notes on the diagnostics, each once, with the judges and aspects that it holds for."""
-    holders: dict[str, list[str]] = {}
-    for diagnosis in study.diagnoses:
-        for note in diagnosis.notes:
-            holders.setdefault(note, []).append(f"{diagnosis.judge} on {diagnosis.subject}")
+    holders = grouped((note, f"{of.judge} on {of.subject}") for of in study.diagnoses for note in of.notes)
     return tuple(f"{', '.join(those)}: {note}" for note, those in holders.items())
 
 

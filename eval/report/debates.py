@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...state.errors import JurygraphError
 from ..analysis.verdict_columns import Codes
 from ..datasets.dataset import Dataset, load_again
+from ..datasets.items import TEXTS
 from ..results.results import FILE, Result, ResultsFile, StoredResults
 from ..results.turn_kinds import kind_of_turns
 from .debate_choice import error, interests, moved, worth_reading
@@ -28,8 +29,6 @@ _COLUMNS = (
     *("run", "item", "protocol", "aspect", "repeat", "ok", "value", "winner", "human"),
     *("gap", "distance", "moved", "rounds", "reason", "calls", "tokens", "cost", "block", "place"),
 )
-_TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
-"""The fields of items that are texts, in the order of reading."""
 _TURN = (
     *("round", "agent", "role", "content", "value", "model"),
     *("order", "sample", "repeat", "stage"),  # not of all turns
@@ -222,7 +221,7 @@ class Debates:
                     break
                 if item.id not in numbers:
                     continue
-                texts = ((name, getattr(item, name, None)) for name in _TEXTS)
+                texts = ((name, getattr(item, name, None)) for name in TEXTS)
                 fields = [(name, self._texts.share(text)) for name, text in texts if text]
                 self._places[numbers[item.id]] = self._texts.add(fields)
                 if self._texts.full:

@@ -137,8 +137,7 @@ def _without_claim(dataset: RankedDataset) -> str:
         of = f"1 {noun[:-1]} is" if units == 1 else f"{units} {noun} are"
         why = f"{of} too few to claim anything"
     elif dataset.figure(best).low is not None:
-        within = METRICS[dataset.measure].within
-        scarce = "groups in which all rank the items" if within else "rows in common"
+        scarce = "groups in which all rank the items" if METRICS[dataset.measure].within else "rows in common"
         why = f"the judges have too few {scarce} to claim anything"
     elif len(dataset.subjects) > 1:
         why = "aspects with labels on different items have no interval of their average"
@@ -216,9 +215,6 @@ def _lead(dataset: RankedDataset) -> str:
     return f"{ranks},{over}; but {named(open_to)} may be as good"
 
 
-_P = Column("p", form="p")
-
-
 def _by(lead: LeadOverRunnerUp | None, above: str = "") -> str:
     """Write a lead with its interval and how sure it is, after a space."""
     if lead is None:
@@ -229,7 +225,7 @@ def _by(lead: LeadOverRunnerUp | None, above: str = "") -> str:
         by = f" {in_words(turned(lead.difference))} below {above} in the groups that both rank"
     if lead.p is None:
         return f"{by} (no p-value)"
-    p = written(lead.p, _P).text
+    p = written(lead.p, Column("p", form="p")).text
     return f"{by} (Holm-adjusted p {p if p.startswith('<') else f'= {p}'})"
 
 

@@ -11,8 +11,7 @@ from ..analysis.judges import Judge
 from ..analysis.leaderboard import Average, Gain, LeaderboardEntry
 from ..analysis.pooled_gains import LevelGain
 from ..statistics.metrics import METRICS, of_kind
-from ..tables import Column, Grid, columns_of, fields_of, text_column, value_at
-from ..tables.grid import figure
+from ..tables.grid import Column, Grid, columns_of, fields_of, figure, text_column, value_at
 from .labels import MEASURES, labels_of, left_out_note
 from .ranked_dataset import ranked_datasets
 from .result_tables import groups, preferences

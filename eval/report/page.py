@@ -15,9 +15,8 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from ..statistics.resampling import Statistic
-from ..tables import CellValue, Grid
 from ..tables.formats import width_of
-from ..tables.grid import printable
+from ..tables.grid import CellValue, Grid, printable
 from .chart_style import theme
 from .debates import Debates, for_script
 
@@ -44,10 +43,10 @@ class Whiskers(NamedTuple):
     drawn: tuple[Markup, ...]
 
 
-def _interval(cell: CellValue) -> tuple[float, float, float] | None:
-    """Return a value with the ends of its interval."""
+def _interval(cell: CellValue) -> tuple[float, ...]:
+    """Return a value with the ends of its interval; nothing where it has none."""
     if not isinstance(cell, Statistic) or cell.value is None or cell.low is None or cell.high is None:
-        return None
+        return ()
     return cell.value, cell.low, cell.high
 
 
@@ -78,12 +77,10 @@ class Table:
             if not column.interval or not any(intervals):
                 continue
             # Zero is always on the scale, since it is drawn as a line; a scale from 0 to 0 must not divide by 0.
-            ends = [0.0, *chain.from_iterable(filter(None, intervals))]
+            ends = [0.0, *chain.from_iterable(intervals)]
             low, width = min(ends), (max(ends) - min(ends)) or 1.0
             # The picture is 136 wide: a margin of 4 on either side keeps a dot of radius 4 at the ends whole.
-            on_scale = [
-                [4 + 128 * (end - low) / width for end in (0.0, *(interval or ()))] for interval in intervals
-            ]
+            on_scale = [[4 + 128 * (end - low) / width for end in (0.0, *interval)] for interval in intervals]
             # Safe as markup, since only numbers are put into it; a row without an interval has zero alone.
             drawn = (Markup(_WHISKER.format(*at)) if len(at) > 1 else Markup() for at in on_scale)
             return Whiskers(place, tuple(drawn))

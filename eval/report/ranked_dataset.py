@@ -15,6 +15,7 @@ from ..analysis.comparison import AverageComparison, PairwiseComparison
 from ..analysis.judges import EvaluationTarget, Judge
 from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
+from ..statistics.alignment import grouped
 from ..statistics.metrics import DEFAULT, METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
 from ..statistics.significance import LEVEL
@@ -33,9 +34,7 @@ def main_measure(subject: EvaluationTarget, metric: str | None) -> str:
 
 def ranked_datasets(study: Study, metric: str | None) -> list[RankedDataset]:
     """Return the datasets of a study, each with its subjects (aspects, or the preference) and its judges."""
-    datasets: dict[tuple[str, str], list[EvaluationTarget]] = {}
-    for subject in study.subjects:
-        datasets.setdefault((subject.data, subject.digest), []).append(subject)
+    datasets = grouped(((subject.data, subject.digest), subject) for subject in study.subjects)
     ranked = []
     for subjects in datasets.values():
         # Where no labels differ, it says so of all subjects.
@@ -93,15 +92,14 @@ class RankedDataset:
 
         Only a judge that judged all aspects has an average.
         """
+        leaderboard = self.study.leaderboard
         averages: dict[str, LeaderboardEntry | Average] = {
             average.judge: average
-            for average in self.study.leaderboard.averages
+            for average in leaderboard.averages
             if set(average.subjects) == {subject.label for subject in self.subjects}
         }
         of_subjects: dict[str, Mapping[str, LeaderboardEntry | Average]] = {
-            subject.aspect or subject.label: {
-                entry.judge: entry for entry in self.study.leaderboard.on(subject.label)
-            }
+            subject.aspect or subject.label: {entry.judge: entry for entry in leaderboard.on(subject.label)}
             for subject in self.subjects
         }
         return {"average": averages, **of_subjects} if len(self.subjects) > 1 else of_subjects
@@ -277,8 +275,7 @@ class LeadOverRunnerUp(NamedTuple):
 
 def turned(figure: Statistic) -> Statistic:
     # The negative of the high end is the new low end.
-    ends = (figure.value, figure.high, figure.low)
-    return Statistic(*(None if end is None else -end for end in ends))
+    return Statistic(*(None if end is None else -end for end in (figure.value, figure.high, figure.low)))
 
 
 def named(judges: Sequence[Judge]) -> str:

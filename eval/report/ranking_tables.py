@@ -15,7 +15,7 @@ from ..analysis.leaderboard import LeaderboardEntry, WinnerShare
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from ..statistics.score_distribution import ScalePoint
-from ..tables import Column, Grid, columns_of, text_column, value_at
+from ..tables.grid import Column, Grid, columns_of, text_column, value_at
 from .labels import reference_of
 from .leaderboard_tables import WHOSE
 
@@ -53,10 +53,8 @@ def people_of(study: Study, label: str) -> dict[str, Statistic]:
 
     Each entry has the labels of the rows that its judge judged: those of the first entry with shares are returned.
     """
-    of_entries = (
-        {name: point.human for name, point in _points(entry)} for entry in study.leaderboard.on(label)
-    )
-    return next(filter(None, of_entries), {})
+    shares = ({name: point.human for name, point in _points(entry)} for entry in study.leaderboard.on(label))
+    return next(filter(None, shares), {})
 
 
 def _points(entry: LeaderboardEntry) -> Iterator[tuple[str, ScalePoint | WinnerShare]]:
@@ -77,8 +75,8 @@ def systems(study: Study) -> Iterator[Grid]:
         values: dict[str, Shares] = {}
         notes: list[str] = []
         method = ""
-        for entry, ranking in ((entry, entry.systems) for entry in study.leaderboard.on(subject.label)):
-            if ranking is None:
+        for entry in study.leaderboard.on(subject.label):
+            if (ranking := entry.systems) is None:
                 continue
             method = _METHODS[ranking.method]
             if ranking.human:

@@ -35,9 +35,8 @@ def as_json(agreements: Agreements, repeats: Mapping[str, RepeatedAgreement]) ->
         if isinstance(agreement, ScoreAgreement):
             fields["ranges"] = {"judge": fields.pop("judged"), "people": fields.pop("human")}
             # Without groups the same keys stand there with null, so that readers of the JSON need not ask which.
-            fields["per_group"] = fields["per_group"] or dict.fromkeys(
-                STATISTICS, asdict(GroupedCorrelation(None))
-            )
+            no_groups = dict.fromkeys(STATISTICS, asdict(GroupedCorrelation(None)))
+            fields["per_group"] = fields["per_group"] or no_groups
         if name in repeats:
             figures = {figure: spread._asdict() for figure, spread in repeats[name].figures.items()}
             fields["over_repeats"] = {**vars(repeats[name]), "figures": figures}
@@ -62,10 +61,9 @@ def grids(
         repeats: variation between repeats, by protocol and aspect.
         title: what was judged; each table's title begins with it.
     """
+    judge = text_column("judge", of=lambda record: record[0][0])
     aspect = text_column("aspect", of=lambda record: record[0][-1])
-    heads = (
-        (text_column("judge", of=lambda record: record[0][0]), aspect) if len(agreements) > 1 else (aspect,)
-    )
+    heads = (judge, aspect) if len(agreements) > 1 else (aspect,)
     by_name = _by_name(agreements)
     scores = {name: of_scores for name, of_scores in by_name.items() if isinstance(of_scores, ScoreAgreement)}
     compared = {name: pairs for name, pairs in by_name.items() if isinstance(pairs, PreferenceAgreement)}
@@ -200,11 +198,6 @@ def _figures_of(agreement: Agreement) -> Iterable[Statistic]:
     if isinstance(agreement, ScoreAgreement):
         return (*agreement.over_rows.values(), *agreement.per_group.values())
     return (agreement.accuracy, agreement.kappa)
-
-
-def nothing_counts(agreements: Iterable[Agreement]) -> bool:
-    """Tell whether there is no row at all from which agreement could be computed."""
-    return not any(agreement.n for agreement in agreements)
 
 
 def overview_table(evaluation: Evaluation, width: int | None = None) -> Group:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 
 import yaml
 
+from ...nodes.plugins import installed_version
 from ...state.errors import UsageError
 from ..analysis import Study
 from ..tables import Grid
@@ -24,6 +24,7 @@ from .ranking_tables import alphas, annotators, distributions, systems
 
 def compose(study: Study, metric: str | None, title: str) -> Page:
     """Compose the page of a study: headline, sections, configurations; the debates are added when it is written."""
+    this_version = installed_version("jurygraph")
     return Page(
         title=title,
         subtitle=headline.subtitle(study),
@@ -32,27 +33,18 @@ def compose(study: Study, metric: str | None, title: str) -> Page:
         disclosures=study.notes,
         sections=tuple(section for section in _sections(study, metric) if section.parts),
         configs=tuple(config_line(study, judge) for judge in study.judges),
-        made=f"{interval_note(study.resampling)}. Made with jurygraph {_version()}.",
-        version=_version(),
+        made=f"{interval_note(study.resampling)}. Made with jurygraph {this_version}.",
+        version=this_version,
     )
-
-
-def _version() -> str:
-    try:
-        return version("jurygraph")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _sections(study: Study, metric: str | None) -> Iterator[Section]:
     several = len(study.subjects) > 1
     frontiers = list(_drawn(study, charts.frontiers))  # drawn once, and divided between two sections
     first = _first_of_each(study, frontiers)
-    against_base = summary_tables.against_base(study, metric) if several else ()
-    against_ensembles = summary_tables.equal_cost(study) if several else ()
     others: dict[str, Iterable[Table | Drawing]] = {
-        "against base": map(Table, against_base),
-        "against ensembles": map(Table, against_ensembles),
+        "against base": map(Table, summary_tables.against_base(study, metric) if several else ()),
+        "against ensembles": map(Table, summary_tables.equal_cost(study) if several else ()),
         "first frontiers": first,
         "other frontiers": (drawing for drawing in frontiers if drawing not in first),
         "charts of scores": _drawn(study, charts.distributions),

@@ -12,15 +12,13 @@ from ..analysis.counters import Spending
 from ..analysis.diagnostics import Changes
 from ..analysis.judges import Judge
 from ..statistics.significance import LEVEL
-from ..tables import CellValue, Column, Grid, columns_of
-from ..tables.grid import figure
+from ..tables.grid import CellValue, Column, Grid, columns_of
 from .comparison_tables import costs
 from .debate_tables import whose
 from .labels import CONFIG, INTERVAL, MEASURES
 from .leaderboard_tables import JUDGE, leaderboards
-from .ranked_dataset import ranked_datasets
+from .ranked_dataset import ranked_datasets, value
 
-_DELTA = Column("difference")
 MARK = "*"
 _SIGNIFICANT = f"p < {LEVEL:g}, paired, Holm-adjusted over the judges in a column"
 _BASELINE = "size of the largest ensemble of single judges that costs no more (compute-matched)"
@@ -80,7 +78,7 @@ def _marked(difference: Difference, p: float | None, more: str = "") -> CellValu
     if difference.difference.value is None:
         return None
     mark = MARK if p is not None and p < LEVEL else ""
-    return f"{figure(difference.difference.value, _DELTA)}{mark}{more}"
+    return f"{value(difference.difference)}{mark}{more}"
 
 
 def equal_cost(study: Study) -> Iterator[Grid]:

@@ -14,7 +14,7 @@ from ...state.errors import DataError
 from ..results.results import Key
 from ..statistics.alignment import number_units
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
-from ..tables import Column, share_column, text_column
+from ..tables.grid import Column, share_column, text_column
 
 FILE = "audit.jsonl"
 
@@ -77,8 +77,7 @@ def roles_of(
         return share_of_rows(np.array(holds, dtype=bool), units, resampling)
 
     def counted(protocol: str, role: str, turns: Sequence[tuple[str, Any]]) -> AuditedRole:
-        kinds = ("argument", "concession", "repetition")
-        shares = {kind: share(turns, [label["kind"] == kind for _, label in turns]) for kind in kinds}
+        shares = {kind: share(turns, [label["kind"] == kind for _, label in turns]) for kind in KINDS}
         behind = [turn for turn in turns if turn[1]["answers"] is not None]
         answers = share(behind, [label["answers"] for _, label in behind])
         return AuditedRole(protocol, role, len(turns), **shares, answers=answers)

@@ -36,6 +36,7 @@ from ..datasets.items import Item, ScoreItem, digest
 from ..results.folder import read_manifest
 from ..results.results import Key, Result, ResultsFile
 from ..results.turn_kinds import kind_of_turns
+from ..statistics.alignment import grouped
 from ..statistics.chance_corrected import Reliability, krippendorff_alpha
 from ..storage.private_files import private
 
@@ -84,11 +85,10 @@ class RecordedAnswer(BaseModel):
     @classmethod
     def of(cls, question: Question, answer: HumanAnswer, name: str, blind: bool = False) -> RecordedAnswer:
         """Make the record of an answer that was given now."""
-        about: dict[str, Any] = {
-            field: getattr(question.key, field) for field in ("item", "aspect", "protocol")
-        }
-        about |= {"answer": answer.value, "reason": answer.reason, "name": name, "why": question.why}
-        return cls(**about, blind=blind, at=datetime.now(UTC).isoformat(timespec="seconds"))
+        item, aspect, protocol, _repeat = question.key
+        about: dict[str, Any] = {"item": item, "aspect": aspect, "protocol": protocol, "why": question.why}
+        said = {"answer": answer.value, "reason": answer.reason, "name": name, "blind": blind}
+        return cls(**about, **said, at=datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
     def key(self) -> Key:
@@ -149,20 +149,18 @@ def verdict_of(result: Result) -> Verdict:
 
 def _verdicts(folder: Path) -> Iterator[Result]:
     # The results of a metric have no stop reason: nobody debated.
-    results = ResultsFile(folder).read()
-    return (result for result in results if result.status == "ok" and result.stop_reason)
+    return (result for result in ResultsFile(folder).read() if result.status == "ok" and result.stop_reason)
 
 
 def _items(manifest: Mapping[str, Any], wanted_ids: Collection[str]) -> dict[str, Item]:
     data = manifest["data"]
-    dataset = load_again(data["name"], data["location"], data.get("columns"))
+    where = data["location"]
+    dataset = load_again(data["name"], where, data.get("columns"))
     if dataset.digest != data["digest"]:
-        raise UsageError(
-            f"{data['location']}: has changed since the run, so the judged texts cannot be shown"
-        )
+        raise UsageError(f"{where}: has changed since the run, so the judged texts cannot be shown")
     items = {item.id: item for item in dataset if item.id in wanted_ids}
     if missing := sorted(set(wanted_ids) - items.keys()):
-        raise UsageError(f"{data['location']}: item {missing[0]!r} of the run is no longer there")
+        raise UsageError(f"{where}: item {missing[0]!r} of the run is no longer there")
     return items
 
 
@@ -368,7 +366,6 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
     """
     reviews = kept_answers(folder)
     lines, labels = [], []
-    ratings: dict[str | None, list[list[Outcome]]] = {}
     for result in _verdicts(folder):
         if result.repeat or not (answers := reviews.get(result.key)):
             continue
@@ -392,7 +389,6 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
         # Who lets a verdict stand has not judged by themselves: that would count the judge's own score as a label.
         own = [review for review in answers.values() if review.outcome is not None]
         if human := [review.outcome for review in own if review.outcome is not None]:
-            ratings.setdefault(result.aspect, []).append(human)
             names, seen = [review.name for review in own], not all(review.blind for review in own)
             labels.append({**about, **judged, "human": human, "names": names, "saw_verdict": seen})
     for name, rows in ((REVIEWED, lines), (LABELS, labels)):
@@ -400,7 +396,7 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
             file.writelines(map(_json_line, rows))
     agreement = {
         aspect: krippendorff_alpha(units, "nominal" if isinstance(units[0][0], str) else "interval")
-        for aspect, units in ratings.items()
+        for aspect, units in grouped((label["aspect"], label["human"]) for label in labels).items()
         if max(map(len, units)) > 1
     }
     return Summary(lines, agreement, len(labels), sum(row["saw_verdict"] for row in labels))

@@ -43,11 +43,7 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
         grid = _without_intervals(grid)
         gap = 2 if width_of(grid) <= width else 1
         if width_of(grid, gap) > width:
-            rows = (
-                tuple(_with_breaks(cell) if isinstance(cell, str) else cell for cell in row)
-                for row in grid.rows
-            )
-            grid = replace(grid, rows=tuple(rows))
+            grid = grid.with_cells(lambda cell: _with_breaks(cell) if isinstance(cell, str) else cell)
             folded = _folded_widths(grid, width - gap * len(grid.columns))
     table = Table(
         title=Text(printable(grid.title), "bold"),
@@ -112,8 +108,7 @@ def _stacked(grid: Grid) -> Group:
         lines.append(Text(f"\n{_with_breaks(called)}", "bold", overflow="fold"))
         for column, cell in zip(grid.columns[names:], row[names:], strict=True):
             # Rich breaks a line that is too long at its spaces, and a word without any only where it must.
-            line = Text(f"{printable(column.name)}: ", overflow="fold")
-            lines.append(line + _rich_cell(cell, column))
+            lines.append(Text(f"{printable(column.name)}: ", overflow="fold") + _rich_cell(cell, column))
     notes = "\n".join(map(printable, (*grid.notes, _STACKED)))
     return Group(*lines, Text(f"\n{notes}", "dim"))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from math import isfinite
 from typing import Any, Literal, NamedTuple, get_type_hints
 
@@ -22,7 +23,6 @@ from ..statistics.resampling import Statistic
 
 CellValue = str | int | float | Statistic | None
 Form = Literal["plain", "money", "percent", "p", "short"]
-NONE = "-"
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,9 @@ class Grid:
         """
         columns, records = tuple(columns), tuple(records)
         cells = [[column.of(record) if column.of else None for record in records] for column in columns]
-        used = [
-            (column, values)
-            for column, values in zip(columns, cells, strict=True)
-            if not drop_empty or any(value is not None for value in values)
-        ]
-        rows = tuple(zip(*(values for _, values in used), strict=True))
-        return cls(title, tuple(column for column, _ in used), rows, tuple(notes), judges=tuple(judges))
+        used = [not drop_empty or any(value is not None for value in values) for values in cells]
+        rows = tuple(zip(*compress(cells, used), strict=True))
+        return cls(title, tuple(compress(columns, used)), rows, tuple(notes), judges=tuple(judges))
 
     @property
     def has_intervals(self) -> bool:
@@ -116,10 +112,11 @@ class Grid:
 
     def without_intervals(self) -> Grid:
         """Return the table with the values alone."""
-        rows = (
-            tuple(cell.value if isinstance(cell, Statistic) else cell for cell in row) for row in self.rows
-        )
-        return replace(self, rows=tuple(rows))
+        return self.with_cells(lambda cell: cell.value if isinstance(cell, Statistic) else cell)
+
+    def with_cells(self, change: Callable[[CellValue], CellValue]) -> Grid:
+        """Return the table with each cell changed."""
+        return replace(self, rows=tuple(tuple(map(change, row)) for row in self.rows))
 
     def written(self) -> Iterator[tuple[Written, ...]]:
         """Write the rows as text: each cell's text, its interval, and whether it is the best of its column."""
@@ -249,7 +246,7 @@ def figure(value: float | None, column: Column) -> str:
     ('<0.001', '25%')
     """
     if value is None or not isfinite(value):
-        return NONE
+        return "-"
     match column.form:
         case "money":
             return money(value)
@@ -283,9 +280,8 @@ def short(count: float, digits: int = 3, least: float = 1_000) -> str:
     if count < least:
         return f"{count:,.0f}"
     rounded = float(f"{count:.{digits}g}")
-    size, letter = next(
-        (pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if rounded >= pair[0]), (1, "")
-    )
+    sizes = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+    size, letter = next((pair for pair in sizes if rounded >= pair[0]), (1, ""))
     return f"{rounded / size:g}{letter}"
 
 

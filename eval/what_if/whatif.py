@@ -31,7 +31,7 @@ from ..run.runner import execute
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.significance import sign_test
-from ..tables import Column, Grid, columns_of, text_column
+from ..tables.grid import Column, Grid, columns_of, text_column
 from .forked_debates import Edit, ForkedGraph
 
 FOLDER = "whatif"

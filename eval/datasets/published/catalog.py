@@ -21,9 +21,8 @@ def _read_catalog() -> dict[str, Source]:
     for entry in catalog["datasets"]:
         entry["papers"] = [catalog["papers"][name] for name in entry.get("papers", ())]
         for form in entry.get("forms", ()):
-            given = (
-                {name: form.pop(name, {}) for name in ("columns", "optional")} if "columns" in form else {}
-            )
+            names = ("columns", "optional") if "columns" in form else ()
+            given = {name: form.pop(name, {}) for name in names}
             form["rows"] = partial(getattr(readers, form["rows"]), **given)
     # Extra keys are refused: a misspelt one would be left out without a word.
     sources = TypeAdapter(tuple[Source, ...]).validate_python(catalog["datasets"], extra="forbid")

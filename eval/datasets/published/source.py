@@ -185,5 +185,4 @@ def _shortened(files: tuple[str, ...]) -> Iterator[list[str]]:
 
 
 def _plain_or_compressed(path: Path) -> Path | None:
-    either = (path, path.with_name(f"{path.name}.gz"))
-    return next((file for file in either if file.is_file()), None)
+    return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)

@@ -20,7 +20,7 @@ from langgraph.runtime import get_runtime
 from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import Settings, SettingsT
-from ..state.transcript import Turn, TurnIds, turn_without_model, written_by
+from ..state.transcript import Turn, TurnIds, written_by
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
 from .models.attachments import text_block, with_text
 from .models.call import Call, Reply
@@ -131,8 +131,7 @@ class AgentRuntime(Generic[SettingsT]):
         name: str = "",
     ) -> Turn:
         """Make and stream a turn that no model wrote: a message passed on, or the words of a person by that name."""
-        turn = turn_without_model(round, agent, agent, content, value)
-        turn["id"] = self.turn_ids.next(agent)
+        turn = self.turn_ids.without_model(round, agent, content, value)
         if scale is not None:
             turn["scale"] = list(scale)
         if name:

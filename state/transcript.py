@@ -213,6 +213,12 @@ class TurnIds:
         earlier = sum(turn["agent"] == agent for turn in self.transcript)
         return turn_id(agent, earlier + self._new[agent], self.order)
 
+    def without_model(self, round: int, agent: str, content: str, value: Any = None) -> Turn:
+        """Make the agent's next turn, where no model wrote it."""
+        turn = turn_without_model(round, agent, agent, content, value)
+        turn["id"] = self.next(agent)
+        return turn
+
 
 def last_turn(transcript: Sequence[Turn], role: str) -> Turn | None:
     """Return the latest turn of a role, or ``None``."""

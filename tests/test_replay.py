@@ -133,7 +133,7 @@ def test_fewer_rounds_are_replayed_and_what_is_missing_is_named(tmp_path: Path) 
             ({"settings": setting}, "there would have been other replies")
             for setting in ({"persona": "weak"}, {"commander": "llm"}, {"temperature": "0.7"})
         ),
-        *(({option: True}, "or leave out --replies") for option in ("batch", "journal")),
+        *(({option: True}, "or --replies") for option in ("batch", "journal")),
         ({"protocol": "single"}, "a run of debate, with no replies recorded for single"),
         ({"out": "run"}, "is the run to replay: choose another --out"),
         ({"models": {"*": "offline"}}, "give no model with --replies"),

@@ -57,7 +57,7 @@ def test_axes_that_make_no_sweep_are_refused_before_any_cell_is_planned(axes: li
         next(cells(axes))
 
 
-VARIED_AND_SET = r"n is varied by the axis .* and also set for all cells"
+VARIED_AND_SET = r"n is varied by the axis .* and set for all cells"
 BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({"n": [1, 2]}, {"n": 3}, VARIED_AND_SET),
     ({"n": [1, 2]}, {"debate": {"n": 3}}, VARIED_AND_SET),

@@ -134,9 +134,9 @@ class BatchPipeline(LivePipeline):
 
     async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
         """Make a reply of what batches brought for the call, retrying what failed in a later wave."""
-        used: list[str] = []
+        ids: list[str] = []
         # The client builds the request as for a live call; in place of sending it, ``_outcome`` is asked.
-        request_handler.set(partial(self._outcome, key, call, used))
+        request_handler.set(partial(self._outcome, key, call, ids))
         while True:
             try:
                 reply = await send(call)
@@ -147,7 +147,7 @@ class BatchPipeline(LivePipeline):
             except ModelCallError as error:
                 self._count_failure(key, call, error)
                 # The loop then asks once more, finds no outcome, and puts the request into the wave.
-                for custom_id in used:
+                for custom_id in ids:
                     self._manager.outcomes.forget(custom_id)
         self._failures_in_a_row.pop(call.model.label, None)
         reply = replace(reply, usage=reply.usage.discounted(BATCH_DISCOUNT))
@@ -157,9 +157,7 @@ class BatchPipeline(LivePipeline):
         self._paid.add(key)
         return reply
 
-    async def _outcome(
-        self, key: bytes, call: Call, used: list[str], chat: BaseChatModel, body: Body
-    ) -> Body:
+    async def _outcome(self, key: bytes, call: Call, ids: list[str], chat: BaseChatModel, body: Body) -> Body:
         """Return what a batch brought for this request; where none did, put it into the wave.
 
         Raises:
@@ -170,7 +168,7 @@ class BatchPipeline(LivePipeline):
         custom_id = f"{key.hex()}-{blake2b(orjson.dumps(body), digest_size=8).hexdigest()}"
         outcomes = self._manager.outcomes
         if custom_id in outcomes:
-            used.append(custom_id)
+            ids.append(custom_id)
             if batch := outcomes.unread.pop(custom_id, None):
                 self._budget.release(batch.per_request)
             return provider_class(chat).read(*outcomes.read(custom_id))
@@ -233,9 +231,7 @@ def check_batch(plan: Plan) -> None:
         problem = f"{other} cannot be used in batches: only models of OpenAI, Anthropic and Gemini can,"
         raise UsageError(f"{problem} such as openai:gpt-4o-mini")
     if any(isinstance(model, LoadedModel) for model in _chosen(plan)):
-        raise UsageError(
-            "a chat model object cannot be used in batches: name the model, as in openai:gpt-4o-mini"
-        )
+        raise UsageError("a chat model object cannot be batched: name the model, as in openai:gpt-4o-mini")
     if plan.folder is None:
         raise UsageError("batches take hours: give a folder (out) that keeps track of them")
 

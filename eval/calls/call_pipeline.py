@@ -84,10 +84,6 @@ class CallPipeline(CallMiddleware):
         """Write everything that is still to be written, as far as it can be."""
 
 
-_STOPS_ALL: tuple[Reason, ...] = ("budget", "provider")
-"""The reasons for which all processes of a run stop, since they would all meet the same."""
-
-
 AT_ONCE = "at once"
 """What a process notes in the journal, in place of a reason, to have the others wait for no call in flight."""
 
@@ -265,8 +261,7 @@ class LivePipeline(CallPipeline):
             most = min(limits.concurrency, model.serving.at_once or limits.concurrency)
             book = partial(self._journal.book, model.label) if self._journal.shared else None
             own, waits = replace(limits, concurrency=most), self._counts.waits
-            limiter = RateLimiter(own, self._all_calls, model.label, waits, book)
-            self._rate_limiters[model.label] = limiter
+            self._rate_limiters[model.label] = RateLimiter(own, self._all_calls, model.label, waits, book)
         return self._rate_limiters[model.label]
 
     def _ended(self, key: bytes, task: asyncio.Task[Reply]) -> None:
@@ -278,8 +273,7 @@ class LivePipeline(CallPipeline):
 
     def invalidate(self, calls: Sequence[Call]) -> None:
         """Have these calls answered anew in a later run; in this one their replies stay what they are."""
-        keys = [fingerprint(call) for call in calls]
-        self._write(self._journal.invalidate(keys))
+        self._write(self._journal.invalidate([*map(fingerprint, calls)]))
 
     def _write(self, writing: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(writing)
@@ -300,7 +294,8 @@ class LivePipeline(CallPipeline):
 
     async def drain(self, seconds: float) -> None:
         """Let calls that were sent finish for so many seconds, then cancel them; cancel those that wait at once."""
-        if self._journal.shared and self._stop.reason in _STOPS_ALL and not self._stop_is_known:
+        # For these reasons all processes of a run stop, since they would all meet the same.
+        if self._journal.shared and self._stop.reason in ("budget", "provider") and not self._stop_is_known:
             self._stop_is_known = True
             self._write(self._journal.note_stop(self._stop.reason, self._stop.explanation))
         # A copy, since calls that end are taken out while the others are waited for.

@@ -59,7 +59,7 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     asked: Any = item
     spoken: dict[str, Turn] = {}
     verdict: Verdict | None = None
-    problem = ""
+    problem = "the graph ended without a verdict: it is waiting for a person, or it is not a judge"
 
     def hear(event: Mapping[str, Any]) -> None:
         # A repaired turn replaces its first form, which could not be read.
@@ -81,8 +81,6 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
                         verdict = Verdict.of(state, "score" if aspect else "compare", aspect)
                         turns = state.get("transcript") or ()
                         spoken = {str(turn.get("id", place)): turn for place, turn in enumerate(turns)}
-            if verdict is None:
-                problem = _NO_VERDICT
         except (StoppedError, JournalError):
             # Nothing is wrong with the item: its calls are in the journal, and the next start judges it.
             return None
@@ -95,19 +93,15 @@ def _place_of(error: Exception) -> str:
     """Name the line in somebody's own graph where an error arose that says nothing of it itself."""
     if isinstance(error, JurygraphError):
         return ""
-    passed = (
-        (Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__)
-    )
+    trace = ((Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__))
     # Code that was made while running has no file, and no path that is absolute.
-    of_files = ((file, line) for file, line in passed if file.is_absolute())
+    of_files = ((file, line) for file, line in trace if file.is_absolute())
     own = [(file, line) for file, line in of_files if not any(map(file.is_relative_to, _OF_OTHERS))]
     return f" ({own[-1][0].name}, line {own[-1][1]})" if own else ""
 
 
 # Python's own modules, installed packages, and this one.
 _OF_OTHERS = [*map(Path, sysconfig.get_paths().values()), Path(__file__).parents[2]]
-
-_NO_VERDICT = "the graph ended without a verdict: it is waiting for a person, or it is not a judge"
 
 
 def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: tuple[Turn, ...]) -> Result:
@@ -118,5 +112,4 @@ def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: 
     if verdict is None:
         return Result(**about, status="failed", error=problem, **usage_of_turns(turns).flat())
     # The words that explain the verdict stand in the transcript already.
-    fields = verdict.model_dump(exclude={"protocol", "kind", "explanation"})
-    return Result(**about, status="ok", **fields)
+    return Result(**about, status="ok", **verdict.model_dump(exclude={"protocol", "kind", "explanation"}))

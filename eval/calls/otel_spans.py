@@ -32,8 +32,6 @@ from .judge_item import JudgeItem
 from .progress_counters import ProgressCounters
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-# The values of that variable that put prompts and replies on spans; "event_only" would put them on events.
-_WITH_WORDS = {"true", "span_only", "span_and_event"}
 
 
 class Spans(CallMiddleware):
@@ -42,13 +40,14 @@ class Spans(CallMiddleware):
     def __init__(self, provider: TracerProvider, calls: CallMiddleware) -> None:
         self._calls = calls
         self._tracer = provider.get_tracer("jurygraph", version("jurygraph"))
-        self._with_words = os.environ.get(CONTENT, "").lower() in _WITH_WORDS
+        # Prompts and replies go on spans then; with "event_only" they would go on events.
+        self._with_words = os.environ.get(CONTENT, "").lower() in {"true", "span_only", "span_and_event"}
 
     @contextmanager
     def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
         """Open the span of the run, which all its other spans are inside of."""
         protocols, data = list(manifest["protocols"]), manifest["data"]["name"]
-        with self._span("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
+        with self._open("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
             try:
                 yield
             finally:
@@ -58,7 +57,7 @@ class Spans(CallMiddleware):
         """Wrap the function that judges an item, so that each verdict has a span around it."""
 
         async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-            with self._span(f"verdict {key.protocol}", key._asdict()) as span:
+            with self._open(f"verdict {key.protocol}", key._asdict()) as span:
                 result = await judge(graph, key, item, aspect)
                 if span.is_recording():
                     _conclude(span, result)
@@ -67,7 +66,7 @@ class Spans(CallMiddleware):
         return traced
 
     @contextmanager
-    def _span(
+    def _open(
         self, name: str, about: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> Iterator[Span]:
         """Open a span with these attributes; an error that ends it is named on it, without keys."""
@@ -87,7 +86,7 @@ class Spans(CallMiddleware):
         # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
         provider, _, model = call.model.label.partition("?")[0].rpartition(":")
         asked_by = {name: call.metadata.get(name) for name in ("role", "round", "sample", "repair")}
-        with self._span(f"chat {model}", asked_by, SpanKind.CLIENT) as span:
+        with self._open(f"chat {model}", asked_by, SpanKind.CLIENT) as span:
             if not span.is_recording():
                 return await self._calls(call, send)
             span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))
@@ -164,7 +163,6 @@ _USAGE = {
     "cache_read.input_tokens": "cached_input_tokens",
     "reasoning.output_tokens": "reasoning_tokens",
 }
-_PARAMETERS = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty")
 
 
 def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]:
@@ -179,7 +177,7 @@ def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]
         "gen_ai.agent.name": str(call.metadata.get("agent", "")),
         "gen_ai.output.type": "json" if call.schema is not None and call.model.form != "text" else "text",
     }
-    for name in _PARAMETERS:
+    for name in ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty"):
         if isinstance(value := given.get(name), int | float):
             about[f"gen_ai.request.{name}"] = value
     if several := given.get("n"):

@@ -61,9 +61,8 @@ def process_provider() -> TracerProvider | None:
     """Return the tracer provider that was set for this process; if the package is not even loaded, none was."""
     api = sys.modules.get("opentelemetry.trace")
     provider = api.get_tracer_provider() if api else None
-    if api is None or isinstance(provider, api.ProxyTracerProvider | api.NoOpTracerProvider):
-        return None
-    return provider
+    is_unset = api and isinstance(provider, api.ProxyTracerProvider | api.NoOpTracerProvider)
+    return None if is_unset else provider
 
 
 def langsmith_listens() -> bool:

@@ -81,8 +81,7 @@ class RunDescription:
         judges = {name: protocol_and_settings(name, graph) for name, graph in plan.graphs.items()}
         # Items come with the shards; what reads them is a function of this process.
         dataset, config = replace(plan.dataset, read=partial(iter, ())), replace(config, journal=None)
-        level = ROOT.getEffectiveLevel()
-        return cls(judges, dataset, plan.aspects, plan.repeats, manifest, config, level)
+        return cls(judges, dataset, plan.aspects, plan.repeats, manifest, config, ROOT.getEffectiveLevel())
 
     def build(self, jobs: Sequence[Job] = ()) -> Plan:
         """Build the judges here, and check that they are those of the run and have what they need.
@@ -195,7 +194,7 @@ def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: 
         nonlocal steps
         with handled_by([QueueHandler(records)], about.log_level), traces_sent():
             plan = about.build(jobs)
-            async with _shared_journal(about, journal, part, counts.waits) as opened:
+            async with _open_journal(about, journal, part, counts.waits) as opened:
                 # Ctrl-C reaches the driver alone, which notes it in the journal.
                 await opened.hear_soon()
                 folder = RunFolder(about.manifest, None, opened)
@@ -233,7 +232,7 @@ def inspect_host(description: RunDescription, journal: str) -> str:
     """Say what keeps a host of the cluster from judging a run; empty where nothing does. No model is called."""
 
     async def reach_journal() -> None:
-        async with _shared_journal(description, journal, f"host {socket.gethostname()}", Waits()):
+        async with _open_journal(description, journal, f"host {socket.gethostname()}", Waits()):
             pass
 
     try:
@@ -245,9 +244,7 @@ def inspect_host(description: RunDescription, journal: str) -> str:
 
 
 @asynccontextmanager
-async def _shared_journal(
-    about: RunDescription, where: str, part: str, waits: Waits
-) -> AsyncIterator[Journal]:
+async def _open_journal(about: RunDescription, where: str, part: str, waits: Waits) -> AsyncIterator[Journal]:
     """Open the journal that all workers of a run share."""
     run, fresh = about.manifest["run"], about.manifest.get("fresh", False)
     journal = await Journal.open(where, run=run, part=part, fresh=fresh, shared=True, waits=waits)

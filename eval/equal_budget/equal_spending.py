@@ -15,18 +15,13 @@ from ..analysis.loading import JudgeAspectData, load_evaluations
 from ..analysis.verdict_columns import Side, Verdicts
 from ..results.evaluation import Evaluation
 from ..statistics.alignment import Floats
-from .terms import Unit
-
-_COLUMNS: dict[Unit, tuple[str, ...]] = {
-    "tokens": ("input_tokens", "output_tokens"),
-    "cost": ("cost_usd",),
-    "calls": ("calls",),
-}
+from .terms import SPENT_FIELD, Unit
 
 
 def spending(rows: Verdicts, unit: Unit) -> Floats:
     """Return what each row took; NaN where a price is unknown."""
-    total: Floats = rows.usage[:, [USAGE_FIELDS.index(name) for name in _COLUMNS[unit]]].sum(axis=1)
+    names = ("input_tokens", "output_tokens") if unit == "tokens" else (SPENT_FIELD[unit],)
+    total: Floats = rows.usage[:, [USAGE_FIELDS.index(name) for name in names]].sum(axis=1)
     return total
 
 

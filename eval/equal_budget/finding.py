@@ -163,23 +163,22 @@ def items_needed(
     *,
     worth: float = WORTH,
     confidence: float = 0.95,
-    power: float = POWER,
 ) -> int | None:
     """Estimate how many items would tell whether a protocol pays, from the paired spread seen.
 
     The standard error of a difference is read off its Student's interval and taken to fall with the square root of the
     number of items, the groups being as large as now. By the normal approximation a distance d is told from 0 with the
-    power wanted on n (z_(1 - alpha / 2m) + z_power)^2 se^2 / d^2 items, with m opponents (Holm's first step). It pays
-    if d, the difference seen, is told from 0 for every opponent; it does not as soon as one difference is told from
-    ``worth``; whichever takes fewer items counts. Differences seen on few items are themselves uncertain, and so is
-    this number: it is rounded to two digits.
+    chance ``POWER`` on n (z_(1 - alpha / 2m) + z_power)^2 se^2 / d^2 items, with m opponents (Holm's first step). It
+    pays if d, the difference seen, is told from 0 for every opponent; it does not as soon as one difference is told
+    from ``worth``; whichever takes fewer items counts. Differences seen on few items are themselves uncertain, and so
+    is this number: it is rounded to two digits.
 
     >>> items_needed([Statistic(0.04, -0.02, 0.10)], 100, 100)
     450
     """
     from scipy.special import ndtri, stdtrit
 
-    z = float(ndtri(1 - (1 - confidence) / (2 * len(differences)))) + float(ndtri(power))
+    z = float(ndtri(1 - (1 - confidence) / (2 * len(differences)))) + float(ndtri(POWER))
     student = float(stdtrit(clusters - 1, (1 + confidence) / 2))
 
     def items_for(difference: Statistic, distance: float) -> float:

@@ -105,10 +105,8 @@ def opponents_of(name: str, graph: Graph, chosen: Sequence[str], options: Option
     models = _models_of(name, graph, options.get("models"))
     own = judges_of(graph).get("")
     given = {**(explicitly_set(own.bound) if own else {}), **(options.get("settings") or {})}
-    return [
-        Opponent(opponent, panels.get(opponent), _settings_of(opponent, panels.get(opponent), given), models)
-        for opponent in chosen
-    ]
+    pairs = [(judge, panels.get(judge)) for judge in chosen]
+    return [Opponent(judge, panel, _settings_of(judge, panel, given), models) for judge, panel in pairs]
 
 
 def own_options(name: str, given: bool, against: Sequence[str], options: Options) -> Options:
@@ -139,9 +137,7 @@ def _settings_of(name: str, panel: Ensemble | None, given: Mapping[str, Any]) ->
     if not isinstance(own, Mapping):
         raise UsageError(f"{name}={own}: name one of its settings, such as {name}.temperature={own}")
     if follows := [key for key in own if key in fixed]:
-        raise UsageError(
-            f"{name}.{follows[0]} follows from the budget: as many judges as it pays for, all identical"
-        )
+        raise UsageError(f"{name}.{follows[0]} follows from the budget: all the identical judges it pays for")
     usual = {} if panel else {"temperature": SAMPLED}
     return {**usual, **{key: value for key, value in given.items() if key in shared}, **own}
 
@@ -163,8 +159,7 @@ def _models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
         bound_judges = [inner for outer in judges_of(graph).values() for inner in all_judges(outer)]
         if not bound_judges:
             raise UsageError(
-                f"{name} has no single-judge counterpart: it contains no judge of this package, so its model and its "
-                "spending are unknown"
+                f"{name} has no single-judge counterpart: it contains no judge of this package, so its model is unknown"
             )
         candidates = []
         for bound in bound_judges:

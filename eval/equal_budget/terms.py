@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
@@ -20,6 +20,8 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 WORTH = 0.05
 """The smallest gain in the metric that counts as worth having, unless the user names another."""
 
+SPENT_FIELD: Mapping[Unit, str] = {"tokens": "tokens", "cost": "cost_usd", "calls": "calls"}
+"""The field of a usage, and of a result, that has what is spent."""
 
 _term = partial(option, panel="Comparison")
 

@@ -31,7 +31,7 @@ from ..results.results import ResultsFile
 from ..statistics.metrics import METRICS
 from ..sweeps.sweep_plan import FILE as SWEEP
 from .opponents import Opponent, opponent_names, opponents_of, own_options
-from .terms import Terms, Unit
+from .terms import SPENT_FIELD, Terms
 
 VERSUS_WITHOUT = ("fresh", "overwrite")
 """Fields of the config that mean nothing here: the runs share calls with each other and with earlier starts."""
@@ -81,7 +81,7 @@ class VersusPlan:
             own = None if self.taken_up else estimate(self.own)
         except UsageError:
             return None, {}  # The calls of a graph of one's own are known when they are made.
-        spent = _USAGE[self.terms.by]
+        spent = SPENT_FIELD[self.terms.by]
         taken_up = self.taken_up.results if self.taken_up else ()
         budget = _middle(own, spent) if own else sum(getattr(result, spent) or 0.0 for result in taken_up)
         estimates, sizes = [own] if own else [], {}
@@ -99,10 +99,6 @@ class VersusPlan:
 
 _IN_FLIGHT = 0.2
 """The share of the verdicts that a budget pays for which may be begun and not finished."""
-
-
-_USAGE: Mapping[Unit, str] = {"tokens": "tokens", "cost": "cost_usd", "calls": "calls"}
-"""The field of a usage, and of a result, that has what is spent."""
 
 
 def _middle(estimate: Estimate, spent: str) -> float:
@@ -128,15 +124,12 @@ def plan_versus(
     """
     if options.get("repeats", 1) != 1 or options.get("replies") is not None or options.get("shard"):
         raise UsageError(
-            "a comparison at equal spending calls a model, and judges each item once with the protocol: "
-            "leave out --repeats, --replies and --shard"
+            "a comparison calls a model and judges each item once: leave out --repeats, --replies, --shard"
         )
     if any(getattr(config, name) for name in VERSUS_WITHOUT):
         raise UsageError("to judge again, choose another --out: the runs share calls with earlier starts")
     if any((folder / other).exists() for other in (MANIFEST, SWEEP)):
-        raise UsageError(
-            f"{folder} holds a run or a sweep, not a comparison of this kind: choose another --out"
-        )
+        raise UsageError(f"{folder} holds a run or a sweep, not such a comparison: choose another --out")
     name, protocol = next(iter(named([protocol]).items()))
     names = opponent_names(name, terms.opponents)
     taken_up = None
@@ -162,9 +155,7 @@ def plan_versus(
                 f"US$ per million tokens: {unpriced[0]}?price_in=...&price_out=..."
             )
         if models <= {*prices.FREE}:
-            raise UsageError(
-                f"--by cost: {', '.join(sorted(models))} costs nothing; compare --by tokens or --by calls"
-            )
+            raise UsageError(f"--by cost: {', '.join(sorted(models))} costs nothing; use tokens or calls")
     return replace(planned, in_flight=_check_budget(planned, smallest, config))
 
 

@@ -93,11 +93,8 @@ class Versus(ExperimentResult):
         for people in self.annotators:
             yield Grid.from_records(people.title, raters, people.raters, people.notes, drop_empty=True)
         if self.votes:
-            rows = [
-                (votes.subject, when, counts(getattr(votes, when)))
-                for votes in self.votes
-                for when in ("before", "after")
-            ]
+            both = [(votes, when) for votes in self.votes for when in ("before", "after")]
+            rows = [(votes.subject, when, counts(getattr(votes, when))) for votes, when in both]
             heads = map(text_column, ("on", "discussion", "verdicts"))
             yield Grid("Verdicts before and after the discussion", tuple(heads), tuple(rows))
 
@@ -113,9 +110,8 @@ def compare(
         terms: of the comparison.
     """
     judge, *others = load_evaluations(evaluations, metric=terms.metric)
-    subjects = [
-        _Subject(cell, dict(zip(opponents, others, strict=True)), terms) for cell in judge.cells.values()
-    ]
+    loaded_by_opponent = dict(zip(opponents, others, strict=True))
+    subjects = [_Subject(cell, loaded_by_opponent, terms) for cell in judge.cells.values()]
     metric = subjects[0].comparator.subject.metric
     contests = {subject.label: _contests(subject.label, [subject]) for subject in subjects}
     if len(subjects) > 1:

@@ -76,8 +76,7 @@ async def carry_out_versus(planned: VersusPlan, context: RunContext) -> Versus:
     async def judged_by(label: str, plan: Plan) -> Evaluation:
         nonlocal stopped, explanation
         context.counts.phase = label
-        own_share = planned.share(sharing, label != name)
-        evaluation = await execute(plan, replace(context, config=own_share))
+        evaluation = await execute(plan, replace(context, config=planned.share(sharing, label != name)))
         if evaluation.stopped is not None:
             stopped, explanation = stop.reason, f"{label}: {stop.explanation}"
         # Each run has its own part of the budget: where one has used it up, the next may begin.

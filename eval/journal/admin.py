@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Connection, exists, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, FromClause, exists, func, select, text, update
 
 from ...state.errors import UsageError
 from ...state.transcript import Usage
@@ -98,9 +98,7 @@ def prune(
         UsageError: no condition, no such run, no journal, or one that cannot be written.
     """
     if older_than_days is None and run is None and not invalidated:
-        raise UsageError(
-            "say which replies to delete: those older than some days, those of a run, or invalidated ones"
-        )
+        raise UsageError("say which replies to delete: older than some days, of a run, or invalidated")
     place = journal_location(where)
 
     def action(connection: Connection) -> int:
@@ -108,12 +106,10 @@ def prune(
         if older_than_days is not None:
             chosen.append(calls.c.created < now(connection.dialect) - int(older_than_days * _DAY))
         if run is not None:
-            numbers = select(openings.c.number).where(openings.c.run == run)
-            if connection.execute(numbers).first() is None:
-                known = connection.scalars(
-                    select(openings.c.run).distinct().order_by(openings.c.run).limit(5)
-                )
-                raise UsageError(f"{place.shown}: no run {run!r}; runs are {', '.join(known)}")
+            if connection.execute(select(openings.c.number).where(openings.c.run == run)).first() is None:
+                some = select(openings.c.run).distinct().order_by(openings.c.run).limit(5)
+                known = ", ".join(connection.scalars(some))
+                raise UsageError(f"{place.shown}: no run {run!r}; runs are {known}")
             chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
         if invalidated:
             chosen.append(calls.c.invalidated.is_(True))
@@ -129,10 +125,10 @@ def prune(
 
 
 def _summary(connection: Connection, place: JournalLocation) -> JournalSummary:
-    by_run = (
-        select(openings.c.run, *SUMS).select_from(openings.join(calls, WRITTEN_BY)).group_by(openings.c.run)
-    )
-    by_model = select(calls.c.model, *SUMS).group_by(calls.c.model)
+    def usage_by(column: ColumnElement[str], source: FromClause) -> dict[str, Usage]:
+        sums = select(column, *SUMS).select_from(source).group_by(column).order_by(column)
+        return {row[0]: usage_from(row[1:]) for row in connection.execute(sums)}
+
     count = func.count()
     oldest, newest = connection.execute(select(func.min(calls.c.created), func.max(calls.c.created))).one()
     return JournalSummary(
@@ -140,10 +136,8 @@ def _summary(connection: Connection, place: JournalLocation) -> JournalSummary:
         version=version_of(connection, place) or 0,
         bytes=_bytes(connection, place),
         spent=usage_from(connection.execute(select(*SUMS)).one()),
-        by_model={
-            row[0]: usage_from(row[1:]) for row in connection.execute(by_model.order_by(calls.c.model))
-        },
-        by_run={row[0]: usage_from(row[1:]) for row in connection.execute(by_run.order_by(openings.c.run))},
+        by_model=usage_by(calls.c.model, calls),
+        by_run=usage_by(openings.c.run, openings.join(calls, WRITTEN_BY)),
         replies=connection.scalar(select(func.count(calls.c.reply))) or 0,
         invalidated=connection.scalar(select(count).where(calls.c.invalidated.is_(True))) or 0,
         claims=connection.scalar(select(count).select_from(claims)) or 0,

@@ -112,12 +112,10 @@ class Journal:
         try:
             store = await worker.start()
             # With several processes, keys that another one adds later would be missing from the filter.
-            known = KeyFilter()
-            is_filtered = not claiming and await worker.do(
-                lambda store: store.note_keys(known.add, KeyFilter.MOST)
-            )
+            keys = KeyFilter()
+            filled = not claiming and await worker.do(lambda store: store.note_keys(keys.add, KeyFilter.MOST))
             spent = await worker.do(Store.spent)
-            return cls(worker, store, spent, known if is_filtered else None, shared=claiming)
+            return cls(worker, store, spent, keys if filled else None, shared=claiming)
         except BaseException:
             worker.end()
             raise

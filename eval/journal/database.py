@@ -364,12 +364,8 @@ def counted(which: ColumnElement[bool]) -> Select[Any]:
     """
     last = func.coalesce(func.max(calls.c.number), openings.c.counted_to).label("counted_to")
     tail = openings.outerjoin(calls, _NOT_COUNTED)
-    return (
-        select(openings.c.number, last, *_NOW_COUNTED)
-        .select_from(tail)
-        .where(which)
-        .group_by(openings.c.number)
-    )
+    sums = select(openings.c.number, last, *_NOW_COUNTED).select_from(tail)
+    return sums.where(which).group_by(openings.c.number)
 
 
 def spent_by(rows: Iterable[Row[Any]]) -> Spent:
@@ -395,11 +391,8 @@ class Statements:
         first = since << COUNTER_BITS
         # The newest reply wins in `look_up`, since rows come in the order in which they were written.
         self.served = calls.c.invalidated.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
-        self.look_up = (
-            select(calls.c.key, calls.c.reply)
-            .where(calls.c.key.in_(keys), self.served)
-            .order_by(calls.c.number)
-        )
+        replies = select(calls.c.key, calls.c.reply).where(calls.c.key.in_(keys), self.served)
+        self.look_up = replies.order_by(calls.c.number)
         self._placeholder = "?" if dialect.paramstyle == "qmark" else "%s"
         self._now = str(now(dialect))
         self._keeps: dict[int, str] = {}

@@ -59,9 +59,8 @@ def _granted(request: GrantRequest, others: Sequence[Row[Any]], share: float) ->
     for row in others:
         spent = _spent(row, request.next_call)
         left_at_best = left_at_best.minus(spent)
-        left = left.minus(
-            Amounts(*map(max, (row.granted_calls, row.granted_tokens, row.granted_cost), spent))
-        )
+        held = Amounts(*map(max, (row.granted_calls, row.granted_tokens, row.granted_cost), spent))
+        left = left.minus(held)
     used = request.spent.plus(request.in_flight)
     best = zip(Amounts._fields, left_at_best, request.spent.plus(request.next_call), strict=True)
     reached = next((name for name, room, need in best if need > room), "")
@@ -80,9 +79,8 @@ def _granted(request: GrantRequest, others: Sequence[Row[Any]], share: float) ->
 
 def _unlimited(allowed: Amounts, limits: Amounts) -> Amounts:
     """Allow everything where there is no limit."""
-    return Amounts(
-        *(limit if math.isinf(limit) else amount for amount, limit in zip(allowed, limits, strict=True))
-    )
+    pairs = zip(allowed, limits, strict=True)
+    return Amounts(*(limit if math.isinf(limit) else amount for amount, limit in pairs))
 
 
 def _spent(row: Row[Any], next_call: Amounts) -> Amounts:
@@ -110,12 +108,10 @@ def book(store: Store, model: str, kind: str, seconds: float) -> float:
     fresh = insert_for(store.dialect)(rates)
     used_until = func.max if store.dialect.name == "sqlite" else func.greatest
     time_now = clock(store.dialect)
-    statement = fresh.values(
-        run=store.run, model=model, kind=kind, used_until=time_now + seconds
-    ).on_conflict_do_update(
-        index_elements=[rates.c.run, rates.c.model, rates.c.kind],
-        set_={"used_until": used_until(rates.c.used_until, time_now) + seconds},
-    )
+    first = fresh.values(run=store.run, model=model, kind=kind, used_until=time_now + seconds)
+    keys = [rates.c.run, rates.c.model, rates.c.kind]
+    later = {"used_until": used_until(rates.c.used_until, time_now) + seconds}
+    statement = first.on_conflict_do_update(index_elements=keys, set_=later)
     left = rates.c.used_until - time_now
     of_rate = (rates.c.run == store.run) & (rates.c.model == model) & (rates.c.kind == kind)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -137,9 +138,8 @@ class Store:
             JournalError: a fault that lasts.
         """
         begin = self._place.file is not None and not one_statement
-        return persevere(
-            lambda: self._once(action, begin), self._place, lambda: self._retry_seconds, self._waits
-        )
+        once = partial(self._once, action, begin)
+        return persevere(once, self._place, lambda: self._retry_seconds, self._waits)
 
     def _execute(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> None:
         def action(connection: Connection) -> None:
@@ -230,9 +230,7 @@ class Store:
         mine = runs.c.run == self.run
         # Most of the time the row is there, and an INSERT that finds it would take a lock of its own.
         if connection.execute(select(runs.c.run).where(mine)).first() is None:
-            connection.execute(
-                insert_for(connection.dialect)(runs).on_conflict_do_nothing(), {"run": self.run}
-            )
+            connection.execute(insert_for(self.dialect)(runs).on_conflict_do_nothing(), {"run": self.run})
         connection.execute(select(runs.c.run).where(mine).with_for_update())
 
     def lapsed(self, connection: Connection) -> ColumnElement[bool]:
@@ -256,9 +254,8 @@ class Store:
     def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
         statement = counted(self.of_run)
-        return spent_by(
-            self.transact(lambda connection: connection.execute(statement).all(), one_statement=True)
-        )
+        rows = self.transact(lambda connection: connection.execute(statement).all(), one_statement=True)
+        return spent_by(rows)
 
     def note_keys(self, note: Callable[[bytes], None], most: int) -> bool:
         """Call a function with every key of the journal, unless there are more than so many; return whether it did."""

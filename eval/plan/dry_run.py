@@ -38,7 +38,7 @@ from ..statistics.alignment import grouped
 def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[float]:
     """Return how many tokens one reply usually has; a limit of the model is the most that it can have."""
     usual = 1.0 if bare else WORDS.get(form, WORDS["text"]) * TOKENS_A_WORD
-    limit = next(filter(None, (getattr(model.chat, name, None) for name in _LIMITS)), None)
+    limit = getattr(model.chat, "max_tokens", None) or getattr(model.chat, "max_output_tokens", None) or None
     by_default = limit is None or model.is_limited_by_default
     most = float(model.reply_limit(form).get("max_tokens", inf) if by_default else limit or inf)
     return Range(min(usual * SHORTER, most), min(usual * LONGER, most) if by_default else most)
@@ -205,10 +205,8 @@ class RoleProfile:
     def prompt(self, calls: CallRange) -> Range[float]:
         """Return the tokens of a prompt on average over the calls of one verdict."""
         # The n-th call adds n - 1 times the growth, which is (calls - 1) / 2 times on average.
-        further = Range(max(calls.least - 1, 0) / 2, max(calls.most - 1, 0) / 2)
-        return Range(
-            self.first + self.growth.least * further.least, self.first + self.growth.most * further.most
-        )
+        least, most = max(calls.least - 1, 0) / 2, max(calls.most - 1, 0) / 2
+        return Range(self.first + self.growth.least * least, self.first + self.growth.most * most)
 
 
 class RoleEstimate(NamedTuple):
@@ -235,7 +233,7 @@ async def role_estimates(
     ``longest`` is the task with the longest texts, if there is one.
     """
     estimates = {}
-    for prefix, bound_judge, inner in _stages(bound_judge_of(graph), graph):
+    for prefix, bound_judge, inner in _stages(graph):
         bare = bound_judge.record.number_only_roles
         profiles = role_profiles(await sample_calls(inner, tasks), bare)
         of_longest = role_profiles(await sample_calls(inner, longest), bare)
@@ -251,11 +249,8 @@ async def role_estimates(
 
 async def models_of(graph: Graph) -> dict[str, LoadedModel]:
     """Load the model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
-    return {
-        f"{prefix}{role}": model
-        for prefix, bound_judge, _ in _stages(bound_judge_of(graph), graph)
-        for role, model in (await _models(bound_judge)).items()
-    }
+    stages = [(prefix, await _models(bound_judge)) for prefix, bound_judge, _ in _stages(graph)]
+    return {f"{prefix}{role}": model for prefix, models in stages for role, model in models.items()}
 
 
 def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> dict[str, RoleProfile]:
@@ -287,9 +282,6 @@ def unsampled_role(model: LoadedModel, known: Iterable[RoleProfile]) -> RoleProf
     return RoleProfile({model.label: 1.0}, most, Range(0.0, 0.0), {model.label: reply_tokens(model, "text")})
 
 
-_LIMITS = ("max_tokens", "max_output_tokens")
-
-
 def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
     """Fit a straight line to the lengths of prompts: return that of a first call and the growth with each call."""
     numbers = [call.number - 1 for call in calls]
@@ -301,17 +293,16 @@ def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
     return (first, growth) if growth > 0 else (fmean(tokens), 0.0)
 
 
-def _stages(
-    bound_judge: BoundJudge[Any], graph: Graph, prefix: str = ""
-) -> Iterator[tuple[str, BoundJudge[Any], Graph]]:
+def _stages(graph: Graph, prefix: str = "") -> Iterator[tuple[str, BoundJudge[Any], Graph]]:
     """Yield each protocol that is no wrapper, with the prefix that the wrappers around it give to its roles' names."""
+    bound_judge = bound_judge_of(graph)
     if not isinstance(bound_judge, NestedJudges):
         yield prefix, bound_judge, graph
         return
     for place, judge in bound_judge.inside.items():
         # A cascade has "cheap.scorer" and "expensive.scorer"; a wrapper of one protocol keeps its roles' names.
         inner = f"{prefix}{place}." if len(bound_judge.inside) > 1 else prefix
-        yield from _stages(judge.bound_judge, judge.graph, inner)
+        yield from _stages(judge.graph, inner)
 
 
 async def _models(bound_judge: BoundJudge[Any]) -> dict[str, LoadedModel]:
@@ -337,9 +328,7 @@ English (4.4). Chinese, Japanese and Korean: between the 1.1 and 2.0 that Cohere
 Other scripts lie between those two, and apart from each other by model and language."""
 # Hangul letters; radicals, kana, ideographs and Hangul syllables; compatibility and full-width forms; the ideographs of
 # planes 2 and 3.
-_WIDE = re.compile(
-    r"[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
-)
+_CJK = re.compile(r"[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
 # From Greek to Georgian; from Ethiopic on; from Glagolitic on; Arabic presentation forms; plane 1 with its emoji.
 _OTHER = re.compile(r"[\u0370-\u10ff\u1200-\u1dff\u2c00-\u2dff\ufb00-\ufdff\U00010000-\U0001ffff]")
 
@@ -352,5 +341,5 @@ def tokens_in(text: str) -> float:
     """
     if text.isascii():
         return len(text) / LATIN
-    wide, other = len(_WIDE.findall(text)), len(_OTHER.findall(text))
+    wide, other = len(_CJK.findall(text)), len(_OTHER.findall(text))
     return wide / WIDE + other / OTHER + (len(text) - wide - other) / LATIN

@@ -31,7 +31,7 @@ from ..tables.grid import Column, Grid, money, short, text_column
 from .dry_run import RoleEstimate, calls_of_roles, models_of, role_estimates
 from .plan import Plan
 
-SAMPLED_VERDICTS = 8
+MOST_SAMPLED = 8
 """The number of verdicts that a dry run makes with each protocol."""
 
 
@@ -53,9 +53,7 @@ def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
     return run_blocking(aestimate(plan, done))
 
 
-async def aestimate(
-    plan: Plan, done: Mapping[str, int] | None = None, most: int = SAMPLED_VERDICTS
-) -> Estimate:
+async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int = MOST_SAMPLED) -> Estimate:
     """Estimate as ``estimate`` does, in async code; ``most`` limits the verdicts of each dry run."""
     verdicts = {name: _left(plan, name, done) for name in plan.graphs}
     if plan.recording is not None:  # A replay makes no calls.
@@ -78,9 +76,8 @@ async def _overflows(protocol: str, cast: Mapping[str, RoleEstimate]) -> AsyncIt
     """Yield a sentence for each model whose context may be too small for the longest prompt of one of its roles."""
     by_length = sorted(cast.items(), key=lambda pair: (pair[1].longest, pair[0]))
     # The role with a model's longest prompt comes last, and stays.
-    for label, (role, of_role) in {
-        of_role.model.label: (role, of_role) for role, of_role in by_length
-    }.items():
+    by_model = {of_role.model.label: (role, of_role) for role, of_role in by_length}
+    for label, (role, of_role) in by_model.items():
         window = await context_window(of_role.model)
         if window is not None and of_role.longest > window:
             prompt = f"the longest prompt of {role} may have about {rough(round(of_role.longest))} tokens"
@@ -102,7 +99,7 @@ def _left(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> int:
     return max(0, len(plan) // len(plan.graphs) - (done or {}).get(protocol, 0))
 
 
-def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, Any]]:
+def some_tasks(plan: Plan, most: int = MOST_SAMPLED) -> Iterator[dict[str, Any]]:
     """Iterate over a few tasks of a plan, spread evenly over its items, with each aspect in turn."""
     size = len(plan.dataset)
     # A set, since the places of a small dataset coincide.
@@ -138,8 +135,7 @@ def _wanted(
     # Calls that each aspect (or the comparison) needs once: where some of its verdicts exist, they may have been made.
     sets, none_done = max(1, len(plan.aspects)) if verdicts else 0, verdicts == _left(plan, "", None)
     for role, of_set in once.items():
-        least = of_set.least * sets if none_done else 0
-        yield role, CallRange(least, of_set.most * sets)
+        yield role, CallRange(of_set.least * sets if none_done else 0, of_set.most * sets)
 
 
 def _parts(
@@ -294,8 +290,7 @@ def estimate_table(estimate: Estimate) -> Grid:
         Column("tokens out", of=lambda part: between(part.output_tokens, rough)),
         Column("cost", of=lambda part: between(part.cost_usd, _dollars) if part.cost_usd else "unknown"),
     )
-    title = "Estimate: the least to the most expected"
-    return Grid.from_records(title, columns, parts, notes)
+    return Grid.from_records("Estimate: the least to the most expected", columns, parts, notes)
 
 
 Number = TypeVar("Number", int, float)

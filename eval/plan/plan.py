@@ -159,17 +159,14 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
             except InputError as error:
                 raise UsageError(f"{name}: {error}") from error
         elif recording is not None:
-            raise UsageError(
-                f"{name}: recorded replies are judged again by protocols, given by name, not by a graph"
-            )
+            raise UsageError(f"{name}: recorded replies are judged again by a named protocol, not by a graph")
         else:
             graphs[name] = compiled(name, judge)
         _check_judge(name, graphs[name], dataset)
-    if (options.get("settings") or options.get("models")) and not any(
-        isinstance(judge, str) for judge in chosen.values()
-    ):
+    any_named = any(isinstance(judge, str) for judge in chosen.values())
+    if (options.get("settings") or options.get("models")) and not any_named:
         raise UsageError(
-            "settings and models only apply to protocols given by name: give those of a graph to its build()"
+            "settings and models only apply to protocols given by name: for a graph use its build()"
         )
     shown = dataset.first(limit)
     manifest = describe_run(graphs, shown, aspects, limit, repeats, recording)
@@ -279,7 +276,5 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
     try:
         judged = ResultsFile(folder, prepared.manifest.get("aspects") or ()).ok_keys()
     except DataError as error:
-        raise DataError(
-            f"{error}. Delete that line: its calls are kept, so judging it again costs nothing"
-        ) from error
+        raise DataError(f"{error}. Delete that line: its calls are kept, so judging again is free") from error
     return Counter(key.protocol for key, *_ in prepared.jobs() if key in judged)

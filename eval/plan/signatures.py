@@ -72,9 +72,8 @@ def signature(
     # Models and prompts have parts of their own below, as labels and as a digest; a graph is told by its hash.
     without = {"exclude": {"models", "prompts"}, "exclude_none": True}
     settings = own.bound.model_dump(mode="json", **without) if own else {"graph": described(graph)["graph"]}
-    digests = dict.fromkeys(
-        judge.source_digest for judge in (all_judges(own) if own else ()) if judge.source_digest
-    )
+    judges = all_judges(own) if own else ()
+    digests = dict.fromkeys(judge.source_digest for judge in judges if judge.source_digest)
     parts = {
         "protocol": own.protocol if own else name,
         # The files that define a judge and those inside it, which no version of a package tells.
@@ -100,14 +99,10 @@ def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_READY_MADE = frozenset(ASPECTS.values())
-
-
 def _named_aspect(aspect: Aspect) -> str:
     """Name an aspect; one of the user's own with a digest, since its criteria, scale and steps may change."""
-    if aspect in _READY_MADE:
-        return aspect.name
-    return f"{aspect.name}@{sha256(aspect.model_dump_json().encode(errors='replace')).hexdigest()[:12]}"
+    digest = sha256(aspect.model_dump_json().encode(errors="replace")).hexdigest()[:12]
+    return aspect.name if aspect in ASPECTS.values() else f"{aspect.name}@{digest}"
 
 
 def _choice(dataset: Dataset) -> dict[str, str]:
@@ -134,11 +129,8 @@ UNKNOWN = "unknown"
 
 def _chosen(graph: Graph) -> dict[str, ModelSpec | LoadedModel]:
     """Return the model of each role, under the role's name behind the place of its judge."""
-    return {
-        f"{place}.{role}".lstrip("."): model
-        for place, bound_judge in judges_of(graph).items()
-        for role, model in bound_judge.chosen().items()
-    }
+    chosen = [(place, bound_judge.chosen()) for place, bound_judge in judges_of(graph).items()]
+    return {f"{place}.{role}".lstrip("."): model for place, own in chosen for role, model in own.items()}
 
 
 def _reply_limits(graph: Graph) -> dict[str, Any]:

@@ -201,9 +201,7 @@ def plan_redteam(
 ) -> RedTeamPlan:
     """Draw the attacks and check the run; arguments and errors are those of ``redteam``."""
     if options.get("repeats", 1) != 1 or options.get("replies") is not None or options.get("shard"):
-        raise UsageError(
-            "attacked items are judged once, in one run and by a model: no repeats, replies or shards"
-        )
+        raise UsageError("attacked items are judged in one run by a model: no repeats, replies or shards")
     limit = options.get("limit")
     if attacks < 1 or (limit is not None and limit < 1):
         raise UsageError(f"attacks and limit must be 1 or more, got {attacks} and {limit}")
@@ -246,8 +244,7 @@ def _draw(
         # A scale may have numbers that a text has no words for.
         with suppress(ValueError):
             text = write(attack.template, valued(attack.kind, forged, low, high))
-            name = aspect.name if aspect else None
-            yield Drawn(item.id, name, (low, high), attack, favoured, forged, text)
+            yield Drawn(item.id, aspect.name if aspect else None, (low, high), attack, favoured, forged, text)
 
 
 async def carry_out_redteam(planned: RedTeamPlan, context: RunContext) -> RedTeam:

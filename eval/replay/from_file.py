@@ -46,9 +46,7 @@ class Line(BaseModel):
     ('scorer', 1, ('a', 'coherence'))
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", coerce_numbers_to_str=True, protected_namespaces=()
-    )
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
     item: str = Field(min_length=1)
     aspect: str | None = None
@@ -195,10 +193,8 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
         try:
             yield number, row, Line.model_validate(shape(row))
         except (ValidationError, LookupError) as error:
-            problem = (
-                explain(error, row) if isinstance(error, ValidationError) else f"field {error} is missing"
-            )
-            raise DataError(f"{file.path}, line {number}: {problem}") from error
+            why = explain(error, row) if isinstance(error, ValidationError) else f"field {error} is missing"
+            raise DataError(f"{file.path}, line {number}: {why}") from error
     if only and shape is None:
         unknown = [name for name in only if name not in names]
         what = f"no field {unknown[0]!r}, only {', '.join(sorted(names))}" if unknown else "no such line"

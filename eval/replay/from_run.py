@@ -81,9 +81,7 @@ class PastRun(Recording):
         result = self._results[self._places[key]]
         # The file may have been rewritten in place; another result would then stand at this offset.
         if result.key != key:
-            raise DataError(
-                f"{self.location}: the file has changed since it was read; leave it unchanged and start again"
-            )
+            raise DataError(f"{self.location} has changed since it was read; leave it alone and start again")
         replies: dict[TurnKey, list[RecordedReply]] = {}
         for turn in result.transcript:
             if turn["model"] is not None:
@@ -104,10 +102,8 @@ class PastRun(Recording):
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of the run that are not the protocol's defaults."""
         if protocol not in self._manifest["signatures"]:
-            raise UsageError(
-                f"{self.location}: a run of {', '.join(self._manifest['signatures'])}, "
-                f"with no replies recorded for {protocol}"
-            )
+            judges = ", ".join(self._manifest["signatures"])
+            raise UsageError(f"{self.location}: a run of {judges}, with no replies recorded for {protocol}")
         recorded = self._manifest.get("protocols", {}).get(protocol, {})
         fixed = _FIXED | {*find_protocol(protocol).protocol.replay.fixed}
         for name in given.keys() & fixed & recorded.keys():

@@ -158,19 +158,12 @@ Recorded = Mapping[TurnKey, Sequence[RecordedReply]]
 """The replies of one verdict by turn; an agent with several turns in a round has its replies in their order."""
 
 
-class RequestedTurn(NamedTuple):
-    """Names the turn that a call asks for.
+def requested_turn(call: Call) -> tuple[TurnKey, int]:
+    """Find which turn a call asks for; order, stage and repeat follow from where in the graph it was made.
 
-    ``nth`` is above 0 where a calibrated protocol is held in both orders inside another one that is: the turns of
+    The number is above 0 where a calibrated protocol is held in both orders inside another one that is: the turns of
     such a transcript share their names two by two.
     """
-
-    turn_key: TurnKey
-    nth: int
-
-
-def requested_turn(call: Call) -> RequestedTurn:
-    """Find which turn a call asks for; order, stage and repeat follow from where in the graph it was made."""
     config = var_child_runnable_config.get() or {}
     marks = config.get("metadata") or {}
     # For example "swapped:3f2a|cheap:77b0|score:91cc": the nodes from the outermost graph inwards, each with a task id.
@@ -188,11 +181,7 @@ def requested_turn(call: Call) -> RequestedTurn:
         repeat=int(marks.get("repeat", 0)),
         stage=".".join(name for name in nodes if name in ("cheap", "expensive")),
     )
-    return RequestedTurn(turn_key, sum(flip << place for place, flip in enumerate(reversed(flips[:-1]))))
-
-
-# Samples are numbered from 1; 0 stands for a call that asks for a single reply.
-_ALIKE = {0: (0, 1), 1: (1, 0)}
+    return turn_key, sum(flip << place for place, flip in enumerate(reversed(flips[:-1])))
 
 
 def find_reply(recorded: Recorded, turn_key: TurnKey, nth: int) -> RecordedReply | None:
@@ -206,7 +195,8 @@ def find_reply(recorded: Recorded, turn_key: TurnKey, nth: int) -> RecordedReply
     >>> find_reply({TurnKey("scorer", 1): [reply]}, TurnKey("scorer", 1, sample=2), 0) is None
     True
     """
-    for sample in _ALIKE.get(turn_key.sample, (turn_key.sample,)):
+    # Samples are numbered from 1; 0 stands for a call that asks for a single reply.
+    for sample in {0: (0, 1), 1: (1, 0)}.get(turn_key.sample, (turn_key.sample,)):
         if replies := recorded.get(turn_key._replace(sample=sample)):
             return replies[nth] if nth < len(replies) else None
     return None

@@ -9,7 +9,7 @@ from ..calls.call_pipeline import CallPipeline, RunContext
 from ..calls.judge_item import current_judgement
 from ..results.config import RunConfig
 from ..results.results import Key
-from .recording import Recorded, Recording, RequestedTurn, find_reply, requested_turn
+from .recording import Recorded, Recording, TurnKey, find_reply, requested_turn
 
 
 class NotRecordedError(JurygraphError, LookupError):
@@ -24,9 +24,7 @@ def check_replay(config: RunConfig) -> None:
     """
     for name in ("batch", "journal"):
         if getattr(config, name):
-            raise UsageError(
-                f"recorded replies are scored without calls: leave out --{name}, or leave out --replies"
-            )
+            raise UsageError(f"recorded replies are scored without calls: leave out --{name} or --replies")
 
 
 class ReplayPipeline(CallPipeline):
@@ -52,18 +50,16 @@ class ReplayPipeline(CallPipeline):
         if _RECORDED not in judgement.notes:
             judgement.notes[_RECORDED] = self._recording.of(judgement.key)
         recorded: Recorded = judgement.notes[_RECORDED]
-        asked = requested_turn(call)
+        turn_key, nth = asked = requested_turn(call)
         if not recorded:
             raise NotRecordedError("no replies are recorded for this item")
         if call.metadata.get("repair"):
-            raise NotRecordedError(
-                f"{asked.turn_key}: the recorded reply cannot be read, and there is no second one"
-            )
+            raise NotRecordedError(f"{turn_key}: the recorded reply cannot be read, and there is no other")
         # Calls of one agent in one round come in the order in which their turns stand in a transcript.
         earlier = judgement.notes[asked] = judgement.notes.get(asked, -1) + 1
-        reply = find_reply(recorded, asked.turn_key, asked.nth + earlier)
+        reply = find_reply(recorded, turn_key, nth + earlier)
         if reply is None:
-            raise NotRecordedError(f"no reply is recorded for {asked.turn_key}; {_instead(recorded, asked)}")
+            raise NotRecordedError(f"no reply is recorded for {turn_key}; {_instead(recorded, turn_key)}")
         self._context.counts.served += 1
         # It took no request, no token and no time.
         text, model = reply
@@ -74,15 +70,15 @@ _RECORDED = "recorded"
 """The key under which the notes of a judgement hold the replies of its verdict, so that they are read once."""
 
 
-def _instead(recorded: Recorded, asked: RequestedTurn) -> str:
+def _instead(recorded: Recorded, asked: TurnKey) -> str:
     """Say what is recorded instead: other rounds or samples of the same agent, or other agents."""
-    same = [turn_key for turn_key in recorded if turn_key.agent == asked.turn_key.agent]
+    same = [turn_key for turn_key in recorded if turn_key.agent == asked.agent]
     if not same:
         return f"there are replies of {', '.join(sorted({turn_key.agent for turn_key in recorded}))}"
-    if all(turn_key.order != asked.turn_key.order for turn_key in same):
+    if all(turn_key.order != asked.order for turn_key in same):
         return "its replies are for one order of the answers (position_calibration=false needs no other)"
-    samples = [turn_key.sample for turn_key in same if turn_key.round == asked.turn_key.round]
-    if asked.turn_key.sample and samples:
+    samples = [turn_key.sample for turn_key in same if turn_key.round == asked.round]
+    if asked.sample and samples:
         count = max(1, *samples)
         return f"there {'is one sample' if count == 1 else f'are {count} samples'}"
     return f"it has replies in round {', '.join(map(str, sorted({turn_key.round for turn_key in same})))}"

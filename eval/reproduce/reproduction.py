@@ -72,8 +72,7 @@ class Reproduction:
         for row in dict.fromkeys([*table.judges, *(row for row, _ in self.measured), *table.printed]):
             here = {by: figures for (of, by), figures in self.measured.items() if of == row}
             for by in dict.fromkeys([*here, *table.printed.get(row, ())]):
-                is_printed = by in table.printed.get(row, ())
-                printed = table.printed_figures(row, by) if is_printed else None
+                printed = table.printed_figures(row, by) if by in table.printed.get(row, ()) else None
                 for source, figures in (("here", here.get(by)), ("printed", printed)):
                     if figures is not None:
                         lines.append((row, f"{source}{by and f', {by}'}", *map(figures.get, places)))
@@ -92,13 +91,12 @@ class Reproduction:
     def to_json(self) -> dict[str, Any]:
         """Return all of it as plain JSON."""
         grid = self.grid()
+        rows = [[vars(cell) if isinstance(cell, Statistic) else cell for cell in row] for row in grid.rows]
         return {
             "paper": self.table.paper,
             "title": self.table.title,
             "columns": [column.name for column in grid.columns],
-            "rows": [
-                [vars(cell) if isinstance(cell, Statistic) else cell for cell in row] for row in grid.rows
-            ],
+            "rows": rows,
             "notes": list(grid.notes),
         }
 
@@ -214,16 +212,11 @@ def _of_field(field: str, dataset: Dataset) -> Metric:
     """
     path = Path(dataset.location)
     files = [path] if path.is_file() else sorted(path.glob("*.jsonl*"))
-    by_id = {
-        str(row.get("item_id", row.get("id"))): row[field]
-        for file in files
-        for _, row in row_file(file).rows()
-        if isinstance(row.get(field), dict)
-    }
+    rows = (row for file in files for _, row in row_file(file).rows() if isinstance(row.get(field), dict))
+    by_id = {str(row.get("item_id", row.get("id"))): row[field] for row in rows}
     if not by_id:
         raise UsageError(
-            f"{dataset.location} has no field {field!r}: this row needs a copy of {dataset.name} that has it; "
-            "give its folder with --data-dir"
+            f"{dataset.location} has no field {field!r}: this row needs a copy of {dataset.name} with it (--data-dir)"
         )
 
     def score(item: ScoreItem, aspects: Sequence[str]) -> dict[str, float]:
@@ -264,11 +257,9 @@ def _printed_gains(table: PaperTable) -> Iterator[tuple[str, str, Figures]]:
 
 def _by_category(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     of_all = agreement_by_category(cell)
-    there = [category for category in table.columns if category in of_all]
-    figures = {
-        (name, metric): getattr(of_all[name], metric, None) for name in there for metric in table.metrics
-    }
-    return figures, sum(of_all[category].n for category in there)
+    there = [(category, of_all[category]) for category in table.columns if category in of_all]
+    figures = {(name, metric): getattr(of, metric, None) for name, of in there for metric in table.metrics}
+    return figures, sum(of.n for _, of in there)
 
 
 def _gains(table: PaperTable, cell: CellResult, base: CellResult | None) -> tuple[Row, int]:

@@ -95,10 +95,8 @@ class PaperTable:
         """
         numbers = str(self.printed[row][model]).split()
         places = [(column, name) for column in self.columns for name in self.figure_names]
-        return {
-            place: None if number == "-" else float(number)
-            for place, number in zip(places, numbers, strict=True)
-        }
+        pairs = zip(places, numbers, strict=True)
+        return {place: None if number == "-" else float(number) for place, number in pairs}
 
 
 @cache

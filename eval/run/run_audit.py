@@ -29,7 +29,7 @@ from ..calls.call_pipeline import LivePipeline, RunContext
 from ..journal.call_journal import Journal
 from ..journal.records import JournalError
 from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
-from ..plan.estimator import SAMPLED_VERDICTS, Estimate, shares
+from ..plan.estimator import MOST_SAMPLED, Estimate, shares
 from ..results.config import RunConfig
 from ..results.folder import read_manifest
 from ..results.results import Key, Result, ResultsFile
@@ -119,21 +119,18 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
         raise UsageError(f"{folder} holds no debates: no verdict has more than one turn")
     chosen = [result for result in debates[:limit] if result.key not in done]
     sampler = CallSampler(load(OFFLINE, asyncio.get_running_loop()))
-    sampled = chosen[:: math.ceil(len(chosen) / SAMPLED_VERDICTS) or 1]
+    sampled = chosen[:: math.ceil(len(chosen) / MOST_SAMPLED) or 1]
     with answering_calls(sampler):
         for result in sampled:
             await graph.ainvoke(_debate(result))
     # Turns are read one by one: no prompt is longer for the auditor's own earlier replies.
     samples = [replace(sample, number=1) for sample in sampler.samples]
     calls = exactly(sum(len(_places(result)) for result in chosen))
-    parts = [
-        part
-        for profile in role_profiles(samples).values()
-        for part in shares("audit", RoleEstimate(samples[0].model, profile, exactly(1)), calls)
-    ]
-    return AuditPlan(
-        folder, graph, debates, chosen, Estimate({"audit": len(chosen)}, tuple(parts), len(sampled))
-    )
+    profiles = role_profiles(samples).values()
+    roles = [RoleEstimate(samples[0].model, profile, exactly(1)) for profile in profiles]
+    parts = [part for role in roles for part in shares("audit", role, calls)]
+    expected = Estimate({"audit": len(chosen)}, tuple(parts), len(sampled))
+    return AuditPlan(folder, graph, debates, chosen, expected)
 
 
 async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:
@@ -196,9 +193,8 @@ def _check_auditor(folder: Path, models: Models | None, records: Iterable[Mappin
     name = "offline" if model is None else model if isinstance(model, str) else getattr(model, "name", None)
     before = {str(label).partition("?")[0] for record in records for label in record["models"]}
     if isinstance(name, str) and before and before != {name.partition("?")[0]}:
-        raise UsageError(
-            f"{folder / FILE} holds labels by {', '.join(sorted(before))}: move it away to label with {name}"
-        )
+        others = ", ".join(sorted(before))
+        raise UsageError(f"{folder / FILE} holds labels by {others}: move it away to label with {name}")
 
 
 def _protocol(result: Result) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Unpack
 from ...graphs.base import Graph
 from ...graphs.given_graphs import Protocols
 from ...graphs.options import AnyJudges
+from ...nodes.bound_judge import BoundJudge
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.send import answering_calls
 from ...nodes.sync_bridge import run_blocking
@@ -163,11 +164,8 @@ class Run:
 
     def _most_calls(self, graph: Graph) -> int:
         """Return the most calls that a verdict of a graph takes, as bound; 1 where nobody can tell."""
-        bound_judge = getattr(graph.builder, "bound_judge", None)
-        if bound_judge is None:
-            return 1
-        most: int = bound_judge.record.most_calls(bound_judge.bound, self.plan.dataset.kind)
-        return most
+        judge: BoundJudge[Any] | None = getattr(graph.builder, "bound_judge", None)
+        return judge.record.most_calls(judge.bound, self.plan.dataset.kind) if judge else 1
 
     async def _judge_open_items(self, judge: JudgeItem) -> None:
         """Judge with as many workers as calls may be in flight; all draw from one iterator."""

@@ -66,9 +66,8 @@ def warn_of_readers(folder: Path, names: tuple[str, ...]) -> None:
         return
     readable = [name for name in names if (folder / name).exists() and _is_open_to_others(folder / name)]
     if readable:
-        log.warning(
-            "other users can read %s in %s; `chmod -R go= %s` stops that", ", ".join(readable), folder, folder
-        )
+        listed = ", ".join(readable)
+        log.warning("other users can read %s in %s; `chmod -R go= %s` stops that", listed, folder, folder)
 
 
 def _is_open_to_others(path: Path) -> bool:

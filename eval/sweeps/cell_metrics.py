@@ -70,11 +70,8 @@ def measure(
     )
     # What no cell has a labelled verdict on is left out. What some cells lack stays: their average has no value then,
     # since means over different aspects cannot be compared.
-    labelled = [
-        comparator
-        for comparator in comparators_of(judges, resampling)
-        if any(len(comparator.labelled_sample(side)) for side in comparator.sides.values())
-    ]
+    comparators = comparators_of(judges, resampling)
+    labelled = [of for of in comparators if any(len(of.labelled_sample(side)) for side in of.sides.values())]
     names = shown_metrics(labelled[0].subject.metric) if labelled else ()
     base, measured, subjects = judges[0], [], [(of, of.subject.label, of.sides) for of in labelled]
     for judge in judges:
@@ -155,10 +152,8 @@ def agreement_by_category(cell: CellResult) -> dict[str, ScoreAgreement | Prefer
     for head in cell.evaluation.heads():
         if head["status"] == "ok" and head["category"]:
             by_category.setdefault(head["category"], RowsByAspect()).add(head)
-    return {
-        category: next(iter(rows.agreement(rule=cell.evaluation.rule).values()))
-        for category, rows in by_category.items()
-    }
+    rule = cell.evaluation.rule
+    return {name: next(iter(rows.agreement(rule=rule).values())) for name, rows in by_category.items()}
 
 
 def first_figure(result: ScoreAgreement | PreferenceAgreement) -> Statistic:
@@ -166,7 +161,7 @@ def first_figure(result: ScoreAgreement | PreferenceAgreement) -> Statistic:
     return result.accuracy if isinstance(result, PreferenceAgreement) else result.over_rows["spearman"]
 
 
-def _advocates_alpha(cell: CellResult) -> Statistic:
+def _alpha(cell: CellResult) -> Statistic:
     """Compute Krippendorff's alpha (interval) of the totals that the defences of one answer got, each scored alone.
 
     1: all defences of an answer are worth the same; 0: no more alike than defences of different answers.
@@ -176,11 +171,11 @@ def _advocates_alpha(cell: CellResult) -> Statistic:
     return krippendorff_alpha(list(totals), groups=list(items), resampling=Resampling()).alpha
 
 
-def _advocates_spread(cell: CellResult) -> Statistic:
+def _gap(cell: CellResult) -> Statistic:
     return _mean([max(totals) - min(totals) for _, totals, _ in _sides(cell)])
 
 
-def _picked_weight(cell: CellResult) -> Statistic:
+def _weight(cell: CellResult) -> Statistic:
     return _mean([max(weights) for _, _, weights in _sides(cell)])
 
 
@@ -197,14 +192,8 @@ def _sides(cell: CellResult) -> Iterator[tuple[str, list[float], list[float]]]:
 
 
 EXTRAS: Mapping[str, Column] = {
-    "alpha": Column(
-        "alpha", about="Krippendorff's alpha between the defences of an answer", of=_advocates_alpha
-    ),
-    "spread": Column(
-        "spread", digits=1, about="points from an answer's worst to its best defence", of=_advocates_spread
-    ),
-    "weight": Column(
-        "weight of the best", about="softmax weight of the defence that is picked", of=_picked_weight
-    ),
+    "alpha": Column("alpha", about="Krippendorff's alpha between the defences of an answer", of=_alpha),
+    "spread": Column("spread", digits=1, about="points from an answer's worst to its best defence", of=_gap),
+    "weight": Column("weight of the best", about="softmax weight of the defence that is picked", of=_weight),
 }
 """Further figures of a cell, for the sweeps that ask for them, by name."""

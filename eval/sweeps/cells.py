@@ -160,9 +160,7 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
         raise UsageError(f"the axis {name} is given twice")
     if (many := prod(len(axis.values) for axis in axes)) > MOST_CELLS:
         sizes = " x ".join(f"{len(axis.values)} {axis.name}" for axis in axes)
-        raise UsageError(
-            f"{many:,} cells ({sizes}), but a sweep has at most {MOST_CELLS:,}: leave out values"
-        )
+        raise UsageError(f"{many:,} cells ({sizes}), of at most {MOST_CELLS:,} in a sweep: leave out values")
     for chosen in product(*(axis.values for axis in axes)):
         change: dict[str, Any] = {}
         for axis, value in zip(names, chosen, strict=True):

@@ -93,9 +93,7 @@ class SweepPlan:
             UsageError: a limit that cannot be kept; a cell's folder holds another run.
         """
         if any(getattr(config, name) for name in SWEEP_WITHOUT):
-            raise UsageError(
-                "a sweep has no fresh, overwrite or batch: to start again, choose another folder"
-            )
+            raise UsageError("a sweep has no fresh, overwrite or batch: to start anew, choose another folder")
         config.check_prices(self.models.values())
         return [sum(count_judged(cell.plan, config).values()) for cell in self.cells]
 
@@ -142,9 +140,7 @@ def plan_sweep(
         # What some values leave open may be set for all cells: it holds for those.
         for key in set.intersection(*(set(value.change) for value in axis.values)):
             if any(_holds(settings, key.split(".")) for settings in given):
-                raise UsageError(
-                    f"{key} is varied by the axis {axis.name} and also set for all cells; give one of the two"
-                )
+                raise UsageError(f"{key} is varied by the axis {axis.name} and set for all cells; give one")
     planned = []
     for cell, place in zip(combinations, _folders(folder, combinations), strict=True):
         own = _plan_cell(protocol, cell, data, {**options, "out": place}, protocols)

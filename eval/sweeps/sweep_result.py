@@ -81,8 +81,7 @@ class Sweep:
     @cached_property
     def note(self) -> str | None:
         """The offline judge's disclosure, which must stand at the head of everything shown of the sweep."""
-        notes = (cell.evaluation.manifest.get("note") for cell in self.cells)
-        return next(filter(None, notes), None)
+        return next(filter(None, (cell.evaluation.manifest.get("note") for cell in self.cells)), None)
 
     def measured(self, resampling: Resampling | None = None) -> tuple[Measured, ...]:
         """Measure how well each cell agrees with people, and what it gains over the first cell.
@@ -278,9 +277,8 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
             titles = ", ".join(f"{METRICS[name].short} {METRICS[name].title}" for name in names)
             notes.append(f"{titles}: {how}.")
         counts = [count for metrics in measured for count in metrics.rows.values()]
-        notes.append(
-            " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) + " rows each."
-        )
+        rows = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
+        notes.append(f"{rows} rows each.")
         notes.append(interval_note(Resampling()))
         if len(sweep.cells) > 1:
             notes.append("gains: over the first cell, on the rows that both judged")

@@ -57,12 +57,8 @@ def _dropped(turn: Turn, kind: str, later: Sequence[Turn]) -> dict[str, Any] | N
     if kind in ("argues", "assists"):
         return {"content": SILENCE}
     # A score that stands in the verdict cannot be left out of it; one that its agent gives again can.
-    again = any(
-        other["agent"] == turn["agent"]
-        and other["value"] is not None
-        and other.get("order") == turn.get("order")
-        for other in later
-    )
+    scores = [other for other in later if other["agent"] == turn["agent"] and other["value"] is not None]
+    again = any(other.get("order") == turn.get("order") for other in scores)
     return {"content": SILENCE} if again and kind in ("scores", "panel") else None
 
 
@@ -93,8 +89,7 @@ class ForkedGraph:
     def __init__(self, graph: Graph, edit: Edit) -> None:
         if not isinstance(graph.builder, ProtocolGraph):
             raise UsageError(
-                f"{graph.name} contains other graphs, whose debates cannot be forked from here: use a run of the "
-                "inner protocol itself"
+                f"{graph.name} contains other graphs, whose debates cannot be forked: use a run of the inner protocol"
             )
         self._saver = InMemorySaver()
         self._graph = graph.copy(update={"checkpointer": self._saver})
@@ -108,8 +103,7 @@ class ForkedGraph:
         thread: Any = {**(config or {}), "configurable": {"thread_id": uuid4().hex}}
         try:
             state = await self._graph.ainvoke(input, thread)
-            edits = self._edit.of_turns(self._protocol, state["transcript"])
-            if edits:
+            if edits := self._edit.of_turns(self._protocol, state["transcript"]):
                 edited = {edit["id"] for edit in edits}
                 # Latest first: the last one in which all have spoken is the one right behind them.
                 behind = [

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Unpack, cast
 
@@ -32,7 +33,7 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, Grid, columns_of, text_column
-from .forked_debates import Edit, ForkedGraph
+from .forked_debates import SWAPPED, Edit, ForkedGraph
 
 FOLDER = "whatif"
 
@@ -137,10 +138,8 @@ async def awhatif(
     """Fork from async code; arguments and errors are those of ``whatif``."""
     config = RunConfig.from_options(limits)
     wanted = [edits] if isinstance(edits, Edit) else edits
-    planned = [
-        await asyncio.to_thread(plan_whatif, Path(run), edit, data, protocol, config, models)
-        for edit in wanted
-    ]
+    about = data, protocol, config, models
+    planned = [await asyncio.to_thread(plan_whatif, Path(run), edit, *about) for edit in wanted]
     return [await carry_out_whatif(edited, RunContext(edited.config)) for edited in planned]
 
 
@@ -159,16 +158,11 @@ def plan_whatif(
         raise UsageError(f"{folder} is a run of {', '.join(names)}: name the one to fork with --protocol")
     recorded, dataset, options = take_up_run(name, name, folder, data, {"models": models})
     kind = str(recorded.manifest["signatures"][name]).partition("|")[0].removeprefix("protocol:")
-    debates = {
-        (result.item, result.aspect): result.transcript
-        for result in recorded.results
-        if result.status == "ok" and not result.repeat
-    }
+    judged = [result for result in recorded.results if result.status == "ok" and not result.repeat]
+    debates = {(result.item, result.aspect): result.transcript for result in judged}
     changeable = [key for key, transcript in debates.items() if edit.of_turns(kind, transcript)]
     if not changeable:
-        turns = Counter(
-            turn.get("id", "").removeprefix("swapped/") for turns in debates.values() for turn in turns
-        )
+        turns = Counter(turn.get("id", "").removeprefix(SWAPPED) for turn in chain(*debates.values()))
         usual = ", ".join(f"{turn} (in {count:,})" for turn, count in turns.most_common(12))
         fixed = "it gives the score that is the verdict, and its agent gives no other"
         reason = fixed if turns[edit.turn] else "no such turn"
@@ -186,8 +180,7 @@ def plan_whatif(
 
 async def carry_out_whatif(planned: WhatIfPlan, context: RunContext) -> WhatIf:
     """Judge the forked debates, as far as the budget goes, and compare them with those of the run."""
-    evaluation = await execute(planned.plan, context)
-    result = compare_turn(planned, evaluation)
+    result = compare_turn(planned, await execute(planned.plan, context))
     result.write()
     return result
 

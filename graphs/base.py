@@ -177,9 +177,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         def heard(_state: JudgeState, outcome: JudgeOutput) -> Update:
             return {"transcript": outcome["transcript"]}
 
-        self.add_node(
-            name, nested_judge_node(JudgeSlot.of(graph), lambda state: {"task": state["task"]}, heard)
-        )
+        slot = JudgeSlot.of(graph)
+        self.add_node(name, nested_judge_node(slot, lambda state: {"task": state["task"]}, heard))
 
     def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str | FanOut]) -> None:
         """Add a conditional edge: a pure function of the state and the settings names the outcome.
@@ -333,9 +332,8 @@ class AsyncNode(Runnable[Any, Any]):
         # Without a thread, nothing can be resumed.
         with nullcontext() if thread is None else replies_kept(thread):
             # Those who are asked side by side are known by their tasks.
-            return await (
-                asyncio.create_task(self._body(input)) if self._one_of_several else self._body(input)
-            )
+            work = self._body(input)
+            return await (asyncio.create_task(work) if self._one_of_several else work)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():

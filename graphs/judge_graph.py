@@ -12,7 +12,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
 from uuid import uuid4
@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict
 from ..nodes.agent_runtime import Publish, heard_beside, publisher
 from ..nodes.bound_judge import begun_with, without_hidden
 from ..nodes.human import marks_of_wrappers
+from ..nodes.sync_bridge import set_for_block
 from ..state.settings import Settings
 from ..state.transcript import Turn
 
@@ -123,7 +124,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 as_node = _only_node(parent)
                 break
             snapshot = parent
-        with _asked_with(self._context_of_thread(config)):
+        with set_for_block(_context_of_edit, self._context_of_thread(config)):
             return super().update_state(config, values, as_node, task_id)
 
     async def aupdate_state(
@@ -141,7 +142,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 as_node = _only_node(parent)
                 break
             snapshot = parent
-        with _asked_with(await self._acontext_of_thread(config)):
+        with set_for_block(_context_of_edit, await self._acontext_of_thread(config)):
             return await super().aupdate_state(config, values, as_node, task_id)
 
 
@@ -161,16 +162,7 @@ SETTINGS = "jurygraph_settings"
 
 
 _context_of_edit: ContextVar[Any] = ContextVar("_context_of_edit", default=None)
-
-
-@contextmanager
-def _asked_with(context: Any) -> Iterator[None]:
-    """Have the routers that an update asks, which run without a runtime, know the context of the run."""
-    token = _context_of_edit.set(context)
-    try:
-        yield
-    finally:
-        _context_of_edit.reset(token)
+"""The context of the run, for the routers that an update asks, which run without a runtime."""
 
 
 def context_of_run() -> Any:
@@ -270,18 +262,13 @@ def threads_side_by_side(runtime: Runtime[Any] | None) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def heard_by(hear: Publish) -> Iterator[None]:
+def heard_by(hear: Publish) -> AbstractContextManager[None]:
     """Hand the events of all judges that are run in this block to a function, as soon as they are there.
 
     ``stream_mode="custom"`` has a task of the event loop wait for such events at every step, which costs more than the
     steps themselves.
     """
-    token = heard_beside.set(hear)
-    try:
-        yield
-    finally:
-        heard_beside.reset(token)
+    return set_for_block(heard_beside, hear)
 
 
 @contextmanager
@@ -298,13 +285,9 @@ def forwarded(mark: Callable[[Turn], Turn]) -> Iterator[None]:
         with set_config_context(here) as context:
             context.run(publish, {**event, "turn": mark(event["turn"])})
 
-    marks = marks_of_wrappers.set((mark, *marks_of_wrappers.get()))
-    token = heard_beside.set(from_here)
-    try:
+    marks = (mark, *marks_of_wrappers.get())
+    with set_for_block(marks_of_wrappers, marks), set_for_block(heard_beside, from_here):
         yield
-    finally:
-        heard_beside.reset(token)
-        marks_of_wrappers.reset(marks)
 
 
 def forward(event: Any) -> None:

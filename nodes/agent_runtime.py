@@ -102,16 +102,6 @@ class Samples:
     turns: tuple[Turn, ...]
     warnings: tuple[str, ...]
 
-    @property
-    def read(self) -> list[Turn]:
-        """The turns that have a value."""
-        return [turn for turn in self.turns if turn["value"] is not None]
-
-    @property
-    def unread(self) -> int:
-        """The number of turns without a value."""
-        return len(self.turns) - len(self.read)
-
 
 @dataclass(frozen=True)
 class AgentRuntime(Generic[SettingsT]):
@@ -158,9 +148,8 @@ class AgentRuntime(Generic[SettingsT]):
         """
         model = self.model_of(question.role, question.agent)
         call = self._call(question, model, self._messages(question, model))
-        return await self._read_or_repair(
-            question, call, await send(call), self.turn_ids.next(question.agent)
-        )
+        reply = await send(call)
+        return await self._read_or_repair(question, call, reply, self.turn_ids.next(question.agent))
 
     async def sample(self, question: Question, size: int) -> Samples:
         """Ask one agent for ``size`` replies to the same question, at a temperature at which they differ.
@@ -177,10 +166,9 @@ class AgentRuntime(Generic[SettingsT]):
         spec = self.settings.models.get(self._model_key(question.role, question.agent))
         given = (spec.temperature if spec else None, self.settings.temperature, SAMPLING_TEMPERATURE)
         temperature = next(degree for degree in given if degree is not None)
-        parameters = {**question.parameters, "temperature": temperature}
-        question = replace(question, parameters=parameters)
+        question = replace(question, parameters={**question.parameters, "temperature": temperature})
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
-        form = _knowing(question, _prompt_of(sampled[0].call))
+        form = _knowing(question, _prompt_of(sampled[0][0]))
         turns = [await self._sample_turn(question, form, reply, model.label) for _, reply in sampled]
         unpublished, warnings = turns, tuple(model.warnings.values())
         if all(turn["value"] is None for turn in turns):
@@ -278,8 +266,16 @@ class AgentRuntime(Generic[SettingsT]):
     ) -> Call:
         schema = question.form.schema() if self._asks_for_json(model) else None
         parameters = {**model.reply_limit(question.form.name), **question.parameters}
-        about, repeated = self._metadata(question, repairs), question.prompt.repeated
-        return Call(model, messages, schema, about, parameters, repeated)
+        about = {
+            "agent": question.agent,
+            "role": question.role,
+            "round": question.round,
+            "form": question.form.name,
+            **question.details,
+            "repair": repairs > 0,
+            **({"order": 2} if self.turn_ids.order == 2 else {}),
+        }
+        return Call(model, messages, schema, about, parameters, question.prompt.repeated)
 
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
         form = self.prompts.form(question.form, structured=self._asks_for_json(model))
@@ -292,17 +288,6 @@ class AgentRuntime(Generic[SettingsT]):
             SystemMessage(f"{system}\n\n{attached}"),
             HumanMessage([*model.sent(media), text_block(user)]),
         ]
-
-    def _metadata(self, question: Question, repairs: int) -> dict[str, Any]:
-        return {
-            "agent": question.agent,
-            "role": question.role,
-            "round": question.round,
-            "form": question.form.name,
-            **question.details,
-            "repair": repairs > 0,
-            **({"order": 2} if self.turn_ids.order == 2 else {}),
-        }
 
     def _asks_for_json(self, model: LoadedModel) -> bool:
         return self.settings.structured == "auto" and model.form != "text"
@@ -417,15 +402,12 @@ def value_alone(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """
     if schema is None:
         return None
-    fields = schema["properties"].items()
-    kept = {name: about for name, about in fields if about.get("type") != "string" or "enum" in about}
+    fields = schema["properties"]
+    kept = {n: about for n, about in fields.items() if about.get("type") != "string" or "enum" in about}
     # A bare flag is no critique: an objection without its words helps nobody.
     if all(about.get("type") == "boolean" for about in kept.values()):
-        brief = {
-            name: {**about, "maxLength": _BRIEF} if about.get("type") == "string" else about
-            for name, about in schema["properties"].items()
-        }
-        return {**schema, "properties": brief}
+        brief = {name: {**about, "maxLength": _BRIEF} for name, about in fields.items() if name not in kept}
+        return {**schema, "properties": {**fields, **brief}}
     return {**schema, "properties": kept, "required": list(kept)}
 
 

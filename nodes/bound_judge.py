@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Generic, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -94,11 +93,7 @@ def split_models(
     given = {**fields}
     roles = {"*": given.pop("model")} if "model" in given else {}
     roles.update(by_role(models))
-    own = {
-        role: OwnModel(model)
-        for role, model in roles.items()
-        if not isinstance(model, str | Mapping | ModelSpec)
-    }
+    own = {r: OwnModel(m) for r, m in roles.items() if not isinstance(m, str | Mapping | ModelSpec)}
     if names := {role: model for role, model in roles.items() if role not in own}:
         given["models"] = names
     return given, own
@@ -197,11 +192,6 @@ class BoundJudge(Generic[SettingsT]):
         """The protocol's name."""
         return self.record.name
 
-    @property
-    def templates(self) -> Path | None:
-        """The folder of the protocol's own templates; None where all are bundled."""
-        return self.record.templates
-
     def settings(self, context: object) -> SettingsT:
         """Return the settings of a run with this context; see ``resolve_settings``."""
         return self.run(context).settings
@@ -265,9 +255,8 @@ class BoundJudge(Generic[SettingsT]):
             UsageError: more than its callers may ask for. What is bound is allowed, however much it takes.
         """
         if is_on_server():
-            check_size(
-                "calls", self.record.most_calls(settings, *kinds), self.record.most_calls(self.bound, *kinds)
-            )
+            most_calls = self.record.most_calls
+            check_size("calls", most_calls(settings, *kinds), most_calls(self.bound, *kinds))
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role as bound by ``build``; ``"*"`` stands for all others."""
@@ -279,7 +268,7 @@ class BoundJudge(Generic[SettingsT]):
         Raises:
             UsageError: an unknown model, a missing key, or prompts that cannot be read.
         """
-        Prompts.load(self.bound.prompts, self.templates)
+        Prompts.load(self.bound.prompts, self.record.templates)
         for model in self.chosen().values():
             if isinstance(model, ModelSpec):
                 resolver.check(model)
@@ -326,7 +315,7 @@ class BoundJudge(Generic[SettingsT]):
     def _load(
         self, settings: SettingsT, chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
     ) -> tuple[Prompts, dict[str, LoadedModel]]:
-        self._prompts[settings.prompts] = prompts = Prompts.load(settings.prompts, self.templates)
+        self._prompts[settings.prompts] = prompts = Prompts.load(settings.prompts, self.record.templates)
         models = {r: m if isinstance(m, LoadedModel) else resolver.load(m, loop) for r, m in chosen.items()}
         for model in models.values():
             # Reads the price list, which the first reply would otherwise do on the event loop.

@@ -70,17 +70,14 @@ async def casting(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, An
     Shown: the question, or the source and the aspect; none of the texts that are judged, which it could favour.
     """
     task, prompts, wanted = task_of(state), runtime.prompts, runtime.settings.referees
-    about = {"question": task.question} if isinstance(task, CompareTask) else {"source": task.source}
-    aspect = {} if isinstance(task, CompareTask) else {"aspect": task.aspect.name}
-    material = prompts.render(
-        "casting/task", **{"question": "", "source": "", "aspect": "", **about, **aspect}
-    )
+    if isinstance(task, CompareTask):
+        material = prompts.render("casting/task", question=task.question, source="", aspect="")
+    else:
+        material = prompts.render("casting/task", question="", source=task.source, aspect=task.aspect.name)
     own = prompts.instruction("casting/request", wanted=wanted)
     prompt = Prompt(system_text(prompts, alone=True), material, own)
-    question = Question(
-        "planner", "planner", 0, prompt, PersonasSchema(wanted), {**call_metadata(task), "wanted": wanted}
-    )
-    answer = await runtime.ask(question)
+    details = {**call_metadata(task), "wanted": wanted}
+    answer = await runtime.ask(Question("planner", "planner", 0, prompt, PersonasSchema(wanted), details))
     personas = read_personas(answer.turn["content"], wanted)
     roles = {f"referee_{number}": persona["name"] for number, persona in enumerate(personas, start=1)}
     return {**answer.update, "details": {"roles": roles, "personas": personas}}

@@ -60,11 +60,9 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
 
     Shown: the case, this round's defences, the judge's own ruling on them.
     """
-    round, settings = state["round"], runtime.settings
-    totals = totals_so_far(state["scores"])
-    own = runtime.prompts.instruction(
-        "courtroom/feedback", round=round, rounds=settings.rounds, totals=totals
-    )
+    round, totals = state["round"], totals_so_far(state["scores"])
+    given = {"round": round, "rounds": runtime.settings.rounds, "totals": totals}
+    own = runtime.prompts.instruction("courtroom/feedback", **given)
     # With aggregate=best each defence has a judge of its own: judge_1_2 scored the defence of advocate_1_2.
     judges = {name.replace("advocate", "judge", 1) for name in selected_advocates(state, round)} or {"judge"}
     rulings = [turn for turn in turns_of_round(state, "judge", round) if turn["agent"] in judges]
@@ -83,11 +81,8 @@ async def _judged(
     record: Sequence[Turn] | None = None,
 ) -> dict[str, Any]:
     # The judge without a debate is asked while the state still says round 0.
-    details = {
-        "round": max(state["round"], 1),
-        "last_value": state["scores"][-1] if state["scores"] else None,
-    }
-    return await ask_in_court(state, runtime, "judge", own, record, form, **details)
+    round, last = max(state["round"], 1), state["scores"][-1] if state["scores"] else None
+    return await ask_in_court(state, runtime, "judge", own, record, form, round=round, last_value=last)
 
 
 def by_last_ruling(state: JudgeState, _settings: Settings) -> Decision:
@@ -99,10 +94,8 @@ def by_last_ruling(state: JudgeState, _settings: Settings) -> Decision:
 
 def points_by_round(state: JudgeState) -> list[Points]:
     """Return, for each round, the points behind the judge's totals."""
-    rulings = (
-        turn for turn in state["transcript"] if turn["role"] == "judge" and isinstance(turn["value"], list)
-    )
-    return [read_points(turn["content"]) for turn in rulings]
+    rulings = (turn for turn in state["transcript"] if turn["role"] == "judge")
+    return [read_points(ruling["content"]) for ruling in rulings if isinstance(ruling["value"], list)]
 
 
 def _own(state: JudgeState, runtime: AgentRuntime[Any], rounds: int, most: str) -> Instruction:

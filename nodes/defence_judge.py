@@ -33,9 +33,8 @@ async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) 
     """
     side = side_of_agent(state["agent"])
     advocate = state["agent"].replace("judge", "advocate", 1)
-    defence = [
-        turn for turn in turns_of_round(state, "advocate", state["round"]) if turn["agent"] == advocate
-    ]
+    defences = turns_of_round(state, "advocate", state["round"])
+    defence = [turn for turn in defences if turn["agent"] == advocate]
     rounds, totals = runtime.settings.rounds, totals_so_far(state["scores"])
     given = {"side": side, "round": state["round"], "rounds": rounds, "totals": totals}
     own = runtime.prompts.instruction("courtroom/judge_of_one", **given)

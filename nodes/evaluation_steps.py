@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from pydantic import BaseModel, ConfigDict
 
 from ..state.errors import ModelCallError, ReplyError, TransientCallError
+from .sync_bridge import set_for_block
 
 
 class PlannedSteps(BaseModel):
@@ -104,8 +105,5 @@ def keep_steps_in(cache: EvaluationStepsCache | None = None) -> Iterator[Evaluat
     (1, 1)
     """
     cache = EvaluationStepsCache() if cache is None else cache
-    token = open_cache.set(cache)
-    try:
+    with set_for_block(open_cache, cache):
         yield cache
-    finally:
-        open_cache.reset(token)

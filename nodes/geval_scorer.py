@@ -172,8 +172,7 @@ def _expected(answer: Answer, task: ScoreTask) -> Expectation:
 
 async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) -> WeightedScore:
     samples = await runtime.sample(question, runtime.settings.samples)
-    expected = expected_from_samples(
-        value for turn in samples.read if isinstance(value := turn["value"], float)
-    )
-    details = {"weighting": "sampling", "samples": len(samples.turns), "unread_samples": samples.unread}
-    return WeightedScore(expected, samples.turns, samples.warnings, details)
+    turns, values = samples.turns, [value for turn in samples.turns if (value := turn["value"]) is not None]
+    details = {"weighting": "sampling", "samples": len(turns), "unread_samples": len(turns) - len(values)}
+    expected = expected_from_samples(value for value in values if isinstance(value, float))
+    return WeightedScore(expected, turns, samples.warnings, details)

@@ -103,9 +103,7 @@ def score_schema(task: ScoreTask | CompareTask) -> ScoreSchema:
 
 def requested_output(task: ScoreTask | CompareTask) -> str:
     """Say in words what a scorer is asked for."""
-    return (
-        "one score for each answer" if isinstance(task, CompareTask) else f"one score for {task.aspect.name}"
-    )
+    return f"one score for {'each answer' if isinstance(task, CompareTask) else task.aspect.name}"
 
 
 def call_metadata(task: ScoreTask | CompareTask) -> dict[str, Any]:

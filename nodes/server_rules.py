@@ -69,9 +69,8 @@ def check_caller(context: object) -> None:
     # Keys of the config, which a caller without a context may have sent, are for others than us.
     dropped = set(unknown_keys.get()) - ensure_config().get("configurable", {}).keys()
     if dropped:
-        type(context).model_validate(
-            dict.fromkeys(dropped)
-        )  # Says what is wrong, and what was probably meant.
+        # Says what is wrong, and what was probably meant.
+        type(context).model_validate(dict.fromkeys(dropped))
     # What only an operator may choose. A form sends fields that are empty: these choose nothing.
     chosen = ["prompts"] if context.prompts and context.prompts != PAPERS else []
     if isinstance(context, RefereeSettings) and isinstance(context.roles, str) and "." in context.roles:

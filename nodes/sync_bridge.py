@@ -1,4 +1,4 @@
-"""Run async code from sync code, also where an event loop is already running (notebooks).
+"""Run async code from sync code, also where an event loop is already running (notebooks); set context for a block.
 
 This is how ``graph.invoke()`` works although every node is an async function.
 """
@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+@contextmanager
+def set_for_block(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Set a context variable for the length of a ``with`` block; tasks that are started inside inherit it."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:

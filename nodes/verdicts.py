@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from ..state.aggregation import mean_by_round, mean_of, mean_pair, swapped, vote_by_scores, winner_by_mean
+from ..state.aggregation import mean_by_round, mean_of, swapped, vote_by_scores, winner_by_mean
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Protocol
@@ -206,7 +206,7 @@ def last_scores(transcript: Iterable[Turn]) -> dict[str, Score]:
 def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict[str, list[float]]:
     """Average each referee's latest scores over the two orders of the answers."""
     first, second = last_scores(straight), last_scores(mapped)
-    return {agent: list(mean_pair([_pair(first[agent]), _pair(second[agent])])) for agent in first}
+    return {agent: cast("list[float]", mean_of([first[agent], second[agent]])) for agent in first}
 
 
 def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
@@ -218,11 +218,6 @@ def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[st
     outcome = vote_by_scores(pairs)
     details = {"scores_by_referee": dict(pairs), "votes": outcome.votes, "decided_by": outcome.decided_by}
     return outcome.winner, details
-
-
-def _pair(score: Score) -> list[float]:
-    assert isinstance(score, list)
-    return score
 
 
 def _turns(state: JudgeState, role: str) -> list[Turn]:

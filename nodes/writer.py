@@ -22,6 +22,5 @@ def writer_prompt(task: ScoreTask, last: str | None, objections: str, prompts: P
     aspect = task.aspect
     given = {"source": task.source, "fact": task.fact, "aspect": aspect, "rubric": is_rubric(aspect)}
     own = prompts.instruction("refine/writer", candidate=last or "", objections=objections)
-    return Prompt(
-        prompts.render("refine/system"), prompts.render("refine/material", **given), own, media=task.media
-    )
+    system, material = prompts.render("refine/system"), prompts.render("refine/material", **given)
+    return Prompt(system, material, own, media=task.media)

@@ -76,11 +76,9 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
     if not (isinstance(new, list | tuple) and all(isinstance(change, Mapping) for change in new)):
         raise ValueError(f"transcript takes a list of turns, such as {EXAMPLE}, not {new!r}")
     turns = list(before or ())
-    try:
-        places = {turn["id"]: place for place, turn in enumerate(turns)}
-    except KeyError:
+    if not all("id" in turn for turn in turns):
         turns = _with_ids(turns)
-        places = {turn["id"]: place for place, turn in enumerate(turns)}
+    places = {turn["id"]: place for place, turn in enumerate(turns)}
     for change in new:
         place = places.get(str(change.get("id")))
         if place is not None:

@@ -31,10 +31,8 @@ def _sources(part: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 def media_fault(part: Mapping[str, Any]) -> str:
     """Say what is wrong with an image or a file; empty where nothing is."""
-    sources = [*_sources(part)]
-    return (
-        next(filter(None, map(_fault_of, sources)), "") if sources else "it has neither address nor content"
-    )
+    faults = [*map(_fault_of, _sources(part))] or ["it has neither address nor content"]
+    return next(filter(None, faults), "")
 
 
 def _fault_of(source: tuple[str, Any]) -> str:

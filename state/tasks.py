@@ -218,10 +218,8 @@ def _kind_of(value: Mapping[str, Any]) -> TaskKind:
     kinds = [kind for kind, names in _TELLTALE_FIELDS.items() if any(name in value for name in names)]
     if len(kinds) != 1:
         has = ", ".join(map(str, value)) or "none"
-        fault = (
-            "has no kind, but fields of both kinds" if kinds else "has no kind, and no field that shows it"
-        )
-        raise _no_task("kind", f"{fault} (it has {has}); {_SHAPES}", value)
+        why = "but fields of both kinds" if kinds else "and no field that shows it"
+        raise _no_task("kind", f"has no kind, {why} (it has {has}); {_SHAPES}", value)
     return kinds[0]
 
 

@@ -30,22 +30,23 @@ class Usage:
     """
 
     # A plain dataclass, since one is made for every call and a pydantic model takes twice as long to make. The
-    # descriptions are for the JSON schema of `Verdict`, which inherits these fields.
-    calls: Annotated[int, Field(description="Model calls, repair requests included.")] = 0
-    input_tokens: Annotated[int, Field(description="Tokens sent.")] = 0
-    cached_input_tokens: Annotated[
-        int, Field(description="Of these, tokens that the provider had cached.")
-    ] = 0
-    output_tokens: Annotated[int, Field(description="Tokens received.")] = 0
-    reasoning_tokens: Annotated[int, Field(description="Of these, hidden reasoning tokens.")] = 0
-    cost_usd: Annotated[float | None, Field(description="US dollars; null where a price is unknown.")] = 0.0
-    seconds: Annotated[float, Field(description="Seconds spent waiting for models, added up over calls.")] = (
-        0.0
-    )
-    uncounted: Annotated[
-        int,
-        Field(description="Of the calls, those whose tokens the provider did not tell.", exclude_if=not_),
-    ] = 0
+    # docstrings go into the JSON schema of `Verdict`, which inherits these fields.
+    calls: int = 0
+    """Model calls, repair requests included."""
+    input_tokens: int = 0
+    """Tokens sent."""
+    cached_input_tokens: int = 0
+    """Of these, tokens that the provider had cached."""
+    output_tokens: int = 0
+    """Tokens received."""
+    reasoning_tokens: int = 0
+    """Of these, hidden reasoning tokens."""
+    cost_usd: float | None = 0.0
+    """US dollars; null where a price is unknown."""
+    seconds: float = 0.0
+    """Seconds spent waiting for models, added up over calls."""
+    uncounted: Annotated[int, Field(exclude_if=not_)] = 0
+    """Of the calls, those whose tokens the provider did not tell."""
 
     @classmethod
     def of_fields(cls, holder: Mapping[str, Any]) -> Usage:

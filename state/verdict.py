@@ -91,6 +91,4 @@ def winner_of(scores: Iterable[float]) -> Winner:
     ('1', 'tie')
     """
     first, second = scores
-    if first == second:
-        return "tie"
-    return "1" if first > second else "2"
+    return "tie" if first == second else "1" if first > second else "2"

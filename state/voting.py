@@ -85,9 +85,8 @@ def elect(rule: VotingRule, answers: int, duels: Sequence[Duel], approve_from: f
         scored = _scores(duels)
         if not scored:
             raise UsageError("the rule approval counts scores, but these voters give none: use another rule")
-        for of_voter in scored.values():
-            for number, scores in of_voter.items():
-                points[number - 1] += fmean(scores) >= approve_from
+        for (_, number), scores in scored.items():
+            points[number - 1] += fmean(scores) >= approve_from
         return _highest(points, f"most voters give it {approve_from:g} or more")
     for voter in voters:
         own = [duel._replace(votes={voter: duel.votes[voter]}) for duel in duels if voter in duel.votes]
@@ -109,12 +108,8 @@ def duel_numbers(answers: int) -> list[tuple[int, int]]:
     return list(combinations(range(1, answers + 1), 2))
 
 
-def _share(vote: Winner) -> float:
-    return {"1": 1.0, "2": 0.0}.get(vote, 0.5)
-
-
 def _shares(duel: Duel) -> float:
-    return sum(map(_share, duel.votes.values()))
+    return sum({"1": 1.0, "2": 0.0}.get(vote, 0.5) for vote in duel.votes.values())
 
 
 def _duel_won(duel: Duel) -> float:
@@ -132,13 +127,13 @@ def _points(duels: Sequence[Duel], answers: int, first: Callable[[Duel], float])
     return points
 
 
-def _scores(duels: Sequence[Duel]) -> dict[str, dict[int, list[float]]]:
+def _scores(duels: Sequence[Duel]) -> dict[tuple[str, int], list[float]]:
     """Collect each voter's scores of each answer over all duels."""
-    scores: dict[str, dict[int, list[float]]] = {}
+    scores: dict[tuple[str, int], list[float]] = {}
     for duel in duels:
         for voter, pair in duel.scores.items():
             for number, score in zip((duel.first, duel.second), pair, strict=True):
-                scores.setdefault(voter, {}).setdefault(number, []).append(score)
+                scores.setdefault((voter, number), []).append(score)
     return scores
 
 

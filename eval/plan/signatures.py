@@ -160,12 +160,12 @@ def _prompts_digest(graph: Graph) -> str:
     digests = []
     for bound_judge in judges_of(graph).values():
         own, *inside = all_judges(bound_judge)
-        digests += [_digest(own), *(_digest(judge) for judge in inside if judge.templates is not None)]
+        digests += [_digest(own), *(_digest(judge) for judge in inside if judge.record.templates is not None)]
     return "+".join(dict.fromkeys(digests)) or "-"
 
 
 def _digest(bound_judge: BoundJudge[Any]) -> str:
-    prompts = Prompts.load(bound_judge.bound.prompts, bound_judge.templates)
+    prompts = Prompts.load(bound_judge.bound.prompts, bound_judge.record.templates)
     named = f"{PAPERS}@" if bound_judge.bound.prompts == PAPERS else ""
     return f"{named}{prompts.digest(*bound_judge.record.prompts)}"
 

@@ -289,9 +289,8 @@ def _problem(how: How, word: str, *, reasoned: bool) -> str:
 def _is_open(text: str) -> bool:
     """Tell whether a text ends inside of a JSON object or a code fence, or with a sign that something follows."""
     text = text.strip()
-    if text.startswith(("{", "```")) and text.count("{") > text.count("}"):
-        return True
-    return text.endswith((",", ";", "(", "[", " -")) or text.count("```") % 2 == 1
+    unclosed = text.startswith(("{", "```")) and text.count("{") > text.count("}")
+    return unclosed or text.endswith((",", ";", "(", "[", " -")) or text.count("```") % 2 == 1
 
 
 # Who answered

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from ...state.errors import ContextOverflowError, ModelCallError, StoppedError, TransientCallError
 from ...state.transcript import NO_USAGE
 from ..replies.own_words import without_reasoning
+from ..sync_bridge import set_for_block
 from .call import (
     Call,
     Reply,
@@ -81,14 +82,9 @@ call_middleware: ContextVar[CallMiddleware | None] = ContextVar("call_middleware
 _NO_RUN = CallMiddleware()
 
 
-@contextmanager
-def answering_calls(middleware: CallMiddleware) -> Iterator[None]:
+def answering_calls(middleware: CallMiddleware) -> AbstractContextManager[None]:
     """Have all model calls that are made inside go through the middleware."""
-    token = call_middleware.set(middleware)
-    try:
-        yield
-    finally:
-        call_middleware.reset(token)
+    return set_for_block(call_middleware, middleware)
 
 
 class _Node(NamedTuple):
@@ -119,17 +115,15 @@ def replies_kept(thread: str) -> Iterator[None]:
         yield
         return
     node = _Node(thread, [])
-    token = _node.set(node)
     try:
-        yield
+        with set_for_block(_node, node):
+            yield
     except BaseException:
         for call, reply in node.replies:
             _KEPT[thread, fingerprint(call)] = reply
         while len(_KEPT) > KEPT:
             _KEPT.popitem(last=False)
         raise
-    finally:
-        _node.reset(token)
 
 
 async def send(call: Call) -> Reply:
@@ -188,9 +182,8 @@ async def call_with_retry(
                 told = {"model": call.model.label, "advice": obstacle, "reason": str(error)}
                 notices.warning("calls cannot succeed", extra=told)
                 if error.retryable and call_middleware.get() is None:  # Nobody else says why nothing comes.
-                    warnings.warn(
-                        f"{call.model.label}: no call succeeds, and all wait: {error}", stacklevel=2
-                    )
+                    stuck = f"{call.model.label}: no call succeeds, and all wait: {error}"
+                    warnings.warn(stuck, stacklevel=2)
             if not error.retryable:
                 raise
             late += isinstance(error, NoReplyInTimeError)
@@ -278,15 +271,8 @@ async def attempt(call: Call) -> Reply:
         return reply
 
 
-class SampledReply(NamedTuple):
-    """Pair a reply with the call that it answers."""
-
-    call: Call
-    reply: Reply
-
-
-async def draw_samples(call: Call, size: int) -> list[SampledReply]:
-    """Get ``size`` replies to one call, each with a sample number of its own, which is part of a call's identity.
+async def draw_samples(call: Call, size: int) -> list[tuple[Call, Reply]]:
+    """Get ``size`` replies to one call, each behind its own call: the sample's number is part of a call's identity.
 
     Raises:
         ModelCallError: as ``send``, the first in order, and only when all calls have ended.
@@ -295,7 +281,7 @@ async def draw_samples(call: Call, size: int) -> list[SampledReply]:
     return [*sampled, *await _sample_in_parallel(call, range(len(sampled) + 1, size + 1))]
 
 
-async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
+async def _sample_in_one_request(call: Call, size: int) -> list[tuple[Call, Reply]]:
     """Ask for all replies with the parameter ``n``, so that the prompt is paid once.
 
     There may be fewer than asked for, or none where the provider refuses the parameter.
@@ -311,10 +297,10 @@ async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
     elif len(first.others) + 1 < size:
         label = call.model.label
         call.model.warn(f"{label} gave fewer replies to one request than asked for; the rest was requested")
-    return [SampledReply(request, reply) for reply in [first, *first.others][:size]]
+    return [(request, reply) for reply in [first, *first.others][:size]]
 
 
-async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[SampledReply]:
+async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[tuple[Call, Reply]]:
     # With the same seed in every call, all samples would be the same reply.
     seed = call.model.seed
     calls = [_numbered(call, n, {} if seed is None else {"seed": seed + n - 1}) for n in numbers]
@@ -324,7 +310,7 @@ async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[Sample
     for sent, reply in zip(calls, replies, strict=True):
         if isinstance(reply, BaseException):
             raise reply
-        sampled.append(SampledReply(sent, reply))
+        sampled.append((sent, reply))
     return sampled
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Units
+from ..statistics.alignment import Floats, Units, grouped
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..statistics.sample import Pair, Sample, paired_difference, same_clusters
@@ -291,7 +291,6 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
         bases: by dataset's digest, the label of its base judge.
     """
     pairwise: list[PairwiseComparison] = []
-    datasets: dict[str, list[PairwiseComparator]] = {}
     for comparator in comparators:
         base, sides = bases.get(comparator.subject.digest), comparator.sides
         pairwise += adjusted(
@@ -300,8 +299,7 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
                 for first, second in _pairs([*sides], base)
             ]
         )
-        if comparator.averaged:
-            datasets.setdefault(comparator.subject.digest, []).append(comparator)
+    datasets = grouped((each.subject.digest, each) for each in comparators if each.averaged)
     averages = [
         pair
         for digest, of_dataset in datasets.items()

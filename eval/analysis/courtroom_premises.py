@@ -129,8 +129,7 @@ def fit_prior(gaps: Floats) -> tuple[float, float] | None:
         return -float(beta_distribution.logpdf(values, alpha + growths, beta + without).sum())
 
     best = minimize(surprise, np.zeros(2), method="L-BFGS-B", bounds=[(-7, 7)] * 2)
-    inside = bool(best.success) and bool((np.abs(best.x) < 7).all())
-    return tuple(np.exp(best.x).tolist()) if inside else None
+    return tuple(np.exp(best.x).tolist()) if best.success and (np.abs(best.x) < 7).all() else None
 
 
 def predicted_gaps(judges: Sequence[CourtroomSide], resampling: Resampling) -> Iterator[PredictedGap]:

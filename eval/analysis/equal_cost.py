@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +15,7 @@ from ...state.aspects import ASPECTS
 from ...state.usage import total_usage
 from ..datasets.dataset import data_options
 from ..results.evaluation import UsageTotals
-from ..statistics.alignment import Floats
+from ..statistics.alignment import Floats, grouped
 from .comparison import PairwiseComparator, PairwiseComparison, adjusted
 from .loading import JudgeAspectData, LoadedJudge
 from .verdict_columns import Side
@@ -192,10 +191,7 @@ def _matched(
 
 def _how_to_get_one(without: Sequence[PairwiseComparator]) -> Iterator[str]:
     """Yield for each dataset the command that makes an ensemble as expensive as its most expensive judge."""
-    by_data: defaultdict[str, list[PairwiseComparator]] = defaultdict(list)
-    for comparator in without:
-        by_data[comparator.subject.data].append(comparator)
-    for data, subjects in by_data.items():
+    for data, subjects in grouped((each.subject.data, each) for each in without).items():
         calls = max(cell.usage.calls_each or 0.0 for comparator in subjects for cell in comparator.cells)
         yield (
             f"{data}: no equal-cost baseline, because no run has an ensemble of single judges; to make one, "

@@ -149,8 +149,7 @@ def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
         raise UsageError(
             f"item {item}, {label}: {scores[row].tolist()} is off the scale from {LOW:g} to {HIGH:g}"
         )
-    gaps: Floats = np.abs(scores[:, 0] - scores[:, 1]) / (HIGH - LOW)
-    return gaps
+    return np.abs(scores[:, 0] - scores[:, 1]) / (HIGH - LOW)
 
 
 def _shared(

@@ -96,13 +96,8 @@ class RowTable:
 
     def chosen(self, rows: Units) -> RowTable:
         """Return the table of some of the rows."""
-        return replace(
-            self,
-            values=self.values[rows],
-            units=self.units[rows],
-            grouped=self.grouped[rows],
-            repeats=self.repeats[rows],
-        )
+        columns = ("values", "units", "grouped", "repeats")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 
 class AspectRows:

@@ -322,15 +322,12 @@ def write_whole(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    if old.get("shard") != new.get("shard"):
-        was, is_now = (
-            f"shard {shard}" if shard else "no shard" for shard in (old.get("shard"), new.get("shard"))
-        )
+    was, is_now = (f"shard {run['shard']}" if run.get("shard") else "no shard" for run in (old, new))
+    if was != is_now:
         raise UsageError(
             f"{folder} belongs to another run: it is {was}, not {is_now}. {_OTHERWISE.capitalize()}"
         )
-    unlike = list(differences(old["signatures"], new["signatures"]))
-    if unlike:
+    if unlike := list(differences(old["signatures"], new["signatures"])):
         remedy = _OTHERWISE.capitalize()
         if any("base_url=" in part for part in unlike):
             remedy = (

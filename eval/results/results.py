@@ -229,8 +229,7 @@ class LineIndex:
         known = np.array(self.digests, dtype=np.uint64)[latest]
         wanted = np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
         _, of_wanted, of_known = np.intersect1d(wanted, known, return_indices=True)
-        lines: Lines = latest[of_known[np.argsort(of_wanted)]]
-        return lines
+        return latest[of_known[np.argsort(of_wanted)]]
 
 
 class ResultsFile:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ...state.role_kinds import RoleKind
-from ...state.transcript import Turn
+from ...state.review_rules import KindOf
 from .results import Result
-
-KindOf = Callable[[Turn], RoleKind]
 
 
 def kind_of_turns(result: Result) -> KindOf:

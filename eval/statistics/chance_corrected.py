@@ -29,8 +29,7 @@ from .resampling import Resampling, Statistic, Weights, none_if_nan
 def accuracies(tables: Floats) -> Floats:
     """Return the share of each table of shape (some, classes, classes) on its diagonal; NaN of an empty table."""
     total = tables.sum(axis=(1, 2))
-    agreed = np.trace(tables, axis1=1, axis2=2)
-    shares: Floats = agreed / np.where(total > 0, total, np.nan)
+    shares: Floats = np.trace(tables, axis1=1, axis2=2) / np.where(total > 0, total, np.nan)
     return shares
 
 
@@ -44,10 +43,8 @@ def kappas(tables: Floats) -> Floats:
     """
     total = tables.sum(axis=(1, 2))
     chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1)
-    beyond_chance = total**2 - chance
-    kappa: Floats = (accuracies(tables) * total**2 - chance) / np.where(
-        beyond_chance > 0, beyond_chance, np.nan
-    )
+    beyond = total**2 - chance
+    kappa: Floats = (accuracies(tables) * total**2 - chance) / np.where(beyond > 0, beyond, np.nan)
     return kappa
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,8 +192,11 @@ class _Games:
         # Checked in every resample: a draw may leave out the one game that kept two sets of systems together.
         if self._systems < 2 or not _reachable(points > 0).all():
             return none
-        evalica = load_evalica()
-        import pandas as pd  # a dependency of evalica
+        try:
+            import evalica
+            import pandas as pd  # a dependency of evalica
+        except ImportError as error:
+            raise UsageError('rankings need the package evalica: pip install "jurygraph[report]"') from error
 
         first, second, outcome = self._kinds.T
         fit = evalica.bradley_terry(
@@ -256,16 +258,3 @@ def _reachable(beaten: NDArray[np.bool_]) -> NDArray[np.bool_]:
     for _ in range(max(1, len(beaten)).bit_length()):
         reach = (reach.astype(float) @ reach.astype(float)) > 0
     return reach
-
-
-def load_evalica() -> ModuleType:
-    """Import the package ``evalica``.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    try:
-        import evalica
-    except ImportError as error:
-        raise UsageError('rankings need the package evalica: pip install "jurygraph[report]"') from error
-    return evalica

@@ -293,12 +293,11 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
     pairwise: list[PairwiseComparison] = []
     for comparator in comparators:
         base, sides = bases.get(comparator.subject.digest), comparator.sides
-        pairwise += adjusted(
-            [
-                comparator.compare(sides[first], sides[second], with_base=second == base)
-                for first, second in _pairs([*sides], base)
-            ]
-        )
+        compared = [
+            comparator.compare(sides[first], sides[second], with_base=second == base)
+            for first, second in _pairs([*sides], base)
+        ]
+        pairwise += adjusted(compared)
     datasets = grouped((each.subject.digest, each) for each in comparators if each.averaged)
     averages = [
         pair
@@ -393,8 +392,7 @@ def _caution(pairwise: Sequence[PairwiseComparison]) -> str | None:
 
 
 def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
-    unshared = [pair for pair in pairwise if pair.only_first or pair.only_second]
-    if unshared:
+    if unshared := [pair for pair in pairwise if pair.only_first or pair.only_second]:
         yield (
             f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
             "judges are compared on the items that all of them judged"

@@ -133,8 +133,7 @@ def _people(judges: Sequence[Judge], people: People) -> Iterator[CostRow]:
 
 def _notes(judges: Sequence[Judge]) -> Iterator[str]:
     yield "time is the sum over all calls; since calls run concurrently, a run takes less by the clock"
-    unknown = [judge.label for judge in judges if judge.usage.total.cost_usd is None]
-    if unknown:
+    if unknown := [judge.label for judge in judges if judge.usage.total.cost_usd is None]:
         yield f"the cost is unknown, because the price of a model is: {', '.join(unknown)}"
     if least := [judge.label for judge in judges if judge.usage.total.uncounted]:
         yield f"token counts are lower bounds, because those of some calls are unknown: {', '.join(least)}"

@@ -29,8 +29,6 @@ from .objections import ObjectionCounter
 from .result_rows import Judged, discussions, turns_of, verdict_of
 from .verdict_columns import Side, StudyNames, VerdictColumns, Verdicts
 
-_PREFERENCE = "preference"
-
 
 class Measuring(Overrides, total=False):
     """Names how agreement is measured, where that is not as the data has it."""
@@ -183,8 +181,7 @@ class LoadedJudge:
     def finish(self) -> None:
         """Finish after the last result: sort rows, and add empty data for aspects without a single result."""
         for aspect in [aspect_fields["name"] for aspect_fields in self.aspects] or [None]:
-            if aspect not in self.cells:
-                self.cells[aspect] = JudgeAspectData(self, aspect)
+            self.cells.setdefault(aspect, JudgeAspectData(self, aspect))
         for cell in self.cells.values():
             cell.finish()
 
@@ -217,7 +214,7 @@ class LoadedJudge:
         """Return what it judged on an aspect, as its own run has it."""
         scale = next((fields for fields in self.aspects if fields.get("name") == aspect), {})
         return EvaluationTarget(
-            label=aspect or _PREFERENCE,
+            label=aspect or "preference",
             data=self.data,
             digest=self.digest,
             aspect=aspect,
@@ -253,7 +250,9 @@ def load_runs(
     if flagged.left_out:
         # Read first, since a judge of another run may flag an item: it is left out for all judges alike.
         for folder in chosen:
-            _find_flagged(folder, flagged, names)
+            run = LoadedJudge("", folder, read_manifest(folder), names=names)
+            for result in ResultsFile(folder).read():
+                flagged.add(names.items.code((run.digest, result.item)), result.warnings)
     judges = [judge for folder in chosen for judge in _read(folder, flagged, names)]
     for judge, label in zip(judges, judge_labels(judges), strict=True):
         judge.label = label
@@ -280,12 +279,6 @@ def load_evaluations(
         judges.append(judge)
     _name_subjects(judges, otherwise)
     return judges
-
-
-def _find_flagged(folder: Path, flagged: FlaggedItems, names: StudyNames) -> None:
-    run = LoadedJudge("", folder, read_manifest(folder), names=names)
-    for result in ResultsFile(folder).read():
-        flagged.add(names.items.code((run.digest, result.item)), result.warnings)
 
 
 def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[LoadedJudge]:

@@ -199,8 +199,7 @@ class RowsByAspect:
         """
         self._rows += 1
         # An empty field, as a CSV file has it, is no aspect.
-        aspect = str(row.get("aspect") or "") or None
-        rows = self._aspects.setdefault(aspect, AspectRows())
+        rows = self._aspects.setdefault(str(row.get("aspect") or "") or None, AspectRows())
         if left_out:
             rows.leave_out(row, left_out)
         else:

@@ -222,8 +222,7 @@ def _preferences(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]
         return (), reason
     if not judged or not human or "" in votes:
         return (), NO_PREFERENCE
-    codes = PREFERENCES.index(judged), PREFERENCES.index(human)
-    return (*codes, *map(votes.count, PREFERENCES)), None
+    return (PREFERENCES.index(judged), PREFERENCES.index(human), *map(votes.count, PREFERENCES)), None
 
 
 def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]]:

@@ -29,7 +29,6 @@ from .turn_kinds import kind_of_turns
 JOURNAL = "journal.sqlite"
 SHARED_JOURNAL = "calls.sqlite"
 """The journal of several runs that share their calls, in the folder above theirs."""
-SHARDS_LOCK = "shards.lock"
 
 
 class RunFolder:
@@ -222,7 +221,7 @@ def run_of_shards(folder: Path, manifest: Mapping[str, Any], *, begin_anew: bool
     """
     whole = {name: value for name, value in manifest.items() if name != "shard"}
     mine = read_manifest(folder)["run"] if (folder / FILE).exists() else None
-    with FileLock(folder.parent / SHARDS_LOCK):
+    with FileLock(folder.parent / "shards.lock"):
         above = read_manifest(folder.parent) if (folder.parent / FILE).exists() else None
         if above is not None:
             is_done = above["run"] == mine or any(differences(above["signatures"], whole["signatures"]))

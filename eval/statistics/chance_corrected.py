@@ -116,8 +116,7 @@ class _Alpha:
         self._values, self._code = _coded([value for unit in units for value in unit], level)
         self._counts = np.array([len(unit) for unit in units], dtype=float)
         self._unit = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
-        shape = unit_count(clusters), len(self._values)
-        self._table = count_table(clusters[self._unit], self._code, shape)
+        self._table = count_table(clusters[self._unit], self._code, (unit_count(clusters), len(self._values)))
         self._observed = self._different_pairs() if level == "nominal" else self._squared_differences()
 
     def __call__(self, weights: Weights) -> Floats:

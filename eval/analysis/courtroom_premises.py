@@ -144,9 +144,8 @@ def predicted_gaps(judges: Sequence[CourtroomSide], resampling: Resampling) -> I
             lasted = ~np.isnan(judge.gaps[:, number - 1])
             observed = judge.gaps[lasted, number - 1]
             predicted = (alpha + growths[lasted, number - 1]) / (alpha + beta + number)
-            gap, excess = (
-                judge.mean(values, lasted, resampling) for values in (observed, observed - predicted)
-            )
+            gap = judge.mean(observed, lasted, resampling)
+            excess = judge.mean(observed - predicted, lasted, resampling)
             n, mean = len(observed), float(predicted.mean())
             yield PredictedGap(judge.label, alpha, beta, number, n, gap, mean, excess)
 
@@ -175,6 +174,5 @@ def premises(judges: Sequence[CourtroomSide], resampling: Resampling) -> Iterato
             paths = judge.gaps[several]
             last = paths[np.arange(len(paths)), (~np.isnan(paths)).sum(axis=1) - 1]
             figure = judge.mean(last - paths[:, 0], several, resampling)
-            yield Premise(
-                f"gaps grow with the rounds: {judge.label}, last round minus first", len(several), figure
-            )
+            claim = f"gaps grow with the rounds: {judge.label}, last round minus first"
+            yield Premise(claim, len(several), figure)

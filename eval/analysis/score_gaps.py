@@ -169,6 +169,6 @@ def _shared(
     lacking = np.isnan(table)
     shared = ~lacking.any(axis=1)
     missing = Counter(
-        "no scores of " + ", ".join(compress(figures, row)) for row in lacking[~shared].tolist()
+        f"no scores of {', '.join(compress(figures, row))}" for row in lacking[~shared].tolist()
     )
     return dict(zip(figures, table[shared].T, strict=True)), clusters[shared], dict(missing)

@@ -260,9 +260,7 @@ class Side(NamedTuple):
     distances: bool
 
 
-_OF_ROWS = [
-    column.name for column in fields(Verdicts) if column.name not in ("names", "winners", "path", "agents")
-]
+_OF_ROWS = Verdicts.__dataclass_fields__.keys() - {"names", "winners", "path", "agents"}
 
 
 def _code(judged: Judged | None) -> float:

@@ -188,9 +188,8 @@ class AspectRows:
             repeats=np.array(self._repeats, dtype=np.int64),
             left_out=dict(self._left_out),
         )
-        _, first, key_numbers = np.unique(
-            np.array(self._keys, dtype=np.uint64), return_index=True, return_inverse=True
-        )
+        keys = np.array(self._keys, dtype=np.uint64)
+        _, first, key_numbers = np.unique(keys, return_index=True, return_inverse=True)
         if len(first) == len(whole):
             return whole
         # A row that differs from the first one with the same key: nothing says which of them is right.

@@ -79,9 +79,8 @@ class RunFolder:
         Other steps are asked for again in each pass, until the item that asks for them first has its verdict.
         """
         new = {planned.key for planned in self.new_steps}
-        return EvaluationStepsCache(
-            [planned for planned in self.steps.all if planned.key not in new], self.steps.note
-        )
+        kept = [planned for planned in self.steps.all if planned.key not in new]
+        return EvaluationStepsCache(kept, self.steps.note)
 
     def keep_rest(self) -> None:
         """Add to the manifest the steps whose first item failed, but which other items were judged with.
@@ -322,12 +321,10 @@ def write_whole(path: Path, manifest: Mapping[str, Any]) -> None:
 
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     was, is_now = (f"shard {run['shard']}" if run.get("shard") else "no shard" for run in (old, new))
+    remedy = _OTHERWISE.capitalize()
     if was != is_now:
-        raise UsageError(
-            f"{folder} belongs to another run: it is {was}, not {is_now}. {_OTHERWISE.capitalize()}"
-        )
+        raise UsageError(f"{folder} belongs to another run: it is {was}, not {is_now}. {remedy}")
     if unlike := list(differences(old["signatures"], new["signatures"])):
-        remedy = _OTHERWISE.capitalize()
         if any("base_url=" in part for part in unlike):
             remedy = (
                 f"The same model at another address? Add &identity=OLD_ADDRESS to its name. Else {_OTHERWISE}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,9 +172,8 @@ class _Games:
         values = self._strengths(np.ones(count, dtype=np.int64))
         # Without a figure there is no interval: the resamples, each a fit of its own, are not computed.
         if count > 1 and resampling.resamples and not np.isnan(values).any():
-            resampled = np.array(
-                [self._strengths(weights) for block in resampling.weights(count) for weights in block]
-            )
+            draws = chain.from_iterable(resampling.weights(count))
+            resampled = np.array([self._strengths(weights) for weights in draws])
         return [
             resampling.studentised(none_if_nan(value), resampled[:, system], count)[0]
             for system, value in enumerate(values)

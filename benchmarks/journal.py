@@ -27,7 +27,7 @@ from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.journal.database import COUNTER_BITS, journal_location
 from jurygraph.eval.journal.records import Entry
 from jurygraph.eval.journal.store import Patience, Store
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from sqlalchemy import text
 
 from .scenario import middle, options, scratch, show, show_machine

@@ -15,7 +15,7 @@ import orjson
 from jurygraph.eval.plan.plan import Plan, plan
 from jurygraph.eval.results.folder import write_manifest
 from jurygraph.eval.results.results import FILE, Key
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 
 PROTOCOLS = {"score": ("debate", "single"), "compare": ("samre", "single")}
 ASPECTS = {"score": ("coherence", "fluency"), "compare": ()}

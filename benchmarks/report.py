@@ -27,7 +27,7 @@ from jurygraph.eval.report.sections import compose
 from jurygraph.eval.results.folder import read_manifest
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 
 from .large_run import PROTOCOLS, make_large_run
 from .scenario import PROGRAM, run, scratch, show, show_machine

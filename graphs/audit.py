@@ -20,13 +20,13 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from ..nodes.agent_runtime import Question, TurnIds
+from ..nodes.agent_runtime import Question
 from ..nodes.bound_judge import Models, bound_agent
 from ..nodes.output_schemas import OutputSchema, Value, object_schema
 from ..nodes.prompt_context import Prompt
 from ..state.errors import ReplyError, UsageError
 from ..state.graph_state import append, merge_turns
-from ..state.transcript import Turn
+from ..state.transcript import Turn, TurnIds
 from .base import AsyncNode, SyncFunction
 from .registry import role_kinds
 

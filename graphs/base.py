@@ -35,7 +35,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import Send
 
-from ..nodes.agent_runtime import AgentRuntime, TurnIds
+from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import BoundJudge, Models, begun_with, split_models
 from ..nodes.models.send import replies_kept
 from ..nodes.sync_bridge import run_blocking
@@ -56,7 +56,7 @@ from ..state.graph_state import AgentState, JudgeOutput, JudgeState, updated
 from ..state.protocols import Protocol
 from ..state.settings import SettingsT, make_settings
 from ..state.tasks import input_schema_of
-from ..state.transcript import Score
+from ..state.transcript import Score, TurnIds
 from ..state.verdict import StopReason
 from .judge_graph import JudgeGraphBuilder, context_of_run, side_by_side, threads_side_by_side
 from .nested import JudgeSlot, nested_judge_node

@@ -26,7 +26,7 @@ from langgraph.runtime import get_runtime
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..nodes.agent_runtime import TurnIds, without_models
+from ..nodes.agent_runtime import without_models
 from ..nodes.bound_judge import bound_agent
 from ..nodes.models.model_chains import is_chain
 from ..nodes.models.resolver import OFFLINE
@@ -39,7 +39,7 @@ from ..state.conversations import read_conversation
 from ..state.errors import ModelCallError, ReplyError, UsageError
 from ..state.graph_state import JudgeOutput, append, as_json
 from ..state.tasks import ScoreTask, parse_task
-from ..state.transcript import Turn, usage_of_turns
+from ..state.transcript import Turn, TurnIds, usage_of_turns
 from .base import AsyncNode, SyncFunction
 from .judge_graph import JudgeGraphBuilder
 from .nested import JudgeSlot, nested_judge_node

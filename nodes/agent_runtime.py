@@ -9,7 +9,6 @@ one question.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -21,8 +20,7 @@ from langgraph.runtime import get_runtime
 from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import Settings, SettingsT
-from ..state.transcript import Turn, turn_id, turn_without_model, written_by
-from ..state.usage import total_usage
+from ..state.transcript import Turn, TurnIds, written_by
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
 from .models.attachments import text_block, with_text
 from .models.call import Call, Reply
@@ -31,7 +29,7 @@ from .models.send import draw_samples, invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_context import Prompt, Prompts
 from .replies import LONGEST_READ_WHOLE, Shown
-from .replies.reasoning import without_reasoning
+from .replies.own_words import without_reasoning
 
 SAMPLING_TEMPERATURE = 1.0
 """Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""
@@ -82,11 +80,6 @@ class Question:
         """The agent and the round, as warnings name them."""
         return f"{self.agent}, round {self.round}"
 
-    @property
-    def reader(self) -> OutputSchema:
-        """The form with the texts that the agent is shown, so that what it reprints of them is no value of its own."""
-        return replace(self.form, shown=Shown.in_prompt(self.prompt.text, self.agent))
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -120,26 +113,6 @@ class Samples:
         return len(self.turns) - len(self.read)
 
 
-@dataclass
-class TurnIds:
-    """Number the turns of each agent, behind those that a transcript holds of it already.
-
-    Attributes:
-        transcript: the turns so far.
-        order: the order in which the answers are shown, where there are two.
-    """
-
-    transcript: Sequence[Turn] = ()
-    order: int | None = None
-    _new: Counter[str] = field(default_factory=Counter)
-
-    def next(self, agent: str) -> str:
-        """Return the id of the agent's next turn."""
-        self._new[agent] += 1
-        earlier = sum(turn["agent"] == agent for turn in self.transcript)
-        return turn_id(agent, earlier + self._new[agent], self.order)
-
-
 @dataclass(frozen=True)
 class AgentRuntime(Generic[SettingsT]):
     """Ask agents with the settings, prompts and models of one run, and stream their turns to ``publish``.
@@ -168,8 +141,7 @@ class AgentRuntime(Generic[SettingsT]):
         name: str = "",
     ) -> Turn:
         """Make and stream a turn that no model wrote: a message passed on, or the words of a person by that name."""
-        turn = turn_without_model(round, agent, agent, content, value)
-        turn["id"] = self.turn_ids.next(agent)
+        turn = self.turn_ids.without_model(round, agent, content, value)
         if scale is not None:
             turn["scale"] = list(scale)
         if name:
@@ -208,8 +180,9 @@ class AgentRuntime(Generic[SettingsT]):
         parameters = {**question.parameters, "temperature": temperature}
         question = replace(question, parameters=parameters)
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
-        turns = [await self._sample_turn(question, reply, model.label) for _, reply in sampled]
-        unpublished, warnings = turns, tuple(model.warnings)
+        form = _knowing(question, _prompt_of(sampled[0].call))
+        turns = [await self._sample_turn(question, form, reply, model.label) for _, reply in sampled]
+        unpublished, warnings = turns, tuple(model.warnings.values())
         if all(turn["value"] is None for turn in turns):
             # The sample's number stays in the metadata, as in the call that is repaired.
             first = replace(question, details={**question.details, "sample": 1})
@@ -244,9 +217,11 @@ class AgentRuntime(Generic[SettingsT]):
     async def _read_or_repair(self, question: Question, call: Call, reply: Reply, id: str) -> Answer:
         """Parse the reply; while that fails and repairs are left, send a repair request and parse its reply."""
         model, calls, replies, cut_off = call.model, [call], [reply], False
+        prompt = _prompt_of(call)
+        form = _knowing(question, prompt)
         while True:
             try:
-                content, value = await _read(question, replies[-1])
+                content, value = await _read(form, replies[-1])
             except ReplyError as error:
                 turn = self._turn(id, question, replies, error.reply, None, model.label)
                 self.publish_turn(turn, error.problem)
@@ -257,23 +232,25 @@ class AgentRuntime(Generic[SettingsT]):
                     raise
                 cut_off = cut_off or error.fault == "cut_off"
                 if cut_off:
-                    question = replace(question, form=question.form.after_cut_off())
+                    form = form.after_cut_off()
+                    question = replace(question, form=form)
                 # The conversation grows: a second repair request comes after the first one and its reply.
-                form = self._format_instructions(question.form, model, alone=cut_off)
-                messages = repair_conversation(calls[-1].messages, self.prompts, error, form)
+                structured = self._asks_for_json(model)
+                wanted = self.prompts.form(form, structured=structured, alone=cut_off)
+                messages = repair_conversation(calls[-1].messages, self.prompts, error, wanted)
                 again = self._call(question, model, messages, len(replies))
                 calls.append(replace(again, schema=value_alone(again.schema)) if cut_off else again)
                 replies.append(await send(calls[-1]))
             else:
                 turn = self._turn(id, question, replies, content, value, model.label)
                 self.publish_turn(turn)
-                warnings = _warnings(question, replies, content, calls)
-                return Answer(turn, (*model.warnings, *warnings), replies[-1].tokens)
+                warnings = _warnings(question, prompt, content, calls, replies)
+                return Answer(turn, (*model.warnings.values(), *warnings), replies[-1].tokens)
 
-    async def _sample_turn(self, question: Question, reply: Reply, model: str) -> Turn:
+    async def _sample_turn(self, question: Question, form: OutputSchema, reply: Reply, model: str) -> Turn:
         """Make the turn of one sample; its value is None if the reply cannot be read."""
         try:
-            content, value = await _read(question, reply)
+            content, value = await _read(form, reply)
         except ReplyError as error:
             content, value = error.reply, None
         return self._turn(self.turn_ids.next(question.agent), question, [reply], content, value, model)
@@ -282,12 +259,14 @@ class AgentRuntime(Generic[SettingsT]):
         self, id: str, question: Question, replies: list[Reply], content: str, value: Value, model: str
     ) -> Turn:
         """Make the turn of the last reply, with the usage of all of them: a repaired reply was paid for as well."""
-        usage, order = total_usage(reply.usage for reply in replies), self.turn_ids.order
+        order = self.turn_ids.order
         # Values always refer to the task's order of the answers, the words to the order that the agent was shown.
         in_task_order = swapped(value) if order == 2 else value
-        turn = turn_without_model(question.round, question.agent, question.role, content, in_task_order)
+        words = {"id": id, "round": question.round, "agent": question.agent, "role": question.role}
+        words |= {"content": content, "value": in_task_order}
         # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
-        turn = written_by({"id": id, **turn}, replies[-1].model or model, usage)
+        model, usages = replies[-1].model or model, (reply.usage for reply in replies)
+        turn = written_by(words, model, usages)
         if scale := question.form.scale:
             turn["scale"] = list(scale)
         if order is not None:
@@ -303,7 +282,7 @@ class AgentRuntime(Generic[SettingsT]):
         return Call(model, messages, schema, about, parameters, repeated)
 
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
-        form = self._format_instructions(question.form, model)
+        form = self.prompts.form(question.form, structured=self._asks_for_json(model))
         system, user = question.prompt.messages(form, self.settings.layout)
         if not (media := question.prompt.media):
             return [SystemMessage(system), HumanMessage(user)]
@@ -313,11 +292,6 @@ class AgentRuntime(Generic[SettingsT]):
             SystemMessage(f"{system}\n\n{attached}"),
             HumanMessage([*model.sent(media), text_block(user)]),
         ]
-
-    def _format_instructions(self, form: OutputSchema, model: LoadedModel, alone: bool = False) -> str:
-        """Return how the agent is to answer; ``alone``: with the value and without reasons."""
-        structured = self._asks_for_json(model) and not isinstance(form, TextSchema)
-        return self.prompts.render(form.template, structured=structured, alone=alone, **form.limits())
 
     def _metadata(self, question: Question, repairs: int) -> dict[str, Any]:
         return {
@@ -345,11 +319,20 @@ def without_models(transcript: Sequence[Turn]) -> AgentRuntime[Settings]:
     return AgentRuntime(Settings(), Prompts.bundled(), {}, get_runtime().stream_writer, TurnIds(transcript))
 
 
-async def _read(question: Question, reply: Reply) -> tuple[str, Value]:
-    """Read a reply to a question as ``read`` does; a long one in a thread, so that other calls go on."""
+def _prompt_of(call: Call) -> str:
+    return "\n".join(message.text for message in call.messages)
+
+
+def _knowing(question: Question, prompt: str) -> OutputSchema:
+    """Return the form with the texts that the agent was shown: what it reprints of them is no value of its own."""
+    return replace(question.form, shown=Shown.in_prompt(prompt, question.agent))
+
+
+async def _read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
+    """Read a reply as ``read`` does; a long one in a thread, so that other calls go on."""
     if len(reply.text) > LONGEST_READ_WHOLE:
-        return await asyncio.to_thread(read, question.reader, reply)
-    return read(question.reader, reply)
+        return await asyncio.to_thread(read, form, reply)
+    return read(form, reply)
 
 
 def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
@@ -358,12 +341,13 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
     Raises:
         ReplyError: the reply holds no usable value.
     """
-    answer = without_reasoning(reply.text)
-    if reply.refused:
-        fault: ReplyFault = "filtered" if reply.filtered else "refused"
-        raise ReplyError(reply.problem or "The reply is a refusal.", answer, fault)
-    if reply.cut_off and not form.is_whole(answer):
-        raise ReplyError(reply.problem or "The reply was cut off by the length limit.", answer, "cut_off")
+    if reply.refused or reply.cut_off:
+        answer = without_reasoning(reply.text)
+        if reply.refused:
+            fault: ReplyFault = "filtered" if reply.filtered else "refused"
+            raise ReplyError(reply.problem or "The reply is a refusal.", answer, fault)
+        if not form.is_whole(answer):
+            raise ReplyError(reply.problem or "The reply was cut off by the length limit.", answer, "cut_off")
     if reply.problem and not reply.text:
         raise ReplyError(reply.problem, "", "missing")
     content, value = form.read(reply.text, reply.fields)
@@ -378,14 +362,16 @@ def _is_half_a_speech(form: OutputSchema, reply: Reply) -> bool:
     return reply.cut_off and isinstance(form, TextSchema)
 
 
-def _warnings(question: Question, replies: list[Reply], content: str, calls: Sequence[Call]) -> Iterator[str]:
+def _warnings(
+    question: Question, prompt: str, content: str, calls: Sequence[Call], replies: Sequence[Reply]
+) -> Iterator[str]:
     """Yield what a reader should know of an agent's turn, which took these calls and their replies."""
     who = question.who
     if len(replies) > 1:
         yield ASKED_AGAIN.of(who, times=len(replies) - 1)
     if _is_half_a_speech(question.form, replies[-1]):
         yield SPEECH_CUT_OFF.of(who)
-    yield from copied_words(who, content, " ".join(message.text for message in calls[0].messages))
+    yield from copied_words(who, content, prompt)
     for call, reply in zip(calls, replies, strict=True):
         yield from _prompt_warning(who, call, reply)
 

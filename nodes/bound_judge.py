@@ -28,7 +28,8 @@ from ..state.redaction import HIDDEN, redact_all
 from ..state.settings import ModelSpec, Settings, SettingsT, resolve_settings
 from ..state.settings.base_settings import explicitly_set
 from ..state.tasks import TaskKind
-from .agent_runtime import AgentRuntime, Publish, TurnIds
+from ..state.transcript import TurnIds
+from .agent_runtime import AgentRuntime, Publish
 from .models import prices, resolver
 from .models.loaded_model import LoadedModel
 from .models.model_chains import check_chain, choices, resolved
@@ -93,7 +94,11 @@ def split_models(
     given = {**fields}
     roles = {"*": given.pop("model")} if "model" in given else {}
     roles.update(by_role(models))
-    own = {role: OwnModel(model) for role, model in roles.items() if not _is_name(model)}
+    own = {
+        role: OwnModel(model)
+        for role, model in roles.items()
+        if not isinstance(model, str | Mapping | ModelSpec)
+    }
     if names := {role: model for role, model in roles.items() if role not in own}:
         given["models"] = names
     return given, own
@@ -111,10 +116,6 @@ def is_role(name: str, roles: Sequence[str]) -> bool:
     """Tell whether a name is a role, one agent of a role (``juror_1``), or ``*`` for all."""
     # ``advocate_1_3`` is an agent of the role ``advocate``.
     return name == "*" or name in roles or re.sub(r"(_\d+)+$", "", name) in roles
-
-
-def _is_name(model: object) -> bool:
-    return isinstance(model, str | Mapping | ModelSpec)
 
 
 KEY_CACHE_SECONDS = 1.0

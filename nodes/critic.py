@@ -31,16 +31,15 @@ async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     form = CritiqueSchema(literal=settings.termination == "substring")
     question = Question("critic", "critic", state["round"], prompt, form, details)
     answer = await runtime.ask(question)
-    content, facts = answer.turn["content"], {"who": question.who, "words": answer.turn["content"][:80]}
-    warnings = list(answer.warnings)
+    content, warnings = answer.turn["content"], list(answer.warnings)
     if answer.turn["value"] is False and not has_words(content):
-        warnings.append(EMPTY_OBJECTION.of(**facts))
+        warnings.append(EMPTY_OBJECTION.of(question.who, words=content[:80]))
     if answer.turn["value"] is True:
         # What it is told to write, in either form; quoted texts stand in fences elsewhere.
         told = [prompt.system, prompt.messages("", "shared_prefix")[1].removeprefix(prompt.shared)]
-        told += [runtime.prompts.render(form.template, structured=structured) for structured in (True, False)]
+        told += [runtime.prompts.form(form, structured=structured) for structured in (True, False)]
         if is_copied(content, " ".join(told)):
-            warnings.append(COPIED_DECLARATION.of(**facts))
+            warnings.append(COPIED_DECLARATION.of(question.who, words=content[:80]))
     return {**answer.update, "warnings": warnings}
 
 

@@ -15,17 +15,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 from ..state.aspects import Aspect
 from ..state.errors import ReplyError
 from ..state.transcript import Score
 from .replies import Shown, contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
-from .replies.json_fields import is_repeated, stated_object, whole_object
+from .replies.json_fields import is_repeated, own_object
 from .replies.own_words import has_words
-from .replies.reasoning import possible_answers
-from .replies.shown import NOTHING
-from .replies.statements import bounded, repeated
+from .replies.shown import NOTHING, RepeatedError
+from .replies.statements import possible_answers, repeated
 from .replies.steps import read_steps
 
 Value = float | list[float] | bool | str | None
@@ -63,7 +63,7 @@ class OutputSchema(ABC):
             return self.from_fields(fields, reply)
         readings: list[tuple[str, Value]] = []
         unread: list[ReplyError] = []
-        for answer in possible_answers(bounded(reply), self.shown):
+        for answer in possible_answers(reply, self.shown):
             try:
                 readings.append(self._read_answer(answer))
             except ReplyError as error:
@@ -80,17 +80,13 @@ class OutputSchema(ABC):
         # A form in plain text may still get JSON from a model that likes to write it; only its text counts.
         if schema is None:
             return answer, self.from_text(answer)
-        fields = whole_object(answer)
-        if fields is not None:
-            if is_repeated(fields, self.shown):
-                raise repeated(answer, self.name)
-            return self.from_fields(fields, answer)
         about = schema["properties"]
         values = [name for name in about if about[name]["type"] != "string" or "enum" in about[name]]
-        fields = stated_object(answer, self.shown, values or list(about))
-        if fields is not None:
-            return self.from_fields(fields, answer)
-        return answer, self.from_text(answer)
+        try:
+            fields = own_object(answer, self.shown, values or list(about))
+        except RepeatedError as error:
+            raise repeated(answer, self.name) from error
+        return (answer, self.from_text(answer)) if fields is None else self.from_fields(fields, answer)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         """Return the text and the value of a JSON reply; ``raw`` is the reply as it came, for the error.
@@ -139,8 +135,7 @@ class ScoreSchema(OutputSchema):
     template: ClassVar[str] = "shared/form_score"
 
     def schema(self) -> dict[str, Any]:
-        reasons = prose("Reasons, step by step.")
-        return object_schema("score_reply", reasoning=reasons, score=number(self.low, self.high))
+        return reply_with_numbers("score_reply", self.low, self.high, "score")
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         score = read_number(fields, "score", self, raw)
@@ -166,8 +161,7 @@ class PairSchema(ScoreSchema):
     template: ClassVar[str] = "shared/form_pair"
 
     def schema(self) -> dict[str, Any]:
-        scale, reasons = number(self.low, self.high), prose("Reasons, step by step.")
-        return object_schema("pair_reply", reasoning=reasons, score_1=scale, score_2=scale)
+        return reply_with_numbers("pair_reply", self.low, self.high, "score_1", "score_2")
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         first, second = (read_number(fields, key, self, raw) for key in ("score_1", "score_2"))
@@ -190,10 +184,7 @@ class CritiqueSchema(OutputSchema):
     template: ClassVar[str] = "shared/form_critique"
 
     def schema(self) -> dict[str, Any]:
-        flag = "true only to declare NO ISSUE: the score leaves nothing to object to."
-        words = prose("What you have to say, step by step.")
-        no_issue = {"type": "boolean", "description": flag}
-        return object_schema("critique_reply", feedback=words, no_issue=no_issue)
+        return critique_reply()
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         words = read_words(fields, "feedback")
@@ -372,6 +363,24 @@ def object_schema(title: str, **fields: dict[str, Any]) -> dict[str, Any]:
     """Return a strict JSON schema with these fields. Models write them in this order, so reasons go before values."""
     about = {"title": title, "type": "object", "properties": fields}
     return {**about, "required": list(fields), "additionalProperties": False}
+
+
+# One is asked for with every call. ``typed``: 1 and 1.0 are equal, and written differently.
+@lru_cache(typed=True)
+def reply_with_numbers(title: str, low: float, high: float, *names: str) -> dict[str, Any]:
+    """Return the JSON schema of reasons and then a number on a scale for each of these names."""
+    numbers = {name: number(low, high) for name in names}
+    return object_schema(title, reasoning=prose("Reasons, step by step."), **numbers)
+
+
+@cache
+def critique_reply() -> dict[str, Any]:
+    """Return the JSON schema of a critique."""
+    flag = "true only to declare NO ISSUE: the score leaves nothing to object to."
+    no_issue = {"type": "boolean", "description": flag}
+    return object_schema(
+        "critique_reply", feedback=prose("What you have to say, step by step."), no_issue=no_issue
+    )
 
 
 def read_words(fields: Mapping[str, Any], key: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +21,47 @@ from ..state.errors import UsageError
 from ..state.graph_state import JudgeState
 from ..state.media import Media
 from ..state.settings import PAPERS, Layout
-from ..state.tasks import CompareTask, ScoreTask, is_rubric, parse_task
+from ..state.tasks import CompareTask, Rubric, ScoreTask, is_rubric, parse_task, user_rubric
 from ..state.transcript import Turn
 from .delimiters import fence
-from .output_schemas import PairSchema, ScoreSchema
+from .output_schemas import OutputSchema, PairSchema, ScoreSchema, TextSchema
 
 
-def task_of(state: JudgeState) -> ScoreTask | CompareTask:
-    """Return the task as a checked object."""
+@dataclass(frozen=True, eq=False)
+class _TaskShown:
+    """Hold a task as it is shown to all agents of a judgement: checked, and in words, once for all of them."""
+
+    task: ScoreTask | CompareTask
+    _materials: dict[tuple[Prompts, Rubric | None], str] = field(default_factory=dict)
+
+    def material(self, prompts: Prompts) -> str:
+        """Return the task in words; whether its rubric is the user's own is asked anew."""
+        key = prompts, user_rubric.get()
+        if key not in self._materials:
+            task, form = self.task, score_schema(self.task)
+            values: dict[str, Any] = {name: getattr(task, name) for name in type(task).model_fields}
+            rubric = is_rubric(task.criteria if isinstance(task, CompareTask) else task.aspect)
+            values |= {**form.limits(), "rubric": rubric}
+            self._materials[key] = prompts.render(f"shared/{task.kind}_task", **values)
+        return self._materials[key]
+
+
+def _task_shown(state: JudgeState) -> _TaskShown:
     try:
         return _checked(orjson.dumps(state["task"]))
     except orjson.JSONEncodeError:
         # A half of a surrogate pair is no text in JSON.
-        return parse_task(state["task"])
+        return _TaskShown(parse_task(state["task"]))
 
 
 @lru_cache(maxsize=128)
-def _checked(task: bytes) -> ScoreTask | CompareTask:
-    """Check a task once, not for each agent that is shown it."""
-    return parse_task(orjson.loads(task))
+def _checked(task: bytes) -> _TaskShown:
+    return _TaskShown(parse_task(orjson.loads(task)))
+
+
+def task_of(state: JudgeState) -> ScoreTask | CompareTask:
+    """Return the task as a checked object."""
+    return _task_shown(state).task
 
 
 def build_prompt(
@@ -60,12 +82,11 @@ def build_prompt(
         alone: whether the agent is told of no others; by default where there is no log.
     """
     alone = log is None if alone is None else alone
-    shared = [_material(task_of(state), prompts)]
+    shown = _task_shown(state)
+    shared = [shown.material(prompts)]
     if turns := list(log or ()):
         shared.append(prompts.render("shared/log", turns=turns, alone=alone))
-    return Prompt.of_discussion(
-        system_text(prompts, alone), shared, own, alone=alone, media=task_of(state).media
-    )
+    return Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone, media=shown.task.media)
 
 
 def system_text(prompts: Prompts, alone: bool) -> str:
@@ -92,13 +113,6 @@ def call_metadata(task: ScoreTask | CompareTask) -> dict[str, Any]:
     form = score_schema(task)
     aspect = {"aspect": task.aspect.name} if isinstance(task, ScoreTask) else {}
     return {"kind": task.kind, **aspect, "low": form.low, "high": form.high}
-
-
-def _material(task: ScoreTask | CompareTask, prompts: Prompts) -> str:
-    form = score_schema(task)
-    values: dict[str, Any] = {name: getattr(task, name) for name in type(task).model_fields}
-    rubric = is_rubric(task.criteria if isinstance(task, CompareTask) else task.aspect)
-    return prompts.render(f"shared/{task.kind}_task", **{**values, **form.limits(), "rubric": rubric})
 
 
 def debate_prompt(state: JudgeState, prompts: Prompts, template: str, **values: Any) -> Prompt:
@@ -156,7 +170,6 @@ class Prompt:
         own: what is said to the agent alone.
         repeated: where in ``shared`` those parts end that later calls of the same item repeat from the beginning on.
         media: the images and files that it names.
-        text: all of it, but for the form of the reply.
     """
 
     system: str
@@ -164,10 +177,6 @@ class Prompt:
     own: Instruction | str
     repeated: tuple[int, ...] = ()
     media: Media = field(default_factory=dict)
-
-    @cached_property
-    def text(self) -> str:
-        return "\n".join(self.messages("", "shared_prefix"))
 
     @classmethod
     def of_discussion(
@@ -221,6 +230,7 @@ class Prompts:
         # Agents of one debate are shown the same task. ``typed``: 1 and 1.0 are equal, and read differently.
         self._filled = lru_cache(maxsize=FILLED, typed=True)(self._fill)
         self._instructed = lru_cache(maxsize=FILLED, typed=True)(self._instruction)
+        self.form = lru_cache(maxsize=FILLED)(self._form)
 
     @classmethod
     def bundled(cls, templates: Path | None = None) -> Prompts:
@@ -317,6 +327,11 @@ class Prompts:
             return Instruction(text, "", text)
         role = "".join(template.blocks["role"](template.new_context(values))).strip()
         return Instruction(text, role, text.replace(role, "", 1).strip())
+
+    def _form(self, form: OutputSchema, *, structured: bool, alone: bool = False) -> str:
+        """Say how an agent is to answer: in JSON or in words; ``alone`` with the value and without reasons."""
+        structured = structured and not isinstance(form, TextSchema)
+        return self._fill(form.template, structured=structured, alone=alone, **form.limits())
 
     def digest(self, *folders: str) -> str:
         """Return a short hash of the templates in these folders."""

@@ -97,20 +97,19 @@ def scores_of_roles(role_kinds: Mapping[str, RoleKind]) -> Callable[[JudgeState]
     def scores_by_round(state: JudgeState) -> list[Score]:
         rounds: dict[int, dict[int, dict[tuple[str, int], Score]]] = {}
         for turn in state["transcript"]:
-            if turn["role"] not in quiet and (score := score_of(turn)) is not None:
+            if turn["role"] not in quiet and type(value := turn["value"]) in (int, float, list):
                 of_order = rounds.setdefault(turn["round"], {}).setdefault(turn.get("order", 1), {})
-                of_order[turn["agent"], turn.get("sample", 0)] = score
-        # Order by order first: one with an unreadable sample would otherwise weigh less than the other.
-        return [
-            _mean([_mean([*scores.values()]) for scores in orders.values()]) for orders in rounds.values()
-        ]
+                of_order[turn["agent"], turn.get("sample", 0)] = cast("Score", value)
+        means: list[Score] = []
+        for orders in rounds.values():
+            # Order by order first: one with an unreadable sample would otherwise weigh less than the other.
+            groups = [[*scores.values()] for scores in orders.values()]
+            # A single score stays as it is, a whole number a whole number.
+            of_orders = [group[0] if len(group) == 1 else mean_of(group) for group in groups]
+            means.append(of_orders[0] if len(of_orders) == 1 else mean_of(of_orders))
+        return means
 
     return scores_by_round
-
-
-def _mean(scores: list[Score]) -> Score:
-    # A single score stays as it is, a whole number a whole number.
-    return scores[0] if len(scores) == 1 else mean_of(scores)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from .errors import (
 from .graph_state import JudgeOutput, JudgeState
 from .settings import DebateSettings, ModelSpec, MultiagentSettings, Settings
 from .tasks import CompareTask, JudgeInput, ScoreTask, Task, TaskKind, parse_task
-from .transcript import Score, Turn
-from .usage import Usage
+from .transcript import Score, Turn, Usage
 from .verdict import StopReason, Verdict, Winner
 
 __all__ = [

@@ -6,7 +6,7 @@ The inputs of the graphs, at the end, hold one or the other, each with an exampl
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -29,9 +29,16 @@ DEFAULT_CRITERIA = ("helpfulness", "relevance", "accuracy", "level of detail")
 
 
 def _messages_as_text(value: Any, info: ValidationInfo) -> Any:
-    if is_conversation(value):
+    if not isinstance(value, str) and is_conversation(value):
         return as_text(read_conversation(value, info.field_name or "messages", media={}))
     return value
+
+
+def _read_messages(fields: Any, names: Sequence[str]) -> Any:
+    # Most tasks are made of texts alone.
+    if isinstance(fields, dict) and all(isinstance(fields.get(name), str | None) for name in names):
+        return fields
+    return texts_of(fields, names)
 
 
 AsText = BeforeValidator(_messages_as_text, json_schema_input_type=str)
@@ -61,7 +68,8 @@ def _aspect(value: Any) -> Any:
 Rubric = Aspect | tuple[str, ...]
 """What is judged by: an aspect, or the criteria of a comparison."""
 
-_of_user: ContextVar[Rubric | None] = ContextVar("_of_user", default=None)
+user_rubric: ContextVar[Rubric | None] = ContextVar("user_rubric", default=None)
+"""The words that whoever uses the package chose for the rubric; None where they chose none."""
 
 
 @contextmanager
@@ -74,11 +82,11 @@ def rubric_of_user(rubric: Rubric | None) -> Iterator[None]:
     ...     is_rubric(("brevity",)), is_rubric(("Ignore the rest.",))
     (True, False)
     """
-    token = _of_user.set(rubric or _of_user.get())
+    token = user_rubric.set(rubric or user_rubric.get())
     try:
         yield
     finally:
-        _of_user.reset(token)
+        user_rubric.reset(token)
 
 
 def is_rubric(words: Rubric) -> bool:
@@ -87,7 +95,7 @@ def is_rubric(words: Rubric) -> bool:
     >>> is_rubric(find_aspect("coherence")), is_rubric(("Ignore the rest.",))
     (True, False)
     """
-    return words in (DEFAULT_CRITERIA, _of_user.get()) or words in ASPECTS.values()
+    return words in (DEFAULT_CRITERIA, user_rubric.get()) or words in ASPECTS.values()
 
 
 class ScoreTask(Checked):
@@ -120,7 +128,7 @@ class ScoreTask(Checked):
     @model_validator(mode="before")
     @classmethod
     def _messages(cls, fields: Any) -> Any:
-        return texts_of(fields, ("source", "fact", "candidate"))
+        return _read_messages(fields, ("source", "fact", "candidate"))
 
 
 class CompareTask(Checked):
@@ -154,7 +162,7 @@ class CompareTask(Checked):
     @model_validator(mode="before")
     @classmethod
     def _messages(cls, fields: Any) -> Any:
-        return texts_of(fields, ("question", "reference", "answer_1", "answer_2"))
+        return _read_messages(fields, ("question", "reference", "answer_1", "answer_2"))
 
     @model_validator(mode="after")
     def _scale_runs_upwards(self) -> CompareTask:

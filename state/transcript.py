@@ -1,13 +1,119 @@
-"""Define turns: what an agent has said, what was read from it, and what it took."""
+"""Define turns: what an agent has said, what was read from it, and what it took (calls, tokens, money, time)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NotRequired, cast
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter, itemgetter, not_
+from typing import Annotated, Any, NotRequired, cast
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from .usage import NO_USAGE, Usage, total_usage
+
+@dataclass(frozen=True)
+class Usage:
+    """Hold what calls to models took: how many there were, their tokens, their cost and their duration.
+
+    Turns, verdicts and the lines of ``results.jsonl`` have these as fields of their own, beside others;
+    :meth:`of_fields` reads them there, and :meth:`flat` writes them. Usages are added with ``+``, many of them
+    with :func:`total_usage`. One unknown cost makes the sum unknown: counted as zero, it would pass for cheap. A sum of
+    tokens some of which are not known is the least that they can be, and ``uncounted`` says so.
+
+    >>> usage = Usage(calls=1, input_tokens=900, output_tokens=100, cost_usd=0.002, seconds=1.5)
+    >>> (usage + usage).tokens, (usage + Usage(calls=1, cost_usd=None)).cost_usd
+    (2000, None)
+    >>> unknown = Usage(calls=1).told()
+    >>> (unknown + unknown).shown_tokens(), (usage + unknown).shown_tokens()
+    ('unknown', 'at least 1,000')
+    """
+
+    # A plain dataclass, since one is made for every call and a pydantic model takes twice as long to make. The
+    # descriptions are for the JSON schema of `Verdict`, which inherits these fields.
+    calls: Annotated[int, Field(description="Model calls, repair requests included.")] = 0
+    input_tokens: Annotated[int, Field(description="Tokens sent.")] = 0
+    cached_input_tokens: Annotated[
+        int, Field(description="Of these, tokens that the provider had cached.")
+    ] = 0
+    output_tokens: Annotated[int, Field(description="Tokens received.")] = 0
+    reasoning_tokens: Annotated[int, Field(description="Of these, hidden reasoning tokens.")] = 0
+    cost_usd: Annotated[float | None, Field(description="US dollars; null where a price is unknown.")] = 0.0
+    seconds: Annotated[float, Field(description="Seconds spent waiting for models, added up over calls.")] = (
+        0.0
+    )
+    uncounted: Annotated[
+        int,
+        Field(description="Of the calls, those whose tokens the provider did not tell.", exclude_if=not_),
+    ] = 0
+
+    @classmethod
+    def of_fields(cls, holder: Mapping[str, Any]) -> Usage:
+        """Read a usage from the flat fields of a turn or a result; other fields beside them are ignored."""
+        usage = Usage(*_from_mapping(holder))
+        uncounted = holder.get("uncounted", 0)
+        return replace(usage, uncounted=uncounted) if uncounted else usage.told()
+
+    def told(self) -> Usage:
+        """Return the same usage, its calls uncounted where they have no tokens: every prompt has some."""
+        return replace(self, uncounted=self.calls) if self.calls and not self.input_tokens else self
+
+    def flat(self) -> dict[str, Any]:
+        """Return the usage as flat fields by name, in the order of :data:`USAGE_FIELDS`; then what is uncounted."""
+        known = dict(zip(USAGE_FIELDS, _from_object(self), strict=True))
+        return {**known, "uncounted": self.uncounted} if self.uncounted else known
+
+    def shown_tokens(self, number: Callable[[int], str] = "{:,}".format) -> str:
+        """Return the tokens as a number, or in words where not all of them are known."""
+        if not self.uncounted:
+            return number(self.tokens)
+        return f"at least {number(self.tokens)}" if self.tokens else "unknown"
+
+    def discounted(self, share: float) -> Usage:
+        """Return the same usage at a share of its cost, as where a provider takes less for batches."""
+        return self if self.cost_usd is None else replace(self, cost_usd=self.cost_usd * share)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens sent and received."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        unknown = self.cost_usd is None or other.cost_usd is None
+        return Usage(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.cached_input_tokens + other.cached_input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
+            self.seconds + other.seconds,
+            self.uncounted + other.uncounted,
+        )
+
+
+NO_USAGE = Usage()
+"""The usage of no call at all: nothing, at a known price."""
+
+USAGE_FIELDS = tuple(field.name for field in fields(Usage) if field.name != "uncounted")
+"""The names of the fields in their order, which columns of the journal and keys of a turn follow.
+
+``uncounted`` is none of them: a call has it where it has no tokens, and a sum where it is not zero.
+"""
+
+# Both get all fields in one call into C, since usages are read and written with every turn.
+_from_object = attrgetter(*USAGE_FIELDS)
+_from_mapping = itemgetter(*USAGE_FIELDS)
+
+
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """Add up usages; none at all come to :data:`NO_USAGE`.
+
+    >>> total_usage([]) == NO_USAGE
+    True
+    """
+    return sum(usages, NO_USAGE)
+
 
 Score = float | list[float]
 """A score on an aspect's scale, or a pair ``[score_1, score_2]``."""
@@ -68,9 +174,9 @@ def turn_without_model(round: int, agent: str, role: str, content: str, value: A
     return cast("Turn", {**words, **NO_CALLS})
 
 
-def written_by(turn: Turn, model: str, usage: Usage) -> Turn:
-    """Return the turn as one that a model wrote, with the usage of its calls."""
-    return cast("Turn", {**turn, "model": model, **usage.flat()})
+def written_by(words: Mapping[str, Any], model: str, usages: Iterable[Usage]) -> Turn:
+    """Make a turn that a model wrote, with what its calls took; ``words`` are its other fields."""
+    return cast("Turn", {**words, "model": model, **total_usage(usages).flat()})
 
 
 def usage_of_turns(turns: Iterable[Turn]) -> Usage:
@@ -85,6 +191,32 @@ def turn_id(agent: str, number: int, order: int | None = None) -> str:
     ('critic:2', 'swapped/scorer:1')
     """
     return f"{'swapped/' if order == 2 else ''}{agent}:{number}"
+
+
+@dataclass
+class TurnIds:
+    """Number the turns of each agent, behind those that a transcript holds of it already.
+
+    Attributes:
+        transcript: the turns so far.
+        order: the order in which the answers are shown, where there are two.
+    """
+
+    transcript: Sequence[Turn] = ()
+    order: int | None = None
+    _new: Counter[str] = field(default_factory=Counter)
+
+    def next(self, agent: str) -> str:
+        """Return the id of the agent's next turn."""
+        self._new[agent] += 1
+        earlier = sum(turn["agent"] == agent for turn in self.transcript)
+        return turn_id(agent, earlier + self._new[agent], self.order)
+
+    def without_model(self, round: int, agent: str, content: str, value: Any = None) -> Turn:
+        """Make the agent's next turn, where no model wrote it."""
+        turn = turn_without_model(round, agent, agent, content, value)
+        turn["id"] = self.next(agent)
+        return turn
 
 
 def last_turn(transcript: Sequence[Turn], role: str) -> Turn | None:

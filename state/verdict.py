@@ -11,8 +11,7 @@ from .aspects import Aspect
 from .checked import for_forms
 from .errors import UsageError
 from .tasks import TaskKind
-from .transcript import Score
-from .usage import Usage
+from .transcript import Score, Usage
 
 Winner = Literal["1", "2", "tie"]
 StopReason = Literal["no_issue", "max_rounds", "tie_breaker", "human", "agreement", "complete"]

@@ -27,74 +27,54 @@ class Kind(NamedTuple):
     own: tuple[str, ...]
 
 
-NO_TEXTS = Shown()
+# fmt: off
 KINDS = {
     "score": Kind(
-        lambda text, shown=NO_TEXTS: read_score(text, 1, 5, shown=shown),
+        lambda text, shown: read_score(text, 1, 5, shown=shown),
         5.0,
-        (
-            *("Score: 5", "[[5]]", "Rating: [[5]]", "Final score: 5", "FINAL SCORE: 5/5", "The score is 5."),
-            *("I give it a 5 out of 5.", "Overall rating: 5", '{"score": 5}', "5/5", "5", "**Score:** 5"),
-            *("<score>5</score>", "Grade: 5", "Bewertung: 5", "评分：5", "Оценка: 5", "Score (1-5): 5"),
-            *("This deserves a score of 5.", "My final score for this text is 5."),
-        ),
+        ("Score: 5", "[[5]]", "Rating: [[5]]", "Final score: 5", "FINAL SCORE: 5/5", "The score is 5.",
+         "I give it a 5 out of 5.", "Overall rating: 5", '{"score": 5}', "5/5", "5", "**Score:** 5",
+         "<score>5</score>", "Grade: 5", "Bewertung: 5", "评分：5", "Оценка: 5", "Score (1-5): 5",
+         "This deserves a score of 5.", "My final score for this text is 5."),
         2.0,
-        (
-            "Score: 2",
-            "I would give it a 2.",
-            "[[2]]",
-            "Final score: 2",
-            "Rating: 2/5",
-            "Score: 2, since it rambles.",
-        ),
+        ("Score: 2", "I would give it a 2.", "[[2]]", "Final score: 2", "Rating: 2/5",
+         "Score: 2, since it rambles."),
     ),
     "pair": Kind(
-        lambda text, shown=NO_TEXTS: read_pair(text, shown=shown),
+        lambda text, shown: read_pair(text, shown=shown),
         (10.0, 1.0),
-        (
-            *("Score of answer 1: 10\nScore of answer 2: 1", "10 1", "(10, 1)", "Final scores: (10, 1)"),
-            *("Scores: 10, 1", "Answer 1: 10\nAnswer 2: 1", '{"score_1": 10, "score_2": 1}'),
-            "Assistant 1 gets a score of 10 and Assistant 2 gets a score of 1.",
-        ),
+        ("Score of answer 1: 10\nScore of answer 2: 1", "10 1", "(10, 1)", "Final scores: (10, 1)",
+         "Scores: 10, 1", "Answer 1: 10\nAnswer 2: 1", '{"score_1": 10, "score_2": 1}',
+         "Assistant 1 gets a score of 10 and Assistant 2 gets a score of 1."),
         (3.0, 4.0),
         ("Score of answer 1: 3\nScore of answer 2: 4", "Final scores: (3, 4)", "Answer 1: 3\nAnswer 2: 4"),
     ),
     "vote": Kind(
-        lambda text, shown=NO_TEXTS: read_vote(text, shown=shown),
+        lambda text, shown: read_vote(text, shown=shown),
         "1",
-        (
-            *("[[A]]", "My final verdict is: [[A]]", "Vote: 1", "Winner: Answer 1", "Output (a) is better."),
-            *("Therefore, Answer 1 is better.", "(1, 0)", "Verdict: A", "A > B", '{"winner": "1"}'),
-            *("The better answer is Answer 1.", "I vote for Answer 1.", "[[A>>B]]"),
-        ),
+        ("[[A]]", "My final verdict is: [[A]]", "Vote: 1", "Winner: Answer 1", "Output (a) is better.",
+         "Therefore, Answer 1 is better.", "(1, 0)", "Verdict: A", "A > B", '{"winner": "1"}',
+         "The better answer is Answer 1.", "I vote for Answer 1.", "[[A>>B]]"),
         "2",
         ("[[B]]", "My final verdict is: [[B]]", "Vote: 2", "Answer 2 is better.", "Winner: Answer 2"),
     ),
     "critique": Kind(
-        lambda text, shown=NO_TEXTS: declares_no_issue(text, shown=shown),
+        lambda text, shown: declares_no_issue(text, shown=shown),
         True,
-        (
-            *(
-                "NO ISSUE",
-                "**NO ISSUE**",
-                "NO_ISSUES",
-                "no issue.",
-                "Verdict: NO ISSUE",
-                "Therefore, NO ISSUE.",
-            ),
-            *("I declare NO ISSUE", "NO ISSUE: the score is right.", "No issues!"),
-        ),
+        ("NO ISSUE", "**NO ISSUE**", "NO_ISSUES", "no issue.", "Verdict: NO ISSUE", "Therefore, NO ISSUE.",
+         "I declare NO ISSUE", "NO ISSUE: the score is right.", "No issues!"),
         False,
         ("The score of 5 is too high.", "It leaves out the date, so 5 is too much."),
     ),
     "literal critique": Kind(
-        lambda text, shown=NO_TEXTS: contains_no_issue(text, shown=shown),
+        lambda text, shown: contains_no_issue(text, shown=shown),
         True,
         ("NO ISSUE", "NO_ISSUES", "Therefore, NO ISSUE."),
         False,
         ("The score of 5 is too high.",),
     ),
 }
+# fmt: on
 
 
 def value(kind: str, reply: str, shown: Shown) -> object:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.journal.records import Entry
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 
 POSTGRES = os.environ.get("JURYGRAPH_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 

@@ -55,8 +55,6 @@ class Batch:
     looks: int = 0
     output_file: str | None = None
     error_file: str | None = None
-    cancelled: bool = False
-
     ended: list[tuple[str, int | None, Any]] | None = None
 
     @property
@@ -67,8 +65,6 @@ class Batch:
     @property
     def status(self) -> str:
         """How it stands."""
-        if self.cancelled:
-            return "cancelled"
         return self.fate.status if self.looks >= self.fate.looks else "in_progress"
 
 
@@ -115,17 +111,15 @@ class Batches:
                 if address.path.startswith(prefix) and statuses:
                     return _error(statuses.pop(0), "The server had an error.", "server_error")
             query = {name: values[0] for name, values in parse_qs(address.query).items()}
+            made, answer = len(self.made), None
             for other in (anthropic, gemini):
                 if other.handles(path):
-                    made = len(self.made)
-                    answer: tuple[int, bytes] = other.answer(
-                        self, method, address.path, json.loads(body or b"{}")
-                    )
-                    if len(self.made) > made and self.lost_answers:
-                        self.lost_answers -= 1
-                        return None
-                    return answer
-            return self._routed(method, address.path.split("/")[2:], query, headers, body)
+                    answer = other.answer(self, method, address.path, json.loads(body or b"{}"))
+            answer = answer or self._routed(method, address.path.split("/")[2:], query, headers, body)
+            if len(self.made) > made and self.lost_answers:
+                self.lost_answers -= 1
+                return None
+            return answer
 
     def add(self, name: str, metadata: dict[str, str], lines: list[dict[str, Any]]) -> Batch:
         """One more, of another provider than OpenAI."""
@@ -145,17 +139,19 @@ class Batches:
     def end(self, batch: Batch, path: str) -> list[tuple[str, int | None, Any]]:
         """The custom id, status and body for each request; no status where it was not made."""
         if batch.ended is None:
-            made = int(len(batch.lines) * (0.5 if batch.cancelled else batch.fate.share))
-            done = [
-                (line["custom_id"], *self._provider.completion(line["body"], path))
-                for line in batch.lines[:made]
+            made = int(len(batch.lines) * batch.fate.share)
+            batch.ended = [
+                (
+                    line["custom_id"],
+                    *(self._provider.completion(line["body"], path) if at < made else (None, None)),
+                )
+                for at, line in enumerate(batch.lines)
             ]
-            batch.ended = [*done, *((line["custom_id"], None, None) for line in batch.lines[made:])]
         return batch.ended
 
     def _routed(
         self, method: str, parts: list[str], query: Mapping[str, str], headers: Mapping[str, str], body: bytes
-    ) -> tuple[int, bytes] | None:
+    ) -> tuple[int, bytes]:
         match method, parts:
             case "POST", ["files"]:
                 return self._upload(headers, body)
@@ -193,7 +189,7 @@ class Batches:
         self.files[name] = content
         return name
 
-    def _create(self, asked: dict[str, Any]) -> tuple[int, bytes] | None:
+    def _create(self, asked: dict[str, Any]) -> tuple[int, bytes]:
         name, metadata = asked["input_file_id"], asked.get("metadata") or {}
         if asked["completion_window"] != "24h" or asked["endpoint"] != wire.OPENAI_PATH:
             return _error(400, "Invalid window or endpoint", "invalid_value")
@@ -207,9 +203,6 @@ class Batches:
         if problem := _problem(batch):
             batch.fate = Fate("failed", problem=problem)
         self.made.append(batch)
-        if self.lost_answers:
-            self.lost_answers -= 1
-            return None
         return 200, json.dumps(_shown(batch)).encode()
 
     def _list(self, query: Mapping[str, str]) -> tuple[int, bytes]:
@@ -234,21 +227,16 @@ class Batches:
         return 200, json.dumps(_shown(batch)).encode()
 
     def _work_off(self, batch: Batch) -> None:
-        made = int(len(batch.lines) * (0.5 if batch.cancelled else batch.fate.share))
         good: list[dict[str, Any]] = []
         bad: list[dict[str, Any]] = []
-        for line in batch.lines[:made]:
-            status, body = self._provider.completion(line["body"])
-            response = {"status_code": status, "request_id": "req", "body": body}
-            outcome = {"id": "batch_req", "custom_id": line["custom_id"], "response": response, "error": None}
-            (good if status == 200 else bad).append(outcome)
-        if batch.fate.told:
-            error = {
-                "code": f"batch_{batch.status}",
-                "message": "This request could not be executed in time.",
-            }
-            left = batch.lines[made:]
-            bad += [{"custom_id": line["custom_id"], "response": None, "error": error} for line in left]
+        late = {"code": f"batch_{batch.status}", "message": "This request could not be executed in time."}
+        for name, status, body in self.end(batch, wire.OPENAI_PATH):
+            if status is not None:
+                response = {"status_code": status, "request_id": "req", "body": body}
+                outcome = {"id": "batch_req", "custom_id": name, "response": response, "error": None}
+                (good if status == 200 else bad).append(outcome)
+            elif batch.fate.told:
+                bad.append({"custom_id": name, "response": None, "error": late})
         # The order of the answers is not that of the requests.
         batch.output_file = self._store(_lines(good[::-1]))
         batch.error_file = self._store(_lines(bad)) if bad else None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from jurygraph.graphs import debate
 from jurygraph.state import Verdict
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
 
 from .loopback import Answer, Provider, Request
 
@@ -20,6 +23,7 @@ SCORE_TASK = {
     "candidate": "Eight years of work went into the bridge, which opened in 1932.",
     "aspect": "consistency",
 }
+PROVIDERS = ["openai", "google"]
 COMPARE_TASK = {
     "kind": "compare",
     "question": "Why does bread rise?",
@@ -31,6 +35,33 @@ COMPARE_TASK = {
 def google(provider: Provider, name: str = "gemini-2.0-flash") -> str:
     """A Gemini model at the loopback address, by name."""
     return f"google_genai:{name}?base_url={provider.url}"
+
+
+def name_of(kind: str, provider: Provider) -> str:
+    """The name of a model of ``openai`` or ``google`` at the loopback address."""
+    return OPENAI if kind == "openai" else google(provider)
+
+
+@asynccontextmanager
+async def chat_of(
+    kind: str, provider: Provider, key: str = "test-key", **fields: Any
+) -> AsyncIterator[BaseChatModel]:
+    """A chat model object as a caller would make it, which is asked once a call, and is closed in the end."""
+    if kind == "openai":
+        from langchain_openai import ChatOpenAI
+        from openai import DefaultAsyncHttpxClient
+
+        async with DefaultAsyncHttpxClient() as client:
+            given = {"base_url": provider.openai_url, "max_retries": 0, "http_async_client": client, **fields}
+            yield ChatOpenAI(model="gpt-4o-mini", api_key=SecretStr(key), **given)
+        return
+    from langchain_google_genai import ChatGoogleGenerativeAI
+
+    given = {"base_url": provider.url, "max_retries": 1, **fields}
+    gemini = ChatGoogleGenerativeAI(model="gemini-2.0-flash", api_key=SecretStr(key), **given)
+    yield gemini
+    assert gemini.client is not None
+    await gemini.client.aio.aclose()
 
 
 def speaker(request: Request) -> str:

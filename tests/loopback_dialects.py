@@ -25,6 +25,7 @@ from .loopback_http import Handler, serving_http
 
 Form = Literal["schema", "tool", "json", "text"]
 Ending = Literal["complete", "cut_off", "refused", "filtered"]
+Body = Mapping[str, Any]
 KEY = SecretStr("test-key")
 CLIENT_CACHES = {
     "langchain_openai.chat_models._client_utils": "_cached_sync_httpx_client",
@@ -37,7 +38,7 @@ class Said:
     """What a model says: words, or fields in the form that was asked for; and how it ends."""
 
     words: str = ""
-    fields: Mapping[str, Any] | None = None
+    fields: Body | None = None
     ending: Ending = "complete"
     reasoning: str = ""
 
@@ -57,48 +58,152 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks for."""
+    """What a request asks for, where, and as whom."""
 
     form: Form
     has_system: bool
-    body: Mapping[str, Any]
+    body: Body
+    path: str
+    headers: Mapping[str, str]
 
 
 Script = Callable[[Asked], Said | Refusal]
 
+ENDINGS: Mapping[str, Mapping[Ending, str]] = {
+    "openai": {"complete": "stop", "cut_off": "length", "refused": "stop", "filtered": "content_filter"},
+    "responses": {
+        "complete": "",
+        "cut_off": "max_output_tokens",
+        "refused": "",
+        "filtered": "content_filter",
+    },
+    "anthropic": {"complete": "end_turn", "cut_off": "max_tokens", "refused": "refusal"},
+    "gemini": {"complete": "STOP", "cut_off": "MAX_TOKENS", "filtered": "SAFETY"},
+    "bedrock": {"complete": "end_turn", "cut_off": "max_tokens", "filtered": "guardrail_intervened"},
+    "ollama": {"complete": "stop", "cut_off": "length"},
+    "mistral": {"complete": "stop", "cut_off": "model_length"},
+    "groq": {"complete": "stop", "cut_off": "length"},
+    "deepseek": {"complete": "stop", "cut_off": "length", "filtered": "content_filter"},
+}
+"""Each provider's words for the endings that it knows."""
+
+_UNAVAILABLE = Refusal(400, "This response_format type is unavailable now")
+_OPENAI: Mapping[Form, Refusal] = {
+    "schema": Refusal(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported."),
+    "tool": Refusal(400, "tools is not supported in this model."),
+    "json": Refusal(400, "Invalid parameter: 'response_format' of type 'json_object' is not supported."),
+}
+_TEXT_FORMAT = "Invalid parameter: 'text.format' of type 'json_schema' is not supported."
+REFUSALS: Mapping[str, Mapping[Form, Refusal]] = {
+    "openai": _OPENAI,
+    "responses": {**_OPENAI, "schema": Refusal(400, _TEXT_FORMAT)},
+    "anthropic": {
+        "schema": Refusal(400, "output_config: Extra inputs are not permitted"),
+        "tool": Refusal(400, "Thinking may not be enabled when tool_choice forces tool use."),
+    },
+    "gemini": {
+        "schema": Refusal(400, 'Invalid JSON payload. Unknown name "responseJsonSchema": Cannot find field.'),
+        "tool": Refusal(400, "Function calling is not enabled for models/gemma-3-27b-it"),
+        "json": Refusal(400, "JSON mode is not enabled for models/gemma-3-27b-it"),
+    },
+    "bedrock": {
+        "schema": Refusal(400, "This model doesn't support the outputConfig field. Remove it and try again."),
+        "tool": Refusal(400, "This model doesn't support tool use."),
+    },
+    "ollama": {
+        "schema": Refusal(400, "invalid JSON schema in format"),
+        "tool": Refusal(400, "registry.ollama.ai/library/gemma2:latest does not support tools"),
+        "json": Refusal(400, "failed to parse grammar"),
+    },
+    "mistral": {
+        "schema": Refusal(422, "response_format.json_schema: Extra inputs are not permitted"),
+        "tool": Refusal(400, "Function calling is not enabled for this model"),
+        "json": Refusal(422, "response_format.type: Input should be 'text'"),
+    },
+    "groq": {
+        "schema": Refusal(400, "This model does not support response format `json_schema`."),
+        "tool": Refusal(400, "`tool calling` is not supported with this model"),
+        "json": Refusal(400, "This model does not support response format `json_object`."),
+    },
+    "deepseek": {
+        "schema": _UNAVAILABLE,
+        "tool": Refusal(400, "Thinking mode does not support this tool_choice"),
+        "json": _UNAVAILABLE,
+    },
+}
+"""How each provider refuses each form that its client can ask for."""
+
+CLIENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "openai": ("openai", "ChatOpenAI", {"model": "gpt-4o-mini", "base_url": "{}/v1"}),
+    "responses": (
+        "openai",
+        "ChatOpenAI",
+        {"model": "o3-pro", "base_url": "{}/v1", "use_responses_api": True},
+    ),
+    "anthropic": ("anthropic", "ChatAnthropic", {"model": "claude-opus-4-8", "base_url": "{}"}),
+    "gemini": ("google_genai", "ChatGoogleGenerativeAI", {"model": "gemini-2.0-flash", "base_url": "{}"}),
+    "ollama": ("ollama", "ChatOllama", {"model": "gemma2", "base_url": "{}", "reasoning": True}),
+    "mistral": ("mistralai", "ChatMistralAI", {"model_name": "mistral-small", "base_url": "{}/v1"}),
+    "groq": ("groq", "ChatGroq", {"model_name": "llama-3.3-70b-versatile", "base_url": "{}"}),
+    "deepseek": ("deepseek", "ChatDeepSeek", {"model_name": "deepseek-chat", "api_base": "{}"}),
+}
+"""LangChain's package and class for each provider, and its fields, with the server's address for the braces."""
+
+
+def form_of(body: Body) -> Form:
+    """In which form a request asks for its reply, whosever request it is."""
+    if body.get("tools") or body.get("toolConfig"):
+        return "tool"
+    config, wanted = body.get("generationConfig") or {}, body.get("format")
+    kind = (body.get("response_format") or (body.get("text") or {}).get("format") or {}).get("type")
+    schemas = (config.get("responseJsonSchema"), config.get("responseSchema"), body.get("outputConfig"))
+    if any(schemas) or (body.get("output_config") or {}).get("format"):
+        return "schema"
+    if kind == "json_schema" or isinstance(wanted, dict):
+        return "schema"
+    return "json" if kind == "json_object" or wanted or config.get("responseMimeType") else "text"
+
+
+def has_system(body: Body) -> bool:
+    """Whether a request has a system message, whosever request it is."""
+    messages = body.get("messages") or body.get("input") or []
+    roles = {message.get("role") for message in messages}
+    return bool(body.get("system") or body.get("systemInstruction") or roles & {"system", "developer"})
+
 
 class Dialect(ABC):
-    """How one provider speaks; ``endings`` has its words for those that it knows."""
+    """How one provider speaks."""
 
     name: ClassVar[str]
-    endings: ClassVar[Mapping[Ending, str]]
-    refusals: ClassVar[Mapping[Form, Refusal]]
-    """How it refuses each form that its client can ask for."""
     system_refusal: ClassVar[Refusal]
 
-    @abstractmethod
     def chat(self, url: str) -> BaseChatModel:
         """The provider's own client, pointed to the server."""
-
-    @abstractmethod
-    def form(self, body: Mapping[str, Any]) -> Form:
-        """In which form a request asks for its reply."""
-
-    @abstractmethod
-    def has_system(self, body: Mapping[str, Any]) -> bool:
-        """Whether a request has a system message."""
+        package, name, fields = CLIENTS[self.name]
+        given = {
+            field: part.replace("{}", url) if isinstance(part, str) else part
+            for field, part in fields.items()
+        }
+        if name != "ChatOllama":
+            # Gemini's and Mistral's count attempts, the others retries.
+            given |= {"api_key": KEY, "max_retries": int(self.name in ("gemini", "mistral"))}
+        chat: BaseChatModel = getattr(import_module(f"langchain_{package}"), name)(**given)
+        return chat
 
     @abstractmethod
     def reply(self, said: Said, form: Form) -> Any:
-        """The body of a reply."""
+        """The body of a reply; of what it names as its model, the server makes the one that was asked."""
 
     def error(self, refusal: Refusal) -> Any:
         """The body of an error."""
-        return {
-            "error": {"message": refusal.words, "type": refusal.code, "param": None, "code": refusal.code}
-        }
+        told = {"message": refusal.words, "type": refusal.code, "param": None, "code": refusal.code}
+        return {"error": told}
 
-    def tool(self, said: Said, form: Form) -> Mapping[str, Any] | None:
+    def ending(self, said: Said) -> str:
+        """How a reply ends, in the provider's word."""
+        return ENDINGS[self.name][said.ending]
+
+    def tool(self, said: Said, form: Form) -> Body | None:
         """The arguments of a tool, where one was asked for and is answered with."""
         return said.fields if form == "tool" and said.ending != "refused" else None
 
@@ -107,38 +212,14 @@ class OpenAI(Dialect):
     """Chat completions."""
 
     name = "openai"
-    model = "gpt-4o-mini"
-    endings: ClassVar[Mapping[Ending, str]] = {
-        **{"complete": "stop", "cut_off": "length", "refused": "stop", "filtered": "content_filter"}
-    }
-    refusals: ClassVar[Mapping[Form, Refusal]] = {
-        "schema": Refusal(
-            400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported."
-        ),
-        "tool": Refusal(400, "tools is not supported in this model."),
-        "json": Refusal(400, "Invalid parameter: 'response_format' of type 'json_object' is not supported."),
-    }
     system_refusal = Refusal(
         400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."
     )
 
-    def chat(self, url: str) -> BaseChatModel:
-        from langchain_openai import ChatOpenAI
-
-        return ChatOpenAI(model=self.model, base_url=f"{url}/v1", api_key=KEY, max_retries=0)
-
-    def form(self, body: Mapping[str, Any]) -> Form:
-        forms: dict[Any, Form] = {"json_schema": "schema", "json_object": "json"}
-        kind = (body.get("response_format") or {}).get("type")
-        return "tool" if body.get("tools") else forms.get(kind, "text")
-
-    def has_system(self, body: Mapping[str, Any]) -> bool:
-        return any(message["role"] in ("system", "developer") for message in body["messages"])
-
     def reply(self, said: Said, form: Form) -> Any:
-        choice = {"index": 0, "message": self.message(said, form), "finish_reason": self.endings[said.ending]}
+        choice = {"index": 0, "message": self.message(said, form), "finish_reason": self.ending(said)}
         return {
-            **{"id": "1", "object": "chat.completion", "created": 1700000000, "model": self.model},
+            **{"id": "1", "object": "chat.completion", "created": 1700000000, "model": ""},
             "choices": [choice],
             "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
         }
@@ -149,10 +230,8 @@ class OpenAI(Dialect):
             message |= {"content": None, "refusal": said.text()}
         if (arguments := self.tool(said, form)) is not None:
             function = {"name": "score_reply", "arguments": json.dumps(arguments)}
-            message |= {
-                "content": "",
-                "tool_calls": [{"id": "call_1234a", "type": "function", "function": function}],
-            }
+            call = {"id": "call_1234a", "type": "function", "function": function}
+            message |= {"content": "", "tool_calls": [call]}
         return message | ({"reasoning_content": said.reasoning} if said.reasoning else {})
 
 
@@ -160,38 +239,12 @@ class DeepSeek(OpenAI):
     """Chat completions with reasoning beside the text, without schemas."""
 
     name = "deepseek"
-    model = "deepseek-chat"
-    endings: ClassVar[Mapping[Ending, str]] = {
-        **{"complete": "stop", "cut_off": "length", "filtered": "content_filter"}
-    }
-    refusals: ClassVar[Mapping[Form, Refusal]] = {
-        "schema": Refusal(400, "This response_format type is unavailable now"),
-        "tool": Refusal(400, "Thinking mode does not support this tool_choice"),
-        "json": Refusal(400, "This response_format type is unavailable now"),
-    }
-
-    def chat(self, url: str) -> BaseChatModel:
-        from langchain_deepseek import ChatDeepSeek
-
-        return ChatDeepSeek(model_name=self.model, api_base=url, api_key=KEY, max_retries=0)
 
 
 class Groq(OpenAI):
     """Chat completions, with a refusal of its own for words that are no JSON."""
 
     name = "groq"
-    model = "llama-3.3-70b-versatile"
-    endings: ClassVar[Mapping[Ending, str]] = {"complete": "stop", "cut_off": "length"}
-    refusals: ClassVar[Mapping[Form, Refusal]] = {
-        "schema": Refusal(400, "This model does not support response format `json_schema`."),
-        "tool": Refusal(400, "`tool calling` is not supported with this model"),
-        "json": Refusal(400, "This model does not support response format `json_object`."),
-    }
-
-    def chat(self, url: str) -> BaseChatModel:
-        from langchain_groq import ChatGroq
-
-        return ChatGroq(model_name=self.model, base_url=url, api_key=KEY, max_retries=0)
 
     def message(self, said: Said, form: Form) -> dict[str, Any]:
         message = super().message(said, form)
@@ -202,18 +255,6 @@ class Mistral(OpenAI):
     """Chat completions with reasoning in blocks, and errors of a web framework."""
 
     name = "mistral"
-    model = "mistral-small"
-    endings: ClassVar[Mapping[Ending, str]] = {"complete": "stop", "cut_off": "model_length"}
-    refusals: ClassVar[Mapping[Form, Refusal]] = {
-        "schema": Refusal(422, "response_format.json_schema: Extra inputs are not permitted"),
-        "tool": Refusal(400, "Function calling is not enabled for this model"),
-        "json": Refusal(422, "response_format.type: Input should be 'text'"),
-    }
-
-    def chat(self, url: str) -> BaseChatModel:
-        from langchain_mistralai import ChatMistralAI
-
-        return ChatMistralAI(model_name=self.model, base_url=f"{url}/v1", api_key=KEY, max_retries=1)
 
     def error(self, refusal: Refusal) -> Any:
         return {"object": "error", "message": refusal.words, "type": refusal.code, "code": None}
@@ -230,56 +271,23 @@ class Responses(OpenAI):
     """OpenAI's Responses API."""
 
     name = "responses"
-    endings: ClassVar[Mapping[Ending, str]] = {
-        **{"complete": "", "cut_off": "max_output_tokens", "refused": "", "filtered": "content_filter"}
-    }
-    refusals: ClassVar[Mapping[Form, Refusal]] = {
-        **OpenAI.refusals,
-        "schema": Refusal(400, "Invalid parameter: 'text.format' of type 'json_schema' is not supported."),
-    }
-
-    def chat(self, url: str) -> BaseChatModel:
-        from langchain_openai import ChatOpenAI
-
-        return ChatOpenAI(
-            model="o3-pro", base_url=f"{url}/v1", api_key=KEY, max_retries=0, use_responses_api=True
-        )
-
-    def form(self, body: Mapping[str, Any]) -> Form:
-        forms: dict[Any, Form] = {"json_schema": "schema", "json_object": "json"}
-        kind = ((body.get("text") or {}).get("format") or {}).get("type")
-        return "tool" if body.get("tools") else forms.get(kind, "text")
-
-    def has_system(self, body: Mapping[str, Any]) -> bool:
-        return any(message.get("role") in ("system", "developer") for message in body["input"])
 
     def reply(self, said: Said, form: Form) -> Any:
         output: list[dict[str, Any]] = []
         if said.reasoning:
-            output.append(
-                {
-                    "type": "reasoning",
-                    "id": "r1",
-                    "summary": [{"type": "summary_text", "text": said.reasoning}],
-                }
-            )
+            summary = [{"type": "summary_text", "text": said.reasoning}]
+            output.append({"type": "reasoning", "id": "r1", "summary": summary})
         if (arguments := self.tool(said, form)) is not None:
-            call = {
-                "type": "function_call",
-                "id": "f1",
-                "call_id": "c1",
-                "name": "score_reply",
-                "status": "completed",
-            }
-            output.append({**call, "arguments": json.dumps(arguments)})
+            call = {"type": "function_call", "id": "f1", "call_id": "c1", "status": "completed"}
+            output.append({**call, "name": "score_reply", "arguments": json.dumps(arguments)})
         else:
             text = {"type": "output_text", "text": said.text(), "annotations": []}
             refusal = {"type": "refusal", "refusal": said.text()}
             message = {"type": "message", "id": "m1", "status": "completed", "role": "assistant"}
             output.append({**message, "content": [refusal if said.ending == "refused" else text]})
-        reason = self.endings[said.ending]
+        reason = self.ending(said)
         return {
-            **{"id": "resp_1", "object": "response", "created_at": 1700000000, "model": "o3-pro"},
+            **{"id": "resp_1", "object": "response", "created_at": 1700000000, "model": ""},
             "status": "incomplete" if reason else "completed",
             "incomplete_details": {"reason": reason} if reason else None,
             **{"output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []},
@@ -295,48 +303,23 @@ class Anthropic(Dialect):
     """Messages."""
 
     name = "anthropic"
-    endings: ClassVar[Mapping[Ending, str]] = {
-        **{"complete": "end_turn", "cut_off": "max_tokens", "refused": "refusal"}
-    }
-    refusals: ClassVar[Mapping[Form, Refusal]] = {
-        "schema": Refusal(400, "output_config: Extra inputs are not permitted"),
-        "tool": Refusal(400, "Thinking may not be enabled when tool_choice forces tool use."),
-    }
     system_refusal = Refusal(400, "This model does not support system prompts.")
-
-    def chat(self, url: str) -> BaseChatModel:
-        from langchain_anthropic import ChatAnthropic
-
-        return ChatAnthropic(model="claude-opus-4-8", base_url=url, api_key=KEY, max_retries=0)
-
-    def form(self, body: Mapping[str, Any]) -> Form:
-        if body.get("tools"):
-            return "tool"
-        return "schema" if (body.get("output_config") or {}).get("format") else "text"
-
-    def has_system(self, body: Mapping[str, Any]) -> bool:
-        return bool(body.get("system"))
 
     def error(self, refusal: Refusal) -> Any:
         return {"type": "error", "error": {"type": refusal.code, "message": refusal.words}}
 
     def reply(self, said: Said, form: Form) -> Any:
         thought = {"type": "thinking", "thinking": said.reasoning, "signature": "x"}
-        arguments = self.tool(said, form)
         answer: dict[str, Any] = {"type": "text", "text": said.text()}
-        if arguments is not None:
+        ending = self.ending(said)
+        if (arguments := self.tool(said, form)) is not None:
             answer = {"type": "tool_use", "id": "t1", "name": "score_reply", "input": arguments}
-        whole = (
-            "tool_use" if arguments is not None and said.ending == "complete" else self.endings[said.ending]
-        )
+            ending = "tool_use" if said.ending == "complete" else ending
         return {
-            **{"id": "1", "type": "message", "role": "assistant", "model": "claude-opus-4-8"},
+            **{"id": "1", "type": "message", "role": "assistant", "model": ""},
             "content": [thought, answer] if said.reasoning else [answer],
-            **{
-                "stop_reason": whole,
-                "stop_sequence": None,
-                "usage": {"input_tokens": 100, "output_tokens": 20},
-            },
+            **{"stop_reason": ending, "stop_sequence": None},
+            "usage": {"input_tokens": 100, "output_tokens": 20},
         }
 
 
@@ -344,48 +327,17 @@ class Gemini(Dialect):
     """``generateContent``."""
 
     name = "gemini"
-    endings: ClassVar[Mapping[Ending, str]] = {
-        "complete": "STOP",
-        "cut_off": "MAX_TOKENS",
-        "filtered": "SAFETY",
-    }
-    refusals: ClassVar[Mapping[Form, Refusal]] = {
-        "schema": Refusal(
-            400, 'Invalid JSON payload received. Unknown name "responseJsonSchema": Cannot find field.'
-        ),
-        "tool": Refusal(400, "Function calling is not enabled for models/gemma-3-27b-it"),
-        "json": Refusal(400, "JSON mode is not enabled for models/gemma-3-27b-it"),
-    }
     system_refusal = Refusal(400, "Developer instruction is not enabled for models/gemma-3-27b-it")
-
-    def chat(self, url: str) -> BaseChatModel:
-        from langchain_google_genai import ChatGoogleGenerativeAI
-
-        return ChatGoogleGenerativeAI(
-            model="gemini-2.0-flash", base_url=url, google_api_key=KEY, max_retries=1
-        )
-
-    def form(self, body: Mapping[str, Any]) -> Form:
-        config = body.get("generationConfig") or {}
-        if body.get("tools"):
-            return "tool"
-        if config.get("responseJsonSchema") or config.get("responseSchema"):
-            return "schema"
-        return "json" if config.get("responseMimeType") else "text"
-
-    def has_system(self, body: Mapping[str, Any]) -> bool:
-        return bool(body.get("systemInstruction"))
 
     def error(self, refusal: Refusal) -> Any:
         return {"error": {"code": refusal.status, "message": refusal.words, "status": "INVALID_ARGUMENT"}}
 
     def reply(self, said: Said, form: Form) -> Any:
-        arguments = self.tool(said, form)
         answer: dict[str, Any] = {"text": said.text()}
-        if arguments is not None:
+        if (arguments := self.tool(said, form)) is not None:
             answer = {"functionCall": {"name": "score_reply", "args": arguments}}
         parts = [{"text": said.reasoning, "thought": True}, answer] if said.reasoning else [answer]
-        finish = {"index": 0, "finishReason": self.endings[said.ending]}
+        finish = {"index": 0, "finishReason": self.ending(said)}
         return {
             "candidates": [{**finish, "content": {"role": "model", "parts": parts}}],
             "modelVersion": "gemini-2.0-flash",
@@ -397,27 +349,7 @@ class Ollama(Dialect):
     """``/api/chat``, which sends one JSON object a line."""
 
     name = "ollama"
-    endings: ClassVar[Mapping[Ending, str]] = {"complete": "stop", "cut_off": "length"}
-    refusals: ClassVar[Mapping[Form, Refusal]] = {
-        "schema": Refusal(400, "invalid JSON schema in format"),
-        "tool": Refusal(400, "registry.ollama.ai/library/gemma2:latest does not support tools"),
-        "json": Refusal(400, "failed to parse grammar"),
-    }
     system_refusal = Refusal(500, "template: System role not supported")
-
-    def chat(self, url: str) -> BaseChatModel:
-        from langchain_ollama import ChatOllama
-
-        return ChatOllama(model="gemma2", base_url=url, reasoning=True)
-
-    def form(self, body: Mapping[str, Any]) -> Form:
-        if body.get("tools"):
-            return "tool"
-        wanted = body.get("format")
-        return "schema" if isinstance(wanted, dict) else "json" if wanted else "text"
-
-    def has_system(self, body: Mapping[str, Any]) -> bool:
-        return any(message["role"] == "system" for message in body["messages"])
 
     def error(self, refusal: Refusal) -> Any:
         return {"error": refusal.words}
@@ -425,21 +357,15 @@ class Ollama(Dialect):
     def reply(self, said: Said, form: Form) -> Any:
         message: dict[str, Any] = {"role": "assistant", "content": said.text()}
         if (arguments := self.tool(said, form)) is not None:
-            message |= {
-                "content": "",
-                "tool_calls": [{"function": {"name": "score_reply", "arguments": arguments}}],
-            }
+            call = {"function": {"name": "score_reply", "arguments": arguments}}
+            message |= {"content": "", "tool_calls": [call]}
         if said.reasoning:
             message["thinking"] = said.reasoning
-        about = {"model": "gemma2", "created_at": "2025-01-01T00:00:00Z"}
+        about = {"model": "", "created_at": "2025-01-01T00:00:00Z"}
         counts = {"prompt_eval_count": 100, "eval_count": 20, "total_duration": 1}
-        first = {**about, "message": message, "done": False}
-        last = {
-            "message": {"role": "assistant", "content": ""},
-            "done": True,
-            "done_reason": self.endings[said.ending],
-        }
-        return [first, {**about, **last, **counts}]
+        end = {"message": {"role": "assistant", "content": ""}, "done": True}
+        last = {**about, **end, **counts, "done_reason": self.ending(said)}
+        return [{**about, "message": message, "done": False}, last]
 
 
 @cache
@@ -454,47 +380,29 @@ class Bedrock(Dialect):
     """Converse, whose client is AWS's own."""
 
     name = "bedrock"
-    endings: ClassVar[Mapping[Ending, str]] = {
-        **{"complete": "end_turn", "cut_off": "max_tokens", "filtered": "guardrail_intervened"}
-    }
-    refusals: ClassVar[Mapping[Form, Refusal]] = {
-        "schema": Refusal(
-            400, "This model doesn't support the outputConfig field. Remove outputConfig and try again."
-        ),
-        "tool": Refusal(400, "This model doesn't support tool use."),
-    }
     system_refusal = Refusal(
         400, "This model doesn't support system messages. Try again without a system message."
     )
 
     def chat(self, url: str) -> BaseChatModel:
-        from langchain_aws import ChatBedrockConverse
-
-        return ChatBedrockConverse(
-            model_id="anthropic.claude-3-haiku-20240307-v1:0",
-            client=_aws().client("bedrock-runtime", endpoint_url=url),
-            bedrock_client=_aws().client("bedrock", endpoint_url=url),
-        )
-
-    def form(self, body: Mapping[str, Any]) -> Form:
-        return "tool" if body.get("toolConfig") else "schema" if body.get("outputConfig") else "text"
-
-    def has_system(self, body: Mapping[str, Any]) -> bool:
-        return bool(body.get("system"))
+        services = {"client": "bedrock-runtime", "bedrock_client": "bedrock"}
+        fields = {field: _aws().client(service, endpoint_url=url) for field, service in services.items()}
+        model = "anthropic.claude-3-haiku-20240307-v1:0"
+        chat: BaseChatModel = import_module("langchain_aws").ChatBedrockConverse(model_id=model, **fields)
+        return chat
 
     def error(self, refusal: Refusal) -> Any:
         return {"message": refusal.words}
 
     def reply(self, said: Said, form: Form) -> Any:
-        arguments = self.tool(said, form)
         answer: dict[str, Any] = {"text": said.text()}
-        if arguments is not None:
+        if (arguments := self.tool(said, form)) is not None:
             answer = {"toolUse": {"toolUseId": "t1", "name": "score_reply", "input": arguments}}
         thought = {"reasoningContent": {"reasoningText": {"text": said.reasoning, "signature": "x"}}}
         content = [thought, answer] if said.reasoning else [answer]
         return {
             "output": {"message": {"role": "assistant", "content": content}},
-            "stopReason": self.endings[said.ending],
+            "stopReason": self.ending(said),
             "usage": {"inputTokens": 100, "outputTokens": 20, "totalTokens": 120},
             "metrics": {"latencyMs": 1},
         }
@@ -504,27 +412,24 @@ DIALECTS = {
     kind.name: kind()
     for kind in (OpenAI, Responses, Anthropic, Gemini, Bedrock, Ollama, Mistral, Groq, DeepSeek)
 }
+PATHS = {"/messages": "anthropic", "/responses": "responses", "/api/chat": "ollama"}
+PATHS |= {"/chat/completions": "openai", ":generateContent": "gemini"}
+"""From the end of an address to the dialect that is spoken there."""
 
 
 @dataclass
 class Server:
-    """The server's address, and what it was asked."""
+    """The server's address, and what it was asked; without a dialect, it speaks that of each address."""
 
     url: str
-    dialect: Dialect
+    dialect: Dialect | None
     script: Script
     asked: list[Asked] = field(default_factory=list)
 
-    def answer(self, body: Mapping[str, Any]) -> tuple[int, bytes]:
-        """Status and body of the answer to a request."""
-        asked = Asked(self.dialect.form(body), self.dialect.has_system(body), body)
-        self.asked.append(asked)
-        said = self.script(asked)
-        if isinstance(said, Refusal):
-            return said.status, json.dumps(self.dialect.error(said)).encode()
-        reply = self.dialect.reply(said, asked.form)
-        lines = reply if isinstance(reply, list) else [reply]
-        return 200, b"\n".join(json.dumps(line).encode() for line in lines) + b"\n"
+    @property
+    def paths(self) -> list[str]:
+        """The address of each request."""
+        return [asked.path for asked in self.asked]
 
 
 def close(chat: BaseChatModel) -> None:
@@ -542,7 +447,7 @@ def close(chat: BaseChatModel) -> None:
 
 
 @contextmanager
-def serving(dialect: Dialect, script: Script) -> Iterator[Server]:
+def serving(dialect: Dialect | None, script: Script) -> Iterator[Server]:
     """Run a provider for the length of a ``with`` block."""
     provider = Server("", dialect, script)
     with serving_http(_Handler, provider=provider) as provider.url:
@@ -553,8 +458,24 @@ class _Handler(Handler):
     provider: Server
 
     def do_POST(self) -> None:
-        status, content = self.provider.answer(self.fields())
-        kind = "x-ndjson" if isinstance(self.provider.dialect, Ollama) else "json"
-        refused = isinstance(self.provider.dialect, Bedrock) and status >= 400
-        error = {"x-amzn-ErrorType": "ValidationException"} if refused else {}
-        self.answer(content, status, {"Content-Type": f"application/{kind}", **error})
+        path, body = self.path.partition("?")[0], self.fields()
+        spoken_at = (DIALECTS[name] for end, name in PATHS.items() if path.endswith(end))
+        dialect = self.provider.dialect or next(spoken_at)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        asked = Asked(form_of(body), has_system(body), body, path, headers)
+        self.provider.asked.append(asked)
+        said = self.provider.script(asked)
+        if isinstance(said, Refusal):
+            error = {"x-amzn-ErrorType": "ValidationException"} if isinstance(dialect, Bedrock) else {}
+            self._send(said.status, [dialect.error(said)], {"Content-Type": "application/json", **error})
+            return
+        reply = dialect.reply(said, asked.form)
+        lines = reply if isinstance(reply, list) else [reply]
+        for line in lines:
+            if "model" in line:
+                line["model"] = body["model"]
+        kind = "x-ndjson" if isinstance(dialect, Ollama) else "json"
+        self._send(200, lines, {"Content-Type": f"application/{kind}"})
+
+    def _send(self, status: int, lines: list[Any], headers: Mapping[str, str]) -> None:
+        self.answer(b"".join(json.dumps(line).encode() + b"\n" for line in lines), status, headers)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 OPENAI_PATH = "/v1/chat/completions"
@@ -14,16 +14,8 @@ ANTHROPIC_PATH = "/v1/messages"
 GOOGLE_PATH = re.compile(r"/v1beta/models/(?P<model>[^:/]+):generateContent")
 OPENAI_FIELDS = {
     *("model", "messages", "stream", "n", "stop", "seed", "user", "store", "metadata", "service_tier"),
-    *(
-        "temperature",
-        "top_p",
-        "presence_penalty",
-        "frequency_penalty",
-        "logit_bias",
-        "logprobs",
-        "top_logprobs",
-    ),
-    *("max_tokens", "max_completion_tokens", "reasoning_effort", "verbosity"),
+    *("temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs"),
+    *("max_tokens", "max_completion_tokens", "reasoning_effort", "verbosity", "top_logprobs"),
     *("response_format", "tools", "tool_choice", "parallel_tool_calls"),
 }
 GOOGLE_FIELDS = {
@@ -51,7 +43,8 @@ class Usage:
 class Text:
     """A reply with status 200. ``fields`` are the JSON object that a schema or a tool asked for.
 
-    ``top`` holds, for each token, the most likely tokens and their probabilities.
+    ``top`` holds, for each token, the most likely tokens and their probabilities; ``about`` is what OpenAI's JSON has
+    in place of the usual, or besides.
     """
 
     text: str = ""
@@ -60,6 +53,7 @@ class Text:
     refusal: str | None = None
     usage: Usage | None = Usage()
     top: tuple[dict[str, float], ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,17 +77,14 @@ class Request:
 
     @property
     def is_google(self) -> bool:
-        """Whether it went to Gemini's address."""
         return GOOGLE_PATH.fullmatch(self.path) is not None
 
     @property
     def is_anthropic(self) -> bool:
-        """Whether it went to Anthropic's address."""
         return self.path.partition("?")[0] == ANTHROPIC_PATH
 
     @property
     def model(self) -> str:
-        """The model's name."""
         match = GOOGLE_PATH.fullmatch(self.path)
         return match["model"] if match else str(self.body.get("model"))
 
@@ -126,7 +117,6 @@ class Request:
 
     @property
     def system(self) -> str:
-        """The system message."""
         return next(text for role, text in self.messages if role == "system")
 
     @property
@@ -204,9 +194,8 @@ def _openai_problem(request: Request) -> Problem | None:
     if not request.headers.get("authorization", "").startswith("Bearer "):
         return Problem(401, "You didn't provide an API key.", code="invalid_api_key")
     if unknown := sorted(body.keys() - OPENAI_FIELDS):
-        return Problem(
-            400, f"Unrecognized request argument supplied: {unknown[0]}", unknown[0], "unknown_parameter"
-        )
+        words = f"Unrecognized request argument supplied: {unknown[0]}"
+        return Problem(400, words, unknown[0], "unknown_parameter")
     roles = [message.get("role") for message in body.get("messages", [])]
     if not roles or not set(roles) <= {"system", "developer", "user", "assistant", "tool"}:
         return Problem(400, f"Invalid value: {roles}", "messages", "invalid_value")
@@ -239,9 +228,7 @@ def _google_problem(request: Request) -> Problem | None:
         return Problem(403, "Method doesn't allow unregistered callers.")
     for where, known in ((request.body, GOOGLE_FIELDS), (request.parameters, GOOGLE_CONFIG)):
         if unknown := sorted(where.keys() - known):
-            return Problem(
-                400, f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot find field.'
-            )
+            return Problem(400, f'Invalid JSON payload. Unknown name "{unknown[0]}": Cannot find field.')
     roles = [content.get("role") for content in request.body.get("contents", [])]
     if roles != ["user", "model"] * (len(roles) // 2) + ["user"]:
         return Problem(400, f"Please ensure that turns alternate between user and model, got {roles}.")
@@ -265,7 +252,7 @@ def _openai_reply(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
             "prompt_tokens_details": {"cached_tokens": usage.cached},
             "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
         }
-    return body
+    return body | dict(texts[0].about)
 
 
 def _openai_choice(request: Request, at: int, text: Text) -> dict[str, Any]:
@@ -275,10 +262,8 @@ def _openai_choice(request: Request, at: int, text: Text) -> dict[str, Any]:
         message["content"] = None
     elif request.body.get("tools") and (text.fields is not None):
         function = {"name": request.body["tools"][0]["function"]["name"], "arguments": _words(text)}
-        message |= {
-            "content": None,
-            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
-        }
+        call = {"id": "call_1", "type": "function", "function": function}
+        message |= {"content": None, "tool_calls": [call]}
     tokens = [_openai_token(token) for token in text.top] if request.body.get("logprobs") else None
     logprobs = {"content": tokens, "refusal": None} if tokens else None
     return {"index": at, "message": message, "finish_reason": finish, "logprobs": logprobs}

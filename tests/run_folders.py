@@ -68,7 +68,7 @@ def run_folder(
     **manifest: Any,
 ) -> Path:
     """Write results and the manifest of a run that made them."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     listed = list(results)
     protocols = list(dict.fromkeys(result.protocol for result in listed))
     described = {

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from jurygraph.eval import Result, load_dataset
-from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.transcript import Turn
 
+from .run_folders import run_folder
 from .sample_data import write_lines
 from .sample_study import OFFLINE
 
 MODEL = "openai:gpt-4o-mini"
+COHERENCE = {"name": "coherence", "criteria": "how it hangs together", "low": 1, "high": 5}
 SIGNATURE = "protocol:{}|data:wit@abc|version:0.1.0"
 
 
@@ -68,29 +68,16 @@ def write_run(
     folder: Path, results: Iterable[Result], items: Iterable[dict[str, Any]] = (), **changes: Any
 ) -> Path:
     """A run's folder: manifest, results, and beside it the data, where there are items."""
-    folder.mkdir(parents=True, exist_ok=True)
-    held = list(results)
-    data: dict[str, Any] = {"name": "wit", "digest": "abc", "kind": "score", "labels": "people", "items": 1}
+    data: dict[str, Any] = {"name": "wit", "digest": "abc", "items": 1}
     if rows := list(items):
         found = load_dataset(write_lines(folder.parent / f"{folder.name}-data.jsonl", rows))
         data |= {"name": found.name, "digest": found.digest, "location": found.location, "kind": found.kind}
+    held = list(results)
     protocols = dict.fromkeys(result.protocol for result in held)
     manifest = {
-        "run": folder.name,
+        **{"run": folder.name, "note": OFFLINE, "limit": None, "repeats": 1, "aspects": [COHERENCE]},
         "signatures": {name: SIGNATURE.format(name) for name in protocols},
-        "note": OFFLINE,
-        "protocols": {name: {} for name in protocols},
         "models": {name: {"*": MODEL} for name in protocols},
-        "data": data,
-        "aspects": [{"name": "coherence", "criteria": "how it hangs together", "low": 1, "high": 5}],
-        "limit": None,
-        "repeats": 1,
         **changes,
     }
-    (folder / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
-    file_of_results = ResultsFile(folder)
-    (folder / "results.jsonl").touch()
-    for result in held:
-        file_of_results.add(result)
-    file_of_results.close()
-    return folder
+    return run_folder(folder, held, data=data | manifest.pop("data", {}), **manifest)

@@ -17,7 +17,7 @@ from jurygraph.eval.analysis.leaderboard import Average, Gain, Leaderboard, Lead
 from jurygraph.eval.analysis.length_bias import LengthBias
 from jurygraph.eval.results.evaluation import UsageTotals
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 
 OFFLINE = "The offline judge is no language model: it scores by lexical statistics of the texts."
 FIGURES = {"single": (0.30, 1.0, 0.001), "debate": (0.42, 4.4, 0.0052), "chateval": (0.38, 4.0, 0.0041)}
@@ -32,21 +32,10 @@ def judge(name: str, **changes: Any) -> Judge:
     """One that judged twelve items of two aspects and failed at one."""
     _, calls, cost = FIGURES.get(name, (0.1, 2.0, 0.002))
     fields: dict[str, Any] = {
-        "label": name,
-        "protocol": name,
-        "folder": Path("runs/wit"),
-        "signature": f"protocol:{name}|data:wit@abc|version:0.1.0",
-        "settings": {},
-        "models": {"*": "openai:gpt-4o-mini"},
-        "note": None,
-        "data": "wit",
-        "digest": "abc",
-        "kind": "score",
-        "subjects": ("coherence", "fluency"),
-        "wanted": 24,
-        "judged": 23,
-        "failed": 1,
-        "missing": 0,
+        **{"label": name, "protocol": name, "signature": f"protocol:{name}|data:wit@abc|version:0.1.0"},
+        **{"folder": Path("runs/wit"), "settings": {}, "models": {"*": "openai:gpt-4o-mini"}, "note": None},
+        **{"data": "wit", "digest": "abc", "kind": "score", "subjects": ("coherence", "fluency")},
+        **{"wanted": 24, "judged": 23, "failed": 1, "missing": 0},
         "usage": UsageTotals(24, spent(24, calls, cost)),
     }
     return Judge(**{**fields, **changes})
@@ -71,33 +60,21 @@ def standing(each_judge: str, of: str) -> LeaderboardEntry:
     """Its figures are those of ``FIGURES``, a little less on fluency."""
     value, calls, cost = FIGURES[each_judge]
     value -= 0.05 if of == "fluency" else 0
-    measures = {
-        name: around(value + shift)
-        for name, shift in (("pearson", 0.02), ("spearman", 0), ("kendall", -0.06))
-    }
-    usage = UsageTotals(12, spent(12, calls, cost))
-    return LeaderboardEntry(
-        each_judge, of, 12, 0, 0, 3.2, 1.5, {"no_issue": 8, "max_rounds": 4}, usage, None, measures
-    )
+    shifts = {"pearson": 0.02, "spearman": 0, "kendall": -0.06}
+    measures = {name: around(value + shift) for name, shift in shifts.items()}
+    usage, reasons = UsageTotals(12, spent(12, calls, cost)), {"no_issue": 8, "max_rounds": 4}
+    return LeaderboardEntry(each_judge, of, 12, 0, 0, 3.2, 1.5, reasons, usage, None, measures)
 
 
 def pairwise(each_judge: str, of: str) -> PairwiseComparison:
     """Against single, with a p that Holm's method has doubled."""
     value, base = FIGURES[each_judge][0], FIGURES["single"][0]
+    gain = around(value - base, 0.09)
     differences = {
-        name: Difference(name, value, base, around(value - base, 0.09), 0.0123, 0.0369, 0.0246)
+        name: Difference(name, value, base, gain, 0.0123, 0.0369, 0.0246)
         for name in ("pearson", "spearman", "kendall")
     }
-    return PairwiseComparison(
-        of,
-        each_judge,
-        "single",
-        12,
-        0,
-        0,
-        differences,
-        {},
-    )
+    return PairwiseComparison(of, each_judge, "single", 12, 0, 0, differences, {})
 
 
 def average_duel(first: str, second: str = "single", p: float = 0.0246) -> AverageComparison:
@@ -109,51 +86,24 @@ def average_duel(first: str, second: str = "single", p: float = 0.0246) -> Avera
 
 def diagnosis(each_judge: str = "debate") -> Diagnosis:
     """Three rounds, each of which helped a little."""
-    changes = Changes(
-        n=12,
-        moved=Statistic(0.5, 0.3, 0.7),
-        helpful=4,
-        harmful=1,
-        neither=1,
-        p=0.375,
-        error=Statistic(-0.21, -0.4, 0.0),
-        back=1,
-        up=2,
-        down=4,
-        changed=6,
-        labelled=6,
-    )
-    rounds = tuple(
-        Round(
-            number,
-            12 - 4 * number,
-            around(0.3 + 0.06 * number),
-            around(0.06, 0.03) if number else None,
-            1.0 + 2 * number,
-            0.03 if number else None,
-            3,
-            2,
-            1,
-            0.5,
-        )
-        for number in range(3)
-    )
+    counts = {"n": 12, "helpful": 4, "harmful": 1, "neither": 1, "back": 1, "up": 2, "down": 4, "changed": 6}
+    moved, error = Statistic(0.5, 0.3, 0.7), Statistic(-0.21, -0.4, 0.0)
+    rounds = []
+    for number in range(3):
+        gain, a_call = (around(0.06, 0.03), 0.03) if number else (None, None)
+        agreement, calls = around(0.3 + 0.06 * number), 1.0 + 2 * number
+        rounds.append(Round(number, 12 - 4 * number, agreement, gain, calls, a_call, 3, 2, 1, 0.5))
+    means = {"mean_rounds": 2.0, "mean_calls": 4.33, "unresolved": 1 / 3}
+    reasons = {"no_issue": 8, "max_rounds": 4}
     return Diagnosis(
         judge=each_judge,
         subject="coherence",
         measure="spearman",
-        changes=changes,
-        rounds=rounds,
+        changes=Changes(**counts, labelled=6, moved=moved, p=0.375, error=error),
+        rounds=tuple(rounds),
         score_changes=(ScoreChanges("critic", 20, 7, 0.6, 4, 2),),
         conformity=None,
-        spending=Spending(
-            mean_rounds=2.0,
-            mean_calls=4.33,
-            unresolved=1 / 3,
-            rounds={1: 8, 4: 4},
-            stop_reasons={"no_issue": 8, "max_rounds": 4},
-            calls={2: 8, 9: 4},
-        ),
+        spending=Spending(**means, rounds={1: 8, 4: 4}, stop_reasons=reasons, calls={2: 8, 9: 4}),
         positions=None,
         length=LengthBias(12, 12, correlation=around(0.2), partial=around(0.1), human=around(0.15)),
         replies=Replies(repaired=1, unread=0, copied=0, failed=1, reasons={"no score in the reply": 1}),
@@ -163,56 +113,33 @@ def diagnosis(each_judge: str = "debate") -> Diagnosis:
 def study(**changes: Any) -> Study:
     """Three judges on two aspects; the best is debate."""
     judges, subjects = list(FIGURES), ("coherence", "fluency")
-    points = tuple(
-        Point(each_judge, calls, cost, calls, around(value), each_judge != "chateval")
-        for each_judge, (value, calls, cost) in FIGURES.items()
-    )
-    curve = Curve(
-        "ensemble",
-        tuple(Point(f"{k} of 3", k, None, k, around(0.28 + 0.02 * k), False, k) for k in (1, 2, 3)),
-    )
+    points, averages, costs = [], [], []
+    for name, (value, calls, cost) in FIGURES.items():
+        points.append(Point(name, calls, cost, calls, around(value), name != "chateval"))
+        mean, gain = {"spearman": around(value - 0.025)}, {"spearman": Gain(0.4, 0.3, 0.1, 0.33)}
+        averages.append(Average(name, "wit", subjects, mean, gain))
+        costs.append(CostRow(name, "wit", 24, calls, 1000.0, cost, 2.0, 24 * cost, 48.0))
+    people = CostRow("people", "wit", 24, None, None, 0.75, 180.0, 18.0, 4320.0, is_people=True)
+    sizes = [Point(f"{k} of 3", k, None, k, around(0.28 + 0.02 * k), False, k) for k in (1, 2, 3)]
+    curve, left_out = Curve("ensemble", tuple(sizes)), {"geval": "its scores are constant"}
+    duels = average_duel("debate"), average_duel("chateval"), average_duel("debate", "chateval")
     fields: dict[str, Any] = {
         "judges": tuple(map(judge, judges)),
         "subjects": tuple(map(subject, subjects)),
         "base": "single",
         "resampling": Resampling(resamples=500, seed=7),
         "leaderboard": Leaderboard(
-            tuple(standing(each_judge, of) for each_judge in judges for of in subjects),
-            tuple(
-                Average(
-                    each_judge,
-                    "wit",
-                    subjects,
-                    {"spearman": around(FIGURES[each_judge][0] - 0.025)},
-                    {"spearman": Gain(0.4, 0.3, 0.1, 0.33)},
-                )
-                for each_judge in judges
-            ),
+            tuple(standing(each_judge, of) for each_judge in judges for of in subjects), tuple(averages)
         ),
         "comparison": Comparison(
             tuple(pairwise(each_judge, of) for of in subjects for each_judge in ("debate", "chateval")),
             "p of all judges against single, adjusted together on each subject",
-            averages=(
-                *(average_duel("debate"), average_duel("chateval")),
-                average_duel("debate", "chateval"),
-            ),
+            averages=duels,
         ),
         "matching": EqualCostComparison((), (), ("no ensemble was run: jurygraph run ensemble --data wit",)),
-        "frontiers": (
-            Frontier(
-                "coherence", "spearman", "calls", points, (curve,), {"geval": "its scores are constant"}
-            ),
-        ),
+        "frontiers": (Frontier("coherence", "spearman", "calls", tuple(points), (curve,), left_out),),
         "diagnoses": (diagnosis(),),
-        "costs": Costs(
-            (
-                *(
-                    CostRow(each_judge, "wit", 24, calls, 1000.0, cost, 2.0, 24 * cost, 48.0)
-                    for each_judge, (_, calls, cost) in FIGURES.items()
-                ),
-                CostRow("people", "wit", 24, None, None, 0.75, 180.0, 18.0, 4320.0, is_people=True),
-            )
-        ),
+        "costs": Costs((*costs, people)),
         "notes": (),
         "bases": dict.fromkeys(subjects, "single"),
     }

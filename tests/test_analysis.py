@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -34,13 +33,8 @@ def test_two_runs_of_one_judge_are_told_apart_by_their_folders_but_by_no_path(tm
     other = run_folder(tmp_path / "n4", noisy("debate", 0.5))
     same_name = run_folder(tmp_path / "else" / "n4", noisy("debate", 0.4))
     study = Study.of([one, other, same_name, one], resampling=FEW)
-    assert [judge.label for judge in study.judges] == [
-        "debate (n2)",
-        "single",
-        "debate (n4)",
-        "debate (n4) #2",
-    ]
-    assert study.base == "single"
+    labels = ["debate (n2)", "single", "debate (n4)", "debate (n4) #2"]
+    assert ([judge.label for judge in study.judges], study.base) == (labels, "single")
 
 
 @pytest.mark.parametrize(
@@ -54,9 +48,7 @@ def test_two_runs_of_one_judge_are_told_apart_by_their_folders_but_by_no_path(tm
     ],
     ids=["models", "the model is enough", "a setting", "a part that one has not"],
 )
-def test_a_label_is_as_short_as_tells_judges_apart(
-    tmp_path: Path, signatures: list[str], labels: list[str]
-) -> None:
+def test_labels_are_as_short_as_tells_apart(tmp_path: Path, signatures: list[str], labels: list[str]) -> None:
     folders = [
         run_folder(tmp_path / name, noisy("debate", 1), signatures={"debate": f"protocol:debate|{signature}"})
         for name, signature in zip(("one", "two"), signatures, strict=True)
@@ -66,68 +58,37 @@ def test_a_label_is_as_short_as_tells_judges_apart(
     ]
 
 
-def test_one_judge_on_two_datasets_is_one_judge(tmp_path: Path) -> None:
-    folders = [
-        run_folder(
-            tmp_path / name,
-            [*noisy("debate", 1), *noisy("single", 2)],
-            data={"name": name, "digest": name},
-            signatures={
-                each: f"protocol:{each}|data:{name}@{name}|models:*=a" for each in ("debate", "single")
-            },
-        )
-        for name in ("wag", "wit")
-    ]
-    study = Study.of(folders, resampling=FEW)
-    assert [judge.label for judge in study.judges] == ["debate", "single"] * 2
-    assert [(entry.judge, entry.subject) for entry in study.leaderboard.standings] == [
-        (judge, f"{data}: wit") for data in ("wag", "wit") for judge in ("debate", "single")
-    ]
-
-
 def test_an_aspect_of_two_datasets_is_two_subjects_and_nobody_is_compared_across(tmp_path: Path) -> None:
-    one = run_folder(tmp_path / "a", noisy("debate", 1), data={"name": "summeval", "digest": "aa"})
-    other = run_folder(tmp_path / "b", noisy("single", 1), data={"name": "topical-chat", "digest": "bb"})
-    study = Study.of([one, other], resampling=FEW)
-    assert [subject.label for subject in study.subjects] == ["summeval: wit", "topical-chat: wit"]
-    assert (study.comparison.pairwise, study.base) == ((), None)
-
-
-def test_scores_and_preferences_stand_side_by_side(tmp_path: Path) -> None:
-    pairs = [compared(f"p{n}", "single", winner="12"[n % 2], human="1") for n in range(6)]
-    one = run_folder(tmp_path / "a", noisy("single", 1))
-    other = run_folder(tmp_path / "b", pairs, kind="compare", data={"name": "pairs", "digest": "bb"})
-    study = Study.of([one, other], resampling=FEW)
-    assert [(subject.label, subject.kind) for subject in study.subjects] == [
-        ("wit", "score"),
-        ("preference", "compare"),
+    """Preferences stand beside both."""
+    runs = [
+        run_folder(tmp_path / name, noisy(judge, 1), data={"name": name, "digest": name})
+        for name, judge in (("summeval", "debate"), ("topical-chat", "single"))
     ]
-    standing = study.leaderboard.standing("single", "preference")
-    assert standing is not None
-    assert standing.measures["accuracy"].value == 0.5
+    pairs = [compared(f"p{n}", "single", winner="12"[n % 2], human="1") for n in range(6)]
+    runs.append(run_folder(tmp_path / "b", pairs, kind="compare", data={"name": "pairs", "digest": "bb"}))
+    study = Study.of(runs, resampling=FEW)
+    kinds = {subject.label: subject.kind for subject in study.subjects}
+    assert kinds == {"summeval: wit": "score", "topical-chat: wit": "score", "preference": "compare"}
+    assert (study.comparison.pairwise, study.base, study.courtrooms) == ((), None, ())
+    assert study.leaderboard.standings[-1].measures["accuracy"].value == 0.5
 
 
-def test_one_aspect_on_two_scales_is_refused(tmp_path: Path) -> None:
-    one = run_folder(tmp_path / "a", noisy("debate", 1))
+def test_what_cannot_be_studied_is_refused(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "a" / "run", [*noisy("debate", 1), *noisy("single", 1)])
     other = run_folder(tmp_path / "b", noisy("single", 1), aspects=[{**RATED, "high": 10}])
-    with pytest.raises(UsageError, match="from 1 to 10, but another run does so from 1 to 5"):
-        Study.of([one, other])
-
-
-def test_no_folder_a_folder_without_a_run_and_a_run_without_results(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no run given"):
         Study.of([])
     with pytest.raises(DataError, match="holds no run"):
         Study.of(tmp_path)
-    folder = run_folder(tmp_path / "run", noisy("debate", 1))
+    with pytest.raises(UsageError, match="from 1 to 10, but another run does so from 1 to 5"):
+        Study.of([folder, other])
+    with pytest.raises(UsageError, match=r"no judge 'judge'.*judges are debate, single"):
+        Study.of(folder, base="judge")
+    with pytest.raises(UsageError, match="eps must be above 0 and at most 1, got 2"):
+        Study.of(folder, eps=2)
     (folder / "results.jsonl").unlink()
     with pytest.raises(DataError, match="nothing was judged"):
         Study.of(folder)
-
-
-def test_an_unknown_base_is_told_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no judge 'judge'.*judges are debate, single"):
-        study_of(tmp_path, [*noisy("debate", 1), *noisy("single", 1)], base="judge")
 
 
 def test_what_failed_and_what_was_never_reached_is_counted(tmp_path: Path) -> None:
@@ -155,18 +116,6 @@ def test_measures_are_those_of_agreement_to_the_last_digit(tmp_path: Path) -> No
     assert isinstance(expected, ScoreAgreement)
     assert {name: standing.measures[name] for name in expected.over_rows} == expected.over_rows
     assert standing.measures["group_kendall"].low == expected.per_group["kendall"].low
-
-
-def test_measures_of_preferences_are_those_of_agreement(tmp_path: Path) -> None:
-    draw = random.Random(1)
-    rows = [
-        compared(f"p{n}", winner=draw.choice("12"), human=draw.choice(["1", "2", "tie"])) for n in range(50)
-    ]
-    [standing] = Study.of(
-        run_folder(tmp_path / "r", rows, kind="compare"), resampling=FEW
-    ).leaderboard.standings
-    in_order = sorted(rows, key=lambda row: row.item)
-    assert standing.agreement == agreement(map(vars, in_order), FEW)["preference"]
 
 
 def test_gains_over_the_base_and_the_average_over_aspects(tmp_path: Path) -> None:
@@ -199,17 +148,11 @@ def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> Non
         for n in range(10)
     ]
     [standing] = study_of(tmp_path, twice).leaderboard.standings
-    found = standing.repeats["pearson"]
-    expected = [
-        float(
-            stats.pearsonr([r.score or 0 for r in twice[part]], [float(r.human or 0) for r in twice[part]])[0]
-        )
-        for part in (slice(10), slice(10, 20))
-    ]
-    assert found.values == pytest.approx(expected)
-    assert found.sd == pytest.approx(abs(expected[0] - expected[1]) / math.sqrt(2))
-    assert standing.alphas is not None
-    assert standing.alphas.repeats is not None
+    columns = [[[r.score, float(r.human or 0)] for r in twice[start : start + 10]] for start in (0, 10)]
+    expected = [float(stats.pearsonr(*zip(*rows, strict=True))[0]) for rows in columns]
+    assert standing.repeats["pearson"].values == pytest.approx(expected)
+    assert standing.repeats["pearson"].sd == pytest.approx(abs(expected[0] - expected[1]) / math.sqrt(2))
+    assert standing.alphas is not None and standing.alphas.repeats is not None
     assert standing.alphas.repeats.value == pytest.approx(1 - 1 / 20, abs=0.06)
 
 
@@ -223,25 +166,21 @@ def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> Non
         [scored(f"i{n}", score=3.0, human=float(1 + n)) for n in range(4)],
         [scored(f"i{n}", score=1.0 + n) for n in range(4)],
         [failed(f"i{n}", aspect="wit") for n in range(4)],
+        [compared("a", winner="1")],
     ],
-    ids=["one item", "constant scores", "no labels", "all failed"],
+    ids=["one item", "constant scores", "no labels", "all failed", "preferences without labels"],
 )
 def test_where_nothing_can_be_said_nothing_is(tmp_path: Path, results: list[Result]) -> None:
     beside = [result.model_copy(update={"protocol": "single"}) for result in results]
-    study = study_of(tmp_path, [*results, *beside], people=People(price_usd=1))
+    kind = "compare" if results[0].winner else "score"
+    folder = run_folder(tmp_path / "run", [*results, *beside], kind=kind)
+    study = Study.of(folder, people=People(price_usd=1), resampling=FEW)
     for standing in study.leaderboard.standings:
         assert all(found.value is None for found in standing.measures.values())
     [pair] = study.comparison.pairwise
     assert all(found.difference.value is None and found.p is None for found in pair.differences.values())
     [frontier] = study.frontiers
     assert set(frontier.left_out) == {"debate", "single"}
-
-
-def test_preferences_where_nothing_can_be_said(tmp_path: Path) -> None:
-    rows = [compared("a", name, winner="1") for name in ("debate", "single")]
-    study = Study.of(run_folder(tmp_path / "r", rows, kind="compare"), resampling=FEW)
-    assert study.leaderboard.standings[0].measures["accuracy"].value is None
-    assert study.frontiers[0].left_out == {"debate": "no labels", "single": "no labels"}
 
 
 def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
@@ -300,54 +239,16 @@ def test_the_same_runs_give_the_same_study_whatever_the_order_of_their_lines(tmp
     one = run_folder(tmp_path / "a" / "run", results)
     other = run_folder(tmp_path / "b" / "run", [*results[39::-1], *results[:39:-1]])
     first, second = (Study.of(folder, resampling=FEW) for folder in (one, other))
-    assert first.comparison == second.comparison
-    assert first.diagnoses == second.diagnoses
-    assert [s.measures for s in first.leaderboard.standings] == [
-        s.measures for s in second.leaderboard.standings
-    ]
+    assert (first.comparison, first.diagnoses) == (second.comparison, second.diagnoses)
+    measures = ([entry.measures for entry in study.leaderboard.standings] for study in (first, second))
+    assert next(measures) == next(measures)
     assert first.resampling.seed == 3
-
-
-# --- the courtroom -------------------------------------------------------------------------------------------------
-
-
-def test_gaps_of_the_courtroom_are_held_beside_each_other(tmp_path: Path) -> None:
-    def heard(protocol: str, *gaps: float) -> list[Result]:
-        path = tuple((60.0 + gap, 60.0) for gap in gaps)
-        return [
-            compared(f"p{n}", protocol, winner="1", scores=path[-1], score_by_round=path) for n in range(3)
-        ]
-
-    rows = [*heard("samre", 5.7, 11.4), *heard("baseline", 5.7), *heard("more", 22.8), *heard("single", 3)]
-    [found] = Study.of(run_folder(tmp_path / "r", rows, kind="compare"), resampling=FEW).courtrooms
-    assert list(found.gaps) == ["more", "samre", "baseline"]
-    assert [round.gap.value for round in found.gaps["samre"].rounds] == pytest.approx([0.05, 0.1])
-    assert found.differentiation is not None
-    assert {name: gap.value for name, gap in found.differentiation.gaps.items()} == pytest.approx(
-        {"more": 0.2, "samre": 0.1, "baseline": 0.05}
-    )
-    assert found.complexity is not None
-    assert (found.complexity.against["samre"].sooner, found.complexity.eps) == (3, 0.1)
-
-
-def test_a_study_of_scores_has_no_courtroom_and_eps_is_a_share(tmp_path: Path) -> None:
-    assert study_of(tmp_path / "a", noisy("debate", 1)).courtrooms == ()
-    with pytest.raises(UsageError, match="eps must be above 0 and at most 1, got 2"):
-        study_of(tmp_path / "b", noisy("debate", 1), eps=2)
 
 
 def test_of_each_result_little_stays_in_memory(tmp_path: Path) -> None:
     def held(count: int) -> int:
-        results = [
-            scored(
-                f"item-{number}",
-                score=3.0,
-                score_by_round=(2.0, 4.0, 3.0),
-                group=f"g{number // 8}",
-                human=2.0,
-            )
-            for number in range(count)
-        ]
+        usual: Any = {"score": 3.0, "score_by_round": (2.0, 4.0, 3.0), "human": 2.0}
+        results = [scored(f"item-{number}", group=f"g{number // 8}", **usual) for number in range(count)]
         folder = run_folder(tmp_path / str(count), results)
         del results
         tracemalloc.start()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 from jurygraph.eval import evaluate, load_dataset
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.analysis.comparison import PairwiseComparison
 from jurygraph.eval.analysis.costs import Point, pareto_front
 from jurygraph.eval.results.results import Result
-from jurygraph.eval.statistics.metrics import of_kind
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.significance import holm
 from scipy import stats
@@ -38,10 +36,6 @@ def study_of(folder: Path, results: list[Result], base: str | None = None, kind:
     return Study.of(run_folder(folder, results, kind=kind), base=base, resampling=FEW)
 
 
-def columns(results: list[Result]) -> list[float]:
-    return [result.score or 0.0 for result in results]
-
-
 # --- pairs ---------------------------------------------------------------------------------------------------------
 
 
@@ -60,14 +54,20 @@ def test_pairs_of_preferences_against_scipy(tmp_path: Path) -> None:
     assert found.p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue, abs=0.02)
 
 
+def columns(results: list[Result]) -> tuple[list[float], list[float]]:
+    """Scores and labels."""
+    return [r.score or 0.0 for r in results], [float(r.human or 0) for r in results]
+
+
 def test_t_tests_against_scipy(tmp_path: Path) -> None:
     one, other = noisy("debate", 0.8, group=None), noisy("single", 1.6, group=None)
     [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
-    expected = stats.ttest_rel(columns(one), columns(other))
-    assert pair.tests["t_scores"].statistic == pytest.approx(expected.statistic)
-    assert pair.tests["t_scores"].p == pytest.approx(expected.pvalue)
-    mine, theirs = ([abs((r.score or 0) - float(r.human or 0)) for r in rows] for rows in (one, other))
-    assert pair.tests["t_errors"].statistic == pytest.approx(stats.ttest_rel(mine, theirs).statistic)
+    (mine, human), (theirs, _) = columns(one), columns(other)
+    expected = stats.ttest_rel(mine, theirs)
+    found = pair.tests["t_scores"]
+    assert (found.statistic, found.p) == pytest.approx((expected.statistic, expected.pvalue))
+    own, other_s = (np.abs(np.subtract(scores, human)) for scores in (mine, theirs))
+    assert pair.tests["t_errors"].statistic == pytest.approx(stats.ttest_rel(own, other_s).statistic)
     assert (pair.tests["t_errors"].statistic or 0) < 0, "debate errs less"
 
 
@@ -79,39 +79,21 @@ def test_repeats_of_an_item_are_one_item_to_the_t_test(tmp_path: Path) -> None:
     assert (pair.shared, pair.tests["t_scores"].n) == (20, 10)
 
 
-def test_swapped_contenders_have_the_opposite_sign_and_the_same_p(tmp_path: Path) -> None:
-    rows = [*noisy("debate", 0.8), *noisy("single", 1.6)]
-    [one], [other] = (
-        study_of(tmp_path / base, rows, base=base).comparison.pairwise for base in ("debate", "single")
-    )
-    assert (one.first, other.first) == ("single", "debate")
-    for name in of_kind("score"):
-        there, back = one.differences[name], other.differences[name]
-        assert there.difference.value == pytest.approx(-(back.difference.value or 0))
-        assert there.difference.low == pytest.approx(-(back.difference.high or 0))
-        assert there.p == pytest.approx(back.p)
-    for name, test in one.tests.items():
-        assert test.statistic == pytest.approx(-(other.tests[name].statistic or 0))
-
-
 def test_only_shared_rows_count_and_the_others_are_counted(tmp_path: Path) -> None:
     one, other = noisy("debate", 1)[:30], noisy("single", 1)[10:]
     other[-1] = other[-1].model_copy(update={"repeat": 1})
     one[29] = one[29].model_copy(update={"human": None})
     [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
     assert (pair.shared, pair.only_first, pair.only_second) == (19, 10, 10)
-    expected = stats.spearmanr(columns(one[10:29]), [float(r.human or 0) for r in one[10:29]])[0]
+    expected = stats.spearmanr(*columns(one[10:29]))[0]
     assert pair.differences["spearman"].first == pytest.approx(expected)
 
 
 def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:
     rows = [r for number in range(4) for r in noisy(f"j{number}", 0.5 + number / 2)]
     pairwise = study_of(tmp_path / "r", rows, base="j0").comparison.pairwise
-    assert [(pair.first, pair.second, pair.with_base) for pair in pairwise[:3]] == [
-        ("j1", "j0", True),
-        ("j2", "j0", True),
-        ("j3", "j0", True),
-    ]
+    with_base = [(f"j{number}", "j0", True) for number in (1, 2, 3)]
+    assert [(pair.first, pair.second, pair.with_base) for pair in pairwise[:3]] == with_base
     found = [pair.differences["spearman"] for pair in pairwise]
     assert [each.adjusted for each in found] == list(holm([each.p for each in found]))
     assert [each.adjusted_to_base for each in found[:3]] == list(holm([each.p for each in found[:3]]))
@@ -149,28 +131,6 @@ def test_values_subtract_to_the_difference_beside_them(tmp_path: Path) -> None:
     assert own and own.measures["group_spearman"].value != on_wit.differences["group_spearman"].second
 
 
-def test_few_groups_are_told(tmp_path: Path) -> None:
-    study = study_of(tmp_path / "r", [*noisy("debate", 1, items=20), *noisy("single", 2, items=20)])
-    assert study.comparison.pairwise[0].units == 5
-    assert "fewer than 10 groups or items to resample on wit (5)" in study.comparison.notes[0]
-
-
-def test_the_better_judge_is_found_and_two_that_are_alike_are_not_told_apart(tmp_path: Path) -> None:
-    better = noisy("debate", 0.3, items=120)
-    worse = noisy("single", 3, items=120)
-    alike = [row.model_copy(update={"protocol": "twin"}) for row in worse]
-    study = study_of(tmp_path / "r", better + worse + alike)
-
-    def pairwise(first: str, second: str) -> PairwiseComparison:
-        found = study.comparison.of_pair("wit", first, second)
-        assert found is not None
-        return found
-
-    assert pairwise("debate", "single").differences["spearman"].difference.low > 0  # type: ignore[operator]
-    twins = pairwise("twin", "single").differences["spearman"]
-    assert (twins.difference, twins.p) == (Statistic(0.0, 0.0, 0.0), 1.0)
-
-
 # --- ensembles at the same price -----------------------------------------------------------------------------------
 
 
@@ -204,29 +164,18 @@ def test_smaller_ensembles_are_the_means_of_the_first_referees(tmp_path: Path) -
     assert matched == {"debate": 2, "single": 1}
 
 
-@pytest.mark.parametrize("kind", ["score", "compare"])
-def test_the_greatest_ensemble_is_the_run_itself(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("data", ["demo", "demo-pairs"])
+def test_the_greatest_ensemble_is_the_run_itself(tmp_path: Path, data: str) -> None:
     """A real run, with both orders of the answers."""
-    data = "demo" if kind == "score" else "demo-pairs"
-    folder = tmp_path / "run"
-    evaluate(
-        "ensemble",
-        data,
-        settings={"referees": 4, "roles": "same"},
-        limit=8,
-        out=folder,
-        models={"*": "offline"},
-    )
-    study = Study.of(folder, resampling=Resampling(resamples=20))
+    evaluate("ensemble", data, settings={"referees": 4, "roles": "same"}, limit=8, out=tmp_path / "run")
+    study = Study.of(tmp_path / "run", resampling=Resampling(resamples=20))
     for subject in study.subjects:
         whole = study.leaderboard.standing("ensemble", subject.label)
         [greatest] = [e for e in study.matching.ensembles if (e.subject, e.k) == (subject.label, 4)]
         assert whole is not None
         assert greatest.agreement == whole.measures[greatest.measure]
-        assert (greatest.usage.total.calls, greatest.usage.total.tokens) == (
-            whole.usage.total.calls,
-            whole.usage.total.tokens,
-        )
+        used, total = greatest.usage.total, whole.usage.total
+        assert (used.calls, used.tokens) == (total.calls, total.tokens)
 
 
 def test_repeats_of_a_single_judge_are_ensembles_too(tmp_path: Path) -> None:
@@ -236,43 +185,47 @@ def test_repeats_of_a_single_judge_are_ensembles_too(tmp_path: Path) -> None:
         for repeat, scores in enumerate([(8.0, 7.0), (6.0, 9.0), (9.0, 6.0)])
     ]
     ensembles = study_of(tmp_path / "r", rows, kind="compare").matching.ensembles
-    assert [(e.k, e.usage.judgements, e.usage.total.calls) for e in ensembles] == [
-        (1, 6, 6),
-        (2, 6, 12),
-        (3, 6, 18),
-    ]
-    assert [e.agreement.value for e in ensembles] == [0.5, 0.5, 0.5]
+    sizes = [(e.k, e.usage.judgements, e.usage.total.calls, e.agreement.value) for e in ensembles]
+    assert sizes == [(1, 6, 6, 0.5), (2, 6, 12, 0.5), (3, 6, 18, 0.5)]
 
 
 def test_money_is_matched_where_prices_are_known(tmp_path: Path) -> None:
-    priced = [
-        row.model_copy(
-            update={
-                "cost_usd": 0.3,
-                "transcript": tuple({**t, "cost_usd": 0.1} for t in row.transcript),
-            }
-        )
-        for row in (referees(f"i{n}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(6))
-    ]
+    votes = [referees(f"i{n}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(6)]
+    priced = []
+    for row in votes:
+        turns = tuple({**turn, "cost_usd": 0.1} for turn in row.transcript)
+        priced.append(row.model_copy(update={"cost_usd": 0.3, "transcript": turns}))
     debate = [scored(f"i{n}", score=3.0 + n % 2, human=1 + n % 5, calls=9, cost_usd=0.25) for n in range(6)]
     [match] = study_of(tmp_path / "r", [*priced, *debate]).matching.matches
     assert (match.unit, match.ensemble.k) == ("cost", 2)
     assert (match.spent, match.ensemble_spent) == pytest.approx((0.25, 0.2))
-    assert (match.pairwise.first, match.pairwise.second, match.pairwise.shared) == (
-        "debate",
-        "ensemble, 2 of 3",
-        6,
-    )
+    pair = match.pairwise
+    assert (pair.first, pair.second, pair.shared) == ("debate", "ensemble, 2 of 3", 6)
 
 
-def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) -> None:
-    found = study_of(tmp_path / "r", noisy("debate", 1, calls=4)).matching
-    assert (found.ensembles, found.matches) == ((), ())
-    assert found.notes == (
+def test_where_there_is_no_match_it_is_told_why_and_how_to_make_one(tmp_path: Path) -> None:
+    made_by = "--set roles=same --data FILE --model test --aspect FILE --out DIR"
+    without = study_of(tmp_path / "without", noisy("debate", 1, calls=4)).matching
+    assert (without.ensembles, without.matches) == ((), ())
+    assert without.notes == (
         "mine: no equal-cost baseline, because no run has an ensemble of single judges; to make one, with all "
-        "smaller ones: jurygraph run ensemble --set referees=4 --set roles=same "
-        "--data FILE --model test --aspect FILE --out DIR",
+        f"smaller ones: jurygraph run ensemble --set referees=4 {made_by}",
     )
+    rows = [referees(f"i{n:02}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(12)]
+    small = study_of(tmp_path / "small", [*rows, *noisy("debate", 1, 12, calls=9)]).matching
+    assert [(match.judge, match.ensemble.k) for match in small.matches] == [("debate", 3)]
+    assert small.notes == (
+        "debate spends up to 3.0 times as much as the largest ensemble here; to make a larger one: jurygraph "
+        f"run ensemble --set referees=9 {made_by}",
+    )
+    both_orders = tuple(turn("referee_1", [8.0, 6.0], order=order) for order in (1, 2))
+    about = {"winner": "1", "human": "1"}
+    pairs = [compared(f"p{n}", "ensemble", **about, calls=2, transcript=both_orders) for n in range(3)]
+    pairs += [compared(f"p{n}", "baseline", **about) for n in range(3)]
+    cheap = study_of(tmp_path / "cheap", pairs, kind="compare").matching
+    assert [(each.k, each.usage.calls_each) for each in cheap.ensembles] == [(1, 2.0)]
+    assert cheap.matches == ()
+    assert cheap.notes == ("baseline on preference: spends less than a single judge of any ensemble here",)
 
 
 def test_the_command_judges_the_same_aspects_of_the_same_columns(tmp_path: Path) -> None:
@@ -282,35 +235,6 @@ def test_the_command_judges_the_same_aspects_of_the_same_columns(tmp_path: Path)
     evaluate("debate", data, aspects=["fluency"], out=tmp_path / "r")
     [note] = Study.of(tmp_path / "r", resampling=FEW).matching.notes
     assert f"--data {mine} --columns source=text --aspect summeval/fluency --out DIR" in note
-
-
-def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
-    rows = [referees(f"i{n:02}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(12)]
-    found = study_of(tmp_path / "r", [*rows, *noisy("debate", 1, 12, calls=9)]).matching
-    assert [(match.judge, match.ensemble.k) for match in found.matches] == [("debate", 3)]
-    assert found.notes == (
-        "debate spends up to 3.0 times as much as the largest ensemble here; to make a larger one: jurygraph "
-        "run ensemble --set referees=9 --set roles=same --data FILE --model test --aspect FILE --out DIR",
-    )
-
-
-def test_what_takes_less_than_one_judge_has_no_match(tmp_path: Path) -> None:
-    pairs = [
-        compared(
-            f"p{n}",
-            "ensemble",
-            winner="1",
-            human="1",
-            calls=2,
-            transcript=tuple(turn("referee_1", [8.0, 6.0], order=order) for order in (1, 2)),
-        )
-        for n in range(3)
-    ]
-    cheap = [compared(f"p{n}", "baseline", winner="1", human="1") for n in range(3)]
-    found = study_of(tmp_path / "r", [*pairs, *cheap], kind="compare").matching
-    assert [(each.k, each.usage.calls_each) for each in found.ensembles] == [(1, 2.0)]
-    assert found.matches == ()
-    assert found.notes == ("baseline on preference: spends less than a single judge of any ensemble here",)
 
 
 # --- the frontier --------------------------------------------------------------------------------------------------
@@ -336,16 +260,8 @@ def test_nobody_on_the_frontier_is_beaten_and_everybody_off_it_is() -> None:
 
 
 def test_the_frontier_of_a_study(tmp_path: Path) -> None:
-    rows = [
-        *noisy("cheap", 2, calls=1),
-        *noisy("good", 0.2, calls=4),
-        *noisy("waste", 2.5, calls=9),
-    ]
+    rows = [*noisy("cheap", 2, calls=1), *noisy("good", 0.2, calls=4), *noisy("waste", 2.5, calls=9)]
     [frontier] = study_of(tmp_path / "r", rows).frontiers
-    assert [(point.label, point.spent, point.on_frontier) for point in frontier.points] == [
-        ("cheap", 1.0, True),
-        ("good", 4.0, True),
-        ("waste", 9.0, False),
-    ]
+    points = [(point.label, point.spent, point.on_frontier) for point in frontier.points]
+    assert points == [("cheap", 1.0, True), ("good", 4.0, True), ("waste", 9.0, False)]
     assert [point.label for point in frontier.frontier] == ["cheap", "good"]
-    assert not any(math.isnan(point.agreement.value or 0) for point in frontier.points)

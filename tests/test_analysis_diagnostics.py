@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.analysis.diagnostics import Changes, Diagnosis
-from jurygraph.eval.analysis.influence import ScoreChanges, same
+from jurygraph.eval.analysis.diagnostics import Diagnosis
+from jurygraph.eval.analysis.influence import ScoreChanges
 from jurygraph.eval.analysis.length_bias import LengthBias, partial_correlation
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
@@ -70,43 +70,28 @@ def test_changes_of_preferences_by_hand(tmp_path: Path) -> None:
     ) -> Result:
         return compared(item, winner=winner, human=human, scores=last, score_by_round=(first, last))
 
-    found = diagnosis(
-        tmp_path,
-        [
-            pair("put right", (5, 6), (7, 6), "1", "1"),
-            pair("spoilt", (6, 5), (5, 6), "2", "1"),
-            pair("wrong either way", (6, 6), (5, 6), "2", "1"),
-            pair("stayed", (7, 5), (9, 5), "1", "1"),
-        ],
-        kind="compare",
-    ).changes
+    rows = [
+        pair("put right", (5, 6), (7, 6), "1", "1"),
+        pair("spoilt", (6, 5), (5, 6), "2", "1"),
+        pair("wrong either way", (6, 6), (5, 6), "2", "1"),
+        pair("stayed", (7, 5), (9, 5), "1", "1"),
+    ]
+    found = diagnosis(tmp_path, rows, kind="compare").changes
     assert found is not None
-    assert found == Changes(
-        n=4,
-        moved=found.moved,
-        helpful=1,
-        harmful=1,
-        neither=1,
-        p=1.0,
-        error=None,
-        back=0,
-        up=1,
-        down=2,
-        changed=3,
-        labelled=3,
-    )
+    assert (found.n, found.changed, found.back, found.labelled, found.error) == (4, 3, 0, 3, None)
+    assert (found.helpful, found.harmful, found.neither, found.p) == (1, 1, 1, 1.0)
+    assert (found.up, found.down) == (1, 2)
 
 
-def test_nobody_talked_so_nothing_changed(tmp_path: Path) -> None:
-    found = diagnosis(tmp_path, [scored(f"i{n}", "single", score=1.0 + n, human=2.0) for n in range(4)])
+def test_where_nobody_talked_or_moved_nothing_changed(tmp_path: Path) -> None:
+    alone = [scored(f"i{n}", "single", score=1.0 + n, human=2.0) for n in range(4)]
+    found = diagnosis(tmp_path / "alone", alone)
     assert (found.changes, found.rounds, found.score_changes, found.conformity) == (None, (), (), None)
-
-
-def test_a_debate_that_never_changed_anything_is_a_debate(tmp_path: Path) -> None:
-    found = diagnosis(tmp_path, [debated(f"i{n}", (1.0 + n,), 2.0) for n in range(4)])
-    assert found.changes is not None
-    assert (found.changes.changed, found.changes.p) == (0, None)
-    assert len(found.rounds) == 1
+    silent = diagnosis(tmp_path / "silent", [debated(f"i{n}", (1.0 + n,), 2.0) for n in range(4)])
+    assert silent.changes is not None
+    assert (silent.changes.changed, silent.changes.p, len(silent.rounds)) == (0, None, 1)
+    rounded = diagnosis(tmp_path / "rounded", [debated("i", (1.1 + 2.2, 3.3), 2.0)])
+    assert rounded.changes is not None and rounded.changes.changed == 0
 
 
 def test_labels_on_another_scale_say_nothing_of_distances(tmp_path: Path) -> None:
@@ -134,25 +119,20 @@ def planted(better: bool, items: int = 80) -> list[Result]:
     return found
 
 
-def test_a_debate_that_helps_has_rounds_worth_their_calls(tmp_path: Path) -> None:
-    found = diagnosis(tmp_path, planted(better=True))
-    first, *later = found.rounds
+def test_a_debate_that_helps_has_rounds_worth_their_calls_and_one_that_harms_has_none(tmp_path: Path) -> None:
+    helped, harmed = (diagnosis(tmp_path / str(better), planted(better)) for better in (True, False))
+    first, *later = helped.rounds
     assert (first.gain, first.gain_per_call) == (None, None)
     assert all((round.gain_per_call or 0) > 0 for round in later)
     assert all(round.gain.low > 0 for round in later)  # type: ignore[operator,union-attr]
     assert first.error > later[0].error > later[1].error  # type: ignore[operator]
-    assert found.changes is not None
-    assert found.changes.helpful > 5 * found.changes.harmful
-    assert (found.changes.p or 1) < 1e-6
-
-
-def test_a_debate_that_harms_is_told_so(tmp_path: Path) -> None:
-    found = diagnosis(tmp_path, planted(better=False))
-    assert all((round.gain_per_call or 0) < 0 for round in found.rounds[1:])
-    assert found.changes is not None
-    assert found.changes.harmful > 5 * found.changes.helpful
-    assert found.changes.error is not None
-    assert (found.changes.error.low or 0) > 0
+    assert helped.changes is not None
+    assert helped.changes.helpful > 5 * helped.changes.harmful
+    assert (helped.changes.p or 1) < 1e-6
+    assert all((round.gain_per_call or 0) < 0 for round in harmed.rounds[1:])
+    assert harmed.changes is not None and harmed.changes.error is not None
+    assert harmed.changes.harmful > 5 * harmed.changes.helpful
+    assert (harmed.changes.error.low or 0) > 0
 
 
 def test_who_is_done_keeps_the_last_score_and_takes_no_more_calls(tmp_path: Path) -> None:
@@ -193,10 +173,8 @@ def test_what_a_tie_breaker_decided_is_an_entry_of_its_own(tmp_path: Path) -> No
 def test_a_cascade_has_no_calls_by_round(tmp_path: Path) -> None:
     """Its two protocols count their rounds each by itself."""
     rows = [debated(f"i{n}", (1.0 + n, 2.0 + n), 4.0 - n) for n in range(3)]
-    staged = [
-        row.model_copy(update={"transcript": tuple({**each, "stage": "cheap"} for each in row.transcript)})
-        for row in rows
-    ]
+    turns = [tuple({**each, "stage": "cheap"} for each in row.transcript) for row in rows]
+    staged = [row.model_copy(update={"transcript": own}) for row, own in zip(rows, turns, strict=True)]
     found = diagnosis(tmp_path, staged)
     assert [(round.calls, round.gain_per_call) for round in found.rounds] == [(None, None), (None, None)]
     assert found.spending.mean_calls == 4.0
@@ -220,20 +198,15 @@ def discussed(item: str, turns: list[list[float]], human: float = 3.0) -> Result
 def test_which_referee_moved_and_towards_whom(tmp_path: Path) -> None:
     rows = [discussed("a", [[1, 3, 5], [2, 3, 4]]), discussed("b", [[3, 3, 3], [3, 3, 5]])]
     found = diagnosis(tmp_path, rows)
-    assert found.score_changes == (
-        ScoreChanges("referee_3", 2, 2, 1.5, 1, 1),
-        ScoreChanges("referee_1", 2, 1, 1.0, 1, 0),
-        ScoreChanges("referee_2", 2, 0, None, 0, 0),
-    )
+    moved: list[Any] = [(3, 2, 2, 1.5, 1, 1), (1, 2, 1, 1.0, 1, 0), (2, 2, 0, None, 0, 0)]
+    assert found.score_changes == tuple(ScoreChanges(f"referee_{slot}", *rest) for slot, *rest in moved)
     conformity = found.conformity
     assert conformity is not None
-    assert (conformity.n, conformity.changes) == (2, 3)
+    assert (conformity.n, conformity.changes, conformity.towards_previous) == (2, 3, 2)
     assert (conformity.towards, conformity.away, conformity.p) == (2, 1, 1.0)
-    assert conformity.towards_previous == 2
     assert (conformity.start_equal, conformity.end_equal) == (0.5, 0.0)
-    assert conformity.spread_by_turn == pytest.approx(
-        [np.std([1, 3, 5]) / 2, (np.std([2, 3, 4]) + np.std([3, 3, 5])) / 2]
-    )
+    spread = [np.std([1, 3, 5]) / 2, (np.std([2, 3, 4]) + np.std([3, 3, 5])) / 2]
+    assert conformity.spread_by_turn == pytest.approx(spread)
 
 
 def test_who_speaks_at_the_same_time_does_not_hear_the_others(tmp_path: Path) -> None:
@@ -260,29 +233,19 @@ def test_a_jury_that_overrules_the_scores_moved_it(tmp_path: Path) -> None:
     )
 
 
-def test_rounding_moves_nobody() -> None:
-    assert same(0.1 + 0.2, 0.3)
-    assert not same((8.0, 6.0), (8.0, 6.5))
-
-
 # --- places, lengths, replies --------------------------------------------------------------------------------------
 
 
 def test_places_are_those_in_which_answers_were_shown(tmp_path: Path) -> None:
-    orders = [("1", "1"), ("1", "2"), ("1", "2"), ("tie", "1")]
-    rows = [
-        compared(
-            f"p{n}",
-            winner="1",
-            human="1",
-            details={"winner_by_order": list(both)},
-            position_consistent=both[0] == both[1],
-        )
-        for n, both in enumerate(orders)
-    ]
+    rows = []
+    for n, orders in enumerate([("1", "1"), ("1", "2"), ("1", "2"), ("tie", "1")]):
+        shown: Any = {
+            "details": {"winner_by_order": list(orders)},
+            "position_consistent": orders[0] == orders[1],
+        }
+        rows.append(compared(f"p{n}", winner="1", human="1", **shown))
     found = diagnosis(tmp_path, rows, kind="compare").positions
-    assert found is not None
-    assert found.consistent is not None
+    assert found is not None and found.consistent is not None
     assert (found.n, found.consistent.value) == (4, 0.25)
     assert (found.shown_first, found.shown_second, found.ties) == (5, 2, 1)
     assert found.p == pytest.approx(stats.binomtest(5, 7).pvalue)
@@ -293,60 +256,42 @@ def test_partial_correlation_against_residuals_of_ranks(tmp_path: Path) -> None:
     length = draw.permutation(50) + 1
     human = np.round(1 + 4 * stats.rankdata(length + draw.normal(0, 15, 50)) / 50, 3)
     score = np.round(1 + 4 * stats.rankdata(human + 0.05 * length + draw.normal(0, 1, 50)) / 50, 3)
-    rows = [
-        scored(f"i{n:02}", score=float(score[n]), human=float(human[n]), lengths=(int(length[n]),))
-        for n in range(50)
-    ]
+    columns = zip(score.tolist(), human.tolist(), length.tolist(), strict=True)
+    rows = [scored(f"i{n:02}", score=s, human=h, lengths=(size,)) for n, (s, h, size) in enumerate(columns)]
     found = diagnosis(tmp_path, rows).length
-    assert isinstance(found, LengthBias)
+    assert isinstance(found, LengthBias) and found.partial is not None and found.correlation is not None
     ranks = [stats.rankdata(column) for column in (score, length, human)]
     residuals = [column - np.polyval(np.polyfit(ranks[2], column, 1), ranks[2]) for column in ranks[:2]]
-    assert found.partial is not None
     assert found.partial.value == pytest.approx(stats.pearsonr(*residuals)[0])
-    assert found.correlation is not None
     assert found.correlation.value == pytest.approx(stats.spearmanr(score, length)[0])
     assert found.partial.low is not None
-
-
-def test_nothing_is_left_where_the_label_is_all() -> None:
+    # Nothing is left where the label is all.
     assert np.isnan(partial_correlation(np.array([0.5]), np.array([1.0]), np.array([0.5]))[0])
 
 
 def test_the_longer_answer(tmp_path: Path) -> None:
+    judged = [("1", "1", 9, 5), ("2", "1", 5, 9), ("2", "2", 9, 5), ("tie", "1", 9, 5), ("1", "1", 5, 5)]
     rows = [
-        compared("a", winner="1", human="1", lengths=(9, 5)),
-        compared("b", winner="2", human="1", lengths=(5, 9)),
-        compared("c", winner="2", human="2", lengths=(9, 5)),
-        compared("d", winner="tie", human="1", lengths=(9, 5)),
-        compared("e", winner="1", human="1", lengths=(5, 5)),
+        compared(f"p{n}", winner=winner, human=human, lengths=tuple(lengths))
+        for n, (winner, human, *lengths) in enumerate(judged)
     ]
     found = diagnosis(tmp_path, rows, kind="compare").length
-    assert found is not None
-    assert found.longer is not None
-    assert found.human_longer is not None
+    assert found is not None and found.longer is not None and found.human_longer is not None
     assert (found.longer.value, found.human_longer.value) == (2 / 3, 0.5)
 
 
 def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:
-    warned = [
+    warned = (
         "critic, round 1: the reply was asked for again 1 time(s)",
         "critic, round 2: the reply was asked for again 1 time(s)",
         "juror_1: void vote. No vote in the reply.",
         "juror_2, round 1: the reply repeats what it was shown, word for word",
-    ]
-    rows = [
-        scored("a", score=3.0, human=3.0, warnings=tuple(warned)),
-        scored(
-            "b",
-            score=3.0,
-            human=3.0,
-            warnings=("scorer, round 1: 2 of 20 samples could not be read and were left out",),
-        ),
-        *(
-            failed(f"f{n}", aspect="wit", error=f"scorer, round {n}: No score. Raw reply: '{n}'")
-            for n in range(2)
-        ),
-    ]
+    )
+    samples = "scorer, round 1: 2 of 20 samples could not be read and were left out"
+    rows = [scored("a", score=3.0, human=3.0, warnings=warned)]
+    rows += [scored("b", score=3.0, human=3.0, warnings=(samples,))]
+    errors = [f"scorer, round {n}: No score. Raw reply: '{n}'" for n in range(2)]
+    rows += [failed(f"f{n}", aspect="wit", error=error) for n, error in enumerate(errors)]
     found = diagnosis(tmp_path, rows).replies
     assert (found.repaired, found.unread, found.copied, found.failed) == (1, 2, 1, 2)
     assert found.reasons == {"No score.": 2}
@@ -373,15 +318,14 @@ def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:
 )
 def test_real_debates_end_where_they_ended(tmp_path: Path, protocol: Any, settings: Any, data: str) -> None:
     """The last entry of all is the run's own agreement, and calls up to there are all of them, or all but one."""
-    evaluate(protocol, data, settings=settings, limit=8, out=tmp_path / "run", models={"*": "offline"})
+    evaluate(protocol, data, settings=settings, limit=8, out=tmp_path / "run")
     study = Study.of(tmp_path / "run", resampling=Resampling(resamples=20))
     for found in study.diagnoses:
         standing = study.leaderboard.standing(protocol, found.subject)
-        assert standing is not None
-        assert found.changes is not None
-        assert found.rounds[-1].agreement == standing.measures[found.measure]
+        assert standing is not None and found.changes is not None
+        last = found.rounds[-1]
+        assert last.agreement == standing.measures[found.measure]
         assert found.changes.n == standing.judged
         assert found.spending.mean_calls == standing.usage.calls_each
-        assert found.rounds[-1].calls is not None
-        assert found.rounds[-1].calls <= (standing.usage.calls_each or 0)
+        assert last.calls is not None and last.calls <= (standing.usage.calls_each or 0)
         assert sum(round.changed for round in found.rounds) >= found.changes.changed

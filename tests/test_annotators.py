@@ -21,9 +21,7 @@ from scipy import stats
 from .run_folders import compared, run_folder, scored
 
 
-def test_the_alternative_annotator_test_against_all_results_that_its_authors_print(
-    shared_data: Path,
-) -> None:
+def test_the_alternative_annotator_test_against_its_authors_results(shared_data: Path) -> None:
     folder = shared_data / "alttest"
     printed = json.loads((folder / "printed_results.json").read_text())
     assert len(printed) == 18
@@ -80,51 +78,32 @@ def raters(tmp_path: Path, results: list[Any], **manifest: Any) -> dict[str, Rat
     return {rater.name: rater for rater in annotators.raters}
 
 
-def test_each_annotator_is_measured_against_the_mean_of_the_others_and_a_judge_against_the_same(
-    tmp_path: Path,
-) -> None:
+def test_annotators_and_judges_are_measured_against_the_mean_of_the_other_annotators(tmp_path: Path) -> None:
+    """The judge says what annotator 1 says."""
     results = []
     for number, labels in enumerate(RATINGS):
         given = [label for label in labels if label is not None]
-        results.append(
-            scored(f"i{number}", "single", score=given[0], human=sum(given) / len(given), annotations=labels)
-        )
+        human = sum(given) / len(given)
+        results.append(scored(f"i{number}", "single", score=labels[0], human=human, annotations=labels))
     by_name = raters(tmp_path, results)
-    assert list(by_name) == ["annotator 1", "annotator 2", "annotator 3", "mean of annotators", "single"]
-
-    def leave_out(place: int) -> tuple[list[float], list[float], list[float]]:
-        rows = [
-            (
-                labels[place],
-                [one for one in (*labels[:place], *labels[place + 1 :]) if one is not None],
-                labels,
-            )
-            for labels in RATINGS
-            if labels[place] is not None
-        ]
-        own = [float(label or 0) for label, _, _ in rows]
-        judged = [float(next(one for one in labels if one is not None)) for _, _, labels in rows]
-        return own, [sum(others) / len(others) for _, others, _ in rows], judged
-
-    for place in range(3):
-        own, others, _ = leave_out(place)
-        assert by_name[f"annotator {place + 1}"].others.value == pytest.approx(
-            stats.spearmanr(own, others)[0]
-        )
-    of_judge = [stats.spearmanr(leave_out(place)[2], leave_out(place)[1])[0] for place in range(3)]
-    assert by_name["single"].others.value == pytest.approx(sum(of_judge) / 3)
-    # It says what annotator 1 says, and so wins against that one wherever the two have the same others.
+    annotators = ["annotator 1", "annotator 2", "annotator 3"]
+    assert list(by_name) == [*annotators, "mean of annotators", "single"]
+    of_judge = []
+    for place, name in enumerate(annotators):
+        rows = [labels for labels in RATINGS if labels[place] is not None]
+        others = [np.mean([x for x in (*row[:place], *row[place + 1 :]) if x is not None]) for row in rows]
+        own: list[Any] = [row[place] for row in rows]
+        assert by_name[name].others.value == pytest.approx(stats.spearmanr(own, others)[0])
+        of_judge.append(stats.spearmanr([row[0] or 0 for row in rows], others)[0])
+    assert by_name["single"].others.value == pytest.approx(np.mean(of_judge))
+    # It wins against annotator 1 wherever the two have the same others.
     test = by_name["single"].test
-    assert test is not None and [one.annotator for one in test.annotators] == [
-        "annotator 1",
-        "annotator 2",
-        "annotator 3",
-    ]
+    assert test is not None and [one.annotator for one in test.annotators] == annotators
+    assert test.annotators[0].judge_wins == test.annotators[0].annotator_wins == 1.0
+    assert test.annotators[0].beaten
     grid = Grid.from_records("", columns_of(Rater), by_name.values())
     assert [column.name for column in grid.columns][-3:] == ["closer", "beats", "could replace one"]
     assert grid.rows[-1][-3:] == (test.advantage, test.winning_rate, "yes" if test.passed else "no")
-    assert test.annotators[0].judge_wins == test.annotators[0].annotator_wins == 1.0
-    assert test.annotators[0].beaten
 
 
 def test_votes_on_pairs_count_with_the_majority_of_the_others(tmp_path: Path) -> None:
@@ -139,14 +118,9 @@ def test_votes_on_pairs_count_with_the_majority_of_the_others(tmp_path: Path) ->
     assert by_name["annotator 1"].everybody.value == 0.25  # the label is a tie throughout
 
 
-def test_labels_of_nobody_in_particular_have_no_annotators(tmp_path: Path) -> None:
-    folder = run_folder(
-        tmp_path / "run", [scored(f"i{n}", "single", score=n % 5, human=n % 3) for n in range(12)]
-    )
-    assert Study.of(folder, resampling=Resampling(50)).annotators == ()
-
-
-def test_annotators_of_one_item_have_no_ceiling_and_leave_a_page(tmp_path: Path) -> None:
+def test_one_item_makes_no_ceiling_and_labels_of_nobody_in_particular_no_annotators(tmp_path: Path) -> None:
+    nobody = [scored(f"i{n}", "single", score=n % 5, human=n % 3) for n in range(12)]
+    assert Study.of(run_folder(tmp_path / "a", nobody), resampling=Resampling(50)).annotators == ()
     folder = run_folder(tmp_path / "run", [scored("i", "single", score=3, human=3, annotations=[2, 3, 4])])
     study = Study.of(folder, resampling=Resampling(50))
     assert [people.ceiling for people in study.annotators] == [""]

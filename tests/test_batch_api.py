@@ -26,7 +26,7 @@ from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request, Text
 from .loopback_batches import Fate
-from .processes import HANG_GUARD, Forks, in_this_process, started, until
+from .processes import HANG_GUARD, Forks, in_this_process, until
 from .sample_data import numbered, write_lines
 
 MODEL = {"*": "openai:gpt-4o-mini"}
@@ -43,16 +43,10 @@ def scores(folder: Path, count: int = 5) -> Path:
     return numbered(folder, count, human={"fluency": 3})
 
 
-def pairs(folder: Path, count: int = 4) -> Path:
+def pairs(folder: Path, count: int) -> Path:
+    wrong = {"answer_2": "No idea.", "human": 1}
     rows = [
-        {
-            "id": f"p{n}",
-            "question": f"Why {n}?",
-            "answer_1": f"Since {n}.",
-            "answer_2": "No idea.",
-            "human": 1,
-        }
-        for n in range(count)
+        {"id": f"p{n}", "question": f"Why {n}?", "answer_1": f"Since {n}.", **wrong} for n in range(count)
     ]
     return write_lines(folder / "pairs.jsonl", rows)
 
@@ -78,8 +72,8 @@ def _field(about: dict[str, Any], value: int) -> Any:
     return kinds.get(str(about.get("type")), value)
 
 
-def lines(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """What must be the same, whichever way the calls went; the turns of G-Eval's planner stand in a row of their own.
+def lines(evaluation: Evaluation, half: bool = False) -> list[dict[str, Any]]:
+    """What must be the same, whichever way the calls went, but for ``half`` the price; G-Eval's planner stands alone.
 
     Items share its steps, and which of them is charged with the call depends on which asks first: they ask at the same
     time.
@@ -100,19 +94,11 @@ def lines(evaluation: Evaluation) -> list[dict[str, Any]]:
         for part in (row, *row["transcript"]):
             part.pop("seconds", None)
             if part.get("cost_usd") is not None:
-                part["cost_usd"] = round(part["cost_usd"], 12)
+                part["cost_usd"] = round(part["cost_usd"] / (2 if half else 1), 12)
     return rows
 
 
 USED = ("calls", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
-
-
-def halved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    for row in rows:
-        for part in (row, *row["transcript"]):
-            if part.get("cost_usd") is not None:
-                part["cost_usd"] = round(part["cost_usd"] / 2, 12)
-    return rows
 
 
 def live(provider: Provider) -> list[Request]:
@@ -120,15 +106,8 @@ def live(provider: Provider) -> list[Request]:
     return [request for request in provider.requests if request.method != "BATCH"]
 
 
-ONE_AFTER_ANOTHER = {
-    "single": 1,
-    "ensemble": 1,
-    "faireval": 1,
-    "calibrated": 1,
-    "geval": 2,
-    "more": 3,
-    "chateval": 4,
-    "samre": 9,
+ONE_AFTER_ANOTHER = dict.fromkeys(("single", "ensemble", "faireval", "calibrated"), 1) | {
+    **{"geval": 2, "more": 3, "chateval": 4, "samre": 9},
 }
 """Calls of a verdict that wait for another one; a debate ends when its critic is satisfied."""
 
@@ -136,16 +115,9 @@ ONE_AFTER_ANOTHER = {
 @pytest.mark.parametrize(
     ("protocol", "kind", "settings"),
     [
-        ("debate", "score", {}),
-        ("single", "score", {}),
-        ("geval", "score", {}),
+        *((name, "score", {}) for name in ("debate", "single", "geval", "multiagent", "ensemble")),
+        *((name, "compare", {}) for name in ("chateval", "more", "samre", "faireval")),
         ("geval", "score", {"weighting": "sampling"}),
-        ("multiagent", "score", {}),
-        ("ensemble", "score", {}),
-        ("chateval", "compare", {}),
-        ("more", "compare", {}),
-        ("samre", "compare", {}),
-        ("faireval", "compare", {}),
         ("calibrated", "compare", {"of": "single"}),
         ("repeated", "score", {"of": "debate", "k": 3}),
     ],
@@ -153,13 +125,13 @@ ONE_AFTER_ANOTHER = {
 def test_results_are_those_of_a_run_without_batches(
     provider: Provider, tmp_path: Path, protocol: Any, kind: str, settings: dict[str, Any]
 ) -> None:
-    data = scores(tmp_path, count=3) if kind == "score" else pairs(tmp_path, count=3)
+    data = scores(tmp_path, count=3) if kind == "score" else pairs(tmp_path, 3)
     options: dict[str, Any] = {"models": MODEL, "settings": settings}
     alone = evaluate(protocol, data, **options, out=tmp_path / "alone")
     made = len(provider.requests)
     batched = evaluate(protocol, data, **options, out=tmp_path / "batched", batch=True)
     assert not alone.failed
-    assert lines(batched) == halved(lines(alone))
+    assert lines(batched) == lines(alone, half=True)
     assert len(live(provider)) == made, "a call went out alone"
     assert len(provider.requests) == 2 * made
     assert max(Counter(provider.batches.sent()).values()) == 1
@@ -220,7 +192,7 @@ def goes_on(provider: Provider, model: str, data: Path, out: Path) -> None:
     whole = evaluate("debate", data, models={"*": model}, out=out, batch=True)
     assert not live(provider)
     assert max(Counter(provider.batches.sent()).values()) == 1
-    assert lines(whole) == halved(lines(evaluate("debate", data, models={"*": model})))
+    assert lines(whole) == lines(evaluate("debate", data, models={"*": model}), half=True)
     assert list((out / "batches").iterdir()) == []
 
 
@@ -239,22 +211,6 @@ def troubled(usual: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
         return usual(request)
 
     return answer
-
-
-def test_a_parameter_that_is_not_taken_is_left_out_in_the_next_wave(
-    provider: Provider, tmp_path: Path
-) -> None:
-    def refuses(request: Request) -> Answer:
-        if "temperature" in request.body:
-            return Failure(400, "Unsupported parameter", "temperature", "unsupported_parameter")
-        return anybody(request)
-
-    provider.play(by=refuses)
-    done = evaluate("debate", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
-    assert not done.failed
-    assert [len(batch.lines) for batch in provider.batches.made[:2]] == [5, 5]
-    assert all("temperature" not in request.body for request in provider.requests[5:])
-    assert "takes no temperature" in done.results[0].warnings[0]
 
 
 def test_several_replies_to_one_request_and_one_each(provider: Provider, tmp_path: Path) -> None:
@@ -287,27 +243,15 @@ def test_a_file_is_no_larger_than_the_provider_takes(
         assert [len(batch.lines) for batch in provider.batches.made] == sizes
 
 
-def test_each_model_has_files_of_its_own(provider: Provider, tmp_path: Path) -> None:
-    models = {"*": "openai:gpt-4o-mini", "critic": "openai:gpt-4o"}
-    done = evaluate("debate", scores(tmp_path), models=models, out=tmp_path / "out", batch=True)
-    assert not done.failed
-    assert {batch.lines[0]["body"]["model"] for batch in provider.batches.made} == {"gpt-4o", "gpt-4o-mini"}
-
-
-def test_the_same_call_of_several_items_is_sent_once(provider: Provider, tmp_path: Path) -> None:
-    rows = [{"id": f"i{n}", "source": "Noon.", "candidate": "The same."} for n in range(40)]
-    path = write_lines(tmp_path / "same.jsonl", rows)
-    options: dict[str, Any] = {"aspects": ["fluency"], "models": MODEL, "batch": True, "out": tmp_path / "o"}
-    assert len(evaluate("single", path, **options).results) == 40
-    assert len(provider.requests) == 1
-
-
-def test_what_the_provider_will_not_queue_now_is_sent_later(
+def test_a_refused_key_ends_the_run_and_what_cannot_be_queued_now_is_sent_later(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         batch_files, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
     )
+    provider.batches.failures = {"/v1/files": [401]}
+    refused = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
+    assert (refused.stopped, len(refused.results)) == ("provider", 0)
     too_many = Fate("failed", problem=("token_limit_exceeded", "Enqueued token limit reached"))
     provider.batches.fate = lambda number: too_many if number == 1 else Fate()
     done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
@@ -360,18 +304,15 @@ def test_an_interrupted_run_says_what_goes_on_and_collects_it_later(
 ) -> None:
     data, out = scores(tmp_path), tmp_path / "out"
     stop = interrupted(provider, data, out, "debate")
-    assert "1 batch continues at the provider" in stop.explanation
+    assert "1 batch continues at the provider, and the next start collects the results" in stop.explanation
+    with pytest.raises(UsageError, match=r"1 of this run's batches .* resume with --batch"):
+        evaluate("debate", data, models=MODEL, out=out)
+    assert not live(provider)
     provider.batches.made[0].fate = Fate()
     provider.batches.fate = lambda number: Fate()
     whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
     assert max(Counter(provider.batches.sent()).values()) == 1
-    assert lines(whole) == halved(lines(evaluate("debate", data, models=MODEL)))
-
-
-def test_a_refused_key_ends_the_run(provider: Provider, tmp_path: Path) -> None:
-    provider.batches.failures = {"/v1/files": [401]}
-    done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
-    assert (done.stopped, len(done.results)) == ("provider", 0)
+    assert lines(whole) == lines(evaluate("debate", data, models=MODEL), half=True)
 
 
 @pytest.mark.parametrize("most", [3, 7])
@@ -383,7 +324,7 @@ def test_the_wave_that_fits_is_sent_and_no_more(provider: Provider, tmp_path: Pa
     assert (again.stopped, len(provider.requests)) == ("budget", most)
     whole = evaluate("debate", scores(tmp_path), **options)
     assert max(Counter(provider.batches.sent()).values()) == 1
-    assert lines(whole) == halved(lines(evaluate("debate", scores(tmp_path), models=MODEL)))
+    assert lines(whole) == lines(evaluate("debate", scores(tmp_path), models=MODEL), half=True)
 
 
 def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Path) -> None:
@@ -406,17 +347,12 @@ def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Pat
     ],
 )
 def test_what_cannot_go_over_batches_is_told_first(
-    provider: Provider,
-    tmp_path: Path,
-    models: Any,
-    out: str | None,
-    problem: str,
-    monkeypatch: pytest.MonkeyPatch,
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: Any, out: Any, problem: str
 ) -> None:
     monkeypatch.setenv("MISTRAL_API_KEY", "test-key")
-    where = tmp_path / out if out else None
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=problem):
-        evaluate("debate", scores(tmp_path), models=models, out=where, batch=True)
+        evaluate("debate", scores(tmp_path), models=models, out=out, batch=True)
     assert provider.batches.asked == []
 
 
@@ -427,16 +363,6 @@ def test_a_run_can_change_to_batches_and_back(provider: Provider, tmp_path: Path
     whole = evaluate("debate", scores(tmp_path), **options)
     assert not whole.failed
     assert max(Counter(json.dumps(request.body) for request in provider.requests).values()) == 1
-
-
-def test_a_run_without_batches_does_not_pay_again_for_what_is_under_way(
-    provider: Provider, tmp_path: Path
-) -> None:
-    data, out = scores(tmp_path), tmp_path / "out"
-    interrupted(provider, data, out)
-    with pytest.raises(UsageError, match=r"1 of this run's batches .* resume with --batch"):
-        evaluate("single", data, models=MODEL, out=out)
-    assert not live(provider)
 
 
 def test_an_unreadable_reply_is_repaired_in_a_later_wave(provider: Provider, tmp_path: Path) -> None:
@@ -453,19 +379,6 @@ def test_an_unreadable_reply_is_repaired_in_a_later_wave(provider: Provider, tmp
     assert [len(batch.lines) for batch in provider.batches.made[2:]] == [1]
 
 
-@pytest.mark.slow
-def test_ctrl_c_on_the_command_line(provider: Provider, tmp_path: Path) -> None:
-    data, out = scores(tmp_path), tmp_path / "out"
-    command = ["run", "single", "--data", str(data), "--model", MODEL["*"], "--batch", "--out", str(out)]
-    with started(*command, cwd=tmp_path) as running:
-        # Who asks how a batch is getting on has noted that there is one.
-        until(lambda: provider.batches.made and provider.batches.asked[-1][0] == "GET", running)
-        running.send_signal(signal.SIGINT)
-        told, _ = running.communicate(timeout=HANG_GUARD)
-    assert running.returncode == 130
-    assert "1 batch continues at the provider, and the next start collects the results" in told
-
-
 def test_the_estimate_is_at_half_the_price(provider: Provider, tmp_path: Path) -> None:
     command = ["run", "single", "--data", str(scores(tmp_path, 500)), "--model", MODEL["*"], "--dry-run"]
     costs = []
@@ -475,6 +388,6 @@ def test_the_estimate_is_at_half_the_price(provider: Provider, tmp_path: Path) -
     assert costs[0]
     assert costs[1] == pytest.approx([cost / 2 for cost in costs[0]], abs=0.01)
     assert {method for method, _ in provider.batches.asked} <= {"GET"}, (
-        "what the server can is asked, nothing else"
+        "more than what the server can was asked"
     )
     assert not provider.requests

@@ -21,7 +21,7 @@ from jurygraph.eval.run.runner import execute
 from .loopback import Provider, Request
 from .loopback_batches import Fate
 from .processes import Forks
-from .test_batch_api import anybody, goes_on, halved, killed, lines, live, scores, troubled
+from .test_batch_api import anybody, goes_on, killed, lines, live, scores, troubled
 
 OPENAI = "openai:gpt-4o-mini"
 ANTHROPIC = "anthropic:claude-opus-4-8"
@@ -74,7 +74,7 @@ def test_requests_and_results_are_those_of_live_calls(
     batched = judged(data, tmp_path / "batched", model, protocol)
     assert not alone.failed, alone.failed[0].error
     assert alone.results[0].cost_usd
-    assert lines(batched) == halved(lines(alone))
+    assert lines(batched) == lines(alone, half=True)
     assert live(provider) == made, "a call went out alone"
     assert asked(provider.requests[len(made) :]) == asked(made)
     assert max(Counter(provider.batches.sent()).values()) == 1
@@ -115,7 +115,7 @@ def test_what_a_batch_did_not_get_round_to_is_asked_again(
     assert not done.failed
     assert [len(batch.lines) for batch in provider.batches.made] == [3, 2, 2]
     assert len(provider.requests) == 5, "what was done was asked for again"
-    assert lines(done) == halved(lines(evaluate("single", scores(tmp_path), models={"*": model})))
+    assert lines(done) == lines(evaluate("single", scores(tmp_path), models={"*": model}), half=True)
 
 
 @of_each_provider
@@ -162,11 +162,16 @@ def test_a_batch_whose_making_was_not_answered_is_found(
     assert len(provider.batches.made) == 1
 
 
-@pytest.mark.parametrize("model", OTHERS)
-def test_providers_side_by_side_in_one_run(provider: Provider, tmp_path: Path, model: str) -> None:
-    models = {"*": OPENAI, "critic": model}
+@pytest.mark.parametrize("critic", [*OTHERS, "openai:gpt-4o"])
+def test_providers_and_models_side_by_side_in_one_run(
+    provider: Provider, tmp_path: Path, critic: str
+) -> None:
+    models = {"*": OPENAI, "critic": critic}
     done = evaluate("debate", scores(tmp_path), models=models, out=tmp_path / "out", batch=True)
     alone = evaluate("debate", scores(tmp_path), models=models)
     assert not alone.failed, alone.failed[0].error
-    assert lines(done) == halved(lines(alone))
-    assert len({batch.id[:6] for batch in provider.batches.made}) == 2
+    assert lines(done) == lines(alone, half=True)
+    named = {
+        batch.metadata.get("model") or batch.lines[0]["body"]["model"] for batch in provider.batches.made
+    }
+    assert named == {name.partition(":")[2] for name in models.values()}

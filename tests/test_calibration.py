@@ -14,10 +14,6 @@ from .sample_data import SCORE_TASK
 from .virtual_time import InFlight
 
 
-def swapped(task: dict[str, Any]) -> dict[str, Any]:
-    return {**task, "answer_1": task["answer_2"], "answer_2": task["answer_1"]}
-
-
 def straight_in(prompt: str) -> bool:
     """Whether a prompt shows the answers in the task's order."""
     return prompt.index(TASK["answer_1"]) < prompt.index(TASK["answer_2"])
@@ -69,6 +65,7 @@ def test_a_judge_of_contents_is_consistent() -> None:
     assert verdict.warnings == ()
 
 
+@pytest.mark.parametrize("protocol", [debate, multiagent])
 @pytest.mark.parametrize(
     ("straight", "mirrored", "winner", "consistent"),
     [
@@ -78,15 +75,14 @@ def test_a_judge_of_contents_is_consistent() -> None:
         ((5, 5), (6, 5), "2", False),
     ],
 )
-def test_the_higher_average_wins(straight: Any, mirrored: Any, winner: str, consistent: bool) -> None:
-    verdict, _ = hold(fixed(straight, mirrored))
+def test_the_higher_average_wins(
+    straight: Any, mirrored: Any, winner: str, consistent: bool, protocol: Any
+) -> None:
+    model = InFlight(script=fixed(straight, mirrored).script, expected=2)
+    verdict, _ = hold(model, protocol=protocol)
     assert (verdict.winner, verdict.position_consistent) == (winner, consistent)
-
-
-def test_the_verdict_is_the_inner_protocols() -> None:
-    for protocol in (debate, multiagent):
-        verdict, _ = hold(fixed((9, 3), (3, 9)), protocol=protocol)
-        assert (verdict.protocol, verdict.kind) == (protocol.protocol.name, "compare")
+    assert (verdict.protocol, verdict.kind) == (protocol.protocol.name, "compare")
+    assert model.most_at_once == 2, "both orders side by side"
 
 
 def test_turns_of_both_orders_in_turn_with_values_in_the_tasks_order() -> None:
@@ -114,14 +110,12 @@ def test_orders_of_different_lengths() -> None:
 
 
 def test_the_stop_reason_is_one_that_both_orders_share() -> None:
+    def never_content(metadata: Any, prompt: str) -> dict[str, Any]:
+        return {"feedback": "No.", "no_issue": False} if metadata["form"] == "critique" else pair(5, 5)
+
     resolved, _ = hold(fixed((9, 3), (4, 8), objections=9), n=1)
     unresolved, _ = hold(ScriptedModel(script=never_content), n=1)
-    assert resolved.stop_reason == "complete"
-    assert unresolved.stop_reason == "max_rounds"
-
-
-def never_content(metadata: Any, prompt: str) -> dict[str, Any]:
-    return {"feedback": "No.", "no_issue": False} if metadata["form"] == "critique" else pair(5, 5)
+    assert (resolved.stop_reason, unresolved.stop_reason) == ("complete", "max_rounds")
 
 
 def test_usage_and_warnings_are_those_of_both_orders() -> None:
@@ -135,12 +129,6 @@ def test_usage_and_warnings_are_those_of_both_orders() -> None:
     verdict, transcript = hold(ScriptedModel(script=clumsy), structured="off")
     assert verdict.calls == 5 == sum(turn["calls"] for turn in transcript)
     assert any("asked for again" in warning for warning in verdict.warnings)
-
-
-def test_the_two_orders_run_in_parallel() -> None:
-    model = InFlight(script=fixed((9, 3), (3, 9)).script, expected=2)
-    verdict, _ = hold(model)
-    assert (verdict.winner, model.most_at_once) == ("1", 2)
 
 
 def test_a_score_task_is_refused_before_any_call() -> None:

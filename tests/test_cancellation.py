@@ -1,6 +1,6 @@
 """A call whose graph is cancelled is ended, or its reply is kept for the graph when it is resumed.
 
-Each test has its control in plain LangGraph: what becomes of the same model's call there.
+In plain LangGraph a call in a thread is lost, and paid for twice, and so is what a node got before it ended early.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import pytest
 from jurygraph.graphs import debate, ensemble, geval, single
 from jurygraph.nodes.models.connections import for_running_loop
 from jurygraph.nodes.models.send import NoReplyInTimeError, with_timeout
-from jurygraph.state import ReplyError
+from jurygraph.state import ModelCallError, ReplyError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
-from pydantic import PrivateAttr, SecretStr
+from langgraph.graph import START, StateGraph
+from pydantic import PrivateAttr
 from typing_extensions import TypedDict
 
 from .loopback import Failure, Hang, Provider
@@ -56,43 +55,18 @@ class Held(BaseChatModel):
 
 
 class HeldAsync(Held):
-    """The same with an async call, which can be ended."""
+    """The same with an async call: of a caller's own model the sync one is made, which no event loop is bound to."""
 
-    _lost: int = PrivateAttr(default=0)
-
-    async def _agenerate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        self._begun.append(str(messages[-1].content))
-        try:
-            while len(self._begun) > self.first_let and not self._let.is_set():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-        except asyncio.CancelledError:
-            self._lost += 1
-            raise
-        self._ended.append(str(messages[-1].content))
-        return ChatResult(generations=[ChatGeneration(message=AIMessage("It is poor.\nScore: 3"))])
+    async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
+        raise AssertionError("The async call is made.")
 
 
 class State(TypedDict, total=False):
-    """Of a plain graph, and of one round a judge."""
+    """Of a graph round a judge."""
 
     said: str
     task: dict[str, Any]
     verdict: dict[str, Any]
-
-
-def plain(model: Held) -> Any:
-    """The control: one node that asks the model as LangGraph's own examples do."""
-
-    async def ask(_state: State) -> State:
-        return {"said": (await model.ainvoke("Score it.")).text}
-
-    builder: Any = StateGraph(State)
-    builder.add_node("ask", ask)
-    builder.add_edge(START, "ask")
-    builder.add_edge("ask", END)
-    return builder.compile(checkpointer=InMemorySaver())
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -109,26 +83,6 @@ async def cancelled(work: Awaitable[Any], holds: Callable[[], bool]) -> None:
         await running
 
 
-async def test_control_plain_langgraph_ends_an_async_call() -> None:
-    model = HeldAsync()
-    graph = plain(model)
-    await cancelled(graph.ainvoke({}, THREAD), lambda: len(model._begun) == 1)
-    model._let.set()
-    await graph.ainvoke(None, THREAD)
-    assert (model._lost, len(model._begun), len(model._ended)) == (1, 2, 1)
-
-
-async def test_control_plain_langgraph_loses_a_call_in_a_thread() -> None:
-    model = Held()
-    graph = plain(model)
-    await cancelled(graph.ainvoke({}, THREAD), lambda: len(model._begun) == 1)
-    model._let.set()
-    await graph.ainvoke(None, THREAD)
-    await until(lambda: len(model._ended) == 2)
-    assert len(model._begun) == 2, "paid twice"
-
-
-# Of a caller's own model of any class the sync client is called, in a thread: both are the same here.
 @pytest.mark.parametrize("kind", [Held, HeldAsync])
 @pytest.mark.parametrize("call", [1, 2])
 @pytest.mark.parametrize("resumed", ["at once", "later"])
@@ -213,51 +167,29 @@ async def test_a_call_that_took_too_long_is_sent_again() -> None:
 # Nodes of several calls
 
 
-class FourSamples(TypedDict):
-    """The state of a graph in plain LangGraph, whose node makes the calls that one of ours makes."""
-
-    texts: list[str]
-
-
-def plain_samples(provider: Provider) -> Any:
-    chat = ChatOpenAI(model="test", base_url=provider.openai_url, api_key=SecretStr("k"), max_retries=0)
-
-    async def sample(_state: FourSamples) -> dict[str, Any]:
-        return {"texts": [str((await chat.ainvoke("Rate it.")).content) for _ in range(4)]}
-
-    builder: Any = StateGraph(FourSamples)
-    graph = builder.add_node("sample", sample).add_edge(START, "sample")
-    return graph.compile(checkpointer=InMemorySaver())
-
-
-@pytest.mark.parametrize("ours", [True, False], ids=["ours", "plain LangGraph"])
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
 async def test_what_a_node_got_before_it_ended_early_is_there_when_it_is_resumed(
-    provider: Provider, end: str, ours: bool
+    provider: Provider, end: str
 ) -> None:
-    saved: Any = {"checkpointer": InMemorySaver()}
     settings: Any = {"models": {"*": OPENAI}, "samples": 4, "weighting": "sampling", "steps": ["Read."]}
-    graph = geval.build(**settings).compile(**saved) if ours else plain_samples(provider)
-    given: Any = {"task": SCORE_TASK} if ours else {"texts": []}
-    # The first of ours asks for all four in one request.
-    no_several = [Failure(400, "n must be 1")] * 4 if ours else []
+    graph = geval.build(**settings).compile(checkpointer=InMemorySaver())
+    given: Any = {"task": SCORE_TASK}
+    # All four are asked for in one request first.
     last = Hang(3600) if end == "cancelled" else Failure(400, "No.")
-    provider.play(*no_several, *["4"] * 3, last)
+    provider.play(*[Failure(400, "n must be 1")] * 4, *["4"] * 3, last)
     running = asyncio.create_task(graph.ainvoke(given, THREAD))
-    await reached(lambda: len(provider.requests) == 4 + ours, running)
+    await reached(lambda: len(provider.requests) == 5, running)
     if end == "cancelled":
         await asyncio.sleep(0.2)
         running.cancel()
-    with pytest.raises(asyncio.CancelledError if end == "cancelled" else Exception):
+    with pytest.raises(asyncio.CancelledError if end == "cancelled" else ModelCallError):
         await running
     provider.play(by=lambda _: "2")
-    done = await graph.ainvoke(None, THREAD)
-    assert len(provider.requests) == (6 if ours else 8)
-    if ours:
-        assert (done["verdict"]["calls"], done["verdict"]["score"]) == (4, 3.5)
-        # Each is used once: another run on the thread asks anew.
-        await graph.ainvoke(given, THREAD)
-        assert len(provider.requests) == 10
+    verdict = (await graph.ainvoke(None, THREAD))["verdict"]
+    assert (verdict["calls"], verdict["score"], len(provider.requests)) == (4, 3.5, 6)
+    # Each is used once: another run on the thread asks anew.
+    await graph.ainvoke(given, THREAD)
+    assert len(provider.requests) == 10
 
 
 async def test_an_unreadable_reply_is_not_kept_and_one_that_a_repair_was_asked_for_is(

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from jurygraph.eval import sweep
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.statistics.resampling import caution
 from jurygraph.eval.sweeps.sweep_result import grids
 
 from .processes import in_this_process
@@ -35,42 +34,26 @@ def folder_of(path: Path, groups: int, rows: int = 4, aspects: tuple[str, ...] =
 @pytest.mark.parametrize(("groups", "starred"), [(4, False), (12, True)])
 def test_screen_page_and_exports_say_the_same(tmp_path: Path, groups: int, starred: bool) -> None:
     folder_of(tmp_path / "run", groups, aspects=("wit", "tact"))
-    said = in_this_process(
-        *("report", "run", "--all", "--html", "page.html", "--markdown", "tables.md", "--csv", "csv"),
-        *("--latex", "tables.tex", "--resamples", "300"),
-        cwd=tmp_path,
-    )
+    forms = ("--html", "page.html", "--markdown", "tables.md", "--csv", "csv", "--latex", "tables.tex")
+    said = in_this_process("report", "run", "--all", *forms, "--resamples", "300", cwd=tmp_path)
     assert said.returncode == 0, said.stderr
-    texts = {name: (tmp_path / name).read_text() for name in ("page.html", "tables.md", "tables.tex")} | {
-        "screen": " ".join(said.stdout.split())
-    }
-    for name, text in texts.items():
+    texts = {name: (tmp_path / name).read_text() for name in ("page.html", "tables.md", "tables.tex")}
+    screen = " ".join(said.stdout.split())
+    for name, text in {**texts, "screen": screen}.items():
         assert (CAUTION in " ".join(text.split())) is not starred, name
-    assert ("groups are too few to claim anything" in texts["screen"]) is not starred
-    p_values = [
-        row["p"]
-        for path in (tmp_path / "csv").rglob("*.csv")
-        for row in csv.DictReader(path.read_text().splitlines())
-        if "Δ" in row and "p" in row
-    ]
+    assert ("groups are too few to claim anything" in screen) is not starred
+    tables = [csv.DictReader(path.read_text().splitlines()) for path in (tmp_path / "csv").rglob("*.csv")]
+    p_values = [row["p"] for table in tables for row in table if "Δ" in row and "p" in row]
     assert p_values
     assert all(bool(p) is starred for p in p_values)
     brief = in_this_process("report", "run", "--resamples", "300", cwd=tmp_path).stdout
     assert ("*" in brief.replace("* p <", "").replace("**", "")) is starred
 
 
-def test_a_sweep_says_it_too(tmp_path: Path) -> None:
+def test_a_sweep_and_an_average_over_aspects_say_it_too(tmp_path: Path) -> None:
     few = sweep("debate", {"n": [1, 2]}, "demo", aspects=["consistency"], limit=8)
     for grid in grids(few).values():
         assert any(CAUTION in note for note in grid.notes)
-
-
-def test_enough_units_need_no_caution() -> None:
-    assert caution({"wit": 10, "tact": 200}) is None
-    assert caution({"wit": 0}) is None
-
-
-def test_an_average_of_few_groups_has_no_p_value_either(tmp_path: Path) -> None:
     study = Study.of(folder_of(tmp_path / "run", 4, aspects=("wit", "tact")))
     assert study.comparison.averages
     for pair in study.comparison.averages:

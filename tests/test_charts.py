@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
 import pytest
@@ -79,11 +79,15 @@ def test_two_drawings_on_a_page_share_no_names() -> None:
         assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', drawn)) <= set(found)
 
 
-def test_the_same_figure_is_the_same_drawing(tmp_path: Path) -> None:
+def test_the_same_figure_is_the_same_drawing_and_leaves_no_global_state(tmp_path: Path) -> None:
+    import matplotlib
+
+    before, threads = dict(matplotlib.rcParams), threading.active_count()
     drawn = [chart_style.themed_svg(drawing(), "one", "") for _ in range(2)]
     assert drawn[0] == drawn[1]
     files = [chart_style.save(drawing(), tmp_path / f"{n}.svg") for n in range(2)]
     assert files[0].read_bytes() == files[1].read_bytes()
+    assert (dict(matplotlib.rcParams), threading.active_count()) == (before, threads)
 
 
 def test_hostile_names_stay_text() -> None:
@@ -98,42 +102,27 @@ def test_hostile_names_stay_text() -> None:
     )
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
-def test_figures_are_saved_by_suffix(tmp_path: Path, suffix: str) -> None:
-    path = chart_style.save(columns([PANEL], ["1", "2"], "score"), tmp_path / f"new/x{suffix}")
-    assert path.stat().st_size > 1_000
-
-
-def test_another_suffix_is_refused(tmp_path: Path) -> None:
+def test_figures_are_saved_by_suffix(tmp_path: Path) -> None:
+    figure = columns([PANEL], ["1", "2"], "score")
+    for suffix in (".svg", ".pdf", ".png"):
+        assert chart_style.save(figure, tmp_path / f"new/x{suffix}").stat().st_size > 1_000
     with pytest.raises(UsageError, match=r"x\.gif: charts are written as \.svg, \.pdf, \.png"):
-        chart_style.save(chart_style.new_figure()[0], tmp_path / "x.gif")
+        chart_style.save(figure, tmp_path / "x.gif")
+
+
+def frontier(unit: Literal["cost", "calls"], *points: Point) -> Frontier:
+    return Frontier("wit", "spearman", unit, points, (), {})
 
 
 def test_names_do_not_cover_each_other() -> None:
-    concurrency = tuple(
-        Point(f"judge {n}", 4 + n / 50, None, 4, around(0.4 + n / 500), False) for n in range(5)
-    )
-    figure = drawing(Frontier("wit", "spearman", "calls", concurrency, (), {}))
+    close = [Point(f"judge {n}", 4 + n / 50, None, 4, around(0.4 + n / 500), False) for n in range(5)]
+    figure = drawing(frontier("calls", *close))
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     assert len(boxes) == 5
     assert not [(a, b) for a in range(5) for b in range(a) if boxes[a].overlaps(boxes[b])]
 
 
 def test_prices_that_differ_tenfold_are_on_a_logarithmic_axis() -> None:
-    points = [Point(str(spent), spent, spent, 1, around(0.4), False) for spent in (0.001, 0.02)]
-    wide = drawing(Frontier("wit", "spearman", "cost", tuple(points), (), {}))
-    assert wide.axes[0].get_xscale() == "log"
-    free = drawing(
-        Frontier("wit", "spearman", "cost", (Point("free", 0, 0, 0, around(0.1), True), points[1]), (), {})
-    )
-    assert free.axes[0].get_xscale() == "linear"
-
-
-def test_drawing_leaves_no_global_state() -> None:
-    import matplotlib
-
-    before = dict(matplotlib.rcParams)
-    threads = threading.active_count()
-    chart_style.themed_svg(drawing(), "one", "")
-    assert dict(matplotlib.rcParams) == before
-    assert threading.active_count() == threads
+    free, cheap, dear = (Point(str(spent), spent, spent, 1, around(0.4), False) for spent in (0, 0.001, 0.02))
+    assert drawing(frontier("cost", cheap, dear)).axes[0].get_xscale() == "log"
+    assert drawing(frontier("cost", free, dear)).axes[0].get_xscale() == "linear"

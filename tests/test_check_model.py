@@ -12,8 +12,6 @@ from .loopback import Answer, Failure, Provider, Request, Text, Usage
 from .loopback_debate import OPENAI
 from .processes import in_this_process
 
-PAID = Usage(input=100, output=20)
-
 
 def checked(name: str = OPENAI) -> tuple[int, str]:
     done = CliRunner().invoke(app, ["check-model", name])
@@ -23,8 +21,8 @@ def checked(name: str = OPENAI) -> tuple[int, str]:
 def able(request: Request) -> Answer:
     """A model that can do all."""
     if request.parameters.get("max_completion_tokens") or request.parameters.get("max_tokens"):
-        return Text("one\ntwo\nthree", finish="length", usage=PAID)
-    cached = Usage(input=3000, cached=2048, output=20) if len(request.user) > 5000 else PAID
+        return Text("one\ntwo\nthree", finish="length")
+    cached = Usage(input=3000, cached=2048, output=20) if len(request.user) > 5000 else Usage()
     if request.form:
         return Text(fields={"reasoning": "It reads well.", "score": 4}, usage=cached)
     tops = ({"4": 0.75, "5": 0.25},) if request.parameters.get("logprobs") else ()
@@ -69,14 +67,12 @@ def test_a_model_that_can_do_little_is_usable(provider: Provider) -> None:
         assert words in printed
 
 
-def test_a_model_of_which_no_score_is_read_is_not_usable(provider: Provider) -> None:
+def test_a_model_of_which_no_score_is_read_or_whose_key_is_refused_is_not_usable(provider: Provider) -> None:
     provider.play(by=lambda _: Text("I like ferries."))
     code, printed = checked()
     assert code == 2
     assert "No judge can use this model" in printed
-
-
-def test_a_key_that_is_refused_ends_the_check_at_once(provider: Provider) -> None:
+    provider.requests.clear()
     provider.play(by=lambda _: Failure(401, "Incorrect API key provided.", code="invalid_api_key"))
     code, printed = checked()
     assert code == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -21,13 +20,13 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.verdicts import conclude, prepare
 from jurygraph.state import UsageError, Verdict
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 from typer.testing import CliRunner
 from typing_extensions import TypedDict
 
-from .sample_data import CASES, TASKS, timeless
+from .sample_data import CASES, TASKS, read_lines, timeless
 from .sample_data import COMPARE_TASK as COMPARE
 from .sample_data import SCORE_TASK as SCORE
 from .test_live_state import Failing
@@ -83,11 +82,8 @@ def alone(name: str, kind: str, bound: bool = False) -> dict[str, Any]:
 
 def parent_of(judge: Any) -> Any:
     """One judge as a compiled sub-graph that shares keys with its parent."""
-    parent = StateGraph(ParentState, context_schema=ParentContext)
-    parent.add_node("judge", judge)
-    parent.add_edge(START, "judge")
-    parent.add_edge("judge", END)
-    return parent.compile(checkpointer=InMemorySaver())
+    parent = StateGraph(ParentState, context_schema=ParentContext).add_node("judge", judge)
+    return parent.add_edge(START, "judge").compile(checkpointer=InMemorySaver())
 
 
 def thread(name: str = "1") -> Any:
@@ -95,25 +91,12 @@ def thread(name: str = "1") -> Any:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_node_of_a_parent_keeps_its_bound_settings(name: str, kind: str) -> None:
-    settings = BOUND.get(name, {})
-    graph = parent_of(find_protocol(name).build(**settings).compile())
-    start = {"task": TASKS[kind], "notes": ["mine"]}
-    inside = graph.invoke(start, thread(), context=ParentContext())
-    outside = alone(name, kind, bound=True)
-    assert set(inside) == {"task", "verdict", "transcript", "notes"}
-    assert (inside["task"], inside["notes"]) == (TASKS[kind], ["mine"])
-    assert timeless(inside) == timeless(outside)
-    if settings:
-        assert outside["verdict"]["calls"] != alone(name, kind)["verdict"]["calls"]
-
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-async def test_turns_reach_the_parents_stream_and_a_second_turn_on_the_thread_doubles_nothing(
+async def test_a_node_of_a_parent_keeps_its_settings_and_its_turns_reach_the_parents_stream(
     name: str, kind: str
 ) -> None:
-    graph = parent_of(find_protocol(name).build().compile())
-    start, heard = {"task": TASKS[kind]}, []
+    settings = BOUND.get(name, {})
+    graph = parent_of(find_protocol(name).build(**settings).compile())
+    start, heard = {"task": TASKS[kind], "notes": ["mine"]}, []
     async for where, event in graph.astream(
         start, thread(), context=ParentContext(), stream_mode="custom", subgraphs=True
     ):
@@ -121,9 +104,15 @@ async def test_turns_reach_the_parents_stream_and_a_second_turn_on_the_thread_do
         # A wrapper streams the turns of the judges inside as its own; these stream them as theirs, too.
         if len(where) == 1:
             heard.append((event["turn"]["id"], event["turn"]["content"]))
-    first = graph.get_state(thread()).values
-    assert Counter(heard) == Counter((turn["id"], turn["content"]) for turn in first["transcript"])
-    assert timeless(await graph.ainvoke(start, thread(), context=ParentContext())) == timeless(first)
+    inside, outside = graph.get_state(thread()).values, alone(name, kind, bound=True)
+    assert Counter(heard) == Counter((turn["id"], turn["content"]) for turn in inside["transcript"])
+    assert set(inside) == {"task", "verdict", "transcript", "notes"}
+    assert (inside["task"], inside["notes"]) == (TASKS[kind], ["mine"])
+    assert timeless(inside) == timeless(outside)
+    if settings:
+        assert outside["verdict"]["calls"] != alone(name, kind)["verdict"]["calls"]
+    # A second turn on the thread, from sync code, doubles nothing.
+    assert timeless(graph.invoke(start, thread(), context=ParentContext())) == timeless(inside)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +171,7 @@ def scores(*values: float | tuple[float, float], objections: int = 0) -> Scripte
 
 
 def test_repeated_scores_are_averaged_with_their_spread() -> None:
-    model = scores(2, 4, 5)
+    model = InFlight(script=scores(2, 4, 5).script, expected=3)
     verdict, transcript = run(repeated(debate.build(models={"*": model}), k=3), SCORE)
     assert verdict.score == pytest.approx(11 / 3)
     assert verdict.details["scores"] == [2, 4, 5]
@@ -191,7 +180,7 @@ def test_repeated_scores_are_averaged_with_their_spread() -> None:
     assert "winners" not in verdict.details
     assert (verdict.protocol, verdict.stop_reason, verdict.rounds) == ("debate", "no_issue", 1)
     assert list(verdict.score_by_round) == pytest.approx([11 / 3])
-    assert verdict.calls == len(model.calls) == 3 * 2
+    assert (verdict.calls, len(model.calls), model.most_at_once) == (6, 6, 3), "side by side"
     assert [turn["repeat"] for turn in transcript] == [0] * 4 + [1] * 4 + [2] * 4
 
 
@@ -232,11 +221,8 @@ def test_votes_on_a_score(values: Any, score: float, decided_by: str) -> None:
     verdict, _ = run(repeated(debate.build(models={"*": scores(*values)}), len(values), "vote"), SCORE)
     assert verdict.score == pytest.approx(score)
     assert verdict.details["decided_by"] == decided_by
-
-
-def test_one_run_is_the_verdict_itself_without_a_spread() -> None:
-    verdict, _ = run(repeated(debate.build(models={"*": scores(4)}), k=1), SCORE)
-    assert (verdict.score, verdict.details["spread"], verdict.calls) == (4, None, 2)
+    once, _ = run(repeated(debate.build(models={"*": scores(4)}), k=1), SCORE)
+    assert (once.score, once.details["spread"], once.calls) == (4, None, 2)
 
 
 def test_runs_of_different_lengths() -> None:
@@ -263,12 +249,6 @@ def test_runs_are_consistent_if_all_of_them_are() -> None:
     assert verdict.position_consistent is False
     assert [d["winner_by_order"] for d in verdict.details["details_by_run"]] == [["1", "1"], ["1", "2"]]
     assert [(turn["repeat"], turn["order"]) for turn in transcript] == [(0, 1), (0, 2), (1, 1), (1, 2)]
-
-
-def test_runs_go_on_side_by_side() -> None:
-    model = InFlight(script=scores(4).script, expected=3)
-    verdict, _ = run(repeated(debate.build(models={"*": model}), k=3), SCORE)
-    assert (verdict.score, model.most_at_once) == (4, 3)
 
 
 def test_the_context_is_that_of_the_graph_inside() -> None:
@@ -329,13 +309,8 @@ def test_reasons_that_do_not_count() -> None:
     assert (verdict.winner, verdict.details["because"]) == ("tie", None)
     verdict, _ = steps(scores((6, 5)), scores((1, 9)), when=["gap"], gap=1)
     assert verdict.winner == "1", "a gap of the threshold is no longer below it"
-
-
-def test_a_score_has_no_gap() -> None:
     verdict, _ = steps(scores(3), scores(5), SCORE)
-    assert (verdict.score, verdict.details["because"]) == (3, None)
-    verdict, _ = steps(scores(3, objections=9), scores(5), SCORE)
-    assert (verdict.score, verdict.details["cheap"]["score"]) == (5, 3)
+    assert (verdict.score, verdict.details["because"]) == (3, None), "a score has no gap"
 
 
 def test_a_function_says_what_is_in_doubt() -> None:
@@ -344,27 +319,17 @@ def test_a_function_says_what_is_in_doubt() -> None:
 
     verdict, _ = steps(scores(3), scores(5), SCORE, when=middling)
     assert (verdict.score, verdict.details["because"]) == (5, "middling: says that it is in doubt")
+    assert verdict.details["cheap"]["score"] == 3
     verdict, _ = steps(scores(4), scores(5), SCORE, when=middling)
     assert verdict.score == 4
 
 
-def test_a_person_decides_inside() -> None:
-    """The pause is the parent's: taken up again, the cheap protocol is not asked once more."""
-    cheap, expensive = scores((6, 6)), scores((1, 9), objections=9)
-    asking = debate.build(models={"*": expensive}, n=1, on_unresolved="human")
-    graph: Any = cascade(debate.build(models={"*": cheap}), asking).compile(checkpointer=InMemorySaver())
-    assert "__interrupt__" in graph.invoke({"task": COMPARE}, thread())
-    verdict = Verdict.of(graph.invoke(Command(resume=[7, 2]), thread()))
-    assert (verdict.winner, verdict.stop_reason) == ("1", "human")
-    assert (len(cheap.calls), len(expensive.calls)) == (2, 3)
-
-
-def round_judge(wrapper: str, judge: Any) -> Any:
+def round_judge(wrapper: str, judge: Any, cheap: Any = single) -> Any:
     """A wrapper that asks a judge, with a memory of its own."""
     built: dict[str, Any] = {
         "calibrated": lambda: calibrated(judge),
         "repeated": lambda: repeated(judge, 2),
-        "cascade": lambda: cascade(single.build(), judge, gap=99),
+        "cascade": lambda: cascade(cheap, judge, gap=99),
     }
     return built[wrapper]().compile(checkpointer=InMemorySaver())
 
@@ -403,8 +368,9 @@ def test_a_turn_of_a_judge_inside_is_edited_while_it_pauses(wrapper: str, sync: 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("sync", [True, False])
 def test_people_decide_inside_each_of_them(wrapper: str, sync: bool) -> None:
-    model = scores((6, 5), objections=9)
-    graph = round_judge(wrapper, debate.build(models={"*": model}, n=1, on_unresolved="human"))
+    model, cheap = scores((6, 5), objections=9), scores((6, 6))
+    judge = debate.build(models={"*": model}, n=1, on_unresolved="human")
+    graph = round_judge(wrapper, judge, cheap=debate.build(models={"*": cheap}))
     pauses = goes_on(graph, {"task": COMPARE}, sync)["__interrupt__"]
     asked = len(model.calls)
     assert len(pauses) == (1 if wrapper == "cascade" else 2)
@@ -412,6 +378,7 @@ def test_people_decide_inside_each_of_them(wrapper: str, sync: bool) -> None:
     assert verdict.stop_reason == "human"
     assert verdict.scores == ((4.5, 4.5) if wrapper == "calibrated" else (7, 2))
     assert len(model.calls) == asked
+    assert len(cheap.calls) == (2 if wrapper == "cascade" else 0), "the cheap one is not asked again"
 
 
 @pytest.mark.parametrize("agent", ["scorer", "critic"])
@@ -437,41 +404,33 @@ def registered(name: str, task: Any = COMPARE, context: Any = None, **settings: 
     return Verdict.of(result)
 
 
-def test_a_registered_wrapper_tells_whose_verdict_it_is() -> None:
+def test_a_registered_wrapper_tells_whose_verdict_it_is_and_hands_settings_on() -> None:
     for name in ("calibrated", "repeated"):
         verdict = registered(name, of="multiagent", inner={"n": 1})
         assert (verdict.protocol, verdict.details["of"]) == (name, "multiagent")
     verdict = registered("cascade", cheap="ensemble", cheap_settings={"referees": 1}, gap=0)
     assert (verdict.protocol, verdict.details["asked"]) == ("cascade", ["ensemble"])
+    inner = find_protocol("repeated").build(inner={"n": 1}).bound_judge.bound.inner
+    assert (inner["n"], inner["persona"]) == (1, "strict"), "all that changes a number is told"
 
 
-def test_settings_are_handed_on() -> None:
-    model = ScriptedModel(script=lambda metadata, prompt: "Score: 4\nNO ISSUE")
-    graph = find_protocol("repeated").build(structured="off", models={"*": model}, k=2, inner={"n": 1})
-    verdict = Verdict.of(graph.compile().invoke({"task": SCORE}))
-    assert (verdict.score, verdict.calls, len(model.calls)) == (4, 4, 4)
-    assert graph.bound_judge.bound.inner["n"] == 1
-    assert graph.bound_judge.bound.inner["persona"] == "strict", "all that changes a number is told"
-
-
-def test_a_model_for_one_of_two() -> None:
-    settings = {"cheap_settings": {"models": {"*": "offline"}, "repair": 0}, "gap": 99.0}
+def test_models_of_one_of_two_and_roles_that_only_one_has() -> None:
     model = scores((2, 9))
-    graph = find_protocol("cascade").build(models={"*": model}, **settings)
+    cheap = {"cheap_settings": {"models": {"*": "offline"}, "repair": 0}}
+    graph = find_protocol("cascade").build(models={"*": model}, gap=99.0, **cheap)
     result = graph.compile().invoke({"task": COMPARE})
     assert {turn["model"] for turn in result["transcript"] if turn["stage"] == "cheap"} == {"offline"}
     assert len(model.calls) == 2
     assert set(graph.bound_judge.chosen()) == {"cheap.*", "expensive.*"}
-
-
-def test_a_role_of_one_of_two_is_no_error() -> None:
-    model = scores((2, 9))
-    graph = find_protocol("cascade").build(models={"critic": model}, gap=99.0).compile()
-    result = graph.invoke({"task": COMPARE}, context={"models": {"scorer": "offline"}})
-    assert {call.metadata["role"] for call in model.calls} == {"critic"}
-    assert result["verdict"]["protocol"] == "cascade"
+    critic = scores((2, 9))
+    other = {"models": {"critic": critic}, "gap": 99.0}
+    assert registered("cascade", context={"models": {"scorer": "offline"}}, **other).protocol == "cascade"
+    assert {call.metadata["role"] for call in critic.calls} == {"critic"}
     with pytest.raises(UsageError, match="no role 'usher'"):
-        graph.invoke({"task": COMPARE}, context={"models": {"usher": "offline"}})
+        registered("cascade", context={"models": {"usher": "offline"}}, **other)
+
+
+DEFAULTS = find_protocol("repeated").protocol.settings().model_dump(mode="json")
 
 
 @pytest.mark.parametrize(
@@ -482,6 +441,8 @@ def test_a_role_of_one_of_two_is_no_error() -> None:
         ("repeated", {"inner": {"n": 2}}, {"inner": {"tie_breaker": True}}, 3 * 6),
         ("repeated", {"inner": {"n": 2}}, {"of": "ensemble"}, 3 * 6),
         ("repeated", {"inner": {"n": 2}}, {"of": "ensemble", "inner": {"referees": 1}}, 3 * 2),
+        # A form that sends every default changes nothing.
+        ("repeated", {"k": 2, "of": "baseline"}, DEFAULTS, 2),
         ("calibrated", {"inner": {"n": 2}}, {"inner": {"n": 1}}, 2 * 3),
         ("calibrated", {"inner": {"n": 2}}, {"of": "baseline"}, 2),
         ("cascade", {"gap": 0, "expensive_settings": {"n": 1}}, {"gap": 9}, 2 + 3),
@@ -498,12 +459,6 @@ def test_a_runs_context_counts(name: str, bound: Any, context: Any, calls: int) 
 
     verdict = registered(name, context=context, models={"*": ScriptedModel(script=script)}, **bound)
     assert verdict.calls == calls
-
-
-def test_a_form_that_sends_every_default_changes_nothing() -> None:
-    form = find_protocol("repeated").protocol.settings().model_dump(mode="json")
-    bound = {"k": 2, "of": "single", "inner": {"position_calibration": False}}
-    assert registered("repeated", context=form, **bound).calls == 2
 
 
 @pytest.mark.parametrize(
@@ -532,19 +487,10 @@ def test_what_is_wrong_is_told_before_any_call(
     assert model.calls == []
 
 
-def test_a_wrapper_in_a_wrapper() -> None:
-    inner = {"of": "calibrated", "inner": {"of": "debate", "inner": {"n": 1}}, "k": 2}
-    verdict = registered("repeated", of="repeated", inner=inner, k=2, models={"*": scores((9, 3))})
-    assert verdict.calls == 2 * 2 * 2 * 2
-    assert verdict.details["details_by_run"][0]["of"] == "calibrated"
-
-
 def test_roles_are_those_of_the_innermost() -> None:
     settings = {"of": "repeated", "inner": {"of": "ensemble", "k": 1}, "k": 1}
     model = scores((9, 3))
-    graph = find_protocol("repeated").build(models={"referee": model}, **settings)
-    assert graph.bound_judge.roles == ("planner", "referee")
-    assert Verdict.of(graph.compile().invoke({"task": COMPARE})).calls == len(model.calls) == 6
+    assert registered("repeated", models={"referee": model}, **settings).calls == len(model.calls) == 6
     with pytest.raises(UsageError, match="repeated has no role 'critic'; its roles are planner, referee"):
         find_protocol("repeated").build(models={"critic": "offline"}, **settings)
 
@@ -570,8 +516,6 @@ def test_wrappers_in_a_batch() -> None:
     ],
 )
 def test_wrappers_from_the_command_line(line: str, calls: set[int], tmp_path: Path) -> None:
-    words = ["run", *line.split(), "--limit", "2", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, words)
+    done = CliRunner().invoke(app, ["run", *line.split(), "--limit", "2", "--out", str(tmp_path / "run")])
     assert done.exit_code == 0, done.output
-    lines = (tmp_path / "run" / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    assert {json.loads(line)["calls"] for line in lines} <= calls
+    assert {result["calls"] for result in read_lines(tmp_path / "run")} <= calls

@@ -18,15 +18,14 @@ from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.call_counts import CallRange, CallsByRole, exactly, total
 from jurygraph.state.settings import Settings, WrapperSettings
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
-from pydantic import BaseModel, ValidationError
-from typing_extensions import TypedDict
+from pydantic import ValidationError
 
-from .loopback import Failure, Provider, Text
+from .loopback import Answer, Failure, Provider, Text
 from .loopback_debate import OPENAI
 from .sample_data import CASES, timeless
 from .source_tree import ROOT
+from .virtual_time import InFlight
 
 TASKS: dict[str, dict[str, Any]] = {
     "score": {
@@ -100,6 +99,8 @@ def test_same_input_and_output_keys_and_all_of_it_plain_json(name: str, kind: st
     assert (verdict.score is None) is (kind == "compare")
     assert (verdict.winner is None) is (kind == "score")
     assert verdict.calls == sum(turn["calls"] for turn in result["transcript"])
+    [explains] = [turn for turn in result["transcript"] if turn["id"] == verdict.explained_by]
+    assert verdict.explanation and explains["content"].strip() in verdict.explanation
     assert any("no language model" in warning for warning in verdict.warnings)
 
 
@@ -229,35 +230,59 @@ def test_every_protocol_that_has_settings_of_its_own_is_counted_with_them(module
     assert not own or len(SETTINGS[module.protocol.name]) > 1
 
 
+@pytest.mark.parametrize(("gives", "end"), [(True, "least"), (False, "most")], ids=["gives them", "refuses"])
 @pytest.mark.parametrize(
-    ("gives", "end"), [(True, "least"), (False, "most")], ids=["all at once", "one at a time"]
+    ("name", "kind", "settings"),
+    [("faireval", "compare", {}), ("geval", "score", {"samples": 3, "steps": ["Score."]})],
 )
-def test_samples_over_a_provider(provider: Provider, gives: bool, end: str) -> None:
-    """A model that can be asked for several replies at once, and gives them or refuses."""
+def test_the_calls_to_a_model_that_may_give_several_replies_or_log_probabilities(
+    provider: Provider, name: str, kind: str, settings: Any, gives: bool, end: str
+) -> None:
     refusal = Failure(400, "Unsupported parameter: 'n'", "n")
     pair = {"reasoning": "So.", "score_1": 8, "score_2": 4}
-    provider.play(by=lambda request: refusal if request.body.get("n") and not gives else pair)
-    graph = find_protocol("faireval").build(models={"*": OPENAI}).compile()
-    calls = graph.invoke({"task": task("compare")})["verdict"]["calls"]
-    bound = graph.builder.bound_judge.bound
-    ranges = find_protocol("faireval").protocol.calls(bound, "compare", lambda role, what: True)
-    assert calls == getattr(total(ranges.values()), end)
-
-
-@pytest.mark.parametrize(
-    ("gives", "end"), [(True, "least"), (False, "most")], ids=["log-probabilities", "neither"]
-)
-def test_a_weighed_score_over_a_provider(provider: Provider, gives: bool, end: str) -> None:
-    """A model that can be asked for log-probabilities, and gives them; or gives none, nor several replies."""
-    refusal = Failure(400, "Unsupported parameter: 'n'", "n")
-    answer = Text("4", top=({"4": 1.0},)) if gives else Text("4")
-    provider.play(by=lambda request: refusal if request.body.get("n") else answer)
-    graph = find_protocol("geval").build(models={"*": OPENAI}, samples=3, steps=["Score."]).compile()
-    calls = graph.invoke({"task": task("score")})["verdict"]["calls"]
-    ranges = find_protocol("geval").protocol.calls(
-        graph.builder.bound_judge.bound, "score", lambda role, what: True
+    score = Text("4", top=({"4": 1.0},)) if gives else Text("4")
+    answer: Answer = pair if kind == "compare" else score
+    provider.play(by=lambda request: refusal if request.body.get("n") and not gives else answer)
+    graph = find_protocol(name).build(models={"*": OPENAI}, **settings).compile()
+    calls = graph.invoke({"task": task(kind)})["verdict"]["calls"]
+    ranges = find_protocol(name).protocol.calls(
+        graph.builder.bound_judge.bound, kind, lambda role, what: True
     )
     assert calls == getattr(total(ranges.values()), end)
+
+
+IN_FLIGHT: list[tuple[str, str, dict[str, Any], dict[str, int]]] = [
+    ("chateval", "score", {"referees": 4, "strategy": "one_by_one"}, {"referee": 1}),
+    ("chateval", "score", {"referees": 4, "strategy": "simultaneous"}, {"referee": 4}),
+    ("chateval", "score", {"referees": 4, "strategy": "summarizer"}, {"referee": 4, "summarizer": 1}),
+    ("chateval", "compare", {"referees": 4, "strategy": "one_by_one"}, {"referee": 2}),
+    ("chateval", "compare", {"referees": 4, "strategy": "simultaneous"}, {"referee": 8}),
+    ("ensemble", "score", {"referees": 5}, {"referee": 5}),
+    ("ensemble", "compare", {"referees": 5}, {"referee": 10}),
+    ("single", "compare", {}, {"scorer": 2}),
+    ("more", "compare", {}, {"advocate": 6, "aggregator": 2, "judge": 1}),
+    ("more", "compare", {"collaborate": True}, {"advocate": 2, "aggregator": 2, "judge": 1}),
+    ("more", "compare", {"aggregate": "best"}, {"advocate": 6, "judge": 6}),
+    ("samre", "compare", {}, {"advocate": 2, "judge": 1, "juror": 5}),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "settings", "most"), IN_FLIGHT)
+@pytest.mark.parametrize("sync", [True, False])
+def test_what_is_independent_runs_in_parallel(
+    name: str, kind: str, settings: dict[str, Any], most: dict[str, int], sync: bool
+) -> None:
+    first = next(iter(most))
+    model = InFlight(script=worst_script, expected=most[first])
+    graph = find_protocol(name).build(models={"*": model}, **settings).compile()
+    given = {"task": task(kind)}
+    if sync:
+        graph.invoke(given)
+        # Of later steps nobody waits for the others, who are in threads of their own.
+        assert model.most[first] == most[first]
+    else:
+        asyncio.run(graph.ainvoke(given))
+        assert dict(model.most) == most
 
 
 def test_the_readme_tells_the_same_number_of_calls(module: ModuleType) -> None:
@@ -306,9 +331,11 @@ def test_bad_input_names_the_field_before_any_call(module: ModuleType) -> None:
     assert model.calls == []
 
 
-def test_a_role_that_it_does_not_have_is_refused(module: ModuleType) -> None:
+def test_a_role_or_a_setting_that_it_does_not_have_is_refused(module: ModuleType) -> None:
     with pytest.raises(UsageError, match=f"no role 'usher'; its roles are {module.protocol.roles[0]}"):
         module.build(models={"usher": "offline"})
+    with pytest.raises(ValidationError, match="loudness"):
+        module.build(loudness=11)
 
 
 @pytest.mark.parametrize(
@@ -319,50 +346,3 @@ def test_one_agent_of_several_can_have_a_model_of_its_own(name: str, agent: str)
     find_protocol(name).build(models={"*": others, agent: own}).compile().invoke({"task": task("compare")})
     assert {call.metadata["agent"] for call in own.calls} == {agent}
     assert agent not in {call.metadata["agent"] for call in others.calls}
-
-
-def test_a_setting_that_it_does_not_have_is_refused(module: ModuleType) -> None:
-    with pytest.raises(ValidationError, match="loudness"):
-        module.build(loudness=11)
-
-
-class ParentState(TypedDict):
-    task: dict[str, Any]
-    transcript: list[str]
-    verdict: str
-    left: dict[str, Any]
-    right: dict[str, Any]
-
-
-class ParentContext(BaseModel):
-    n: int = 9
-    persona: str = "none of ours"
-
-
-def test_as_a_node_of_a_bigger_graph(module: ModuleType) -> None:
-    """Two judges in parallel in a parent with keys and a context of its own, under its checkpointer."""
-    judge_graph = module.build(repair=0).compile()
-
-    async def left(state: ParentState) -> dict[str, Any]:
-        return {"left": (await judge_graph.ainvoke({"task": state["task"]}))["verdict"]}
-
-    async def right(state: ParentState) -> dict[str, Any]:
-        return {"right": (await judge_graph.ainvoke({"task": state["task"]}))["verdict"]}
-
-    parent = StateGraph(ParentState, context_schema=ParentContext)
-    parent.add_node("left", left)
-    parent.add_node("right", right)
-    for node in ("left", "right"):
-        parent.add_edge(START, node)
-        parent.add_edge(node, END)
-    graph = parent.compile(checkpointer=InMemorySaver())
-    start: Any = {"task": task(module.protocol.kinds[0]), "transcript": ["mine"], "verdict": "open"}
-    config: Any = {"configurable": {"thread_id": "p"}}
-    result = asyncio.run(graph.ainvoke(start, config, context=ParentContext()))
-    assert (result["transcript"], result["verdict"]) == (["mine"], "open")
-    assert {**result["left"], "seconds": 0} == {**result["right"], "seconds": 0}
-
-
-def test_an_unknown_protocol_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=", ".join(protocols())):
-        find_protocol("debat")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from itertools import islice
 from types import ModuleType
@@ -24,11 +23,10 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import VoteSchema
 from jurygraph.nodes.replies import Shown
 from jurygraph.state import ModelCallError, ReplyError, Verdict
-from jurygraph.state.settings import BACKGROUNDS, MoreSettings, SamreSettings
+from jurygraph.state.settings import BACKGROUNDS, MoreSettings
 from pydantic import ValidationError
 
 from .sample_data import COMPARE_TASK
-from .virtual_time import InFlight
 
 TASK = {**COMPARE_TASK, "reference": "Slow heating lets the water out."}
 Pair = tuple[float, float]
@@ -68,6 +66,18 @@ def hold(module: ModuleType, script: Any, **settings: Any) -> tuple[Verdict, Scr
     return Verdict.of(result), model, result["transcript"]
 
 
+def hold_structured(
+    module: ModuleType, fields: Callable[[Any], dict[str, Any]], **settings: Any
+) -> tuple[Verdict, list[Any]]:
+    """A court in which all but advocates fill in the schema that they are given."""
+
+    def speak(metadata: Any, prompt: str) -> Any:
+        return "I defend." if metadata["form"] == "text" else fields(metadata)
+
+    verdict, _, transcript = hold(module, speak, structured="auto", **settings)
+    return verdict, transcript
+
+
 def who(model: ScriptedModel) -> list[str]:
     return [call.metadata["agent"] for call in model.calls]
 
@@ -85,14 +95,9 @@ def prompts(model: ScriptedModel, agent: str) -> list[str]:
 
 
 def prompt(model: ScriptedModel, agent: str, round: int, form: str | None = None) -> str:
-    found = [
-        call.prompt
-        for call in model.calls
-        if (call.metadata["agent"], call.metadata["round"]) == (agent, round)
-        and form in (None, call.metadata["form"])
-    ]
-    assert len(found) == 1
-    return found[0]
+    calls = [call for call in model.calls if form in (None, call.metadata["form"])]
+    [one] = [c.prompt for c in calls if (c.metadata["agent"], c.metadata["round"]) == (agent, round)]
+    return one
 
 
 def spoken(text: str) -> set[str]:
@@ -117,28 +122,12 @@ def test_totals_off_the_scale_are_an_error(module: ModuleType, pair: Pair) -> No
 # MORE
 
 
-def test_one_round_of_more_takes_2k_plus_3_calls() -> None:
+def test_the_order_of_a_round_of_more() -> None:
     verdict, model, transcript = hold(more, court([(90, 60)]))
     assert steps(model, 6, 2, 1) == [TEAMS, ["aggregator_1", "aggregator_2"], ["judge"]]
     assert [turn["agent"] for turn in transcript] == [*TEAMS, "aggregator_1", "aggregator_2", "judge"]
     assert (verdict.stop_reason, verdict.rounds, verdict.scores) == ("complete", 1, (90.0, 60.0))
-
-
-# The number is linear in both, so that two of each say what it is.
-@pytest.mark.parametrize("rounds", [1, 3])
-@pytest.mark.parametrize("advocates", [1, 4])
-@pytest.mark.parametrize(
-    ("aggregate", "of_a_round"),
-    [("llm", lambda k: 2 * k + 3), ("concat", lambda k: 2 * k + 1), ("best", lambda k: 4 * k)],
-)
-@pytest.mark.parametrize("collaborate", [False, True])
-def test_calls_of_more(
-    rounds: int, advocates: int, aggregate: str, of_a_round: Callable[[int], int], collaborate: bool
-) -> None:
-    settings = {"rounds": rounds, "advocates": advocates, "aggregate": aggregate, "collaborate": collaborate}
-    verdict, model, _ = hold(more, court([(90, 60), (70, 60), (60, 70)]), **settings)
-    assert verdict.calls == len(model.calls) == rounds * of_a_round(advocates) + rounds - 1
-    assert (verdict.rounds, len(verdict.score_by_round)) == (rounds, rounds)
+    assert verdict.calls == 9
 
 
 def test_advocates_of_a_team_know_both_answers_and_lead_with_different_criteria() -> None:
@@ -155,11 +144,8 @@ def test_no_two_advocates_of_a_team_lead_with_the_same_criteria() -> None:
         leads = [tuple(leading_criteria(number, advocates)) for number in range(1, advocates + 1)]
         assert all(leads)
         assert len(set(leads)) == advocates
-
-
-def test_a_sole_advocate_leads_with_nothing_in_particular() -> None:
-    _, model, _ = hold(more, court(), advocates=1)
-    assert "Lead with" not in prompts(model, "advocate_1_1")[0]
+    _, alone, _ = hold(more, court(), advocates=1)
+    assert "Lead with" not in prompts(alone, "advocate_1_1")[0]
 
 
 def test_what_comes_before_the_judge_of_teams() -> None:
@@ -270,11 +256,8 @@ def test_the_mean_over_the_rounds_held_is_the_score() -> None:
     verdict, _, _ = hold(samre, court([(90, 60), (50, 63), (70, 72)]), jurors=0)
     assert (verdict.scores, verdict.winner) == ((70.0, 65.0), "1")
     assert verdict.details["mean_scores"] == [70.0, 65.0]
-    assert (verdict.details["w"], verdict.details["jury_winner"], verdict.details["votes"]) == (
-        "1",
-        None,
-        None,
-    )
+    assert verdict.details["w"] == "1"
+    assert verdict.details["jury_winner"] is verdict.details["votes"] is None
 
 
 def test_who_is_shown_what_in_court() -> None:
@@ -292,19 +275,15 @@ def test_who_is_shown_what_in_court() -> None:
 
 def test_a_summary_takes_the_place_of_what_it_sums_up() -> None:
     _, model, _ = hold(samre, court([(90, 60), (50, 60), (40, 60)]), memory="summary", jurors=1)
-    assert steps(model, *(2, 1, 1) * 2, 2, 1, 1) == [
-        *[ADVOCATES, ["judge"], ["summarizer"]] * 2,
-        *[ADVOCATES, ["judge"], ["juror_1"]],
-    ]
+    rounds = [ADVOCATES, ["judge"], ["summarizer"]] * 2
+    assert steps(model, *(2, 1, 1) * 3) == [*rounds, ADVOCATES, ["judge"], ["juror_1"]]
     assert spoken(prompt(model, "advocate_1", 3)) == {"summarizer, round 2"}
     assert "Totals so far (answer 1, answer 2): (90, 60), (50, 60)." in prompt(model, "advocate_1", 3)
     last = {f"{agent}, round 2" for agent in (*ADVOCATES, "judge")}
     assert spoken(prompt(model, "summarizer", 2)) == {"summarizer, round 1", *last}
     assert "be sure to state them: (50, 60)" in prompt(model, "summarizer", 2)
-    assert spoken(prompts(model, "juror_1")[0]) == {
-        "summarizer, round 2",
-        *(f"{agent}, round 3" for agent in (*ADVOCATES, "judge")),
-    }
+    third = {f"{agent}, round 3" for agent in (*ADVOCATES, "judge")}
+    assert spoken(prompts(model, "juror_1")[0]) == {"summarizer, round 2", *third}
 
 
 def jury(*votes: str) -> dict[str, str]:
@@ -318,16 +297,17 @@ VOTES: dict[str, tuple[list[str], list[Pair], str, str, str]] = {
     "equal votes fall back to the scores": (["Vote: 1", "Vote: 2"], [(50, 60)] * 2, "2", "tie", "2"),
     "equal again is a tie": (["Vote: 1", "Vote: 2"], [(60, 60)] * 4, "tie", "tie", "tie"),
     "votes decide where scores are level": (["Vote: 2"], [(60, 60)] * 4, "tie", "2", "2"),
+    "a jury of void votes leaves it to the scores": (["Hm."] * 3, [(50, 60)] * 2, "2", "tie", "2"),
 }
 
 
 @pytest.mark.parametrize("case", VOTES)
 def test_votes(case: str) -> None:
     votes, rulings, w, jury_winner, winner = VOTES[case]
-    verdict, _, _ = hold(samre, court(rulings, jury(*votes)), jurors=len(votes))
+    verdict, _, _ = hold(samre, court(rulings, jury(*votes)), jurors=len(votes), repair=0)
     assert (verdict.details["w"], verdict.details["jury_winner"], verdict.winner) == (w, jury_winner, winner)
-    assert sum(verdict.details["votes"].values()) == len(votes)
-    assert verdict.details["void_votes"] == 0
+    assert verdict.details["void_votes"] == votes.count("Hm.")
+    assert sum(verdict.details["votes"].values()) == len(votes) - votes.count("Hm.")
     assert verdict.scores == rulings[0], "scores are the judge's, whoever wins"
 
 
@@ -345,19 +325,10 @@ def test_an_unreadable_vote_is_void_and_counted() -> None:
     assert "rather not say" in void["content"]
 
 
-def test_a_jury_of_void_votes_leaves_it_to_the_scores() -> None:
-    verdict, _, _ = hold(samre, court([(50, 60)] * 2, jury(*["Hm."] * 3)), jurors=3, repair=0)
-    assert (verdict.winner, verdict.details["votes"]) == ("2", {"1": 0, "2": 0})
-    assert (verdict.details["void_votes"], verdict.calls) == (3, 9)
-
-
 def test_a_juror_whose_provider_fails_is_no_void_vote() -> None:
     def broken(metadata: Any, prompt: str) -> Said:
-        return (
-            RuntimeError("no line")
-            if metadata["agent"] == "juror_3"
-            else court([(90, 60)] * 2)(metadata, prompt)
-        )
+        fails = metadata["agent"] == "juror_3"
+        return RuntimeError("no line") if fails else court([(90, 60)] * 2)(metadata, prompt)
 
     with pytest.raises(ModelCallError, match="juror_3"):
         hold(samre, broken)
@@ -370,13 +341,9 @@ def test_scored_ballots_are_summed_up() -> None:
     assert verdict.details["votes"] == {"1": 22.0, "2": 38.0}
     assert (verdict.winner, verdict.details["jury_winner"], verdict.details["w"]) == ("2", "2", "1")
     assert "numbers from 1 to 20" in prompts(model, "juror_1")[0]
-
-
-def test_a_scored_ballot_off_its_scale_is_void() -> None:
-    votes = jury(
-        "Score of answer 1: 10\nScore of answer 2: 9", "Score of answer 1: 21\nScore of answer 2: 30"
-    )
-    verdict, _, _ = hold(samre, court([(50, 60)] * 2, votes), jurors=2, ballot="score")
+    # One that is off its scale is void.
+    votes["juror_3"] = "Score of answer 1: 21\nScore of answer 2: 30"
+    verdict, _, _ = hold(samre, court([(50, 60)] * 2, votes), jurors=3, ballot="score")
     assert (verdict.details["void_votes"], verdict.winner) == (1, "1")
 
 
@@ -384,33 +351,21 @@ def test_backgrounds_wrap_around_and_jurors_are_numbered() -> None:
     backgrounds = ["a potter", "a nurse"]
     verdict, model, _ = hold(samre, court([(90, 60)] * 2), jurors=3, backgrounds=backgrounds)
     owns = [prompts(model, f"juror_{number}")[0] for number in (1, 2, 3)]
-    for number, (own, background) in enumerate(
-        zip(owns, ["a potter", "a nurse", "a potter"], strict=True), 1
-    ):
-        assert f"You are juror {number} of 3: {background}." in own
+    for number, background in ((1, "a potter"), (2, "a nurse"), (3, "a potter")):
+        assert f"You are juror {number} of 3: {background}." in owns[number - 1]
     assert verdict.details["jurors"] == {"juror_1": "a potter", "juror_2": "a nurse", "juror_3": "a potter"}
-
-
-def test_five_jurors_from_five_walks_of_life() -> None:
-    verdict, _, _ = hold(samre, court([(90, 60)] * 2))
-    assert tuple(verdict.details["jurors"].values()) == BACKGROUNDS
-    assert len(BACKGROUNDS) == 5
+    usual, _, _ = hold(samre, court([(90, 60)] * 2))
+    assert (tuple(usual.details["jurors"].values()), len(BACKGROUNDS)) == (BACKGROUNDS, 5)
 
 
 # what they have in common
 
 
-def in_full(points: list[Pair], first: float, second: float) -> str:
-    lines = [
-        f"{n}. **{c.name}**: [{a}, {b}], because."
-        for n, (c, (a, b)) in enumerate(zip(CRITERIA, points, strict=True), 1)
-    ]
-    return "\n".join([*lines, ruling(first, second)])
-
-
 def test_a_sum_that_differs_is_told_and_the_stated_total_counts() -> None:
     points: list[Pair] = [(15, 10), (16, 11), (14, 12), (15, 10), (15, 10), (15, 10)]
-    verdict, _, _ = hold(baseline, lambda metadata, prompt: in_full(points, 95, 63))
+    named = enumerate(zip(CRITERIA, points, strict=True), 1)
+    lines = [f"{n}. **{criterion.name}**: [{a}, {b}], because." for n, (criterion, (a, b)) in named]
+    verdict, _, _ = hold(baseline, lambda metadata, prompt: "\n".join([*lines, ruling(95, 63)]))
     assert verdict.scores == (95.0, 63.0)
     (told,) = verdict.warnings
     assert told.startswith("judge, round 1: the points of answer 1 add up to 90, not to the total of 95")
@@ -419,11 +374,8 @@ def test_a_sum_that_differs_is_told_and_the_stated_total_counts() -> None:
 
 def test_missing_criteria_are_no_error_and_no_warning() -> None:
     verdict, _, _ = hold(baseline, lambda metadata, prompt: "Relevance: [20, 1]\n" + ruling(50, 40))
-    assert (verdict.scores, verdict.warnings, verdict.details["criteria"]) == (
-        (50.0, 40.0),
-        (),
-        [[None, None]],
-    )
+    assert (verdict.scores, verdict.warnings) == ((50.0, 40.0), ())
+    assert verdict.details["criteria"] == [[None, None]]
 
 
 def test_sums_of_single_defences_are_checked_too() -> None:
@@ -456,23 +408,14 @@ def test_sums_of_single_defences_are_checked_too() -> None:
 )
 def test_points_are_read_in_several_forms(reply: str) -> None:
     assert read_points(f"{reply}\n{ruling(93, 90)}") == [[18, 17, 16, 15, 14, 13], [15] * 6]
-
-
-@pytest.mark.parametrize(
-    "reply", ["", "Relevance:", "Relevance: [21, 0]", "> Relevance: [18, 15]", "Depth: 14"]
-)
-def test_points_that_are_not_there_are_not_read(reply: str) -> None:
-    assert read_points(reply) == [None, None]
+    for unread in ("", "Relevance:", "Relevance: [21, 0]", "> Relevance: [18, 15]", "Depth: 14"):
+        assert read_points(unread) == [None, None]
 
 
 @pytest.mark.parametrize("module", [baseline, more, samre])
 def test_structured_replies_make_the_same_verdict(module: ModuleType) -> None:
-    def fields(metadata: Any, prompt: str) -> Any:
-        if metadata["form"] == "text":
-            return "I defend."
-        return {"reasoning": "So.", "feedback": "Do better.", "score_1": 80, "score_2": 90, "winner": "1"}
-
-    verdict, _, transcript = hold(module, fields, structured="auto")
+    totals = {"reasoning": "So.", "feedback": "Do better.", "score_1": 80, "score_2": 90, "winner": "1"}
+    verdict, transcript = hold_structured(module, lambda metadata: totals)
     assert verdict.scores == (80.0, 90.0)
     ruled = next(turn["content"] for turn in transcript if turn["role"] == "judge")
     feedback = "" if module is baseline else "Do better.\n"
@@ -480,11 +423,8 @@ def test_structured_replies_make_the_same_verdict(module: ModuleType) -> None:
     assert verdict.winner == ("1" if module is samre else "2")
 
 
-POINTS = [
-    f"{word}_{side}"
-    for word in ("relevance", "accuracy", "depth", "clarity", "reasoning", "answering")
-    for side in (1, 2)
-]
+CRITERION_FIELDS = ("relevance", "accuracy", "depth", "clarity", "reasoning", "answering")
+POINTS = [f"{name}_{side}" for name in CRITERION_FIELDS for side in (1, 2)]
 
 
 def test_schemas_ask_for_reasons_before_values() -> None:
@@ -502,11 +442,10 @@ def points(*totals: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("module", [baseline, more, samre])
 def test_points_on_six_criteria_are_added_up(module: ModuleType) -> None:
-    def fields(metadata: Any, prompt: str) -> Any:
-        words = {"reasoning": "Relevance: [1, 1]", "feedback": "Do better.", "winner": "1"}
-        return "I defend." if metadata["form"] == "text" else {**words, **points(60, 90), "accuracy_1": 20}
-
-    verdict, _, transcript = hold(module, fields, structured="auto")
+    words = {"reasoning": "Relevance: [1, 1]", "feedback": "Do better.", "winner": "1"}
+    verdict, transcript = hold_structured(
+        module, lambda metadata: {**words, **points(60, 90), "accuracy_1": 20}
+    )
     assert verdict.scores == (70.0, 90.0)
     assert verdict.details["criteria"][-1] == [[10, 20, 10, 10, 10, 10], [15] * 6]
     assert not verdict.warnings
@@ -515,13 +454,10 @@ def test_points_on_six_criteria_are_added_up(module: ModuleType) -> None:
 
 
 def test_points_of_one_defence_are_added_up() -> None:
-    def fields(metadata: Any, prompt: str) -> Any:
-        if metadata["form"] == "text":
-            return "I defend."
-        side = metadata["side"]
-        return {"reasoning": "So.", **{f"{name[:-2]}_points": 10 + side for name in POINTS[::2]}}
+    def fields(metadata: Any) -> dict[str, Any]:
+        return {"reasoning": "So.", **{f"{name[:-2]}_points": 10 + metadata["side"] for name in POINTS[::2]}}
 
-    verdict, _, _ = hold(more, fields, structured="auto", aggregate="best")
+    verdict, _ = hold_structured(more, fields, aggregate="best")
     assert (verdict.scores, verdict.warnings) == ((66.0, 72.0), ())
 
 
@@ -557,50 +493,30 @@ def test_a_structured_vote_is_for_one_or_two(winner: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "settings", "most"),
+    ("name", "values"),
     [
-        (more, {}, {"advocate": 6, "aggregator": 2, "judge": 1}),
-        (more, {"collaborate": True}, {"advocate": 2, "aggregator": 2, "judge": 1}),
-        (more, {"aggregate": "best"}, {"advocate": 6, "judge": 6}),
-        (samre, {}, {"advocate": 2, "judge": 1, "juror": 5}),
+        *(
+            ("advocates", 0),
+            ("rounds", 0),
+            ("tau", 0),
+            ("aggregate", "vote"),
+            ("jurors", -1),
+            ("max_rounds", 0),
+        ),
+        *(("backgrounds", []), ("backgrounds", ["a potter", ""]), ("ballot", "rank"), ("memory", "none")),
     ],
 )
-def test_what_is_independent_runs_in_parallel(
-    module: ModuleType, settings: dict[str, Any], most: dict[str, int]
-) -> None:
-    model = InFlight(script=court([(90, 60)] * 2))
-    graph = module.build(models={"*": model}, structured="off", **settings).compile()
-    asyncio.run(graph.ainvoke({"task": TASK}))
-    assert dict(model.most) == most
-
-
-@pytest.mark.parametrize(
-    ("settings_class", "bad"),
-    [
-        (MoreSettings, {"advocates": 0}),
-        (MoreSettings, {"rounds": 0}),
-        (MoreSettings, {"tau": 0}),
-        (MoreSettings, {"aggregate": "vote"}),
-        (SamreSettings, {"jurors": -1}),
-        (SamreSettings, {"max_rounds": 0}),
-        (SamreSettings, {"backgrounds": []}),
-        (SamreSettings, {"backgrounds": ["a potter", ""]}),
-        (SamreSettings, {"ballot": "rank"}),
-        (SamreSettings, {"memory": "none"}),
-    ],
-)
-def test_settings_that_cannot_be(settings_class: Any, bad: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(bad))):
-        settings_class(**bad)
+def test_settings_that_cannot_be(name: str, values: Any) -> None:
+    module = more if name in MoreSettings.model_fields else samre
+    with pytest.raises(ValidationError, match=name):
+        module.build(**{name: values})
 
 
 def test_sums_are_checked_in_structured_replies_too() -> None:
     reasoning = "\n".join(f"{criterion.name}: [10, 9], because." for criterion in CRITERIA_WITHOUT_OPPONENT)
-
-    def fields(metadata: Any, prompt: str) -> Any:
-        return {"reasoning": reasoning, "score_1": 60, "score_2": 50}
-
-    verdict, _, _ = hold(baseline, fields, structured="auto")
+    verdict, _ = hold_structured(
+        baseline, lambda metadata: {"reasoning": reasoning, "score_1": 60, "score_2": 50}
+    )
     (told,) = verdict.warnings
     assert "the points of answer 2 add up to 54, not to the total of 50" in told
     assert verdict.details["criteria"] == [[[10] * 6, [9] * 6]]

@@ -39,19 +39,8 @@ def test_the_prior_is_fitted_where_growth_and_rounds_move_the_gap() -> None:
 
 def debate(item: int, protocol: str, *scores: tuple[float, float]) -> Result:
     winner = "1" if scores[-1][0] > scores[-1][1] else "2"
-    return compared(
-        f"i{item}",
-        protocol,
-        winner=winner,
-        human="1",
-        scores=scores[-1],
-        score_by_round=scores,
-        rounds=len(scores),
-    )
-
-
-def study(folders: list[Path], **options: Any) -> Study:
-    return Study.of(folders, resampling=Resampling(100), **options)
+    rounds: dict[str, Any] = {"scores": scores[-1], "score_by_round": scores, "rounds": len(scores)}
+    return compared(f"i{item}", protocol, winner=winner, human="1", **rounds)
 
 
 def test_premises_are_held_and_refuted_where_they_are_true_and_false(tmp_path: Path) -> None:
@@ -69,7 +58,7 @@ def test_premises_are_held_and_refuted_where_they_are_true_and_false(tmp_path: P
     second = run_folder(
         tmp_path / "best", picked, protocols={"more": {"aggregate": "best", "advocates": 3}}, **common
     )
-    (courtroom,) = study([first, second]).courtrooms
+    (courtroom,) = Study.of([first, second], resampling=Resampling(100)).courtrooms
     outcomes = {premise.claim: premise.outcome for premise in courtroom.premises}
     (aggregate,) = (outcome for claim, outcome in outcomes.items() if claim.startswith("an aggregate"))
     assert aggregate == "refuted"

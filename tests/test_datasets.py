@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tracemalloc
-from collections.abc import Callable
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.datasets import files
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
 from jurygraph.eval.datasets.dataset import find_item, load_again
-from jurygraph.eval.datasets.items import CompareItem, ScoreItem, majority, parse_item
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem, parse_item
 from jurygraph.eval.plan.plan import plan
 from jurygraph.state import ASPECTS, Aspect, DataError, UsageError
 
@@ -36,19 +36,14 @@ def test_csv_has_the_same_columns(tmp_path: Path) -> None:
     path.write_text(
         "id,group,source,candidate,human.coherence,human\n"
         '1,g,"He said ""stop"".","[not a list]",4,\n'
-        '2,g,s,,,"{""coherence"": [1, 2]}"\n',
+        '2,g,s,,,"{""coherence"": [1, 2]}"\n'
+        "3,g,s,c\n",
         encoding="utf-8-sig",
     )
-    first, second = load_dataset(path).items
-    assert isinstance(first, ScoreItem)
-    assert isinstance(second, ScoreItem)
+    first, second, third = (item for item in load_dataset(path) if isinstance(item, ScoreItem))
     assert (first.id, first.source, first.candidate) == ("1", 'He said "stop".', "[not a list]")
-    assert (first.label("coherence"), second.label("coherence")) == (4, 1.5)
-    assert second.candidate == ""
-
-
-def test_csv_of_comparisons(tmp_path: Path) -> None:
-    path = tmp_path / "data.csv"
+    assert (first.label("coherence"), second.label("coherence"), second.candidate) == (4, 1.5, "")
+    assert third.human == {}, "the last cells of a row may be left out where they are no texts"
     path.write_text('id,question,answer_1,answer_2,human\n1,q,a,b,2\n2,q,a,b,"[""1"", ""1"", 2]"\n')
     labels = [item.label() for item in load_dataset(path).items if isinstance(item, CompareItem)]
     assert labels == ["2", "1"]
@@ -57,9 +52,7 @@ def test_csv_of_comparisons(tmp_path: Path) -> None:
 def test_line_separators_inside_a_text_do_not_end_a_line(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text(json.dumps({**ROW, "source": "a\u2028b"}, ensure_ascii=False) + "\n", encoding="utf-8")
-    [item] = load_dataset(path).items
-    assert isinstance(item, ScoreItem)
-    assert item.source == "a\u2028b"
+    assert [item.task(ASPECTS["summeval/fluency"]).source for item in load_dataset(path)] == ["a\u2028b"]  # type: ignore[union-attr, call-arg]
 
 
 def test_a_huge_text_is_refused_unless_allowed(tmp_path: Path) -> None:
@@ -69,6 +62,13 @@ def test_a_huge_text_is_refused_unless_allowed(tmp_path: Path) -> None:
     ):
         load_dataset(path)
     assert len(load_dataset(path, max_characters=200_000).items) == 2
+
+
+IN_TALK = "line 1: field 'messages':"
+
+
+def talk(messages: Any) -> dict[str, Any]:
+    return {"id": "a", "messages": messages}
 
 
 # Lines of a file, and what is said of them; what is no text is written as JSON.
@@ -84,18 +84,15 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "winner unknown": ([{**PAIR, "human": "3"}], "line 1: field 'human"),
     "same id twice": ([ROW, "", ROW], "line 3: id 'a' is already used in line 1"),
     "two kinds": ([ROW, PAIR], "line 2: a file cannot hold both texts"),
-    "message without a role": (
-        [{"id": "a", "messages": [{"content": "Hi"}]}],
-        "line 1: field 'messages': messages[0] has no role",
-    ),
-    "no messages": ([{"id": "a", "messages": []}], "line 1: field 'messages': messages is an empty"),
+    "message without a role": ([talk([{"content": "Hi"}])], f"{IN_TALK} messages[0] has no role"),
+    "no messages": ([talk([])], f"{IN_TALK} messages is an empty"),
     "messages that are a text": (
-        [{"id": "a", "messages": "Hi"}],
-        "line 1: field 'messages': messages must be a message or a list of messages, got 'Hi'",
+        [talk("Hi")],
+        f"{IN_TALK} messages must be a message or a list of messages, got 'Hi'",
     ),
     "nobody answers": (
-        [{"id": "a", "messages": [{"role": "user", "content": "Hi"}]}],
-        "line 1: field 'messages': the conversation has no answer to judge",
+        [talk([{"role": "user", "content": "Hi"}])],
+        f"{IN_TALK} the conversation has no answer to judge",
     ),
     "a result of no call": (
         [{**ROW, "source": [{"role": "tool", "tool_call_id": "7", "content": "42"}]}],
@@ -116,18 +113,16 @@ def test_binary_junk(tmp_path: Path, name: str) -> None:
         load_dataset(path)
 
 
-def test_a_file_cut_off_in_the_middle_of_its_compression(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(ROW).encode())[:-10])
     with pytest.raises(DataError, match=r"data\.jsonl\.gz: cannot be read"):
         load_dataset(path)
-
-
-def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "data.jsonl"
-    os.mkfifo(path)
+    os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(DataError, match="only once"):
-        load_dataset(path)
+        load_dataset(tmp_path / "pipe.jsonl")
+    with pytest.raises(UsageError, match=r"data\.jsonl\.gz is a file: --data-dir .* only applies to named"):
+        load_dataset(path, tmp_path)
 
 
 @pytest.mark.parametrize("before", [0, 1, 3_000])
@@ -141,153 +136,135 @@ def test_bytes_that_are_no_text_are_told_by_their_line(tmp_path: Path, before: i
         load_dataset(path)
 
 
+def labelled(folder: Path, *labels: dict[str, float], **more: Any) -> Dataset:
+    """Texts with these labels."""
+    rows = ({**ROW, "id": f"i{n}", "human": human, **more} for n, human in enumerate(labels))
+    return load_dataset(write(folder, *rows))
+
+
 def test_aspects_default_to_those_with_labels(tmp_path: Path) -> None:
-    dataset = load_dataset(write(tmp_path, {**ROW, "human": {"fluency": 1, "coherence": 2}}))
+    """Labels of items that are left out do not count."""
+    dataset = labelled(tmp_path, {"fluency": 1, "coherence": 2}, {"coherence": 6, "relevance": 2}).first(1)
+    assert dataset.aspect_names() == ["fluency", "coherence"]
     assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["fluency", "coherence"]
+    assert choose_aspects(labelled(tmp_path, {}), ["fluency"])[0].high == 5
 
 
-def test_an_aspect_that_the_dataset_lacks(tmp_path: Path) -> None:
-    dataset = load_dataset(write(tmp_path, ROW))
-    with pytest.raises(UsageError, match="no labels for the aspect 'fluency'; it has coherence"):
-        choose_aspects(dataset, ["fluency"])
-
-
-def test_an_aspect_must_be_named_where_there_are_no_labels(tmp_path: Path) -> None:
-    dataset = load_dataset(write(tmp_path, {"id": "a", "source": "s", "candidate": "c"}))
-    with pytest.raises(UsageError, match="--aspect"):
-        choose_aspects(dataset, [])
-    assert choose_aspects(dataset, ["fluency"])[0].high == 5
-    with pytest.raises(UsageError, match="unknown aspect 'wit'"):
-        choose_aspects(dataset, ["wit"])
-
-
-def test_a_label_off_the_scale(tmp_path: Path) -> None:
-    dataset = load_dataset(write(tmp_path, ROW, {**ROW, "id": "b", "human": {"coherence": 6}}))
-    with pytest.raises(DataError, match=r"line 2: field 'human.coherence' of 'b' is 6, off the scale 1 to 5"):
-        choose_aspects(dataset, [])
-
-
-def test_labels_of_items_that_are_left_out_do_not_count(tmp_path: Path) -> None:
-    rows = ROW, {**ROW, "id": "b", "human": {"coherence": 6, "fluency": 2}}
-    dataset = load_dataset(write(tmp_path, *rows)).first(1)
-    assert dataset.aspect_names() == ["coherence"]
-    assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["coherence"]
+@pytest.mark.parametrize(
+    ("labels", "more", "asked", "fault"),
+    [
+        ([{"coherence": 3}], {}, ["fluency"], "no labels for the aspect 'fluency'; it has coherence"),
+        ([{}], {}, [], "--aspect"),
+        ([{}], {}, ["wit"], "unknown aspect 'wit'"),
+        (
+            [{"coherence": 3}, {"coherence": 6}],
+            {},
+            [],
+            r"line 2: field 'human.coherence' of 'i1' is 6, off the scale 1 to 5",
+        ),
+        (
+            [{"coherence": 4}],
+            {"fact": "Ice floats."},
+            [],
+            "off the scale 1 to 3; for another scale, name --aspect summeval/coherence",
+        ),
+    ],
+)
+def test_aspects_that_cannot_be_judged(
+    tmp_path: Path, labels: list[dict[str, float]], more: Any, asked: list[str], fault: str
+) -> None:
+    with pytest.raises(UsageError, match=fault):
+        choose_aspects(labelled(tmp_path, *labels, **more), asked)
 
 
 def test_an_aspect_of_ones_own(tmp_path: Path) -> None:
-    dataset = load_dataset(write(tmp_path, ROW))
-    path = tmp_path / "wit.yaml"
+    dataset, path = load_dataset(write(tmp_path, ROW)), tmp_path / "wit.yaml"
     path.write_text("name: wit\ncriteria: Does it amuse?\nlow: 0\nhigh: 10\nsteps: [Read it., Smile.]\n")
     [aspect] = choose_aspects(dataset, [str(path)])
     assert (aspect.name, aspect.high, len(aspect.steps)) == ("wit", 10, 2)
     assert choose_aspects(dataset, [aspect, "coherence"]) == [aspect, ASPECTS["summeval/coherence"]]
+    missing = "criteria is missing; criterion is not a field of an aspect; did you mean criteria"
+    for text, fault in {
+        "name: [": "not YAML",
+        "&a [*a]": "not YAML: more than 100,000 values",
+        "name: wit": "criteria is missing$",
+        "name: wit\ncriterion: c": missing,
+        "just words": "must be an object with a value for each field, got 'just words'",
+        "name: wit\ncriteria: ' '": "criteria is blank",
+        "name: wit\ncriteria: c\nlow: 9": "low must be",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(DataError, match=fault):
+            choose_aspects(dataset, [str(path)])
 
 
 @pytest.mark.parametrize(
     ("more", "chosen", "others"),
     [
         ({}, "summeval/coherence", "topical-chat/coherence or hanna/coherence"),
-        (
-            {"fact": "Ice floats."},
-            "topical-chat/coherence",
-            "summeval/coherence or hanna/coherence",
-        ),
+        ({"fact": "Ice floats."}, "topical-chat/coherence", "summeval/coherence or hanna/coherence"),
     ],
     ids=["a text", "a dialogue"],
 )
 def test_of_a_name_that_several_benchmarks_share_the_wording_is_told(
     tmp_path: Path, more: dict[str, Any], chosen: str, others: str
 ) -> None:
-    dataset = load_dataset(write(tmp_path, {**ROW, "human": {"coherence": 2, "fluency": 2}, **more}))
+    dataset = labelled(tmp_path, {"coherence": 2, "fluency": 2}, **more)
     with pytest.warns(UserWarning, match=rf"coherence is rated as {chosen} \(a .*: {others}$") as told:
         planned = plan("debate", dataset)
     assert planned.aspects[0] == ASPECTS[chosen]
     assert len(told) == 1
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_full_name_and_a_benchmarks_own_data_need_no_word_on_the_wording(tmp_path: Path) -> None:
-    dataset = load_dataset(write(tmp_path, {**ROW, "human": {"coherence": 2}}))
-    assert plan("debate", dataset, aspects=["hanna/coherence"]).aspects == [ASPECTS["hanna/coherence"]]
-    plan("debate", "demo")
-
-
-def test_labels_that_no_judged_aspect_has_are_told(tmp_path: Path) -> None:
-    dataset = load_dataset(write(tmp_path, {**ROW, "human": {"tcat": 2}}))
-    tact = Aspect(name="tact", criteria="Whether it is kind.")
     with pytest.warns(UserWarning, match="has labels for tcat, but none for tact"):
-        plan("debate", dataset, aspects=[tact])
+        plan("debate", labelled(tmp_path, {"tcat": 2}), aspects=[Aspect(name="tact", criteria="Is it kind?")])
+    with warnings.catch_warnings(action="error"):
+        # A full name and a benchmark's own data need no word on the wording.
+        assert plan("debate", dataset, aspects=["hanna/coherence"]).aspects == [ASPECTS["hanna/coherence"]]
+        plan("debate", "demo")
 
 
-def test_labels_off_the_scale_say_which_other_scales_there_are(tmp_path: Path) -> None:
-    row = {**ROW, "human": {"coherence": 4}, "fact": "Ice floats."}
-    with pytest.raises(
-        DataError, match="off the scale 1 to 3; for another scale, name --aspect summeval/coherence"
-    ):
-        choose_aspects(load_dataset(write(tmp_path, row)), [])
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("name: [", "not YAML"),
-        ("&a [*a]", "not YAML: more than 100,000 values"),
-        ("name: wit", "criteria is missing$"),
-        (
-            "name: wit\ncriterion: c",
-            "criteria is missing; criterion is not a field of an aspect; did you mean criteria",
-        ),
-        ("just words", "must be an object with a value for each field, got 'just words'"),
-        ("name: wit\ncriteria: ' '", "criteria is blank"),
-        ("name: wit\ncriteria: c\nlow: 9", "low must be"),
-    ],
-)
-def test_a_bad_aspect_file(tmp_path: Path, text: str, fault: str) -> None:
-    path = tmp_path / "wit.yaml"
-    path.write_text(text)
-    with pytest.raises(DataError, match=fault):
-        choose_aspects(load_dataset(write(tmp_path, ROW)), [str(path)])
-
-
-def plain(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    return write(folder, *rows)
-
-
-def compressed(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    path = folder / "data.jsonl.gz"
-    path.write_bytes(gzip.compress(write(folder, *rows).read_bytes()))
+def written(folder: Path, form: str, rows: list[dict[str, Any]]) -> Path:
+    """Write the same rows as one kind of file."""
+    path = folder / f"data.{form}"
+    if form == "csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=["id", "source", "candidate", "human"])
+            writer.writeheader()
+            writer.writerows({**row, "human": json.dumps(row["human"])} for row in rows)
+    else:
+        content = write(folder, *rows).read_bytes()
+        path.write_bytes(gzip.compress(content) if form.endswith("gz") else content)
     return path
 
 
-def table(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    path = folder / "data.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=["id", "source", "candidate", "human"])
-        writer.writeheader()
-        writer.writerows({**row, "human": json.dumps(row["human"])} for row in rows)
-    return path
-
-
-Writer = Callable[[Path, list[dict[str, Any]]], Path]
-KINDS_OF_FILE = pytest.mark.parametrize("written", [plain, compressed, table])
+KINDS_OF_FILE = pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "csv", "json"])
 
 
 @KINDS_OF_FILE
-def test_items_are_read_anew_as_often_as_wanted(tmp_path: Path, written: Writer) -> None:
-    dataset = load_dataset(written(tmp_path, [{**ROW, "id": f"i{n}"} for n in range(5)]))
-    assert len(dataset) == 5
+def test_items_are_read_anew_as_often_as_wanted(tmp_path: Path, form: str) -> None:
+    """A file of JSON lines may be called ``.json``, too."""
+    rows = [{**ROW, "id": f"i{n}"} for n in range(5)]
+    dataset = load_dataset(written(tmp_path, form, rows))
     assert [item.id for item in dataset] == [item.id for item in dataset] == [f"i{n}" for n in range(5)]
+    assert find_item(dataset, "i3") == dataset.items[3] and find_item(dataset, "c") is None
     first = dataset.first(2)
     assert (len(first), [item.id for item in first]) == (2, ["i0", "i1"])
-    assert (len(first.first(4)), len(dataset.first(9)), len(dataset.first(None))) == (2, 5, 5)
+    assert (len(dataset), len(first.first(4)), len(dataset.first(9)), len(dataset.first(None))) == (
+        5,
+        2,
+        5,
+        5,
+    )
     assert first.digest == dataset.digest
+    written(tmp_path, form, [*rows[:-1], {**ROW, "id": "other"}])
+    with pytest.raises(DataError, match="has changed since its rows were checked"):
+        next(iter(dataset))
 
 
 @pytest.mark.slow
 @KINDS_OF_FILE
-def test_a_large_file_is_not_held(tmp_path: Path, written: Writer) -> None:
+def test_a_large_file_is_not_held(tmp_path: Path, form: str) -> None:
     text = "It rained. " * 1_000
-    path = written(tmp_path, [{**ROW, "id": f"i{n}", "source": text + str(n)} for n in range(1_000)])
+    path = written(tmp_path, form, [{**ROW, "id": f"i{n}", "source": text + str(n)} for n in range(1_000)])
     tracemalloc.start()
     dataset = load_dataset(path)
     assert sum(len(item.id) for item in dataset) == 3_890
@@ -297,23 +274,14 @@ def test_a_large_file_is_not_held(tmp_path: Path, written: Writer) -> None:
 
 
 @KINDS_OF_FILE
-def test_one_id_twice_far_apart(tmp_path: Path, written: Writer) -> None:
+def test_one_id_twice_far_apart(tmp_path: Path, form: str) -> None:
     rows = [{**ROW, "id": f"i{n % 700}"} for n in range(701)]
-    offset = 1 if written is table else 0
+    offset = 1 if form == "csv" else 0
     with pytest.raises(DataError, match=f"line {701 + offset}: id 'i0' is already used in line {1 + offset}"):
-        load_dataset(written(tmp_path, rows))
+        load_dataset(written(tmp_path, form, rows))
 
 
-@KINDS_OF_FILE
-def test_a_file_that_has_changed_is_refused(tmp_path: Path, written: Writer) -> None:
-    rows = [{**ROW, "id": f"i{n}"} for n in range(5)]
-    dataset = load_dataset(written(tmp_path, rows))
-    written(tmp_path, [*rows[:-1], {**ROW, "id": "other"}])
-    with pytest.raises(DataError, match="has changed since its rows were checked"):
-        next(iter(dataset))
-
-
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_or_without_a_trace_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, *({**ROW, "id": f"i{n}", "source": "x" * 10_000} for n in range(100)))
     items = iter(load_dataset(path))
     assert next(items).id == "i0"
@@ -322,33 +290,17 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
         file.write(b"y" * 100)
     with pytest.raises(DataError, match="has changed"):
         list(items)
-
-
-def test_a_file_that_changes_without_a_trace_is_refused_at_its_end(tmp_path: Path) -> None:
-    path = write(tmp_path, ROW)
+    write(tmp_path, ROW)
     dataset, before = load_dataset(path), path.stat()
+    os.utime(path, (1, 1))
+    assert [item.id for item in dataset] == ["a"], "a new date on the same content is no change"
     path.write_text(path.read_text().replace('"s"', '"t"'))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(DataError, match="has changed"):
         list(dataset)
-
-
-def test_a_new_date_on_the_same_content_is_no_change_and_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
-    path = write(tmp_path, ROW)
-    dataset = load_dataset(path)
-    os.utime(path, (1, 1))
-    assert [item.id for item in dataset] == ["a"]
     path.unlink()
     with pytest.raises(DataError, match="cannot be read: No such file"):
         list(dataset)
-
-
-def test_one_item_is_found(tmp_path: Path) -> None:
-    dataset = load_dataset(write(tmp_path, ROW, {**ROW, "id": "b", "candidate": "other"}))
-    found = find_item(dataset, "b")
-    assert isinstance(found, ScoreItem)
-    assert found.candidate == "other"
-    assert find_item(dataset, "c") is None
 
 
 def test_items_in_memory() -> None:
@@ -359,59 +311,39 @@ def test_items_in_memory() -> None:
     assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["coherence"]
     assert dataset.digest == Dataset.of("mine", items).digest != Dataset.of("mine", items[:1]).digest
     assert Dataset.of("mine", items[1:]).labels == "none"
-
-
-@pytest.mark.parametrize(
-    ("rows", "fault"),
-    [
+    for rows, fault in (
         ((), "mine: holds no items"),
         ((ROW, ROW), "mine, item 2: id 'a' is already used in item 1"),
         ((ROW, PAIR), "mine, item 2: a file cannot hold both texts"),
-    ],
-)
-def test_bad_items_in_memory(rows: tuple[dict[str, Any], ...], fault: str) -> None:
-    with pytest.raises(DataError, match=fault):
-        Dataset.of("mine", map(parse_item, rows))
-
-
-def test_turns_are_joined() -> None:
-    item = parse_item({"id": "m", "turns": ["One?", "Two?"], "answer_1": ["1", "2"], "answer_2": "both"})
-    assert isinstance(item, CompareItem)
-    assert item.question == "Turn 1: One?\n\nTurn 2: Two?"
-    assert item.answer_1.endswith("Turn 2: 2")
-
-
-def test_the_majority_of_annotators() -> None:
-    assert majority(["1", "1", "2"]) == "1"
-    assert majority(["1", "2"]) == "tie"
-
-
-def test_a_folder_is_for_datasets_that_have_a_name(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match=r"data\.jsonl is a file: --data-dir .* only applies to named datasets"
     ):
-        load_dataset(write(tmp_path, ROW), tmp_path)
+        with pytest.raises(DataError, match=fault):
+            Dataset.of("mine", map(parse_item, rows))
+
+
+def test_turns_are_joined_and_annotators_have_a_majority() -> None:
+    talk = {"id": "m", "turns": ["One?", "Two?"], "answer_1": ["1", "2"], "answer_2": "both"}
+    items = [parse_item({**talk, "human": votes}) for votes in (["1", "1", "2"], ["1", "2"])]
+    pairs = [item for item in items if isinstance(item, CompareItem)]
+    assert pairs[0].question == "Turn 1: One?\n\nTurn 2: Two?"
+    assert pairs[0].answer_1.endswith("Turn 2: 2")
+    assert [pair.label() for pair in pairs] == ["1", "tie"]
 
 
 def test_a_json_array(tmp_path: Path) -> None:
     path = tmp_path / "data.json"
     path.write_text(json.dumps([ROW, {**ROW, "id": "b"}], indent=1))
     assert [item.id for item in load_dataset(path)] == ["a", "b"]
-    path.write_text(json.dumps([ROW, {"id": "b"}], indent=1))
-    with pytest.raises(
-        DataError, match=r"data\.json, row 2: fields 'source' and 'candidate' are missing; the row has id"
+    for text, fault in (
+        (
+            json.dumps([ROW, {"id": "b"}]),
+            "row 2: fields 'source' and 'candidate' are missing; the row has id",
+        ),
+        (json.dumps([ROW, 7]), "row 2: expected an object with named fields, got int"),
+        ("[1, ", "not JSON"),
     ):
-        load_dataset(path)
-    path.write_text(json.dumps([ROW, 7]))
-    with pytest.raises(DataError, match=r"data\.json, row 2: expected an object with named fields, got int"):
-        load_dataset(path)
-    path.write_text("[1, ")
-    with pytest.raises(DataError, match=r"data\.json: not JSON"):
-        load_dataset(path)
-
-
-def test_json_lines_may_be_called_json(tmp_path: Path) -> None:
-    assert [item.id for item in load_dataset(write(tmp_path, ROW, name="data.json"))] == ["a"]
+        path.write_text(text)
+        with pytest.raises(DataError, match=rf"data\.json(, |: ){fault}"):
+            load_dataset(path)
 
 
 def test_the_location_holds_from_wherever_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -521,16 +453,9 @@ def test_a_line_too_long_to_be_a_row_is_refused_before_it_is_in_memory(
 
 def test_csv_that_is_well_formed_is_read_as_ever(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    path.write_text(HEAD + 'a,"They said ""no"",\ntwice","5"" pipe",\n\nb,5" pipe,,4,\n'.replace(",4,", ",4"))
-    one, two = load_dataset(path)
-    assert isinstance(one, ScoreItem)
-    assert isinstance(two, ScoreItem)
-    assert (one.source, one.candidate, one.human) == ('They said "no",\ntwice', '5" pipe', {})
-    assert (two.source, two.candidate, two.human) == ('5" pipe', "", {"fluency": 4.0})
-
-
-def test_the_last_cells_of_a_row_may_be_left_out_where_they_are_no_texts(tmp_path: Path) -> None:
-    path = tmp_path / "data.csv"
-    path.write_text(HEAD + "a,Noon.,Rain.\n")
-    [item] = load_dataset(path)
-    assert item.human == {}
+    path.write_text(HEAD + 'a,"They said ""no"",\ntwice","5"" pipe",\n\nb,5" pipe,,4\n')
+    items = [item for item in load_dataset(path) if isinstance(item, ScoreItem)]
+    assert [(item.source, item.candidate, item.human) for item in items] == [
+        ('They said "no",\ntwice', '5" pipe', {}),
+        ('5" pipe', "", {"fluency": 4.0}),
+    ]

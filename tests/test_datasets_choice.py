@@ -19,20 +19,16 @@ from .processes import Command
 from .sample_data import read_lines
 
 
+def text(id: str, **fields: Any) -> ScoreItem:
+    return ScoreItem(id=id, source="Noon.", candidate="Rain.", **fields)
+
+
 def grouped(groups: int, each: int) -> Dataset:
-    return Dataset.of(
-        "mine",
-        [
-            ScoreItem(id=f"{g}-{n}", group=f"g{g}", source="Noon.", candidate="Rain.", human={"fluency": 3})
-            for g in range(groups)
-            for n in range(each)
-        ],
-    )
+    return Dataset.of("mine", [text(f"{g}-{n}", group=f"g{g}") for g in range(groups) for n in range(each)])
 
 
 def lone(count: int) -> Dataset:
-    items = [ScoreItem(id=f"i{n}", source="Noon.", candidate="Rain.") for n in range(count)]
-    return Dataset.of("mine", items)
+    return Dataset.of("mine", [text(f"i{n}") for n in range(count)])
 
 
 def ids(dataset: Dataset) -> list[str]:
@@ -54,13 +50,10 @@ def test_the_same_seed_chooses_the_same_and_another_seed_others() -> None:
     assert ids(lone(10).sample(3, seed=0)) == ["i0", "i4", "i8"]
 
 
-def test_whole_groups_are_drawn_and_the_last_may_be_a_part() -> None:
-    counts = Counter(item.group for item in grouped(50, 4).sample(22, seed=3))
-    assert sorted(counts.values()) == [2, 4, 4, 4, 4, 4]
-
-
-def test_a_larger_sample_holds_the_smaller() -> None:
+def test_whole_groups_are_drawn_and_a_larger_sample_holds_the_smaller() -> None:
     whole = grouped(50, 4)
+    counts = Counter(item.group for item in whole.sample(22, seed=3))
+    assert sorted(counts.values()) == [2, 4, 4, 4, 4, 4]
     sizes = [set(ids(whole.sample(size, seed=3))) for size in (3, 10, 22, 100, 200)]
     assert all(smaller < larger for smaller, larger in pairwise(sizes))
 
@@ -73,22 +66,16 @@ def test_every_item_is_as_likely_as_any_other() -> None:
     assert all(abs(count - 125) < 48 for count in times.values())
 
 
-def pairs_of(counts: dict[str, int]) -> Dataset:
-    """Comparisons in categories, so many in each."""
-    items = [
-        CompareItem(id=f"{name}{n}", category=name, question="q", answer_1="a", answer_2="b")
-        for name, count in counts.items()
-        for n in range(count)
-    ]
-    return Dataset.of("mine", items)
-
-
 def test_categories_have_their_share_of_a_sample() -> None:
-    whole = pairs_of({"coding": 60, "writing": 30, "maths": 10})
+    def pairs(**counts: int) -> Dataset:
+        texts = {"question": "q", "answer_1": "a", "answer_2": "b"}
+        named = [(name, n) for name, count in counts.items() for n in range(count)]
+        return Dataset.of("mine", [CompareItem(id=f"{name}{n}", category=name, **texts) for name, n in named])
+
+    whole, few = pairs(coding=60, writing=30, maths=10), pairs(coding=6, writing=3, maths=1)
     for size in (10, 20, 50):
         counts = Counter(getattr(item, "category", "") for item in whole.sample(size, seed=4))
         assert counts == {"coding": 0.6 * size, "writing": 0.3 * size, "maths": 0.1 * size}
-    few = pairs_of({"coding": 6, "writing": 3, "maths": 1})
     ones = Counter(getattr(item, "category", "") for seed in range(1000) for item in few.sample(1, seed))
     assert abs(ones["maths"] - 100) < 5 * (1000 * 0.1 * 0.9) ** 0.5
     unspread = whole.sample(10, seed=4, spread=False)
@@ -98,12 +85,12 @@ def test_categories_have_their_share_of_a_sample() -> None:
 
 
 def test_a_sample_counts_the_aspects_and_the_first_items_of_its_own() -> None:
-    rare = [ScoreItem(id="rare", source="s", candidate="c", human={"relevance": 1})]
-    whole = Dataset.of("mine", [*rare, *lone(50)])
+    whole = Dataset.of("mine", [text("rare", human={"relevance": 1}), *lone(50)])
     without = next(whole.sample(5, seed) for seed in range(50) if "rare" not in ids(whole.sample(5, seed)))
     assert whole.aspect_names() == ["relevance"]
     assert without.aspect_names() == []
     assert ids(without.first(2)) == ids(without)[:2]
+    assert len(evaluate("single", without, aspects=["fluency"]).results) == 5
     with pytest.raises(UsageError, match="a sample must have 1 item or more, got 0"):
         whole.sample(0)
 
@@ -116,7 +103,7 @@ def judged(out: Path) -> list[str]:
     return [line["item"] for line in read_lines(out)]
 
 
-def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed(
+def test_a_run_of_a_sample_says_so_and_can_be_extended_with_its_seed(
     command: Command, tmp_path: Path
 ) -> None:
     run = ("run", "single", "--data", "demo", "--aspect", "fluency", "--out", "out")
@@ -137,41 +124,50 @@ def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--data", "demo", "--seed", "3"), "--seed only applies to --sample"),
-        (("--replies", "x.jsonl", "--sample", "3"), "--sample only applies to a dataset"),
-        (("--data", "demo", "--columns", "candidate=summary"), "a dataset knows its columns"),
-        (("--data", "mine.csv", "--columns", "candidate"), "'candidate' is not of the form FIELD=COLUMN"),
-        (
-            ("--data", "mine.csv", "--columns", "cnadidate=text"),
-            "unknown field 'cnadidate'; fields are annot",
-        ),
-        (("--data", "mine.csv", "--columns", "cnadidate=text"), "turns; did you mean candidate?"),
-        (("--data", "mine.csv", "--columns", "id=a,id=b"), "'id' is given two columns, a and b"),
-        (
-            ("--data", "mine.csv", "--columns", "id=a", "--columns", "id=b"),
-            "'id' is given two columns, a and b",
-        ),
+        ("--data demo --seed 3", "--seed only applies to --sample"),
+        ("--replies x.jsonl --sample 3", "--sample only applies to a dataset"),
+        ("--data demo --columns candidate=summary", "a dataset knows its columns"),
+        ("--data mine.csv --columns candidate", "'candidate' is not of the form FIELD=COLUMN"),
+        ("--data mine.csv --columns cnadidate=text", "unknown field 'cnadidate'; fields are annot"),
+        ("--data mine.csv --columns cnadidate=text", "turns; did you mean candidate?"),
+        ("--data mine.csv --columns id=a,id=b", "'id' is given two columns, a and b"),
+        ("--data mine.csv --columns id=a --columns id=b", "'id' is given two columns, a and b"),
     ],
 )
-def test_what_means_nothing_is_refused(command: Command, more: tuple[str, ...], words: str) -> None:
-    assert command("run", "single", *more) == 2
+def test_what_means_nothing_is_refused(command: Command, more: str, words: str) -> None:
+    assert command("run", "single", *more.split()) == 2
     assert words in command.errors
 
 
 NAMES = "id=key,group=article,source=text,candidate=summary,human.fluency=rating"
 
 
-def test_a_missing_field_says_how_to_take_it_from_another_column(tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text("id,headline,candidate\n1,a,b\n")
-    with pytest.raises(DataError, match=r"field 'source' is missing; .* --columns source=COLUMN$"):
-        load_dataset(path)
-    path.write_text("headline,body\na,b\n")
-    with pytest.raises(
-        DataError,
-        match=r"the row has headline, body; .*--columns source=COLUMN,candidate=COLUMN .and human.ASPECT=COLUMN",
-    ):
-        load_dataset(path)
+@pytest.mark.parametrize(
+    ("content", "columns", "words"),
+    [
+        ("id,headline,candidate\n1,a,b\n", {}, r"field 'source' is missing; .* --columns source=COLUMN$"),
+        (
+            "headline,body\na,b\n",
+            {},
+            r"the row has headline, body; .*--columns source=COLUMN,candidate=COLUMN .and human.ASPECT=COLUMN",
+        ),
+        *(
+            (
+                '{"id": "a", "source": "s", "candidate": "c", "about": "x"}\n',
+                columns,
+                r"mine\.jsonl: no row has a value in the column 'topic'; columns are id, source, candidate",
+            )
+            for columns in ({"group": "topic"}, {"candidate": "topic"})
+        ),
+    ],
+)
+def test_a_missing_field_or_column_says_how_to_take_it_from_another_one(
+    tmp_path: Path, content: str, columns: dict[str, str], words: str
+) -> None:
+    path = tmp_path / ("mine.jsonl" if content.startswith("{") else "mine.csv")
+    path.write_text(content)
+    with pytest.raises(DataError, match=words):
+        load_dataset(path, columns=columns)
 
 
 def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
@@ -188,22 +184,7 @@ def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
     assert (two.candidate, two.human, two.references) == ("Hail.", {}, ())
 
 
-@pytest.mark.parametrize("columns", [{"group": "topic"}, {"candidate": "topic"}])
-def test_a_column_that_is_not_there_is_told_with_those_that_are(
-    tmp_path: Path, columns: dict[str, str]
-) -> None:
-    path = tmp_path / "mine.jsonl"
-    path.write_text('{"id": "a", "source": "s", "candidate": "c", "about": "x"}\n')
-    with pytest.raises(
-        DataError,
-        match=r"mine\.jsonl: no row has a value in the column 'topic'; columns are id, source, candidate",
-    ):
-        load_dataset(path, columns=columns)
-
-
-def test_a_run_with_columns_of_its_own_says_so_and_its_texts_are_found_again(
-    command: Command, tmp_path: Path
-) -> None:
+def test_a_run_with_columns_of_its_own_says_so_and_finds_its_texts(command: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text(
         "key,article,text,summary,rating\n1,a,Noon.,Rain.,4\n2,a,Noon.,Hail.,2\n"
     )
@@ -216,8 +197,3 @@ def test_a_run_with_columns_of_its_own_says_so_and_its_texts_are_found_again(
     assert command("show", "out", "1") == 0
     assert "Rain." in command.printed
     assert command(*run) == 2
-
-
-def test_evaluate_takes_a_sample() -> None:
-    done = evaluate("single", load_dataset("demo").sample(3, seed=1), aspects=["fluency"])
-    assert len(done.results) == 3

@@ -13,7 +13,6 @@ import pytest
 from jurygraph.eval import Dataset, evaluate, load_dataset
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
-from jurygraph.eval.datasets.frames import frame_rows
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.state import DataError, UsageError
 from typer.testing import CliRunner
@@ -30,24 +29,11 @@ else:
     pa, parquet = OnDemand("pyarrow"), OnDemand("pyarrow.parquet")
 
 Rows = Sequence[Mapping[str, Any]]
+TEXT = {"source": "It rained.", "candidate": "Rain."}
 ROWS: list[dict[str, Any]] = [
-    {
-        "id": 1,
-        "source": "It rained.",
-        "candidate": "Rain.",
-        "group": "g",
-        "human.fluency": 4.5,
-        "system": "A",
-    },
-    {"id": 2, "source": "It rained.", "candidate": "", "group": None, "human.fluency": None, "system": "A"},
-    {
-        "id": 3,
-        "source": "It rained.",
-        "candidate": "Sun.",
-        "group": "g",
-        "human.fluency": 1.0,
-        "system": None,
-    },
+    {"id": 1, **TEXT, "group": "g", "human.fluency": 4.5, "system": "A"},
+    {"id": 2, **TEXT, "candidate": "", "group": None, "human.fluency": None, "system": "A"},
+    {"id": 3, **TEXT, "group": "g", "human.fluency": 1.0, "system": None},
 ]
 
 
@@ -82,40 +68,25 @@ def write(folder: Path, rows: Rows, **options: Any) -> Path:
 
 
 @FRAMES
-def test_all_kinds_of_frames_hold_the_same(made: Make) -> None:
-    dataset = load_dataset(made(ROWS))
+def test_all_kinds_of_frames_hold_the_same_and_are_judged(made: Make) -> None:
+    frame = made(ROWS)
+    dataset = load_dataset(frame)
+    if isinstance(frame, pd.DataFrame):
+        frame.loc[0, "source"] = "What is changed afterwards changes nothing."
     assert dataset.digest == load_dataset(ROWS).digest
     first, second, third = (item for item in dataset if isinstance(item, ScoreItem))
     assert (first.id, first.label("fluency"), first.group) == ("1", 4.5, "g")
     assert (second.label("fluency"), second.group, second.candidate) == (None, None, "")
     assert (third.system, dataset.labels, dataset.location) == (None, "people", "in memory")
-
-
-@FRAMES
-def test_a_frame_is_judged(made: Make) -> None:
-    done = evaluate("single", made(ROWS))
-    assert [result.item for result in done.results] == ["1", "2", "3"]
-    assert [result.human for result in done.results] == [4.5, None, 1.0]
-
-
-def test_a_frame_that_is_changed_afterwards_changes_nothing() -> None:
-    frame = pd.DataFrame(ROWS)
-    dataset = load_dataset(frame)
-    frame.loc[0, "source"] = "It snowed."
-    assert [item.source for item in dataset if isinstance(item, ScoreItem)] == ["It rained."] * 3
+    results = evaluate("single", dataset).results
+    assert [(result.item, result.human) for result in results] == [("1", 4.5), ("2", None), ("3", 1.0)]
 
 
 @pytest.mark.parametrize("made", [as_written, as_polars, as_arrow])
 def test_nested_columns(made: Make) -> None:
-    rows = [
-        {
-            "id": "a",
-            "source": "s",
-            "candidate": "c",
-            "references": ["r1", "r2"],
-            "human": {"fluency": [4, 2]},
-        },
-        {"id": "b", "source": "s", "candidate": "c", "references": [], "human": {"fluency": None}},
+    rows: list[dict[str, Any]] = [
+        {"id": "a", **TEXT, "references": ["r1", "r2"], "human": {"fluency": [4, 2]}},
+        {"id": "b", **TEXT, "references": [], "human": {"fluency": None}},
     ]
     first, second = (item for item in load_dataset(made(rows)) if isinstance(item, ScoreItem))
     assert (first.references, first.label("fluency")) == (("r1", "r2"), 3)
@@ -123,16 +94,8 @@ def test_nested_columns(made: Make) -> None:
 
 
 def test_arrays_and_json_in_cells() -> None:
-    frame = pd.DataFrame(
-        {
-            "id": ["a"],
-            "source": ["[not a list]"],
-            "candidate": ["c"],
-            "human.fluency": [np.array([4.0, np.nan, 2.0])],
-            "references": ['["r"]'],
-        }
-    )
-    [item] = load_dataset(frame)
+    cells = {"human.fluency": np.array([4.0, np.nan, 2.0]), "references": '["r"]'}
+    [item] = load_dataset(pd.DataFrame([{"id": "a", "source": "[not a list]", "candidate": "c", **cells}]))
     assert isinstance(item, ScoreItem)
     assert (item.source, item.human, item.references) == ("[not a list]", {"fluency": [4, 2]}, ("r",))
 
@@ -147,31 +110,10 @@ def test_preferences_that_missing_cells_made_decimal() -> None:
         Dataset.of_frame(pd.DataFrame([{"id": 1, **pair, "human": 1.5}]))
 
 
-@pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")
-@pytest.mark.parametrize(
-    "made", [lambda: pl.DataFrame(ROWS).lazy(), lambda: pd.Series([1, 2]), lambda: pa.array(["a"])]
-)
-def test_what_is_no_table(made: Callable[[], Any]) -> None:
-    value = made()
-    with pytest.raises(
-        UsageError, match=f"{type(value).__name__} is not a dataset: give a name, a file, a frame"
-    ):
-        Dataset.of_frame(value)
-
-
-def test_columns_with_one_name() -> None:
-    frame = pd.DataFrame(ROWS)
-    with pytest.raises(DataError, match="two columns are called 'candidate'"):
-        Dataset.of_frame(pd.concat([frame, frame[["candidate"]]], axis=1))
-
-
 def test_the_texts_of_a_frame_cannot_be_shown_later_and_that_is_said(tmp_path: Path) -> None:
     evaluate("single", ROWS, aspects=["fluency"], limit=1, out=tmp_path / "out")
-    shown = CliRunner().invoke(app, ["show", str(tmp_path / "out"), "1"])
-    assert (
-        "The texts of this item are not shown, because the data can no longer be read (in memory)."
-        in shown.output
-    )
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "out"), "1"]).output
+    assert "texts of this item are not shown, because the data can no longer be read (in memory)." in shown
 
 
 def test_a_name_for_a_frame_and_its_aspects() -> None:
@@ -181,37 +123,40 @@ def test_a_name_for_a_frame_and_its_aspects() -> None:
     assert [aspect.high for aspect in choose_aspects(dataset, [])] == [3]
 
 
-BAD: dict[str, tuple[Rows, str]] = {
+NO_TABLE = "is not a dataset: give a name, a file, a frame"
+PAIR_ROW = {"id": "q", "question": "?", "answer_1": "x", "answer_2": "y"}
+TWICE = ["id", "source", "candidate", "candidate"]
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "missing column": (
-        [{"id": 1, "candidate": "c"}],
+        lambda: pd.DataFrame([{"id": 1, "candidate": "c"}]),
         "frame, row 1: field 'source' is missing; the row has id, candidate",
     ),
     "missing cell": (
-        [ROWS[0], {**ROWS[1], "source": None}],
+        lambda: pd.DataFrame([ROWS[0], {**ROWS[1], "source": None}]),
         "frame, row 2: field 'source' is missing; the row has id, candidate, system",
     ),
     "two kinds": (
-        [ROWS[0], {"id": "q", "question": "?", "answer_1": "x", "answer_2": "y"}],
-        "frame, row 2: a file cannot hold both texts to be rated and answers to be compared",
+        lambda: [ROWS[0], PAIR_ROW],
+        "row 2: a file cannot hold both texts to be rated and answers to",
     ),
+    "no dicts": (lambda: [{}, 3], "row 2: expected a dict with named fields, got int"),
+    "a huge text": (
+        lambda: pd.DataFrame([{**ROWS[0], "source": "x" * 200_000}]),
+        "row 1: field 'source' has 200,000 characters, more than 100,000",
+    ),
+    "one name": (lambda: pd.DataFrame([[*"ascc"]], columns=TWICE), "two columns are called 'candidate'"),
+    "a lazy frame": (lambda: pl.DataFrame(ROWS).lazy(), f"LazyFrame {NO_TABLE}"),
+    "a series": (lambda: pd.Series([1, 2]), f"Series {NO_TABLE}"),
+    "an array": (lambda: pa.array(["a"]), f"StringArray {NO_TABLE}"),
 }
 
 
-@pytest.mark.parametrize(("rows", "fault"), BAD.values(), ids=BAD)
-def test_bad_frames_are_told_by_row_and_field(rows: Rows, fault: str) -> None:
-    with pytest.raises(DataError) as caught:
-        load_dataset(as_pandas(rows) if rows and len({*map(tuple, rows)}) == 1 else rows)
+@pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")
+@pytest.mark.parametrize(("made", "fault"), BAD.values(), ids=BAD)
+def test_bad_frames_are_told_by_row_and_field(made: Callable[[], Any], fault: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_dataset(made())
     assert fault in str(caught.value)
-
-
-def test_rows_that_are_no_dicts() -> None:
-    with pytest.raises(DataError, match="row 2: expected a dict with named fields, got int"):
-        list(frame_rows([{}, 3]))  # type: ignore[list-item]
-
-
-def test_a_huge_text_in_a_frame() -> None:
-    with pytest.raises(DataError, match="row 1: field 'source' has 200,000 characters, more than 100,000"):
-        load_dataset(pd.DataFrame([{**ROWS[0], "source": "x" * 200_000}]))
 
 
 def test_a_parquet_file_holds_what_the_frame_holds(tmp_path: Path) -> None:
@@ -220,28 +165,22 @@ def test_a_parquet_file_holds_what_the_frame_holds(tmp_path: Path) -> None:
     assert list(dataset) == list(dataset)
     assert (dataset.name, dataset.unit, len(dataset.digest)) == ("data.parquet", "row", 12)
     assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["fluency"]
+    write(tmp_path, [{**row, "source": "It snowed all day."} for row in ROWS])
+    with pytest.raises(DataError, match="has changed since its rows were checked"):
+        list(dataset)
 
 
 def test_bad_parquet_is_told_by_row_and_field(tmp_path: Path) -> None:
     path = write(tmp_path, [ROWS[0], {**ROWS[1], "source": None}])
     with pytest.raises(DataError, match=r"data\.parquet, row 2: field 'source' is missing"):
         load_dataset(path)
-    path.write_bytes(b"PAR1 and nothing more")
-    with pytest.raises(DataError, match=r"data\.parquet: cannot be read as Parquet: "):
-        load_dataset(path)
-    path.write_bytes(b"")
-    with pytest.raises(DataError, match=r"data\.parquet: cannot be read as Parquet: "):
-        load_dataset(path)
+    for content in (b"PAR1 and nothing more", b""):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"data\.parquet: cannot be read as Parquet: "):
+            load_dataset(path)
     path.unlink()
     with pytest.raises(DataError, match=r"data\.parquet: cannot be read: No such file"):
         load_dataset(path)
-
-
-def test_a_parquet_file_that_has_changed_is_refused(tmp_path: Path) -> None:
-    dataset = load_dataset(write(tmp_path, ROWS))
-    write(tmp_path, [{**row, "source": "It snowed all day."} for row in ROWS])
-    with pytest.raises(DataError, match="has changed since its rows were checked"):
-        list(dataset)
 
 
 @pytest.mark.slow

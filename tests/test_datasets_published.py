@@ -15,10 +15,13 @@ import pytest
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
-from jurygraph.eval.datasets.dataset import SOURCES
+from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.state import DataError
 from typer.testing import CliRunner
+
+from .processes import Command
+from .sample_data import read_lines
 
 Write = Callable[[Mapping[str, Any]], Path]
 PUBLISHED = [name for name, source in SOURCES.items() if source.forms]
@@ -32,30 +35,29 @@ def folder(tmp_path: Path) -> Write:
         for name, content in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(as_bytes(name, content))
+            if name.endswith(".parquet"):
+                write_parquet(path, content)
+            else:
+                path.write_bytes(as_bytes(name, content))
         return tmp_path
 
     return write
 
 
+def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.Table.from_pylist(list(rows)), path)
+
+
 def as_bytes(name: str, content: Any) -> bytes:
     if isinstance(content, str):
         return content.encode()
-    if name.endswith(".parquet"):
-        return parquet(content)
     if name.endswith(".json"):
         return json.dumps(content, indent=4).encode()
     lines = "".join(json.dumps(row) + "\n" for row in content).encode()
     return gzip.compress(lines) if name.endswith(".gz") else lines
-
-
-def parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    import pyarrow as pa
-    from pyarrow import parquet as files
-
-    written = io.BytesIO()
-    files.write_table(pa.Table.from_pylist(list(rows)), written)
-    return written.getvalue()
 
 
 def scored(dataset: Dataset) -> list[ScoreItem]:
@@ -72,19 +74,13 @@ SCORES = {
     "coherence": 2.5,
     "engagingness": 2.0,
     "groundedness": 0.0,
-    "overall": 4.0,
 }
 TRUTH = "Original Ground Truth"
 
 
 def said(source: str, system: str, output: str) -> dict[str, Any]:
-    return {
-        "source": source + " \n\n",
-        "system_id": system,
-        "system_output": output + " \n",
-        "context": "ferries are slow\n",
-        "scores": SCORES,
-    }
+    texts = {"source": f"{source} \n\n", "system_output": f"{output} \n", "context": "ferries are slow\n"}
+    return {**texts, "system_id": system, "scores": {**SCORES, "overall": 4.0}}
 
 
 def test_topical_chat_as_unieval_has_it(folder: Write) -> None:
@@ -95,80 +91,48 @@ def test_topical_chat_as_unieval_has_it(folder: Write) -> None:
     assert (first.source, first.candidate, first.fact) == ("hi", "no", "ferries are slow")
     assert (first.references, truth.references, other.references) == (("yes",), (), ())
     assert (first.group, other.group, truth.system) == ("tc-00", "tc-01", TRUTH)
-    assert {aspect.name: aspect.high for aspect in choose_aspects(dataset, [])} == {
-        **{"understandability": 1, "naturalness": 3, "coherence": 3, "engagingness": 3, "groundedness": 1}
-    }
+    scales = {aspect.name: aspect.high for aspect in choose_aspects(dataset, [])}
+    assert scales == dict(zip(SCORES, (1, 3, 3, 3, 1), strict=True))
 
 
 def test_summeval_as_mteb_has_it(folder: Write) -> None:
-    article = {
-        "id": "cnn-1",
-        "text": "It rained in Oslo all day.",
-        "machine_summaries": ["Rain.", "Sun."],
-        "human_summaries": ["It rained.", "Oslo was wet."],
-        **{
-            "coherence": [4.0, 2.0],
-            "consistency": [5.0, 1.0],
-            "fluency": [5.0, 4.5],
-            "relevance": [3.0, 1.0],
-        },
+    marks = {
+        "coherence": [4.0, 2.0],
+        "consistency": [5.0, 1.0],
+        "fluency": [5.0, 4.5],
+        "relevance": [3.0, 1.0],
     }
+    texts = {"text": "It rained in Oslo all day.", "human_summaries": ["It rained.", "Oslo was wet."]}
+    article: dict[str, Any] = {"id": "cnn-1", "machine_summaries": ["Rain.", "Sun."], **texts, **marks}
     name = "data/test-00000-of-00001-35901af5f6649399.parquet"
     dataset = load_dataset("summeval", folder({name: [article, {**article, "id": "cnn-2"}]}))
     rain, sun, *_ = scored(dataset)
     assert [item.id for item in dataset] == ["cnn-1-0", "cnn-1-1", "cnn-2-0", "cnn-2-1"]
     assert rain.references == ("It rained.", "Oslo was wet.")
     assert (sun.group, sun.candidate, sun.label("fluency"), sun.system) == ("cnn-1", "Sun.", 4.5, None)
-
-
-def test_summeval_with_lists_of_unequal_length(folder: Write) -> None:
-    article: dict[str, Any] = {
-        "id": "cnn-1",
-        "text": "t",
-        "machine_summaries": ["a", "b"],
-        "human_summaries": [],
-    }
-    marks = {"coherence": [4.0], "consistency": [5.0, 1.0], "fluency": [5.0, 4.5], "relevance": [3.0, 1.0]}
-    name = "test-00000-of-00001-35901af5f6649399.parquet"
     with pytest.raises(DataError, match="row 1: field 'coherence' has 1 values for 2 summaries"):
-        load_dataset("summeval", folder({name: [{**article, **marks}]}))
-
-
-ANNOTATED = {
-    "id": "dm-7",
-    "decoded": "Rain.",
-    "model_id": "M8",
-    "expert_annotations": [
-        {"coherence": 4, "consistency": 5, "fluency": 5, "relevance": 3},
-        {"coherence": 2, "consistency": 5, "fluency": 5, "relevance": 3},
-    ],
-    "references": ["It rained."],
-}
+        load_dataset("summeval", folder({name: [{**article, "coherence": [4.0]}]}))
 
 
 def test_summeval_as_its_authors_pair_it(folder: Write) -> None:
-    place = folder({"model_annotations.aligned.paired.jsonl": [{**ANNOTATED, "text": "It rained in Oslo."}]})
-    [item] = scored(load_dataset("summeval", place))
+    marks = {"coherence": 4, "consistency": 5, "fluency": 5, "relevance": 3}
+    row: dict[str, Any] = {"id": "dm-7", "decoded": "Rain.", "model_id": "M8", "references": ["It rained."]}
+    row["expert_annotations"] = [marks, {**marks, "coherence": 2}]
+    name = "model_annotations.aligned.paired.jsonl"
+    [item] = scored(load_dataset("summeval", folder({name: [{**row, "text": "It rained in Oslo."}]})))
     assert (item.id, item.system, item.label("coherence")) == ("dm-7-M8", "M8", 3)
     assert item.about("coherence")["annotations"] == (4, 2)
-
-
-def test_summeval_without_its_articles(folder: Write) -> None:
     with pytest.raises(
         DataError, match=r"line 1: field 'text' is missing: .* published without the articles"
     ):
-        load_dataset("summeval", folder({"model_annotations.aligned.paired.jsonl": [ANNOTATED]}))
+        load_dataset("summeval", folder({name: [row]}))
 
 
 def story(number: int, rater: int, **marks: int) -> dict[str, Any]:
     titles = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
-    return {
-        "Story ID": number,
-        "Prompt": "Write of rain.",
-        "Story": f"It, and {number},\nrained.",
-        "Model": "Human" if number < 96 else "GPT",
-        **{title: marks.get(title, rater) for title in titles},
-    }
+    texts = {"Prompt": "Write of rain.", "Story": f"It, and {number},\nrained."}
+    about = {"Story ID": number, **texts, "Model": "Human" if number < 96 else "GPT"}
+    return {**about, **{title: marks.get(title, rater) for title in titles}}
 
 
 def test_hanna_as_its_authors_have_it(folder: Write) -> None:
@@ -197,7 +161,7 @@ def faireval(verdicts: str = "CHATGPT\nTIE\n", more: Mapping[str, Any] | None = 
     }
 
 
-def test_faireval_as_its_repository_has_it(folder: Write) -> None:
+def test_faireval_as_its_repository_has_it(folder: Write, command: Command) -> None:
     place = folder(faireval())
     dataset = load_dataset("faireval", place)
     first, second = compared(dataset)
@@ -205,6 +169,14 @@ def test_faireval_as_its_repository_has_it(folder: Write) -> None:
     assert (first.label(), second.label()) == ("1", "tie")
     assert first.about()["systems"] == ("gpt35", "vicuna-13b")
     assert dataset.location == str(place)
+    run = ("run", "single", "--data", "faireval", "--data-dir", str(place), "--out", "out")
+    assert command(*run) == command("show", "out", "2") == 0
+    assert "g2" in command.printed and "v2" in command.printed
+    # A change in any of the files is noticed.
+    folder({"review/review_gpt35_vicuna-13b_human.txt": "TIE\nTIE\n"})
+    with pytest.raises(DataError, match=r"_human\.txt: the file has changed"):
+        list(dataset)
+    assert load_dataset("faireval", place).digest != dataset.digest
 
 
 @pytest.mark.parametrize(
@@ -229,16 +201,6 @@ def test_files_of_faireval_that_do_not_fit(folder: Write, files: dict[str, Any],
     assert fault in str(caught.value)
 
 
-def test_a_dataset_of_several_files_notices_a_change_in_any(folder: Write) -> None:
-    place = folder(faireval())
-    dataset = load_dataset("faireval", place)
-    before = dataset.digest
-    folder({"review/review_gpt35_vicuna-13b_human.txt": "TIE\nTIE\n"})
-    with pytest.raises(DataError, match=r"_human\.txt: the file has changed"):
-        list(dataset)
-    assert load_dataset("faireval", place).digest != before
-
-
 def vote(winner: str, judge: str = "expert_1", models: str = "ab", turns: int = 2) -> dict[str, Any]:
     def talk(model: str) -> list[dict[str, str]]:
         turn = [("user", "Q{}"), ("assistant", model + "{}")]
@@ -261,15 +223,10 @@ def test_votes_on_one_pair_of_answers_are_one_item(folder: Write) -> None:
     assert pair.question == "Turn 1: Q1\n\nTurn 2: Q2"
     assert (pair.answer_1, pair.answer_2) == ("Turn 1: a1\n\nTurn 2: a2", "Turn 1: b1\n\nTurn 2: b2")
     assert pair.about()["annotations"] == ("1", "tie", "2")
-
-
-def test_a_vote_on_the_first_turn_may_show_no_more_than_that(folder: Write) -> None:
+    # A vote on the first turn may show no more than that.
     votes = [vote("model_a", turns=1), vote("model_a", models="ba")]
     [pair] = compared(load_dataset("mt-bench", folder({VOTES: votes})))
     assert (pair.human, pair.answer_1) == (["1", "2"], "Turn 1: a1\n\nTurn 2: a2")
-
-
-def test_a_vote_for_nobody(folder: Write) -> None:
     with pytest.raises(DataError, match="row 2: field 'winner' is 'both'; expected model_a, model_b or tie"):
         load_dataset("mt-bench", folder({VOTES: [vote("tie"), vote("both")]}))
 
@@ -293,22 +250,17 @@ def test_llmbar_as_its_repository_has_it(folder: Write) -> None:
 
 
 def test_judgebench_as_its_repository_has_it(folder: Write) -> None:
-    row = {
-        "pair_id": "p",
-        "source": "livebench-math",
-        "question": "2+2?",
-        "response_A": "4",
-        "response_B": "5",
-    }
+    texts = {"source": "livebench-math", "question": "2+2?", "response_A": "4", "response_B": "5"}
     one, other = SOURCES["judgebench"].forms[0].files
-    files = {one: [{**row, "label": "A>B"}], other: [{**row, "pair_id": "r", "label": "B>A"}]}
-    dataset = load_dataset("judgebench", folder(files))
+    row = {"pair_id": "p", **texts, "label": "A>B"}
+    dataset = load_dataset(
+        "judgebench", folder({one: [row], other: [{**row, "pair_id": "r", "label": "B>A"}]})
+    )
     first, second = compared(dataset)
     assert (first.label(), second.label(), first.group) == ("1", "2", second.group)
     assert (dataset.labels, first.about()["systems"]) == ("construction", ())
-    folder({one: [{**row, "label": "A=B"}]})
     with pytest.raises(DataError, match=r"item 1: field 'human': .* got 'A=B'"):
-        load_dataset("judgebench", folder({}))
+        load_dataset("judgebench", folder({one: [{**row, "label": "A=B"}]}))
 
 
 def test_pandalm_as_its_repository_has_it(folder: Write) -> None:
@@ -326,51 +278,82 @@ def test_pandalm_as_its_repository_has_it(folder: Write) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_a_folder_without_the_files(name: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=f"holds no .* which {name} is read from"):
-        load_dataset(name, tmp_path)
-    with pytest.raises(DataError, match="there is no such folder"):
-        load_dataset(name, tmp_path / "nowhere")
+def test_folders_and_files_of_something_else(name: str, tmp_path: Path) -> None:
+    def refused(place: Path, words: str) -> None:
+        with pytest.raises(DataError, match=words):
+            load_dataset(name, place)
+
+    refused(tmp_path, f"holds no .* which {name} is read from")
+    refused(tmp_path / "nowhere", "there is no such folder")
     (tmp_path / "other.txt").write_text("x")
-    with pytest.raises(DataError, match=r"other\.txt: .* not from this file"):
-        load_dataset(name, tmp_path / "other.txt")
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_a_published_file_that_is_another(name: str, tmp_path: Path) -> None:
-    form = SOURCES[name].forms[-1]
-    (tmp_path / form.files[0]).write_text('{"title": "no dataset"}\n')
-    with pytest.raises(DataError, match=r"line 1: field '\w+' is missing; the row has title"):
-        load_dataset(name, tmp_path)
-    (tmp_path / form.files[0]).write_text("")
-    with pytest.raises(DataError, match="holds no items"):
-        load_dataset(name, tmp_path)
+    refused(tmp_path / "other.txt", r"other\.txt: .* not from this file")
+    file = tmp_path / SOURCES[name].forms[-1].files[0]
+    file.write_text('{"title": "no dataset"}\n')
+    refused(tmp_path, r"line 1: field '\w+' is missing; the row has title")
+    file.write_text("")
+    refused(tmp_path, "holds no items")
 
 
 def test_topical_chat_is_the_same_in_both_forms(shared_data: Path, folder: Write) -> None:
     """Whoever judged one form can compare with whoever judged the other."""
-    text = (shared_data / "topical_chat/topical_chat.jsonl").read_text(encoding="utf-8")
-    recorded = [json.loads(line) for line in text.split("\n") if line]
-    unieval = [
-        {
-            "source": row["dialogue_history"],
-            "system_id": row["system_id"],
-            "system_output": row["response"],
-            "context": row["fact"],
-            "scores": row["human"],
-        }
-        for row in recorded
-    ]
+    names = {"dialogue_history": "source", "response": "system_output", "fact": "context", "human": "scores"}
+    rows = read_lines(shared_data / "topical_chat/topical_chat.jsonl")
+    unieval = [{"system_id": row["system_id"], **{names[key]: row[key] for key in names}} for row in rows]
     other = load_dataset("topical-chat", folder({"topical_chat.json": unieval}))
     for one, two in zip(load_dataset("topical-chat", shared_data), other, strict=True):
         assert one.model_dump(exclude={"id", "group"}) == two.model_dump(exclude={"id", "group"})
 
 
-def test_shown_is_what_was_judged_also_of_several_files(folder: Write, tmp_path: Path) -> None:
-    place, runner = folder(faireval()), CliRunner()
-    out = str(tmp_path / "out")
-    ran = runner.invoke(app, ["run", "single", "--data", "faireval", "--data-dir", str(place), "--out", out])
-    assert ran.exit_code == 0, ran.output
-    shown = runner.invoke(app, ["show", out, "2"])
-    assert "g2" in shown.output
-    assert "v2" in shown.output
+LABELS = {
+    "faireval": {"1", "2", "tie"},
+    "llmbar": {"1", "2"},
+    "judgebench": {"1", "2"},
+    "pandalm": {"1", "2", "tie"},
+    "mt-bench": {None},
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_recorded_data(shared_data: Path, name: str) -> None:
+    dataset = load_dataset(name, shared_data)
+    again = load_again(name, dataset.location)
+    last = dataset.items[-1]
+    assert find_item(again, last.id) == last
+    assert again.digest == dataset.digest
+    assert dataset.kind == SOURCES[name].kind
+    if name in LABELS:
+        assert {item.label() for item in compared(dataset)} == LABELS[name]
+    else:
+        assert dataset.aspect_names() == list(SOURCES[name].aspects)
+        choose_aspects(dataset, [])
+
+
+def test_groups_and_references_of_recorded_data(shared_data: Path) -> None:
+    items = {name: scored(load_dataset(name, shared_data)) for name in ("topical-chat", "summeval", "hanna")}
+    sizes = {name: set(Counter(item.group for item in items[name]).values()) for name in items}
+    assert sizes == {"topical-chat": {6}, "summeval": {16}, "hanna": {11}}
+    assert {len(item.references) for item in items["summeval"]} == {11}
+    for item in items["topical-chat"]:
+        assert len(item.references) == (0 if item.system == TRUTH else 1)
+
+
+def test_the_list_of_datasets() -> None:
+    def told(*name: str) -> str:
+        return CliRunner().invoke(app, ["datasets", *name]).output
+
+    listed = told()
+    for name, source in SOURCES.items():
+        assert name in listed
+        assert source.size.split()[0] in listed
+        assert all(paper.bibtex in told(name) for paper in source.papers)
+        assert source.home is None or source.home.address in told(name).replace("\n", "")
+    refused = CliRunner().invoke(app, ["datasets", "dmeo"])
+    assert "unknown dataset 'dmeo'; datasets are demo, " in str(refused.exception)
+
+
+def test_what_the_catalogue_says_of_the_bundled_ones() -> None:
+    for name in ("demo", "demo-pairs"):
+        dataset = load_dataset(name)
+        assert (len(dataset), dataset.kind) == (SOURCES[name].items, SOURCES[name].kind)
+        assert dataset.labels == "construction"
+        assert SOURCES[name].size.startswith(f"{SOURCES[name].items} ")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,27 +20,12 @@ if TYPE_CHECKING:
 else:
     pd = OnDemand("pandas")
 
+ARTICLE = "Es regnet über der Größe, sagt Zoë."
 ROWS = [
-    {
-        "Doc ID": "d1",
-        "Article": "Es regnet über der Größe, sagt Zoë.",
-        "Summary": "Es regnet über.",
-        "Fluency": 3.5,
-    },
-    {
-        "Doc ID": "d1",
-        "Article": "Es regnet über der Größe, sagt Zoë.",
-        "Summary": "Zoë – müde.",
-        "Fluency": 2.667,
-    },
+    {"Doc ID": "d1", "Article": ARTICLE, "Summary": "Es regnet über.", "Fluency": 3.5},
+    {"Doc ID": "d1", "Article": ARTICLE, "Summary": "Zoë – müde.", "Fluency": 2.667},
 ]
-COLUMNS = {
-    "id": "#",
-    "source": "Article",
-    "candidate": "Summary",
-    "group": "Doc ID",
-    "human.fluency": "Fluency",
-}
+FIELDS = {"id": "#", "source": "Article", "candidate": "Summary", "group": "Doc ID"}
 
 
 def read(path: Path) -> tuple[Dataset, str]:
@@ -72,7 +55,7 @@ def test_a_table_that_a_program_saved_is_read_as_it_was_meant(tmp_path: Path, fo
     dataset, notice = read(path)
     assert notice.startswith(f"{told}source = 'Article', candidate = 'Summary', group = 'Doc ID'"), notice
     assert notice.endswith("human.fluency = 'Fluency', row numbers as ids")
-    assert dataset.columns == COLUMNS
+    assert dataset.columns == {**FIELDS, "human.fluency": "Fluency"}
     found = [(item.id, item.group, item.source, item.candidate, item.label("fluency")) for item in dataset]  # type: ignore[union-attr, call-arg]
     assert found == [
         (str(number), row["Doc ID"], row["Article"], row["Summary"], row["Fluency"])
@@ -198,24 +181,18 @@ UNREADABLE = {
         b"headline;body\na;b\n",
         "fields 'source' and 'candidate' are missing; the row has headline, body;",
     ),
+    "a frame written by columns": (
+        b'{"Summary": {"0": "Rain.", "1": "Hail."}}',
+        r"holds columns instead of rows; .*orient='records', lines=True",
+    ),
+    "no spreadsheet": (b"Rain.", "cannot be read as a spreadsheet"),
 }
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_what_cannot_be_read_says_why(tmp_path: Path, case: str) -> None:
     content, words = UNREADABLE[case]
-    path = tmp_path / "mine.csv"
+    path = tmp_path / ("mine.csv" if b";" in content else "mine.json" if b"{" in content else "mine.xlsx")
     path.write_bytes(content)
-    with pytest.raises(DataError, match=re.escape(words)):
+    with pytest.raises(DataError, match=words):
         load_dataset(path)
-
-
-def test_a_frame_written_by_columns_says_how_to_write_it(tmp_path: Path) -> None:
-    path = tmp_path / "mine.json"
-    pd.DataFrame(ROWS).to_json(path)
-    with pytest.raises(DataError, match=r"holds columns instead of rows; .*orient='records', lines=True"):
-        load_dataset(path)
-    broken = tmp_path / "mine.xlsx"
-    broken.write_text(json.dumps(ROWS))
-    with pytest.raises(DataError, match="cannot be read as a spreadsheet"):
-        load_dataset(broken)

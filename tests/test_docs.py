@@ -30,8 +30,6 @@ from typer.main import get_command
 from .source_tree import ROOT, imported
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-MISUSED = typer.BadParameter.__mro__[1]
-"""Click's ``UsageError``, whichever copy of Click this typer works with."""
 FRACTION = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?")
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[\w-]*)[^\n]*$")
 SOURCE = re.compile(r"\b(?:state|nodes|graphs|eval|tests|benchmarks|docs)/[\w/]+\.(?:py|md|ipynb)\b")
@@ -64,10 +62,7 @@ class Block:
 def modules() -> list[str]:
     """Those whose source shows an example."""
     infos = pkgutil.walk_packages(jurygraph.__path__, "jurygraph.")
-    specs = [
-        importlib.util.find_spec("jurygraph"),
-        *(info.module_finder.find_spec(info.name, None) for info in infos),
-    ]
+    specs = [importlib.util.find_spec("jurygraph"), *(importlib.util.find_spec(info.name) for info in infos)]
     return [
         spec.name for spec in specs if spec and ">>> " in Path(spec.origin or "").read_text(encoding="utf-8")
     ]
@@ -109,11 +104,6 @@ def test_doctests(name: str) -> None:
     for test in doctest.DocTestFinder(exclude_empty=True).find(import_module(name)):
         assert runner.run(test).failed == 0, test.name
     assert runner.tries > 0
-
-
-def test_there_are_doctests_in_every_part() -> None:
-    for part in ("state", "nodes", "graphs", "eval"):
-        assert any(name.startswith(f"jurygraph.{part}.") for name in modules()), part
 
 
 @pytest.mark.parametrize("page", PAGES, ids=where)
@@ -197,22 +187,6 @@ def command_lines() -> list[Any]:
 @pytest.mark.parametrize("line", command_lines())
 def test_command_lines_can_be_parsed(line: str) -> None:
     parse(line)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("judge debate", "(?i)no such command 'judge'"),
-        ("run debate --data demo --rounds 3", "(?i)no such option.*--rounds"),
-        ("measure rouge-l", "(?i)missing .*data"),
-        ("run debate --data demo --limit few", "valid integer"),
-        ("graph", "(?i)missing .*protocol"),
-        ("graph a b", "(?i)unexpected extra argument"),
-    ],
-)
-def test_the_check_of_command_lines_finds_mistakes(line: str, words: str) -> None:
-    with pytest.raises((AssertionError, MISUSED), match=words):
-        parse(line)
 
 
 def parse(line: str) -> None:

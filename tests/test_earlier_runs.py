@@ -52,15 +52,11 @@ def test_an_earlier_run_is_read_and_reported(run: Path) -> None:
         (line["item"], line["protocol"], line["score"]) for line in read_lines(run)
     ]
     assert [judge.protocol for judge in load_runs([run])] == ["debate", "geval"]
-    runner = CliRunner()
-    for command, shown in (
-        (["report", str(run)], "geval"),
-        (["agree", str(run)], "geval"),
-        (["show", str(run), results[0].item], str(results[0].transcript[0]["content"])[:20]),
-    ):
-        done = runner.invoke(app, command)
-        assert done.exit_code == 0, done.output
-        assert shown in done.output
+    said = str(results[0].transcript[0]["content"])[:20]
+    for command, shown in (("report", "geval"), ("agree", "geval"), ("show", said)):
+        item = [results[0].item] if command == "show" else []
+        done = CliRunner().invoke(app, [command, str(run), *item])
+        assert (done.exit_code, shown in done.output) == (0, True), done.output
 
 
 async def test_the_journal_of_an_earlier_run_answers(run: Path) -> None:
@@ -80,7 +76,7 @@ async def test_the_journal_of_an_earlier_run_answers(run: Path) -> None:
     await journal.close()
 
 
-def test_an_earlier_run_that_is_complete_resumes_without_a_call(run: Path) -> None:
+def test_an_earlier_run_resumes_without_a_call_and_with_the_verdicts_that_it_lacks(run: Path) -> None:
     signed_as_now(run / "run.json", ["debate", "geval"], limit=2)
     lines, calls = (run / "results.jsonl").read_bytes(), summarize(run / "journal.sqlite").spent.calls
     done = evaluate(["debate", "geval"], **DEMO, limit=2, out=run)
@@ -89,16 +85,11 @@ def test_an_earlier_run_that_is_complete_resumes_without_a_call(run: Path) -> No
     assert summarize(run / "journal.sqlite").spent.calls == calls
     assert done.manifest["run"] == json.loads((EARLIER / "run" / "run.json").read_text())["run"]
     assert [steps["aspect"] for steps in done.manifest["steps"]] == ["fluency"]
-
-
-def test_an_earlier_run_that_lacks_verdicts_resumes(run: Path) -> None:
-    signed_as_now(run / "run.json", ["debate", "geval"], limit=2)
-    lines = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
     # As a run leaves it that is killed in the middle of a line.
-    (run / "results.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:50])
-    done = evaluate(["debate", "geval"], **DEMO, limit=2, out=run)
-    assert not done.failed
-    assert (run / "results.jsonl").read_bytes().splitlines(keepends=True)[:2] == lines[:2]
+    first, second, third, _ = lines.splitlines(keepends=True)
+    (run / "results.jsonl").write_bytes(first + second + third[:50])
+    assert not evaluate(["debate", "geval"], **DEMO, limit=2, out=run).failed
+    assert (run / "results.jsonl").read_bytes().startswith(first + second)
     assert [(one["item"], one["protocol"]) for one in read_lines(run)] == [
         (one["item"], one["protocol"]) for one in read_lines(EARLIER / "run")
     ]

@@ -43,27 +43,20 @@ def model(servers: list[Provider], more: str = "") -> str:
 
 
 def rows(size: int) -> list[dict[str, Any]]:
-    texts = {"source": "The bridge opened in 1932.", "candidate": "It opened."}
-    return [{"id": str(n), **texts, "source": f"{n}: {texts['source']}"} for n in range(size)]
+    told = "The bridge opened in 1932."
+    return [{"id": str(n), "source": f"{n}: {told}", "candidate": "It opened."} for n in range(size)]
 
 
 def judged(servers: list[Provider], items: int = 12, more: str = "", **options: Any) -> list[str]:
-    done = evaluate(
-        "debate",
-        rows(items),
-        aspects=[ASPECT],
-        models={"*": model(servers, more)},
-        settings={"n": 2},
-        **options,
-    )
+    options |= {"aspects": [ASPECT], "models": {"*": model(servers, more)}, "settings": {"n": 2}}
+    done = evaluate("debate", rows(items), **options)
     return [result.status for result in done.results]
 
 
 def debates(server: Provider) -> Counter[str]:
     """How many calls of which debate a server has had."""
-    return Counter(
-        request.user.partition(": The bridge")[0].rpartition("\n")[2] for request in server.requests
-    )
+    heads = (request.user.partition(": The bridge")[0] for request in server.requests)
+    return Counter(head.rpartition("\n")[2] for head in heads)
 
 
 def test_a_debate_stays_with_one_server_and_all_have_some(servers: list[Provider]) -> None:
@@ -74,14 +67,14 @@ def test_a_debate_stays_with_one_server_and_all_have_some(servers: list[Provider
     assert {count for of_server in of_servers for count in of_server.values()} == {5}
 
 
-@pytest.mark.parametrize("broken", [Failure(401), Failure(404)])
-def test_a_server_that_answers_nobody_is_left_out_at_once(
-    servers: list[Provider], broken: Failure, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("status", "asked"), [(401, 1), (404, 1), (503, 3)])
+def test_a_server_that_answers_nobody_is_left_out_at_once_and_one_that_fails_soon(
+    servers: list[Provider], status: int, asked: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    servers[1].play(by=lambda _: broken)
+    servers[1].play(by=lambda _: Failure(status))
     with caplog.at_level(logging.WARNING, "jurygraph.notices"):
         assert judged(servers, concurrency=1) == ["ok"] * 12
-    assert len(servers[1].requests) == 1
+    assert len(servers[1].requests) == asked
     assert any(vars(record).get("others") == 2 for record in caplog.records)
 
 
@@ -97,12 +90,6 @@ def test_a_server_that_is_not_there_costs_nothing_and_is_told_of_once(
     assert len(requests) == 60
     # What a call asks for goes with it to another server.
     assert all("response_format" in request.body for request in requests)
-
-
-def test_one_that_fails_again_and_again_is_left_out(servers: list[Provider]) -> None:
-    servers[2].play(by=lambda _: Failure(503))
-    assert judged(servers, concurrency=1) == ["ok"] * 12
-    assert len(servers[2].requests) == 3
 
 
 def test_where_all_fail_the_error_is_theirs(servers: list[Provider]) -> None:
@@ -128,10 +115,11 @@ def test_keys_share_the_calls_of_one_address(
 
 
 def test_another_host_is_paid_nothing_anew(servers: list[Provider], tmp_path: Path) -> None:
-    assert judged(servers[:2], out=tmp_path / "run") == ["ok"] * 12
-    assert judged(servers[1:], out=tmp_path / "run") == ["ok"] * 12
-    assert judged(servers[2:], more="&identity=*", out=tmp_path / "run") == ["ok"] * 12
-    assert judged(servers[2:], more="&identity=*", journal=tmp_path / "run" / "journal.sqlite") == ["ok"] * 12
+    out = tmp_path / "run"
+    assert judged(servers[:2], out=out) == ["ok"] * 12
+    assert judged(servers[1:], out=out) == ["ok"] * 12
+    assert judged(servers[2:], more="&identity=*", out=out) == ["ok"] * 12
+    assert judged(servers[2:], more="&identity=*", journal=out / "journal.sqlite") == ["ok"] * 12
     assert not servers[2].requests
 
 
@@ -139,15 +127,15 @@ def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serv
     servers: list[Provider], tmp_path: Path
 ) -> None:
     old, new, _ = servers
-    out, journal, same = tmp_path / "run", tmp_path / "calls.sqlite", f"&identity={old.openai_url}"
-    assert judged([old], out=out, journal=journal) == ["ok"] * 12
-    assert judged([new], more=same, journal=journal) == ["ok"] * 12
-    assert judged([new], more=same, out=out, journal=journal) == ["ok"] * 12
+    journal: Any = {"journal": tmp_path / "calls.sqlite"}
+    same = {"more": f"&identity={old.openai_url}", **journal}
+    assert judged([old], out=tmp_path / "run", **journal) == ["ok"] * 12
+    assert judged([new], **same) == judged([new], out=tmp_path / "run", **same) == ["ok"] * 12
     assert not new.requests
     # Without that word it may be another model of the same name.
     with pytest.raises(UsageError, match=r"models was.*Add &identity=OLD_ADDRESS"):
-        judged([new], out=out, journal=journal)
-    assert judged([new], 1, journal=journal) == ["ok"]
+        judged([new], out=tmp_path / "run", **journal)
+    assert judged([new], 1, **journal) == ["ok"]
     assert {*debates(new)} == {"0"}
 
 
@@ -157,8 +145,8 @@ def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serv
         ("openai:qwen?base_url=http://a,http://b,http://c&key_env=ONE,TWO", "3 addresses and 2 keys"),
         ("openai:qwen?base_url=http://a&key_env=ONE,NOT_SET", "NOT_SET is not set"),
         (
-            "openai:qwen?base_url=localhost:8000/v1",
-            "begins with http:// or https://, got base_url=localhost:8000/v1",
+            "openai:qwen?base_url=localhost:1/v1",
+            "begins with http:// or https://, got base_url=localhost:1/v1",
         ),
         ("google_genai:gemini?base_url=http://a,http://b", "only work with OpenAI's protocol"),
     ],

@@ -11,16 +11,15 @@ from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.plan.dry_run import CallSample, role_profiles, tokens_in
 from jurygraph.eval.plan.estimator import Estimate, Part, added, estimate, estimate_table
-from jurygraph.eval.plan.plan import Plan, plan
+from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.tables import to_lines
 from jurygraph.nodes.evaluation_steps import keep_steps_in
 from jurygraph.nodes.models import prices
-from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError
 from jurygraph.state.call_counts import CallRange, Range
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from jurygraph.state.verdict import Verdict
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
@@ -92,22 +91,20 @@ def test_a_budget_is_exceeded_where_the_least_is_above_it() -> None:
     assert ON_PAPER.exceeds(max_cost=0.4) == ("at least about $0.50 is needed, but only $0.40 is allowed",)
 
 
-def heard(number: int, tokens: float, model: LoadedModel, said: float = 200.0) -> CallSample:
-    return CallSample("critic", number, model, "critique", tokens, several=1, reply_tokens=said)
-
-
 def test_the_line_is_steeper_where_models_say_more_than_the_offline_judge() -> None:
     model = wrap(unasked())
-    critic = role_profiles([heard(1, 100, model, said=100), heard(2, 150, model, said=100)])["critic"]
-    assert critic.growth.most == pytest.approx(2 * 100), "150 words are 200 tokens"
+    heard = [
+        CallSample("critic", number, model, "critique", tokens, several=1, reply_tokens=100)
+        for number, tokens in ((1, 100), (2, 150))
+    ]
+    growth = role_profiles(heard)["critic"].growth
+    assert growth.most == pytest.approx(2 * 100), "150 words are 200 tokens"
 
 
-def test_one_request_for_several_replies_brings_as_many() -> None:
-    model = wrap(unasked())
-    several = role_profiles([CallSample("scorer", 1, model, "pair", 100, several=3)])["scorer"]
-    assert several.replies(Range(2, 6)) == Range(6, 6)
-    alone = role_profiles([CallSample("scorer", 1, model, "pair", 100, several=1)])["scorer"]
-    assert alone.replies(Range(2, 6)) == Range(2, 6)
+@pytest.mark.parametrize("several", [1, 3])
+def test_one_request_for_several_replies_brings_as_many(several: int) -> None:
+    sample = CallSample("scorer", 1, wrap(unasked()), "pair", 100, several=several)
+    assert role_profiles([sample])["scorer"].replies(Range(2, 6)) == Range(2 if several == 1 else 6, 6)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +145,9 @@ def test_everything_is_multiplied() -> None:
     many = estimate(plan(["single", "ensemble"], "demo", aspects=["fluency"], limit=8, repeats=3))
     assert once.verdicts == {"single": 8}
     assert many.verdicts == {"single": 24, "ensemble": 24}
+    # Few are rehearsed, and always the same.
+    assert (many.sampled, estimate(plan("debate", "demo", limit=3)).sampled) == (8, 3)
+    assert estimate(plan("single", "demo", aspects=["fluency"], limit=8)) == once
     assert of_protocol(many, "single").calls == once.total.calls * 3
     assert of_protocol(many, "single").input_tokens.least == pytest.approx(
         once.total.input_tokens.least * 3, abs=2
@@ -155,44 +155,35 @@ def test_everything_is_multiplied() -> None:
     assert many.total.calls == Range(24 + 72, 24 + 72)
 
 
-def test_only_what_is_to_be_judged_is_counted() -> None:
+def test_what_is_done_or_not_to_be_judged_is_not_counted_and_the_planner_once_for_each_aspect() -> None:
+    settings: Any = {"samples": 3}
+    both = plan("geval", "demo", aspects=["fluency", "coherence"], limit=5, settings=settings)
+    found = estimate(both)
+    assert (found.verdicts, found.total.calls) == ({"geval": 10}, Range(2 + 30, 2 + 30))
     whole = plan("single", "demo", aspects=["fluency", "coherence"], limit=3)
-    first = next(iter(whole.dataset)).id
-    found = estimate(replace(whole, only=frozenset([(first, "fluency")])))
-    assert (found.verdicts, found.total.calls) == ({"single": 1}, Range(1, 1))
-
-
-def test_aspects_share_the_items_and_the_planner_is_asked_once_for_each() -> None:
-    found = estimate(
-        plan("geval", "demo", aspects=["fluency", "coherence"], limit=5, settings={"samples": 3})
-    )
-    assert found.verdicts == {"geval": 10}
-    assert found.total.calls == Range(2 + 30, 2 + 30)
-
-
-def test_what_is_done_is_not_estimated_again() -> None:
-    prepared = plan("geval", "demo", aspects=["fluency"], limit=5, settings={"samples": 3})
+    one = estimate(replace(whole, only=frozenset([(next(iter(whole.dataset)).id, "fluency")])))
+    assert (one.verdicts, one.total.calls) == ({"single": 1}, Range(1, 1))
+    prepared = plan("geval", "demo", aspects=["fluency"], limit=5, settings=settings)
     assert estimate(prepared, done={"geval": 3}).total.calls == Range(2 * 3, 1 + 2 * 3)
     nothing = estimate(prepared, done={"geval": 5})
     assert (nothing.verdicts, nothing.parts, nothing.total.calls) == ({"geval": 0}, (), Range(0, 0))
+    assert "all 0 0 0 0 $0" in shown(nothing)
+    with pytest.raises(UsageError, match="weighting=logprobs"):
+        estimate(plan("geval", "demo", limit=2, settings={"weighting": "logprobs"}))
 
 
-def test_a_limit_of_tokens_is_the_most_that_a_reply_has() -> None:
-    total = estimate(
-        plan("debate", PAIRS, settings={"max_tokens": 70, "n": 2}, models={"*": OPENAI_CHAT})
-    ).total
-    assert total.calls == Range(20, 50)
-    assert total.output_tokens == Range(20 * 70, 50 * 70)
-
-
-def test_each_model_has_its_share() -> None:
+def test_each_model_has_its_share_and_a_limit_of_tokens_is_the_most_that_a_reply_has() -> None:
     models: dict[str, Any] = {"*": unasked(), "juror": OPENAI_CHAT, "juror_2": "offline"}
     found = estimate(plan("samre", PAIRS, models=models))
     calls = {part.model: part.calls for part in found.parts}
     scripted = next(model for model in calls if model not in ("offline", "openai:gpt-4o-mini"))
-    assert calls[scripted] == Range(10 * 6, 10 * 12)
-    assert calls["openai:gpt-4o-mini"] == Range(40, 40)
-    assert calls["offline"] == Range(10, 10)
+    assert calls == {
+        **{scripted: Range(10 * 6, 10 * 12), "openai:gpt-4o-mini": Range(40, 40)},
+        "offline": Range(10, 10),
+    }
+    limited: Any = {"max_tokens": 70, "n": 2}
+    total = estimate(plan("debate", PAIRS, settings=limited, models={"*": OPENAI_CHAT})).total
+    assert (total.calls, total.output_tokens) == (Range(20, 50), Range(20 * 70, 50 * 70))
 
 
 def test_prices_are_those_of_the_list_and_unknown_is_not_nothing() -> None:
@@ -221,25 +212,7 @@ def test_the_expensive_protocol_is_heard_though_the_cheap_one_is_never_in_doubt(
     assert found.input_tokens.most == pytest.approx(cheap.input_tokens.most + alone.input_tokens.most, abs=2)
 
 
-def test_few_are_rehearsed_and_always_the_same() -> None:
-    prepared = plan("debate", "demo")
-    rehearsed = estimate(prepared)
-    assert rehearsed == estimate(prepared)
-    assert rehearsed.sampled == 8
-    assert estimate(plan("debate", "demo", limit=3)).sampled == 3
-
-
 # Nobody is asked
-
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-def test_no_model_is_asked(name: str, kind: str) -> None:
-    model = unasked()
-    models = {"*": model}
-    found = estimate(plan(name, DEMO[kind], limit=1, models=models))
-    assert model.calls == []
-    assert {part.model for part in found.parts} == {wrap(model).label}
-    assert found.total.cost_usd is None
 
 
 @pytest.mark.parametrize("name", ["faireval", "geval"])
@@ -252,45 +225,29 @@ def test_a_model_is_not_taken_for_less_than_it_can_do(provider: Provider, name: 
     assert estimate(prepared) == first
     bound_judge = prepared.graphs[name].builder.bound_judge  # type: ignore[attr-defined]
     model = asyncio.run(bound_judge.runtime(None, print)).model_of("scorer")
-    assert (model.gives("n"), model.gives("logprobs"), model.warnings) == (True, True, [])
-
-
-def test_what_would_stop_a_run_is_told_by_the_estimate() -> None:
-    with pytest.raises(UsageError, match="weighting=logprobs"):
-        estimate(plan("geval", "demo", limit=2, settings={"weighting": "logprobs"}))
-
-
-def test_it_is_made_in_a_running_loop_as_well() -> None:
-    async def in_a_notebook() -> Estimate:
-        return estimate(plan("single", PAIRS))
-
-    assert asyncio.run(in_a_notebook()).total.calls == Range(20, 20)
+    assert (model.gives("n"), model.gives("logprobs"), model.warnings) == (True, True, {})
 
 
 # Beside a run
 
 
-async def run(prepared: Plan) -> tuple[int, int]:
-    """The calls and prompts' tokens that carrying out a plan takes."""
-    verdicts = []
+@pytest.mark.parametrize(("name", "kind"), CASES)
+async def test_a_run_takes_what_was_estimated_and_no_model_is_asked(name: str, kind: str) -> None:
+    model = unasked()
+    found = estimate(plan(name, DEMO[kind], limit=1, models={"*": model}))
+    assert (model.calls, found.total.cost_usd) == ([], None)
+    assert {part.model for part in found.parts} == {wrap(model).label}
+
+    prepared = plan(name, DEMO[kind], limit=2, settings={"structured": "off"})
+    total, calls, tokens = estimate(prepared).total, 0, 0
     with keep_steps_in():
         for key, item, aspect in prepared.jobs():
-            if isinstance(item, ScoreItem):
-                assert aspect is not None
-                task = item.task(aspect).model_dump(mode="json")
-            else:
-                task = item.task().model_dump(mode="json")
-            verdicts.append(Verdict.of(await prepared.graphs[key.protocol].ainvoke({"task": task})))
-    return sum(verdict.calls for verdict in verdicts), sum(verdict.input_tokens for verdict in verdicts)
-
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_run_takes_what_was_estimated(name: str, kind: str) -> None:
-    prepared = plan(name, DEMO[kind], limit=2, settings={"structured": "off"})
-    found = estimate(prepared).total
-    calls, tokens = asyncio.run(run(prepared))
-    assert calls in found.calls
-    assert 0.95 * found.input_tokens.least <= tokens <= 1.05 * found.input_tokens.most
+            given = item.task(aspect) if isinstance(item, ScoreItem) and aspect else item.task()  # type: ignore[call-arg]
+            state = await prepared.graphs[key.protocol].ainvoke({"task": given.model_dump(mode="json")})
+            verdict = Verdict.of(state)
+            calls, tokens = calls + verdict.calls, tokens + verdict.input_tokens
+    assert calls in total.calls
+    assert 0.95 * total.input_tokens.least <= tokens <= 1.05 * total.input_tokens.most
 
 
 # The table
@@ -314,12 +271,4 @@ def test_the_table_shows_each_model_and_all_together() -> None:
     assert "debate openai:gpt-4o-mini 10 10 to 50 1k to 9k 1k to 9k $0.50 to $2.00" in lines
     assert "debate own 10 10 to 40 500 to 700 500 to 700 unknown" in lines
     assert "all 10 20 to 90 1.5k to 9.7k 1.5k to 9.7k unknown" in lines
-
-
-def test_a_table_of_nothing_left_says_nothing() -> None:
-    lines = shown(Estimate({"debate": 0}, (), 8))
-    assert "all 0 0 0 0 $0" in lines
-
-
-def test_one_part_needs_no_total() -> None:
-    assert not any(line.startswith("all ") for line in shown(estimate(plan("single", PAIRS))))
+    assert not any(line.startswith("all ") for line in shown(replace(ON_PAPER, parts=ON_PAPER.parts[:1])))

@@ -65,20 +65,6 @@ def evaluation(request: pytest.FixtureRequest, tmp_path: Path) -> Evaluation:
     return Evaluation(results, MANIFEST)
 
 
-def printed(*tables: Any) -> str:
-    console = Console(width=120)
-    with console.capture() as captured:
-        for table in tables:
-            console.print(table)
-    return captured.get()
-
-
-def test_results_and_failures(evaluation: Evaluation) -> None:
-    assert list(evaluation.results) == RESULTS
-    assert [result.item for result in evaluation.failed] == ["i9"]
-    assert evaluation.stopped is None
-
-
 def test_agreement_of_one_protocol(evaluation: Evaluation) -> None:
     wit = evaluation.agreement("debate")["wit"]
     assert isinstance(wit, ScoreAgreement)
@@ -99,42 +85,42 @@ def test_agreement_wants_to_know_of_which_protocol(evaluation: Evaluation) -> No
     assert alone.agreement() == alone.agreement("debate") == evaluation.agreement("debate")
 
 
-def test_overviews(evaluation: Evaluation) -> None:
+def shown(evaluation: Evaluation) -> list[str]:
+    """The table's lines, their cells one space apart."""
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(overview_table(evaluation))
+    return [" ".join(line.split()) for line in captured.get().splitlines()]
+
+
+def test_results_failures_and_overviews(evaluation: Evaluation) -> None:
+    assert list(evaluation.results) == RESULTS
+    assert [result.item for result in evaluation.failed] == ["i9"]
+    assert evaluation.stopped is None
     debate = evaluation.figures.overviews["debate", "wit"]
     assert (debate.judged, debate.failed, debate.usage.calls, debate.usage.tokens) == (4, 1, 10, 5_500)
     assert (debate.score.value, debate.rounds.value, debate.usage.cost_usd) == (2.75, 2.5, 1.25)
     assert debate.stop_reasons == {"max_rounds": 3, "no_issue": 1}
     more = evaluation.figures.overviews["more", None]
     assert (more.judged, more.score.value, more.usage.cost_usd) == (3, None, None)
-
-
-def test_tables(evaluation: Evaluation) -> None:
-    text = printed(overview_table(evaluation))
-    rows = [" ".join(line.split()) for line in text.splitlines()]
-    assert "debate wit 4 1 2.75 2.50 10 5.5k $1.2500 max_rounds 3, no_issue 1" in rows
-    assert "more preference 3 0 - 9.00 6 3.3k unknown complete 3" in rows
-
-
-def test_the_debate_that_is_most_worth_reading_changed_its_score(evaluation: Evaluation) -> None:
+    assert "debate wit 4 1 2.75 2.50 10 5.5k $1.2500 max_rounds 3, no_issue 1" in shown(evaluation)
+    assert "more preference 3 0 - 9.00 6 3.3k unknown complete 3" in shown(evaluation)
+    # The one that changed its score most.
     example = evaluation.most_worth_reading()
-    assert example is not None
-    assert example.item == "i2"
+    assert example and example.item == "i2"
 
 
 def test_no_results(tmp_path: Path) -> None:
     for results in ((), ResultsFile(tmp_path).finish([])):
         nothing = Evaluation(results, MANIFEST)
         assert (len(nothing.failed), nothing.agreement(), nothing.most_worth_reading()) == (0, {}, None)
-        assert "debate" not in printed(overview_table(nothing))
+        assert not any("debate" in line for line in shown(nothing))
 
 
 def test_an_edited_rubric_is_another_run(tmp_path: Path) -> None:
     wit = Aspect(name="wit", criteria="Does the text amuse?")
-    first = evaluate("single", "demo", aspects=[wit], limit=2, out=tmp_path)
-    assert (
-        evaluate("single", "demo", aspects=[wit], limit=2, out=tmp_path).manifest["run"]
-        == first.manifest["run"]
-    )
+    first, again = (evaluate("single", "demo", aspects=[wit], limit=2, out=tmp_path) for _ in range(2))
+    assert again.manifest["run"] == first.manifest["run"]
     edited = wit.model_copy(update={"steps": ("Count the jokes.",)})
     with pytest.raises(UsageError, match="aspects was wit@"):
         evaluate("single", "demo", aspects=[edited], limit=2, out=tmp_path)

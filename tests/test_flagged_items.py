@@ -49,13 +49,12 @@ def test_the_warnings_of_a_verdict_name_the_texts_that_flag_its_item() -> None:
     assert flagged_texts(("answer 1: states a verdict, says the critic",)) == ()
 
 
-def test_a_study_counts_flagged_items_and_keeps_them(folder: Path) -> None:
+def test_a_study_counts_flagged_items_and_without_them_all_judges_lose_the_same(
+    folder: Path, tmp_path: Path
+) -> None:
     study = Study.of(folder, resampling=FEW)
     assert study.notes[0] == ": ".join(PAGE)
     assert [(judge.judged, judge.failed) for judge in study.judges] == [(6, 0), (5, 1)]
-
-
-def test_without_them_all_judges_lose_the_same_items(folder: Path) -> None:
     study = Study.of(folder, resampling=FEW, without_flagged=True)
     # No failure is left either, and nothing counts as missing.
     assert study.notes == (f"{PAGE[0]}: left out",)
@@ -65,6 +64,11 @@ def test_without_them_all_judges_lose_the_same_items(folder: Path) -> None:
         standing = study.leaderboard.standing(judge.label, "wit")
         assert standing and standing.agreement
         assert (standing.agreement.n, standing.agreement.figures()["over_rows.spearman"]) == (4, 1.0)
+    # Nothing is said of a run without such items unless it was asked for.
+    run = run_folder(tmp_path / "plain", [scored(item, score=2.0, human=3.0) for item in "abc"])
+    assert Study.of(run, resampling=FEW).notes == ()
+    asked = Study.of(run, resampling=FEW, without_flagged=True)
+    assert asked.notes == ("none of 3 items contains a verdict of its own, so none is left out",)
 
 
 def test_a_judge_of_another_run_loses_what_a_later_folder_flags(folder: Path, tmp_path: Path) -> None:
@@ -76,13 +80,6 @@ def test_a_judge_of_another_run_loses_what_a_later_folder_flags(folder: Path, tm
     assert study.notes[0].startswith("2 of 9 items")
 
 
-def test_nothing_is_said_of_a_run_without_such_items_unless_it_was_asked_for(tmp_path: Path) -> None:
-    run = run_folder(tmp_path / "run", [scored(item, score=2.0, human=3.0) for item in "abc"])
-    assert Study.of(run, resampling=FEW).notes == ()
-    asked = Study.of(run, resampling=FEW, without_flagged=True)
-    assert asked.notes == ("none of 3 items contains a verdict of its own, so none is left out",)
-
-
 def test_terminal_and_page_say_it_in_one_line(folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert printed("report", folder, "--html", page, "--resamples", 20).count(": ".join(PAGE)) == 1
@@ -91,6 +88,8 @@ def test_terminal_and_page_say_it_in_one_line(folder: Path, tmp_path: Path) -> N
     assert without.count(f"{PAGE[0]}: left out") == 1
     assert page.read_text().count(f"{PAGE[0]}: left out") == 1
     assert PAGE[1] not in without
+    hostile = [scored("a", score=2.0, human=3.0, warnings=("\x1b[2J states a verdict",))]
+    assert "\x1b" not in printed("report", run_folder(tmp_path / "hostile", hostile), "--resamples", 20)
 
 
 @pytest.mark.parametrize("name", ["", "results.jsonl"])
@@ -106,14 +105,11 @@ def test_agree_leaves_them_out_of_all_protocols_and_counts_them(folder: Path, na
     alone = printed("agree", folder / name, "--protocol", "debate", "--without-flagged")
     assert f"{PAGE[0]}: left out" in alone
     assert "left out 2 contains a verdict" in alone
-
-
-def test_agree_keeps_comparisons_comparisons(tmp_path: Path) -> None:
-    results = [
+    pairs = [
         compared(item, winner="1", human="1", warnings=("answer 2 states a verdict",) * (item == "a"))
         for item in "abc"
     ]
-    run = run_folder(tmp_path / "run", results, kind="compare")
+    run = run_folder(folder.with_name("pairs"), pairs, kind="compare")
     found = json.loads(printed("agree", run, "--json", "--without-flagged"))
     assert (found["preference"]["n"], found["preference"]["left_out"]) == (2, {"contains a verdict": 1})
 
@@ -131,9 +127,3 @@ def test_agree_refuses_what_cannot_tell_which_items_are_flagged(tmp_path: Path) 
     ):
         with pytest.raises(error, match=why):
             CliRunner().invoke(app, ["agree", str(file), "--without-flagged"], catch_exceptions=False)
-
-
-def test_names_of_texts_cannot_steer_the_terminal(tmp_path: Path) -> None:
-    results = [scored("a", score=2.0, human=3.0, warnings=("\x1b[2J states a verdict",))]
-    run = run_folder(tmp_path / "run", results)
-    assert "\x1b" not in printed("report", run, "--resamples", 20)

@@ -23,9 +23,9 @@ from jurygraph.state.verdict_warnings import OFF_SCALE, kind_of
 from langchain_openai import ChatOpenAI
 
 from . import loopback_debate, loopback_wire
-from .loopback import Answer, Failure, Provider, Raw, Request, Text
+from .loopback import Answer, Failure, Provider, Request, Text
 from .loopback_debate import OPENAI, SCORE_TASK, google
-from .sample_data import write_lines
+from .sample_data import numbered
 
 STEPS = ["Read both texts.", "Compare their claims.", "Give a score from 1 to 5."]
 PLAN = "Evaluation steps:\n\n1. Read both texts.\n2. Compare their claims.\n3. Give a score from 1 to 5."
@@ -60,9 +60,9 @@ def test_probability_off_the_scale_is_told(
     assert kind_of(warning) is OFF_SCALE
     assert told in warning
     # Where less than half is left, samples take its place; the attempt was paid and stays.
-    assert (verdict.score, len(transcript)) == (
-        (pytest.approx(4 + 1 / 7), 1) if weighting == "logprobs" else (4, 4)
-    )
+    score, turns = (4 + 1 / 7, 1) if weighting == "logprobs" else (4, 4)
+    assert verdict.score == pytest.approx(score)
+    assert len(transcript) == turns
 
 
 def test_probability_that_is_hardly_on_the_scale_is_no_score(provider: Provider) -> None:
@@ -108,9 +108,8 @@ def test_what_planner_and_scorer_are_shown(provider: Provider) -> None:
     assert SCORE_TASK["source"] not in planner and SCORE_TASK["candidate"] not in planner
     rubric = planner[: planner.index("Do not rate a text yet")].strip()
     assert scorer.startswith(rubric), "what is the same for every item comes first"
-    places = [
-        scorer.index(text) for text in ("2. Compare their claims.", SCORE_TASK["source"], "Evaluation form")
-    ]
+    parts = ("2. Compare their claims.", SCORE_TASK["source"], "Evaluation form")
+    places = [scorer.index(text) for text in parts]
     assert places == sorted(places)
     assert "Mark those" not in scorer, "the aspect's own steps are not shown beside the planner's"
 
@@ -145,7 +144,7 @@ def test_ten_points_in_two_tokens(provider: Provider) -> None:
     split = Text("10", top=({"1": 0.8, "9": 0.2}, {"0": 0.9, ".": 0.1}))
     provider.play(by=lambda _: split)
     with pytest.raises(
-        UsageError, match=r"weighting=logprobs: .*is the score that it states, 10; use weighting=sampling"
+        UsageError, match=r"weighting=logprobs: .*the score that it states, 10; use weighting=s"
     ):
         run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
     verdict, _ = run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, samples=3)
@@ -194,30 +193,10 @@ def test_a_provider_that_ignores_logprobs_is_asked_for_them_once(provider: Provi
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_logprobs_or_nothing(provider: Provider, how: str) -> None:
     provider.play(by=lambda request: REFUSALS[0] if request.body.get("logprobs") else "4")
-    with pytest.raises(
-        UsageError, match="openai:gpt-4o-mini returns no token log-probabilities; use weighting=sampling"
-    ):
+    with pytest.raises(UsageError, match="mini returns no token log-probabilities; use weighting=sampling"):
         run(how, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
     with pytest.raises(UsageError, match="offline returns no token log-probabilities"):
         run(how, steps=STEPS, weighting="logprobs")
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (Raw("<html>502 Bad Gateway</html>", "text/html"), "Bad Gateway"),
-        (Raw('{"error": {"message": "upstream overloaded"}}'), "upstream overloaded"),
-        (Raw("[]"), "not a JSON object"),
-        (Failure(401, "Incorrect API key provided."), "check it"),
-    ],
-)
-def test_what_is_no_reply_is_an_error_of_the_call(
-    one_attempt: None, provider: Provider, answer: Answer, words: str
-) -> None:
-    provider.play(answer)
-    with pytest.raises(ModelCallError, match=rf"^scorer, round 1: openai:gpt-4o-mini: .*{words}"):
-        run(models={"*": OPENAI}, steps=STEPS)
-    assert len(provider.requests) == 1
 
 
 def test_a_chat_object_weighs_like_a_model_by_name(provider: Provider) -> None:
@@ -228,9 +207,8 @@ def test_a_chat_object_weighs_like_a_model_by_name(provider: Provider) -> None:
     assert verdict.score == named.score
     assert verdict.details == named.details
     assert verdict.output_tokens == named.output_tokens > 0
-    assert [request.body["messages"] for request in provider.requests[:1]] == [
-        provider.requests[1].body["messages"]
-    ]
+    first, second = (request.body["messages"] for request in provider.requests)
+    assert first == second
 
 
 # By samples
@@ -291,41 +269,42 @@ def planned(model: ScriptedModel) -> list[str]:
 
 
 async def test_one_planner_call_for_items_that_start_at_the_same_moment() -> None:
-    model = ScriptedModel(script=scripted)
+    model = ScriptedModel(script=lambda metadata, _: PLAN if metadata["role"] == "planner" else "3")
     graph = geval.build(models={"*": model}, samples=1).compile()
-    tasks: list[Any] = [
-        {"task": {**SCORE_TASK, "aspect": a}} for a in ("fluency", "coherence") for _ in range(10)
-    ]
+    # Two of the same name have other criteria, and so steps of their own.
+    aspects = ("fluency", "coherence", "topical-chat/coherence")
+    tasks: list[Any] = [{"task": {**SCORE_TASK, "aspect": a}} for a in aspects for _ in range(10)]
     with keep_steps_in() as book:
         results = await graph.abatch(tasks)
-    assert sorted(planned(model)) == ["coherence", "fluency"]
-    assert [one.aspect for one in book.all] == ["fluency", "coherence"]
-    assert sum(result["verdict"]["calls"] for result in results) == len(model.calls) == 22
+    assert sorted(planned(model)) == ["coherence", "coherence", "fluency"]
+    assert [one.aspect for one in book.all] == ["fluency", "coherence", "coherence"]
+    assert sum(result["verdict"]["calls"] for result in results) == len(model.calls) == 33
     assert all(result["verdict"]["details"]["steps"] == STEPS for result in results)
 
 
-async def test_a_planner_that_fails_for_good_is_asked_once() -> None:
+@pytest.mark.parametrize(
+    ("said", "kind", "words", "asked", "paid"),
+    [
+        (["No list."] * 2, ReplyError, "planner, round 0", 2, 1),
+        ([RuntimeError("down")], ModelCallError, "down", 1, 0),
+    ],
+    ids=["no list, nor after the repair", "the provider refuses"],
+)
+async def test_a_planner_that_fails_for_good_is_asked_once(
+    said: list[Any], kind: type[Exception], words: str, asked: int, paid: int
+) -> None:
     # Whichever item asks, the planner is asked the same: each of thousands would pay for the same failure.
-    model = ScriptedModel(script=lambda metadata, _: "No list." if metadata["role"] == "planner" else "4")
+    model = ScriptedModel(script={"planner": [*said, PLAN], "scorer": ["4"]})
     graph = geval.build(models={"*": model}, samples=1).compile()
     tasks: list[Any] = [{"task": SCORE_TASK}] * 3
     with keep_steps_in():
-        results = await graph.abatch(tasks, return_exceptions=True)
-        later = (await graph.abatch(tasks[:1], return_exceptions=True))[0]
-    assert len(planned(model)) == 2, "the call and its repair"
-    errors = [*results, later]
-    assert all(isinstance(error, ReplyError) and "planner, round 0" in str(error) for error in errors)
+        errors = await graph.abatch(tasks, return_exceptions=True)
+        errors += await graph.abatch(tasks[:1], return_exceptions=True)
+    assert len(planned(model)) == asked
+    assert all(isinstance(error, kind) and words in str(error) for error in errors)
     assert len(set(map(str, errors))) == 1
-    assert sum(error.turn is not None for error in errors) == 1, "the call is paid for by one item"
-
-
-async def test_a_planner_that_a_provider_refuses_is_asked_once() -> None:
-    model = ScriptedModel(script={"planner": [RuntimeError("down"), PLAN], "scorer": ["4"] * 3})
-    graph = geval.build(models={"*": model}, samples=1).compile()
-    tasks: list[Any] = [{"task": SCORE_TASK}] * 3
-    with keep_steps_in():
-        results = await graph.abatch(tasks, return_exceptions=True)
-    assert all(isinstance(result, ModelCallError) and "down" in str(result) for result in results)
+    turns = [getattr(error, "turn", None) for error in errors]
+    assert sum(turn is not None for turn in turns) == paid, "the call is paid for by one item"
     with keep_steps_in():
         again = await graph.ainvoke(tasks[0])
     assert again["verdict"]["details"]["steps"] == STEPS, "another run asks again"
@@ -348,7 +327,7 @@ async def test_a_planner_that_fails_for_now_leaves_the_next_in_line_to_try(error
 
 
 def test_a_planner_that_failed_is_asked_again_when_the_run_is_resumed(tmp_path: Path) -> None:
-    data, out = items(tmp_path, 4), tmp_path / "out"
+    data, out = numbered(tmp_path, 4), tmp_path / "out"
     bad = ScriptedModel(script=lambda metadata, _: "No list." if metadata["role"] == "planner" else "4")
     options: dict[str, Any] = {"settings": {"samples": 2}, "out": out, "aspects": ["fluency"]}
     failed = evaluate("geval", data, models={"*": bad}, **options)
@@ -376,9 +355,8 @@ def test_a_rating_is_held_to_the_scale_where_the_provider_takes_that(provider: P
     assert planner is None
     assert scorer is not None
     assert scorer["json_schema"]["schema"] == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
-    assert verdict.score == pytest.approx((4 * 0.5 + 5 * 0.3 + 3 * 0.1) / 0.9), (
-        "the first token counts, as ever"
-    )
+    # The first token counts, as ever.
+    assert verdict.score == pytest.approx((4 * 0.5 + 5 * 0.3 + 3 * 0.1) / 0.9)
     assert verdict.warnings == ()
 
 
@@ -420,28 +398,7 @@ def test_samples_at_temperature_0_are_warned_of(provider: Provider, models: dict
     assert [told for told in verdict.warnings if "temperature 0: its samples are all alike" in told]
 
 
-def test_other_criteria_under_the_same_name_have_steps_of_their_own() -> None:
-    model = ScriptedModel(script=lambda metadata, _: PLAN if metadata["role"] == "planner" else "3")
-    graph = geval.build(models={"*": model}, samples=1).compile()
-    tasks: list[Any] = [
-        {"task": {**SCORE_TASK, "aspect": name}} for name in ("coherence", "topical-chat/coherence")
-    ]
-    with keep_steps_in(EvaluationStepsCache()):
-        graph.batch(tasks)
-    assert len(planned(model)) == 2
-
-
-def items(folder: Path, count: int = 6) -> Path:
-    rows = [
-        {
-            "id": f"i{n}",
-            "source": "Bells rang.",
-            "candidate": f"Bells rang. Number {n}.",
-            "human": {"fluency": 3, "coherence": 4},
-        }
-        for n in range(count)
-    ]
-    return write_lines(folder / "mine.jsonl", rows)
+LABELS = {"human": {"fluency": 3, "coherence": 4}}
 
 
 def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path: Path) -> None:
@@ -450,9 +407,10 @@ def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path:
     def falters(metadata: Mapping[str, Any], prompt: str) -> str:
         return "Hm." if "Number 3." in prompt else scripted(metadata, prompt)
 
-    options: dict[str, Any] = {"settings": {"samples": 2}, "out": out}
+    data = numbered(tmp_path, 6, **LABELS)
+    options: dict[str, Any] = {"data": data, "settings": {"samples": 2}, "out": out}
     first = ScriptedModel(script=falters)
-    evaluation = evaluate("geval", items(tmp_path), models={"*": first}, **options)
+    evaluation = evaluate("geval", models={"*": first}, **options)
     assert sorted(planned(first)) == ["coherence", "fluency"]
     assert len(evaluation.failed) == 2
     kept = json.loads((out / "run.json").read_text())["steps"]
@@ -463,7 +421,7 @@ def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path:
     assert all(entry["steps"] == STEPS for entry in kept)
     assert evaluation.manifest["steps"] == kept
     again = ScriptedModel(script=scripted)
-    resumed = evaluate("geval", items(tmp_path), models={"*": again}, **options)
+    resumed = evaluate("geval", models={"*": again}, **options)
     assert (len(resumed.failed), planned(again), len(again.calls)) == (0, [], 4)
     assert resumed.manifest["steps"] == kept
     assert len(read_steps(out)) == 2
@@ -471,17 +429,14 @@ def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path:
 
 def test_a_manifest_with_broken_steps_is_told(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    options: dict[str, Any] = {
-        "models": {"*": ScriptedModel(script=scripted)},
-        "settings": {"samples": 1},
-        "out": out,
-    }
-    evaluate("geval", items(tmp_path, 1), **options)
+    data, model = numbered(tmp_path, 1, **LABELS), ScriptedModel(script=scripted)
+    options: dict[str, Any] = {"models": {"*": model}, "settings": {"samples": 1}, "out": out}
+    evaluate("geval", data, **options)
     manifest = json.loads((out / "run.json").read_text())
     manifest["steps"][1] = {"aspect": "fluency"}
     (out / "run.json").write_text(json.dumps(manifest))
     with pytest.raises(DataError, match=r"run.json: steps.1.model: Field required"):
-        evaluate("geval", items(tmp_path, 1), **options)
+        evaluate("geval", data, **options)
 
 
 def test_a_run_of_another_protocol_has_no_steps(tmp_path: Path) -> None:

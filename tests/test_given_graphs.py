@@ -35,13 +35,8 @@ from typing_extensions import TypedDict
 from .processes import Command
 
 SCORE_4: dict[str, Any] = {"scorer": ["Score: 4"] * 99, "critic": ["NO ISSUE"] * 99}
-VERDICT: dict[str, Any] = {
-    "protocol": "theirs",
-    "kind": "score",
-    "score": 2.0,
-    "stop_reason": "complete",
-    "rounds": 1,
-}
+ENDED = {"stop_reason": "complete", "rounds": 1}
+VERDICT: dict[str, Any] = {"protocol": "theirs", "kind": "score", "score": 2.0, **ENDED}
 
 
 class ForeignState(TypedDict):
@@ -126,28 +121,35 @@ def test_graphs_without_a_name_are_named_by_what_they_are(graph: Any, name: str)
 
 def test_both_orders_of_a_comparison_are_run_without_a_name_of_their_own() -> None:
     builder = calibrated(debate.build(n=1))
-    for given in (builder, builder.compile()):
-        done = evaluate(given, "demo-pairs", limit=1)
-        assert [(result.protocol, result.error) for result in done.results] == [("calibrated-debate", None)]
     judge = create_judge(builder)
     assert (judge.name, judge(inputs="Q", outputs=["A.", "A."])["score"]) == ("calibrated-debate", 0.5)
-    (result,) = judge.evaluate("demo-pairs", limit=1).results
-    assert result.protocol == "calibrated-debate"
+    runs = [evaluate(given, "demo-pairs", limit=1) for given in (builder, builder.compile())]
+    for done in (*runs, judge.evaluate("demo-pairs", limit=1)):
+        assert [(result.protocol, result.error) for result in done.results] == [("calibrated-debate", None)]
 
 
 @pytest.mark.parametrize(
-    ("verdict", "problem"),
+    ("verdict", "told", "problem"),
     [
-        (None, "the graph ended without a verdict"),
-        ({**VERDICT, "score": None}, "theirs returned a verdict without a score"),
-        ({**VERDICT, "score": 0}, "theirs returned 0.0, off the scale of consistency (1 to 5)"),
-        ({"score": 3}, "validation error"),
+        (None, "returned no verdict, so it is not a judge", "the graph ended without a verdict"),
+        ({"score": 3}, "returned a verdict that cannot be read", "validation error"),
+        ({**VERDICT, "score": None}, "returned a verdict without a score", ""),
+        ({**VERDICT, "score": 6}, "returned 6.0, off the scale of consistency (1 to 5)", ""),
+        ({**VERDICT, "score": float("nan")}, "returned nan, off the scale", ""),
+        (
+            {**VERDICT, "kind": "compare", "score": None, "winner": "1"},
+            "returned a verdict without a score",
+            "",
+        ),
     ],
 )
-def test_a_graph_without_a_score_fails_its_items(verdict: Any, problem: str) -> None:
-    done = evaluate({"theirs": foreign(verdict)}, "demo", aspects=["consistency"], limit=1)
-    (failed,) = done.failed
-    assert problem in str(failed.error)
+def test_a_graph_without_a_score_gives_none_and_fails_its_items(
+    verdict: Any, told: str, problem: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)):
+        create_judge(foreign(verdict), aspect="consistency")(inputs="S", outputs="C")
+    (failed,) = evaluate({"theirs": foreign(verdict)}, "demo", aspects=["consistency"], limit=1).failed
+    assert (problem or f"theirs {told}") in str(failed.error)
     assert failed.score is None
 
 
@@ -171,19 +173,11 @@ def test_a_graph_that_pauses_fails_its_items() -> None:
             {},
             "two judges are named graph: give them names, as in {'a': ..., 'b': ...}",
         ),
-        (
-            [repeated(single.build(), k=2), repeated(single.build(), k=3)],
-            {},
-            "two judges are named repeated-single",
-        ),
+        ([repeated(single.build(), k=n) for n in (2, 3)], {}, "two judges are named repeated-single"),
         (debate.graph, {"settings": {"n": 1}}, "settings and models only apply to protocols given by name"),
         (debate.graph, {"models": "offline"}, "settings and models only apply to protocols given by name"),
         ({"a": debate.build(on_unresolved="human")}, {}, "a: on_unresolved=human pauses for a person"),
-        (
-            {"a": cascade(debate.build(on_unresolved="human"), single.build())},
-            {},
-            "a: on_unresolved=human pauses",
-        ),
+        ({"a": cascade(debate.build(on_unresolved="human"), "single")}, {}, "a: on_unresolved=human pauses"),
         ({"a": calibrated(single.build())}, {}, "a takes no score tasks"),
         ({"theirs": foreign(VERDICT)}, {"max_cost": 1.0}, "unknown"),
     ],
@@ -208,9 +202,8 @@ async def test_a_judge_evaluates_a_dataset() -> None:
     model = ScriptedModel(script=SCORE_4)
     judge = create_judge("debate", aspect="coherence", model=model, structured="off")
     done = judge.evaluate("demo", limit=2)
-    assert [(result.aspect, result.protocol, result.score) for result in done.results] == [
-        ("coherence", "debate", 4.0)
-    ] * 2
+    told = [(result.aspect, result.protocol, result.score) for result in done.results]
+    assert told == [("coherence", "debate", 4.0)] * 2
     twin = create_async_judge("single")
     compared = await twin.aevaluate("demo-pairs", limit=2)
     assert [result.protocol for result in compared.results] == ["single"] * 2
@@ -272,11 +265,8 @@ def test_a_file_is_what_a_name_is(files: Path) -> None:
     judges: Any = ["mine.py", "three=mine.py:graph", "foreign.py", "label=debate"]
     settings: Any = {"mine": {"scorers": 4}}
     done = evaluate(judges, "demo", aspects=["consistency"], limit=2, settings=settings)
-    assert {result.protocol: result.calls for result in done.results if result.protocol != "label"} == {
-        "mine": 4,
-        "three": 3,
-        "foreign": 0,
-    }
+    calls = {result.protocol: result.calls for result in done.results if result.protocol != "label"}
+    assert calls == {"mine": 4, "three": 3, "foreign": 0}
     assert "scorers:4" in done.manifest["signatures"]["mine"]
     rated = {"inputs": "It rained all day.", "outputs": "It rained."}
     mine: Any = "mine.py"

@@ -41,9 +41,6 @@ def test_the_drawing_is_the_stored_one(name: str) -> None:
         stored.parent.mkdir(exist_ok=True)
         stored.write_text(drawn, encoding="utf-8", newline="\n")
     assert drawn == stored.read_text(encoding="utf-8")
-
-
-def test_no_drawing_is_stored_for_a_protocol_that_is_gone() -> None:
     assert sorted(path.stem for path in SNAPSHOTS.glob("*.mmd")) == NAMES
 
 
@@ -109,21 +106,14 @@ def test_the_picture_has_a_size_and_a_ground(picture: tuple[str, ElementTree.Ele
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_studio_loads_the_compiled_graph(name: str) -> None:
+def test_studio_loads_the_compiled_graph_and_says_what_it_does(name: str) -> None:
     module, _, variable = SPECS[name]["path"].partition(":")
     graph = getattr(import_module(module), variable)
     assert isinstance(graph, CompiledStateGraph)
     assert graph is protocols()[name].graph
     assert graph.name == name
     assert graph.checkpointer is None, "Studio brings its own"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_studio_says_what_each_graph_does_and_takes(name: str) -> None:
     assert SPECS[name]["description"] == protocols()[name].protocol.about
-
-
-def test_studio_lists_nothing_but_registered_protocols() -> None:
     assert sorted(SPECS) == NAMES
 
 

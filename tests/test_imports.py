@@ -14,26 +14,10 @@ from .processes import HANG_GUARD
 
 pytestmark = pytest.mark.slow
 PROVIDERS = {"aiohttp", "langchain_google_genai", "langchain_openai", "openai"}
-HEAVY = PROVIDERS | {
-    "bert_score",
-    "datasets",
-    "evalica",
-    "google.genai",
-    "matplotlib",
-    "mermaidx",
-    "opentelemetry",
-    "pandas",
-    "playwright",
-    "polars",
-    "psycopg",
-    "pyarrow",
-    "rouge_score",
-    "sacrebleu",
-    "scipy",
-    "torch",
-    "transformers",
-    "uvloop",
-}
+TABLES = {"datasets", "evalica", "pandas", "polars", "psycopg", "pyarrow", "scipy"}
+METRICS = {"bert_score", "rouge_score", "sacrebleu", "torch", "transformers"}
+OUTSIDE = {"google.genai", "matplotlib", "mermaidx", "opentelemetry", "playwright", "uvloop"}
+HEAVY = PROVIDERS | TABLES | METRICS | OUTSIDE
 GRAPHS = {"langchain_core", "langgraph"}
 CONSOLE = {"sqlalchemy", "typer"}
 

@@ -37,7 +37,6 @@ from .processes import (
 from .test_call_pipeline import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
 
 MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
-SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 
 
 def arguments(protocol: str, data: Path, out: Path, *more: str) -> list[str]:
@@ -60,59 +59,49 @@ def slowly(answer: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
     return script
 
 
-def lock_is_free(out: Path) -> bool:
-    with FileLock(out / "run.lock", blocking=False):
-        return True
+def is_stopping(out: Path, event: str = '"stopping"') -> bool:
+    """Whether the log says so."""
+    return (out / "log.jsonl").exists() and event in (out / "log.jsonl").read_text()
 
 
-@pytest.mark.slow
 def test_the_first_signal_lets_calls_in_flight_finish_and_says_how_to_go_on(
-    provider: Provider, tmp_path: Path
+    provider: Provider, tmp_path: Path, command: Command
 ) -> None:
     provider.play(by=slowly(debater))
     data, out = dataset(tmp_path, 40), tmp_path / "out"
-    with started(*arguments("debate", data, out, "--concurrency", "4"), cwd=tmp_path) as process:
-        until(lambda: len(provider.requests) >= 30, process)
-        process.send_signal(signal.SIGTERM)
-        printed, errors = process.communicate(timeout=HANG_GUARD)
-    assert process.returncode == 130, errors
-    assert errors == ""
+    signalled(lambda: len(provider.requests) >= 30, signal.SIGTERM)
+    assert command(*arguments("debate", data, out, "--concurrency", "4")) == 130
+    assert command.errors == ""
     made = len(provider.requests)
     assert kept(out) == made, "a call in flight was not let finish"
-    assert f"total usage: {made} calls" in printed
-    assert "stopped by SIGTERM\n" in printed
-    assert f"of 40 verdicts are done and saved. The same command with --out {out} resumes." in printed
+    assert f"total usage: {made} calls" in command.printed
+    assert "stopped by SIGTERM\n" in command.printed
+    assert f"of 40 verdicts are done and saved. The same command with --out {out} resumes." in command.printed
     provider.play(by=debater)
     whole = evaluate("debate", data, models=MODEL, settings=PLAIN, out=out)
     assert most_repeated(provider) == 1
     assert results(whole) == results(evaluate("debate", data, models=MODEL, settings=PLAIN))
 
 
-@pytest.mark.slow
-def test_the_second_signal_ends_it_at_once(provider: Provider, tmp_path: Path) -> None:
+@pytest.mark.parametrize("grace", ["3600", "0.05"])
+def test_calls_that_hang_are_cut_short_by_a_second_signal_or_when_their_time_is_up(
+    provider: Provider, tmp_path: Path, command: Command, grace: str
+) -> None:
     provider.play(by=lambda request: Hang(3600) if "Number 9." in request.user else scorer(request))
     data, out = dataset(tmp_path, 10), tmp_path / "out"
-    log = out / "log.jsonl"
-    with started(*arguments("single", data, out, "--grace", "3600"), cwd=tmp_path) as process:
-        until(lambda: len(provider.requests) == 10 and kept(out) == 9, process)
-        process.send_signal(signal.SIGINT)
-        until(lambda: '"stopping"' in log.read_text())
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        printed, _ = process.communicate(timeout=HANG_GUARD)
-    assert process.returncode == 130
-    assert "9 of 10 verdicts are done and saved" in printed
+    signalled(lambda: len(provider.requests) == 10 and kept(out) == 9, signal.SIGINT)
+    if grace == "3600":
+        signalled(lambda: is_stopping(out), signal.SIGINT)
+    assert command(*arguments("single", data, out, "--grace", grace)) == 130
+    assert "9 of 10 verdicts are done and saved" in command.printed
 
 
 def test_a_call_that_waits_for_its_next_attempt_is_not_waited_for(
     provider: Provider, tmp_path: Path, command: Command
 ) -> None:
     provider.play(by=lambda request: Failure(429, "Slow down.", headers={"Retry-After": "3000"}))
-    log = tmp_path / "out" / "log.jsonl"
-    signalled(lambda: log.exists() and "another attempt" in log.read_text(), signal.SIGINT)
-    begun = time.monotonic()
+    signalled(lambda: is_stopping(tmp_path / "out", "another attempt"), signal.SIGINT)
     assert command(*arguments("single", dataset(tmp_path), tmp_path / "out", "--grace", "3600")) == 130
-    assert time.monotonic() - begun < HANG_GUARD
     assert "0 of 6 verdicts are done" in command.printed
     assert "failed" not in command.printed.replace(" failed ", "")
 
@@ -123,9 +112,7 @@ def test_a_call_that_waits_for_its_turn_is_not_waited_for(
     provider.play(by=scorer)
     data, out = dataset(tmp_path), tmp_path / "out"
     signalled(lambda: len(provider.requests) == 1, signal.SIGTERM)
-    begun = time.monotonic()
     assert command(*arguments("single", data, out, "--grace", "3600", "--requests-per-minute", "0.1")) == 130
-    assert time.monotonic() - begun < HANG_GUARD
     assert len(provider.requests) == kept(out) == 1
 
 
@@ -139,9 +126,9 @@ def test_a_failed_attempt_is_not_repeated_once_the_run_is_to_end(
         return Failure(500, "Out of order.")
 
     provider.play(by=fails_late)
-    data, out, log = dataset(tmp_path, 1), tmp_path / "out", tmp_path / "out" / "log.jsonl"
+    data, out = dataset(tmp_path, 1), tmp_path / "out"
     signalled(lambda: len(provider.requests) == 1, signal.SIGINT)
-    when(lambda: log.exists() and '"stopping"' in log.read_text(), gate.set)
+    when(lambda: is_stopping(out), gate.set)
     assert command(*arguments("single", data, out, "--grace", "3600")) == 130
     assert len(provider.requests) == 1
     assert "0 of 1 verdicts are done" in command.printed
@@ -160,7 +147,6 @@ def test_a_journal_that_is_held_up_is_waited_for(
     """Replies that have come are written before the run ends, also those of calls that were cut short."""
     provider.play(by=scorer)
     data, out = dataset(tmp_path, 30), tmp_path / "out"
-    log = out / "log.jsonl"
 
     def hold_up() -> None:
         until(lambda: len(provider.requests) >= 5)
@@ -168,7 +154,7 @@ def test_a_journal_that_is_held_up_is_waited_for(
             other.execute("BEGIN IMMEDIATE")
             until(lambda: comes_to_rest(provider))
             os.kill(os.getpid(), signal.SIGINT)
-            until(lambda: '"stopping"' in log.read_text())
+            until(lambda: is_stopping(out))
 
     holding = threading.Thread(target=hold_up)
     holding.start()
@@ -177,7 +163,7 @@ def test_a_journal_that_is_held_up_is_waited_for(
     assert kept(out) == len(provider.requests) < 30
 
 
-@SIGNALS
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_before_the_first_call_nothing_has_begun(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
@@ -226,27 +212,20 @@ def test_while_the_program_starts_a_signal_ends_it_with_a_word(
     assert list(tmp_path.iterdir()) == []
 
 
-@SIGNALS
-def test_when_all_is_judged_there_is_nothing_to_interrupt(
-    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+def test_when_all_is_judged_there_is_nothing_to_interrupt_and_while_tables_are_printed_results_are_safe(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish = ResultsFile.finish
+    finish, out = ResultsFile.finish, tmp_path / "out"
 
     def late(self: ResultsFile, keys: Any) -> Any:
-        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), signal.SIGTERM)
         return finish(self, keys)
 
-    monkeypatch.setattr(ResultsFile, "finish", late)
-    assert command("run", "debate", "--data", "demo", "--limit", "1", "--out", tmp_path / "out") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(ResultsFile, "finish", late)
+        assert command("run", "debate", "--data", "demo", "--limit", "1", "--out", out) == 0
     assert "stopped by" not in command.printed
-
-
-@SIGNALS
-def test_while_tables_are_printed_the_results_are_safe(
-    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
-    monkeypatch.setattr(run_command, "print_evaluation", lambda *_: os.kill(os.getpid(), number))
-    out = tmp_path / "out"
+    monkeypatch.setattr(run_command, "print_evaluation", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     assert command("run", "debate", "--data", "demo", "--limit", "1", "--out", out) == 130
     assert "interrupted; finished results are saved." in command.errors
     assert len((out / "results.jsonl").read_text().splitlines()) == 4
@@ -278,7 +257,8 @@ def test_ctrl_c_in_evaluate_leaves_nothing_running(
     signalled(lambda: len(provider.requests) >= 20, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         where(lambda: evaluate("debate", data, models=MODEL, settings=PLAIN, out=out, concurrency=4))
-    assert lock_is_free(out), "the run goes on in the background"
+    with FileLock(out / "run.lock", blocking=False):
+        """The run does not go on in the background."""
     finished = kept(out)
     assert finished >= len(provider.requests) - 4
     provider.play(by=debater)

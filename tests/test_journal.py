@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from jurygraph.eval.journal.admin import prune, summarize
-from jurygraph.eval.journal.call_journal import Journal, KeyFilter
+from jurygraph.eval.journal.call_journal import KeyFilter
 from jurygraph.eval.journal.database import journal_location
 from jurygraph.eval.journal.records import Batch
 from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.errors import UsageError
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 
 from .journal_locations import entry, key, opened, somewhere
 
@@ -28,37 +28,22 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield there
 
 
-async def test_a_kept_reply_is_served_from_then_on(where: str) -> None:
-    async with opened(where, run="a") as journal:
-        assert await journal.reserve(key(1)) is None
-        await journal.keep(key(1), entry("first"))
-        assert await journal.reserve(key(1)) == b"first"
-    async with opened(where, run="b") as again:
-        assert await again.reserve(key(1)) == b"first"
-        assert await again.reserve(key(2)) is None
-
-
-async def test_a_runs_spending_is_carried_over_its_openings(where: str) -> None:
+async def test_a_runs_spending_is_carried_over_its_openings_and_one_unknown_price_makes_it_unknown(
+    where: str,
+) -> None:
     for number in range(3):
         async with opened(where, run="a") as journal:
             await journal.keep(key(number), entry())
     async with opened(where, run="b") as other:
+        assert other.totals().cost_usd == 0.0
         await other.keep(key(9), entry())
     async with opened(where, run="a") as journal:
-        totals = journal.totals()
-    assert totals == Usage(3, 300, 120, 60, 15, 0.75, 4.5)
-
-
-async def test_one_unknown_price_makes_the_sum_unknown(where: str) -> None:
-    async with opened(where, run="a") as journal:
-        assert journal.totals().cost_usd == 0.0
-        await journal.keep(key(1), entry(cost=0.5))
-        await journal.keep(key(2), entry(cost=None))
-        await journal.keep(key(3), entry(cost=0.5))
+        assert journal.totals() == Usage(3, 300, 120, 60, 15, 0.75, 4.5)
+        await journal.keep(key(3), entry(cost=None))
+        await journal.keep(key(4), entry(cost=0.5))
         assert journal.totals().cost_usd is None
     async with opened(where, run="a") as journal:
-        assert journal.totals().cost_usd is None
-        assert journal.totals().calls == 3
+        assert (journal.totals().calls, journal.totals().cost_usd) == (5, None)
 
 
 async def test_a_disowned_reply_is_not_served_but_stays_counted(where: str) -> None:
@@ -92,31 +77,25 @@ async def test_a_fresh_run_passes_over_what_was_kept_before_it(where: str) -> No
         assert await later.reserve(key(2)) == b"old"
 
 
-async def test_a_call_whose_waiting_is_cancelled_is_written_all_the_same(where: str) -> None:
+async def test_a_call_is_written_also_where_its_waiting_is_cancelled_or_the_journal_closes(
+    where: str,
+) -> None:
     async with opened(where, run="a") as journal:
-        keeping = asyncio.create_task(journal.keep(key(1), entry("paid for")))
+        cancelled, *keeping = [asyncio.create_task(journal.keep(key(n), entry(str(n)))) for n in range(50)]
         await asyncio.sleep(0)
-        keeping.cancel()
+        cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await keeping
-    async with opened(where, run="a") as again:
-        assert await again.reserve(key(1)) == b"paid for"
-        assert again.totals().calls == 1
-
-
-async def test_what_is_queued_when_the_journal_closes_is_written(where: str) -> None:
-    async with opened(where, run="a") as journal:
-        keeping = [asyncio.create_task(journal.keep(key(number), entry())) for number in range(50)]
-        await asyncio.sleep(0)
+            await cancelled
     await asyncio.gather(*keeping)
-    assert summarize(where).spent.calls == 50
+    async with opened(where, run="a") as again:
+        assert await again.reserve(key(0)) == b"0"
+        assert again.totals().calls == 50
 
 
 async def test_a_call_written_again_after_a_doubtful_end_is_one_call(where: str) -> None:
     store = Store(journal_location(where), "a", shared=True, fresh=False, patience=Patience(5, 60))
-    row = (store.opening << 32, key(1), "m", b"{}", 1, 10, 0, 5, 0, 0.5, 1.0)
-    store.write([row])
-    store.write([row])
+    for _ in range(2):
+        store.write([(store.opening << 32, key(1), "m", b"{}", 1, 10, 0, 5, 0, 0.5, 1.0)])
     assert store.spent().usage.calls == 1
     store.close()
 
@@ -145,17 +124,12 @@ async def test_a_summary_says_what_was_spent_by_model_and_by_run(where: str) -> 
         await other.keep(key(3), entry(model="small"))
         await other.invalidate([key(3)])
     summary = summarize(where)
-    assert summary.version == 2
-    assert summary.bytes > 0
-    assert {name: (spent.calls, spent.cost_usd) for name, spent in summary.by_model.items()} == {
-        "large": (1, None),
-        "small": (2, 0.5),
-    }
+    assert (summary.version, summary.bytes > 0) == (2, True)
+    by_model = {name: (spent.calls, spent.cost_usd) for name, spent in summary.by_model.items()}
+    assert by_model == {"large": (1, None), "small": (2, 0.5)}
     assert {run: spent.calls for run, spent in summary.by_run.items()} == {"a": 2, "b": 1}
     assert (summary.spent.calls, summary.replies, summary.invalidated, summary.claims) == (3, 3, 1, 0)
-    assert summary.oldest is not None
-    assert summary.newest is not None
-    assert summary.oldest <= summary.newest
+    assert summary.oldest and summary.newest and summary.oldest <= summary.newest
 
 
 @pytest.mark.parametrize(
@@ -189,30 +163,26 @@ async def test_pruned_replies_are_gone_and_their_cost_is_not(
     assert served == left
 
 
-async def test_pruning_gives_the_disk_its_room_back(tmp_path: Path) -> None:
-    file = tmp_path / "journal.sqlite"
-    async with opened(file, run="a") as journal:
-        await asyncio.gather(*(journal.keep(key(n), entry(os.urandom(2000).hex())) for n in range(100)))
-    before = summarize(file).bytes
-    assert prune(file, run="a") == 100
-    assert summarize(file).bytes < before / 5
-
-
 async def test_pruning_without_a_choice_or_of_a_run_that_is_not_there_is_refused(where: str) -> None:
-    journal = await Journal.open(where, run="a")
-    await journal.close()
+    async with opened(where, run="a"):
+        pass
     with pytest.raises(UsageError, match="say which replies"):
         prune(where)
     with pytest.raises(UsageError, match="no run 'z'; runs are a"):
         prune(where, run="z")
 
 
-async def test_a_call_takes_less_than_half_a_kilobyte_beside_its_reply(tmp_path: Path) -> None:
-    reply = os.urandom(750).hex()
-    async with opened(tmp_path / "journal.sqlite", run="a") as journal:
+async def test_a_call_takes_less_than_half_a_kilobyte_beside_its_reply_and_is_pruned_from_the_disk(
+    tmp_path: Path,
+) -> None:
+    reply, file = os.urandom(750).hex(), tmp_path / "journal.sqlite"
+    async with opened(file, run="a") as journal:
         for _ in range(20):
             await asyncio.gather(*(journal.keep(os.urandom(16), entry(reply)) for _ in range(64)))
-    assert (tmp_path / "journal.sqlite").stat().st_size / 1280 - len(reply) < 512
+    before = file.stat().st_size
+    assert before / 1280 - len(reply) < 512
+    assert prune(file, run="a") == 1280
+    assert summarize(file).bytes < before / 5
 
 
 def test_the_filter_misses_no_key_and_is_seldom_wrong_about_strangers() -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.journal.admin import summarize
-from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 
-from .journal_locations import entry, key, schema
+from .journal_locations import entry, key, opened, schema
 
 
 @pytest.fixture
@@ -23,10 +22,9 @@ def folder(tmp_path: Path) -> Path:
 
 async def _two_runs(where: str) -> None:
     for number, (run, model, cost) in enumerate([("ab12", "small", 0.25), ("cd34", "large", None)]):
-        journal = await Journal.open(where, run=run)
-        await journal.keep(key(number), entry(model=model, cost=cost))
-        await journal.invalidate([key(1)])
-        await journal.close()
+        async with opened(where, run=run) as journal:
+            await journal.keep(key(number), entry(model=model, cost=cost))
+            await journal.invalidate([key(1)])
 
 
 def _shown(*arguments: str) -> str:
@@ -41,29 +39,23 @@ def test_a_folders_journal_is_shown_with_what_each_model_and_run_spent(folder: P
         assert any([cell for cell in line.split() if cell != "│"] == words for line in shown.splitlines())
 
 
-def test_nothing_is_deleted_without_prune(folder: Path) -> None:
+def test_what_is_named_is_deleted_and_nothing_without_prune(folder: Path) -> None:
     with pytest.raises(UsageError, match="add --prune to delete it"):
         _shown(str(folder), "--run", "ab12")
     with pytest.raises(UsageError, match=r"--prune needs .* --older-than DAYS"):
         _shown(str(folder), "--prune")
     assert summarize(folder / "journal.sqlite").replies == 2
-
-
-def test_prune_deletes_what_is_named(folder: Path) -> None:
     assert "deleted 1 reply" in _shown(str(folder / "journal.sqlite"), "--invalidated", "--prune")
     assert "deleted 1 reply" in _shown(str(folder), "--run", "ab12", "--prune")
     assert "deleted 0 replies" in _shown(str(folder), "--older-than", "0", "--prune")
 
 
-def test_a_journal_in_postgres_is_shown_by_its_url() -> None:
-    with schema() as url:
-        asyncio.run(_two_runs(url))
-        assert "2 calls" in _shown(url)
-
-
 def test_a_place_without_a_journal_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"journal\.sqlite: there is no journal"):
         _shown(str(tmp_path))
-    with schema() as url, pytest.raises(UsageError, match="there is no journal"):
-        _shown(url)
     assert not (tmp_path / "journal.sqlite").exists()
+    with schema() as url:
+        with pytest.raises(UsageError, match="there is no journal"):
+            _shown(url)
+        asyncio.run(_two_runs(url))
+        assert "2 calls" in _shown(url)

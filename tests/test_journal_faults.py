@@ -9,7 +9,8 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,11 @@ BIG = "x" * 20_000
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "journal.sqlite"
+
+
+async def outcomes(*calls: Coroutine[Any, Any, Any]) -> list[Any]:
+    """What calls that are made at once return or raise."""
+    return await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), HANG_GUARD)
 
 
 class Room:
@@ -85,46 +91,71 @@ class Proxy:
             writer.close()
 
 
-async def test_a_journal_of_another_version_is_refused(file: Path) -> None:
-    journal = await Journal.open(file, run="a")
-    await journal.close()
+@asynccontextmanager
+async def proxied(postgres: str, proxy: Proxy, **options: Any) -> AsyncIterator[Journal]:
+    """A journal that is reached through a proxy."""
+    await proxy.restore()
+    url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
+    async with opened(url.render_as_string(hide_password=False), run="a", **options) as journal:
+        yield journal
+
+
+def test_a_file_that_is_no_journal_of_this_version_is_refused_and_left_alone(file: Path) -> None:
+    async def opens() -> None:
+        async with opened(file, run="a"):
+            """It can be opened."""
+
+    asyncio.run(opens())
     with sqlite3.connect(file) as database:
         database.execute("UPDATE jurygraph_journal SET version = 99")
     database.close()
+    with pytest.raises(ValueError, match="made by version 99"):
+        summarize(file)
     with pytest.raises(
         ValueError, match=r"journal.sqlite: made by version 99 .* reads 1 and 2\. Use the jurygraph"
     ):
-        await Journal.open(file, run="a")
-    with pytest.raises(ValueError, match="made by version 99"):
-        summarize(file)
-
-
-async def test_a_file_that_is_no_database_is_refused_and_left_alone(file: Path) -> None:
-    diary = _diary(file)
+        asyncio.run(opens())
+    file.write_text("Dear diary, " * 500)
     with pytest.raises(ValueError, match=r"journal.sqlite: file is not a database; .*move it away"):
-        await Journal.open(file, run="a")
-    assert _diary(file) == diary
-
-
-async def test_another_programs_database_is_refused(file: Path) -> None:
+        asyncio.run(opens())
+    assert file.read_text() == "Dear diary, " * 500
+    file.unlink()
     with sqlite3.connect(file) as database:
         database.execute("CREATE TABLE recipes (name TEXT)")
     database.close()
     with pytest.raises(ValueError, match=r"a database, not a journal \(it holds recipes\)"):
-        await Journal.open(file, run="a")
+        asyncio.run(opens())
+
+
+def _damage(file: Path) -> None:
+    """All pages but the first are overwritten, and whoever has the file open has to read them again."""
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.execute("CREATE TABLE unrelated (name)")
+    other.close()
+    with file.open("r+b") as database:
+        database.seek(8192)
+        database.write(os.urandom(file.stat().st_size - 8192))
 
 
 async def test_damage_found_late_ends_all_calls_with_a_clear_word(file: Path) -> None:
     async with opened(file, run="a") as journal:
         await asyncio.gather(*(journal.keep(key(number), entry(BIG)) for number in range(50)))
         _damage(file)
-        told = await asyncio.wait_for(
-            asyncio.gather(*(journal.reserve(key(number)) for number in range(50)), return_exceptions=True),
-            HANG_GUARD,
-        )
+        told = await outcomes(*(journal.reserve(key(number)) for number in range(50)))
         assert any(isinstance(one, JournalError) for one in told)
         with pytest.raises(JournalError, match=r"journal.sqlite: .*malformed.*damaged"):
             await journal.keep(key(1), entry())
+
+
+async def test_a_file_that_is_deleted_while_in_use_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "journal.sqlite"
+    async with opened(file, run="a") as journal:
+        await journal.keep(key(1), entry("kept"))
+        file.unlink()
+        for call in (journal.keep(key(2), entry("lost")), journal.reserve(key(3))):
+            with pytest.raises(JournalError, match=r"removed or replaced while it was in use"):
+                await call
 
 
 async def test_a_lock_that_passes_is_waited_out(file: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -145,8 +176,7 @@ async def test_a_lock_that_lasts_ends_all_calls(file: Path) -> None:
     journal = await Journal.open(file, run="a", retry_seconds=1)
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    keeping = [asyncio.create_task(journal.keep(key(number), entry())) for number in range(3)]
-    told = await asyncio.wait_for(asyncio.gather(*keeping, return_exceptions=True), HANG_GUARD)
+    told = await outcomes(*(journal.keep(key(number), entry()) for number in range(3)))
     assert all(isinstance(one, JournalError) and "close that program" in str(one) for one in told)
     with pytest.raises(JournalError, match="locked"):
         await journal.keep(key(9), entry())
@@ -174,8 +204,7 @@ async def test_a_disk_that_stays_full_ends_all_calls_and_keeps_what_was_kept(fil
     room.pages = 40
     journal = await Journal.open(file, run="a", retry_seconds=1)
     await journal.keep(key(0), entry("kept"))
-    keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(1, 40)]
-    told = await asyncio.wait_for(asyncio.gather(*keeping, return_exceptions=True), HANG_GUARD)
+    told = await outcomes(*(journal.keep(key(number), entry(BIG)) for number in range(1, 40)))
     assert all(isinstance(one, JournalError) and "disk is full" in str(one) for one in told)
     for later in (journal.keep(key(41), entry()), journal.reserve(key(0)), journal.reserve(os.urandom(16))):
         with pytest.raises(JournalError, match="disk is full"):
@@ -188,26 +217,21 @@ async def test_a_disk_that_stays_full_ends_all_calls_and_keeps_what_was_kept(fil
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody may write")
-async def test_a_folder_that_cannot_be_written_is_told_before_any_call() -> None:
+async def test_a_folder_that_is_not_there_is_made_and_one_that_cannot_be_written_told(tmp_path: Path) -> None:
+    new = tmp_path / "runs" / "new" / "journal.sqlite"
+    async with opened(new, run="a") as journal:
+        await journal.keep(key(1), entry())
+    assert summarize(new).spent.calls == 1
     with pytest.raises(ValueError, match=r"/proc/journal.sqlite: .*writable, or choose another place"):
         await asyncio.wait_for(Journal.open("/proc/journal.sqlite", run="a"), HANG_GUARD)
 
 
-async def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
-    async with opened(tmp_path / "runs" / "new" / "journal.sqlite", run="a") as journal:
-        await journal.keep(key(1), entry())
-    assert summarize(tmp_path / "runs" / "new" / "journal.sqlite").spent.calls == 1
-
-
-@pytest.mark.parametrize(
-    "where", ["mysql://db.example/x", "redis://db.example", "sqlite://", "postgresql+asyncpg://h/d"]
-)
-async def test_another_kind_of_database_is_refused_with_what_is_possible(where: str) -> None:
-    with pytest.raises(ValueError, match=r"possible are a file .* sqlite:///FILE or postgresql://"):
-        await Journal.open(where, run="a")
-
-
-async def test_postgres_without_its_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_kind_of_database_is_refused_with_what_is_possible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for where in ("mysql://db.example/x", "redis://db.example", "sqlite://", "postgresql+asyncpg://h/d"):
+        with pytest.raises(ValueError, match=r"possible are a file .* sqlite:///FILE or postgresql://"):
+            await Journal.open(where, run="a")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"pip install 'jurygraph\[postgres\]'"):
         await Journal.open("postgresql://db.example/x", run="a")
@@ -225,9 +249,7 @@ async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
     postgres: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     proxy = Proxy()
-    await proxy.restore()
-    url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
-    async with opened(url.render_as_string(hide_password=False), run="a", retry_seconds=120) as journal:
+    async with proxied(postgres, proxy, retry_seconds=120) as journal:
 
         async def call(number: int) -> None:
             assert await journal.reserve(key(number)) is None
@@ -243,8 +265,6 @@ async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
             await proxy.restore()
         await asyncio.wait_for(asyncio.gather(*calling), HANG_GUARD)
     await proxy.cut()
-
-    assert "trying again in" in caplog.text
     summary = summarize(postgres)
     assert (summary.spent.calls, summary.claims) == (500, 0)
     async with opened(postgres, run="b") as again:
@@ -252,8 +272,11 @@ async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
     assert replies == [str(number).encode() for number in range(500)]
 
 
-async def test_sessions_that_the_server_ends_are_made_anew(postgres: str) -> None:
-    async with opened(f"{postgres}&application_name=jurygraph-ended", run="a") as journal:
+async def test_sessions_that_the_server_ends_are_made_anew_and_one_that_stays_away_ends_all_calls(
+    postgres: str,
+) -> None:
+    proxy = Proxy()
+    async with proxied(f"{postgres}&application_name=jurygraph-ended", proxy, retry_seconds=1) as journal:
         with psycopg.connect(POSTGRES, autocommit=True) as server:
             for number in range(20):
                 ended = server.execute(
@@ -261,18 +284,10 @@ async def test_sessions_that_the_server_ends_are_made_anew(postgres: str) -> Non
                 ).fetchall()
                 assert ended
                 await asyncio.wait_for(journal.keep(key(number), entry()), HANG_GUARD)
+        await proxy.cut()
+        with pytest.raises(JournalError, match=r"127\.0\.0\.1"):
+            await asyncio.wait_for(journal.keep(key(20), entry()), HANG_GUARD)
     assert summarize(postgres).spent.calls == 20
-
-
-async def test_a_postgres_that_stays_away_ends_all_calls(postgres: str) -> None:
-    proxy = Proxy()
-    await proxy.restore()
-    url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
-    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_seconds=1)
-    await proxy.cut()
-    with pytest.raises(JournalError, match=r"127\.0\.0\.1"):
-        await asyncio.wait_for(journal.keep(key(1), entry()), HANG_GUARD)
-    await asyncio.wait_for(journal.close(), HANG_GUARD)
 
 
 KILLED = """
@@ -320,9 +335,7 @@ async def test_what_was_kept_survives_kill_9(
         assert len(kept) <= journal.totals().calls <= len(kept) + 16
 
 
-@pytest.mark.slow
-async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(file: Path) -> None:
-    program = """
+ENDS = """
 import asyncio, sys
 from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.journal.records import Entry
@@ -336,35 +349,11 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+@pytest.mark.slow
+async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(file: Path) -> None:
+    program = KILLED.partition("async def main")[0] + ENDS
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, str(file))
     assert await asyncio.wait_for(process.wait(), HANG_GUARD) == 0
     assert summarize(file).spent.calls == 10
-
-
-def _diary(file: Path) -> str:
-    """What stands in a file that is no database, and is put there at first."""
-    if not file.exists():
-        file.write_text("Dear diary, " * 500)
-    return file.read_text()
-
-
-def _damage(file: Path) -> None:
-    """All pages but the first are overwritten, and whoever has the file open has to read them again."""
-    other = sqlite3.connect(file, isolation_level=None)
-    other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    other.execute("CREATE TABLE unrelated (name)")
-    other.close()
-    with file.open("r+b") as database:
-        database.seek(8192)
-        database.write(os.urandom(file.stat().st_size - 8192))
-
-
-async def test_a_file_that_is_deleted_while_in_use_is_noticed(tmp_path: Path) -> None:
-    file = tmp_path / "journal.sqlite"
-    async with opened(file, run="a") as journal:
-        await journal.keep(key(1), entry("kept"))
-        file.unlink()
-        with pytest.raises(JournalError, match=r"removed or replaced while it was in use"):
-            await journal.keep(key(2), entry("lost"))
-        with pytest.raises(JournalError, match=r"removed or replaced"):
-            await journal.reserve(key(3))

@@ -74,8 +74,7 @@ def is_gone(process: subprocess.Popen[str]) -> bool:
     ("moment", "number"),
     [
         *((moment, signal.SIGSTOP) for moment in MOMENTS),
-        ("claiming", signal.SIGKILL),
-        ("writing", signal.SIGKILL),
+        *((moment, signal.SIGKILL) for moment in ("claiming", "writing")),
     ],
 )
 async def test_a_process_that_freezes_in_a_transaction_holds_nobody_up_and_goes_on_later(

@@ -14,7 +14,7 @@ from jurygraph.eval.journal.admin import prune, summarize
 from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.eval.journal.database import calls, journal_location, openings
 from jurygraph.eval.journal.store import Patience, Store
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from sqlalchemy import select, update
 
 from .journal_locations import entry, key, opened, somewhere
@@ -87,13 +87,10 @@ async def test_a_journal_of_version_1_is_used_and_brought_to_this_version(where:
 async def test_parts_of_a_run_are_open_together_and_their_spending_is_one_sum(where: str) -> None:
     if "://" not in where:
         pytest.skip("a journal that is not shared has one process")
-    first = await Journal.open(where, run="a", part="1/2")
-    second = await Journal.open(where, run="a", part="2/2")
+    first, second = [await Journal.open(where, run="a", part=part) for part in ("1/2", "2/2")]
     assert await first.reserve(key(1)) is None
     waiting = asyncio.create_task(second.reserve(key(1)))
-    assert await asyncio.wait([waiting], timeout=0.6) == (set(), {waiting}), (
-        "the claim of a living part was freed"
-    )
+    assert await asyncio.wait([waiting], timeout=0.6) == (set(), {waiting}), "a living part's claim was freed"
     await first.keep(key(1), entry("the first's"))
     assert await asyncio.wait_for(waiting, HANG_GUARD) == b"the first's"
     await second.keep(key(2), entry())

@@ -78,52 +78,40 @@ async def test_identical_work_in_three_processes_makes_each_call_once(where: str
     assert (summary.spent.calls, summary.claims) == (200, 0)
 
 
-async def test_whoever_asks_second_is_served_the_reply_of_the_first(where: str) -> None:
-    async with opened(where, run="a") as first, opened(where, run="b") as second:
-        assert await first.reserve(key(1)) is None
-        waiting = asyncio.create_task(second.reserve(key(1)))
-        assert await asyncio.wait([waiting], timeout=0.6) == (set(), {waiting})
-        await first.keep(key(1), entry("the first's"))
-        assert await asyncio.wait_for(waiting, HANG_GUARD) == b"the first's"
-        assert second.totals().calls == 0
+def dead_process(where: str, lease: float) -> Store:
+    """One that has claimed a call and will neither make it nor renew its lease."""
+    store = Store(journal_location(where), "dead", shared=True, fresh=False, patience=Patience(5, lease))
+    assert store.reserve([key(1)]) == ({}, {key(1)})
+    return store
 
 
-async def test_a_released_call_is_for_the_next_to_make(where: str) -> None:
-    async with opened(where, run="a") as first, opened(where, run="b") as second:
-        assert await first.reserve(key(1)) is None
-        waiting = asyncio.create_task(second.reserve(key(1)))
-        await asyncio.sleep(0.3)
-        assert not waiting.done()
-        await first.release(key(1))
-        assert await asyncio.wait_for(waiting, HANG_GUARD) is None
-
-
-@pytest.mark.slow
-async def test_a_dead_process_holds_its_claims_until_its_lease_is_over(where: str) -> None:
-    began = time.monotonic()
-    dead = _dead_process(where, lease=2)
-    journal = await Journal.open(where, run="b", lease=2)
-    assert await asyncio.wait_for(journal.reserve(key(1)), HANG_GUARD) is None
-    # Leases end at whole seconds of the database's clock, so one of two seconds lasts more than one.
-    assert 1 < time.monotonic() - began < HANG_GUARD
-    await journal.close()
-    dead.disconnect()
-
-
-async def test_a_lease_that_ends_long_after_now_is_of_a_clock_set_back_and_holds_nobody_up(
+async def test_whoever_asks_second_is_served_the_reply_of_the_first_or_makes_a_released_call(
     where: str,
 ) -> None:
-    dead = _dead_process(where, lease=60)
-    far = update(openings).values(alive_until=4_000_000_000)
-    dead.transact(lambda connection: connection.execute(far))
-    journal = await Journal.open(where, run="b", lease=60)
-    assert await asyncio.wait_for(journal.reserve(key(1)), HANG_GUARD) is None
-    await journal.close()
-    dead.disconnect()
+    async with opened(where, run="a") as first, opened(where, run="b") as second:
+        for number in (1, 2):
+            assert await first.reserve(key(number)) is None
+        served, released = (asyncio.create_task(second.reserve(key(number))) for number in (1, 2))
+        assert await asyncio.wait([served, released], timeout=0.6) == (set(), {served, released})
+        await first.keep(key(1), entry("the first's"))
+        await first.release(key(2))
+        assert await asyncio.wait_for(served, HANG_GUARD) == b"the first's"
+        assert await asyncio.wait_for(released, HANG_GUARD) is None
+        assert second.totals().calls == 0
+    assert summarize(where).claims == 0, "a journal that is closed has left a claim"
 
 
 @pytest.mark.slow
-async def test_a_living_process_keeps_its_claims_beyond_the_lease(where: str) -> None:
+async def test_a_living_process_keeps_its_claims_beyond_the_lease_and_a_dead_one_until_it_is_over(
+    where: str,
+) -> None:
+    began = time.monotonic()
+    dead = dead_process(where, lease=2)
+    async with opened(where, run="b", lease=2) as journal:
+        assert await asyncio.wait_for(journal.reserve(key(1)), HANG_GUARD) is None
+    # Leases end at whole seconds of the database's clock, so one of two seconds lasts more than one.
+    assert 1 < time.monotonic() - began < HANG_GUARD
+    dead.disconnect()
     async with opened(where, run="a", lease=6) as first, opened(where, run="b", lease=6) as second:
         assert await first.reserve(key(1)) is None
         waiting = asyncio.create_task(second.reserve(key(1)))
@@ -133,11 +121,16 @@ async def test_a_living_process_keeps_its_claims_beyond_the_lease(where: str) ->
         assert await asyncio.wait_for(waiting, HANG_GUARD) == b"slow"
 
 
-async def test_a_run_taken_up_again_does_not_wait_for_its_own_dead_process(where: str) -> None:
-    dead = _dead_process(where, lease=600)
-    journal = await Journal.open(where, run="dead")
-    assert await asyncio.wait_for(journal.reserve(key(1)), HANG_GUARD) is None
-    await journal.close()
+@pytest.mark.parametrize("run", ["dead", "b"], ids=["taken up again", "clock set back"])
+async def test_a_run_taken_up_again_or_after_a_clock_was_set_back_waits_for_no_dead_process(
+    where: str, run: str
+) -> None:
+    dead = dead_process(where, lease=600)
+    if run == "b":
+        far = update(openings).values(alive_until=4_000_000_000)
+        dead.transact(lambda connection: connection.execute(far))
+    async with opened(where, run=run) as journal:
+        assert await asyncio.wait_for(journal.reserve(key(1)), HANG_GUARD) is None
     dead.disconnect()
 
 
@@ -151,13 +144,6 @@ async def test_a_call_that_nobody_waits_for_any_more_is_not_claimed(where: str) 
         assert await asyncio.wait_for(second.reserve(key(1)), HANG_GUARD) is None
 
 
-async def test_a_journal_closed_by_one_frees_what_it_had_claimed(where: str) -> None:
-    first = await Journal.open(where, run="a")
-    assert await first.reserve(key(1)) is None
-    await first.close()
-    assert summarize(where).claims == 0
-
-
 async def test_many_open_a_new_journal_at_once(where: str) -> None:
     journals = await asyncio.gather(*(Journal.open(where, run=str(number)) for number in range(8)))
     for number, journal in enumerate(journals):
@@ -167,15 +153,8 @@ async def test_many_open_a_new_journal_at_once(where: str) -> None:
     assert {run: spent.calls for run, spent in summary.by_run.items()} == {str(n): 1 for n in range(8)}
 
 
-def _dead_process(where: str, lease: float) -> Store:
-    """One that has claimed a call and will neither make it nor renew its lease."""
-    store = Store(journal_location(where), "dead", shared=True, fresh=False, patience=Patience(5, lease))
-    assert store.reserve([key(1)]) == ({}, {key(1)})
-    return store
-
-
 async def test_whoever_waits_for_another_process_is_told_when_the_journal_closes(where: str) -> None:
-    dead = _dead_process(where, lease=600)
+    dead = dead_process(where, lease=600)
     journal = await Journal.open(where, run="b", lease=600)
     waiting = asyncio.create_task(journal.reserve(key(1)))
     await asyncio.sleep(0.3)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from jurygraph import create_async_judge, create_judge
+from jurygraph import create_async_judge
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
@@ -26,14 +27,11 @@ from .test_judge import SCORE_4, comparing, rating
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 DATASET, TENANT = uuid4(), uuid4()
 EXAMPLES = [
-    Example(
-        id=uuid4(),
-        inputs={"question": question},
-        outputs={"answer": answer},
-        dataset_id=DATASET,
-        created_at=WHEN,
-    )
-    for question, answer in [("Why is the sky blue?", "scattering"), ("Why is grass green?", "chlorophyll")]
+    Example(id=uuid4(), inputs={"question": asked}, outputs=told, dataset_id=DATASET, created_at=WHEN)
+    for asked, told in [
+        ("Why is the sky blue?", {"answer": "scattering"}),
+        ("Why is grass green?", {"answer": "chlorophyll"}),
+    ]
 ]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta"),
@@ -156,14 +154,9 @@ def test_langsmith_compares_two_experiments_with_a_judge(
 
 
 def test_a_tie_gives_both_runs_half() -> None:
-    model = ScriptedModel(script={"scorer": ["Score of answer 1: 5\nScore of answer 2: 5"]})
-    judge = create_judge("single", model=model, structured="off", position_calibration=False)
-
-    class Run:
-        def __init__(self, text: str) -> None:
-            self.id, self.outputs = uuid4(), {"answer": text}
-
-    told = judge(runs=[Run("a"), Run("b")], example=EXAMPLES[0])
+    judge = comparing({"scorer": ["Score of answer 1: 5\nScore of answer 2: 5"]})
+    runs = [SimpleNamespace(id=uuid4(), outputs={"answer": text}) for text in "ab"]
+    told = judge(runs=runs, example=EXAMPLES[0])
     assert list(told["scores"].values()) == [0.5, 0.5]
 
 
@@ -180,16 +173,11 @@ def test_the_result_has_the_shape_of_an_openevals_judge() -> None:
 
     model = Structured(script=lambda _about, _prompt: {"reasoning": "fine", "score": True})
     theirs = llm.create_llm_as_judge(prompt="{inputs} {outputs}", judge=model, feedback_key="coherence")
-    given = {
-        "inputs": {"question": "Why?"},
-        "outputs": {"answer": "Because."},
-        "reference_outputs": {"answer": "x"},
-    }
+    answers = {"outputs": {"answer": "Because."}, "reference_outputs": {"answer": "x"}}
+    given = {"inputs": {"question": "Why?"}, **answers}
     ours, other = rating()(**given), theirs(**given)
     assert model.calls and set(ours) == set(other) == set(EvaluatorResult.__annotations__) - {"source_run_id"}
-    assert [type(ours[name]) for name in ("key", "comment")] == [
-        type(other[name]) for name in ("key", "comment")
-    ]
+    assert all(type(ours[name]) is type(other[name]) for name in ("key", "comment"))
 
 
 def app(message: Any, *, thread_id: str, **_: Any) -> dict[str, Any]:
@@ -200,20 +188,15 @@ async def test_openevals_simulations_take_a_judge_for_the_conversation() -> None
     simulators = pytest.importorskip("openevals.simulators")
     users = ["What happened to the ferry?", "When?"]
     judge = rating()
-    done = simulators.run_multiturn_simulation(
-        app=app, user=users, max_turns=2, trajectory_evaluators=[judge]
-    )
+    talk: dict[str, Any] = {"app": app, "user": users, "max_turns": 2}
+    done = simulators.run_multiturn_simulation(**talk, trajectory_evaluators=[judge])
     assert [(one["key"], one["score"]) for one in done["evaluator_results"]] == [("coherence", 4.0)]
     model = ScriptedModel(script=SCORE_4)
     twin = create_async_judge("debate", aspect="coherence", model=model, structured="off")
-    done = await simulators.run_multiturn_simulation_async(
-        app=app, user=users, max_turns=2, trajectory_evaluators=[twin]
-    )
+    done = await simulators.run_multiturn_simulation_async(**talk, trajectory_evaluators=[twin])
     assert done["evaluator_results"][0]["score"] == 4.0
     shown = model.calls[0].prompt
-    assert (
-        "Human: What happened to the ferry?\nAI: You said: What happened to the ferry?\nHuman: When?" in shown
-    )
+    assert f"Human: {users[0]}\nAI: You said: {users[0]}\nHuman: When?" in shown
 
 
 def test_agentevals_trajectories_of_a_thread_are_judged() -> None:
@@ -225,9 +208,6 @@ def test_agentevals_trajectories_of_a_thread_are_judged() -> None:
     trajectory = utils.extract_langgraph_trajectory_from_thread(agent, thread)
     model = ScriptedModel(script=SCORE_4)
     where = {"source": "inputs.0.__start__.messages", "candidate": "outputs.results.-1.messages"}
-    judge = create_judge("debate", aspect="coherence", model=model, structured="off", variable_mapping=where)
-    assert judge(**trajectory)["score"] == 4.0
-    assert (
-        "What happened to the ferry?" in model.calls[0].prompt
-        and "It sank on Monday." in model.calls[0].prompt
-    )
+    assert rating(model=model, variable_mapping=where)(**trajectory)["score"] == 4.0
+    shown = model.calls[0].prompt
+    assert "What happened to the ferry?" in shown and "It sank on Monday." in shown

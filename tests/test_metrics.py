@@ -8,15 +8,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset
-from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.items import ScoreItem
 from jurygraph.eval.metrics import Metric, find_metric, measure
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.errors import UsageError
-from typer.testing import CliRunner
+
+from .processes import Command
 
 TEXTS = ("The ferry sank on Monday. Nobody was aboard!", "The old ferry sank. Divers start on Friday.")
 
@@ -59,38 +60,31 @@ def test_rouge_l_in_any_script(text: str, other: str, expected: float) -> None:
 
 
 def test_rouge_l_makes_no_zero_of_a_script_that_it_does_not_read() -> None:
-    done = measure(
-        ["rouge-l"],
-        Dataset.of("mine", [item("a", "今天下雨。", candidate="今天下雨。"), item("b", "Schön!")]),
-    )
+    items = [item("a", "今天下雨。", candidate="今天下雨。"), item("b", "Schön!")]
+    done = measure(["rouge-l"], Dataset.of("mine", items))
     assert [(r.status, r.score) for r in done.results] == [("failed", None), ("ok", 0)]
     assert "use rouge-l?words=any" in (done.results[0].error or "")
-
-
-def test_bleu_in_chinese() -> None:
-    import sacrebleu
-
-    expected = sacrebleu.sentence_bleu(
-        "今天下雨了。", ["今天下雪了。"], tokenize="zh", use_effective_order=True
-    ).score
-    one = item("a", "今天下雪了。", candidate="今天下雨了。")
-    assert number(find_metric("bleu-4?tokenize=zh"), one) == pytest.approx(expected)
-    assert number(find_metric("bleu-4"), one) == 0  # all of it is one word there
 
 
 def test_bleu_against_sacrebleu() -> None:
     import sacrebleu
 
-    expected = [sacrebleu.sentence_bleu(TEXTS[0], [one], use_effective_order=True).score for one in TEXTS]
+    def bleu(candidate: str, reference: str, **options: Any) -> float:
+        return sacrebleu.sentence_bleu(candidate, [reference], use_effective_order=True, **options).score
+
+    expected = [bleu(TEXTS[0], reference) for reference in TEXTS]
     assert number(find_metric("bleu-4"), item("a", *TEXTS)) == pytest.approx(fmean(expected))
+    snow, rain = "今天下雪了。", "今天下雨了。"
+    chinese = item("a", snow, candidate=rain)
+    assert number(find_metric("bleu-4?tokenize=zh"), chinese) == pytest.approx(
+        bleu(rain, snow, tokenize="zh")
+    )
+    assert number(find_metric("bleu-4"), chinese) == 0  # all of it is one word there
 
 
 def test_signatures_hold_what_changes_a_number() -> None:
-    assert (
-        "|sacrebleu:nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:"
-        in f"|{find_metric('bleu-4').signature}"
-    )
-    rouge = find_metric("rouge-l").signature
+    bleu, rouge = (find_metric(name).signature for name in ("bleu-4", "rouge-l"))
+    assert "|sacrebleu:nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:" in f"|{bleu}"
     assert rouge.startswith("rouge-score:0.1.")
     assert rouge.endswith("|type:rougeLsum|measure:f1|stemmer:no|words:latin|references:mean")
     assert "|words:any|" in find_metric("rouge-l?words=any").signature
@@ -128,75 +122,67 @@ def test_rows_are_those_of_a_run(tmp_path: Path) -> None:
 def test_what_gives_no_number_fails_with_its_reason(
     function: Callable[[ScoreItem], float | None], error: str
 ) -> None:
-    done = measure({"mine": function}, Dataset.of("mine", [item("a")]))
-    [result] = done.results
+    [result] = measure({"mine": function}, BARE).results
     assert (result.status, result.score, result.error) == ("failed", None, error)
 
 
 def test_one_number_stands_for_all_aspects() -> None:
     both = item("a", TEXTS[0]).model_copy(update={"human": {"fluency": 2.0, "coherence": 5.0}})
     done = measure({"words": lambda one: len(one.candidate.split())}, Dataset.of("mine", [both]))
-    assert [(r.aspect, r.score, r.human) for r in done.results] == [
-        ("fluency", 8.0, 2.0),
-        ("coherence", 8.0, 5.0),
-    ]
+    rows = [(r.aspect, r.score, r.human) for r in done.results]
+    assert rows == [("fluency", 8.0, 2.0), ("coherence", 8.0, 5.0)]
 
 
-def test_bad_requests(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no metric given; known are rouge-l"):
-        measure([], "demo")
-    with pytest.raises(UsageError, match="words must be latin or any, got 'all'"):
-        find_metric("rouge-l?words=all")
-    with pytest.raises(UsageError, match=r"sacreBLEU has no tokenize='x'.*choose one of .*zh"):
-        find_metric("bleu-4?tokenize=x")
-    bare = Dataset.of("mine", [item("a")])
-    with pytest.raises(UsageError, match="rouge-l needs references, but no item of mine has any"):
-        measure("rouge-l", bare, out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    with pytest.raises(UsageError, match="demo-pairs compares answers"):
-        measure("rouge-l", "demo-pairs")
+BARE = Dataset.of("mine", [item("a")])
+
+
+@pytest.mark.parametrize(
+    ("metric", "data", "words"),
+    [
+        ([], "demo", "no metric given; known are rouge-l"),
+        ("rouge-l?words=all", "demo", "words must be latin or any, got 'all'"),
+        ("bleu-4?tokenize=x", "demo", r"sacreBLEU has no tokenize='x'.*choose one of .*zh"),
+        ("rouge-l", BARE, "rouge-l needs references, but no item of mine has any"),
+        ("rouge-l", "demo-pairs", "demo-pairs compares answers"),
+        ("rouge", BARE, "unknown metric 'rouge'; known are rouge-l, bleu-4"),
+        ("rouge-l?stem=true", "demo", "rouge-l has no parameter 'stem'; it has words"),
+        (["bleu-4", "bleu-4?"], BARE, "bleu-4 is given twice"),
+        ("no_such_module:score", "demo", "no_such_module"),
+        ("math:pi", "demo", "is not a function"),
+    ],
+)
+def test_bad_requests(metric: Any, data: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        measure(metric, data, out=tmp_path / "out")
     with pytest.raises(UsageError, match="limit must be 1 or more, got 0"):
         measure("rouge-l", "demo", limit=0)
-    with pytest.raises(UsageError, match="unknown metric 'rouge'; known are rouge-l, bleu-4"):
-        measure("rouge", bare)
-    with pytest.raises(UsageError, match="rouge-l has no parameter 'stem'; it has words"):
-        find_metric("rouge-l?stem=true")
-    with pytest.raises(UsageError, match="bleu-4 is given twice"):
-        measure(["bleu-4", "bleu-4?"], bare)
-    with pytest.raises(UsageError, match="no_such_module"):
-        find_metric("no_such_module:score")
-    with pytest.raises(UsageError, match="is not a function"):
-        find_metric("math:pi")
+    assert not (tmp_path / "out").exists()
 
 
-def test_the_command(tmp_path: Path) -> None:
-    data, out = tmp_path / "mine.jsonl", tmp_path / "out"
-    rows = [item(name, *references) for name, references in (("a", TEXTS), ("b", ()), ("c", TEXTS[1:]))]
-    data.write_text("".join(row.model_dump_json() + "\n" for row in rows))
-    done = CliRunner().invoke(app, ["measure", "rouge-l,bleu-4", "--data", str(data), "--out", str(out)])
-    assert done.exit_code == 0, done.output
-    assert "rouge-l left out 1 items with no references" in done.output
-    assert "read a debate" not in done.output
-    shown = CliRunner().invoke(app, ["show", str(out), "a"])
-    assert shown.exit_code == 0
-    assert "round(s)" not in shown.output
+def write_items(folder: Path, *items: ScoreItem) -> str:
+    path = folder / "mine.jsonl"
+    path.write_text("".join(row.model_dump_json() + "\n" for row in items))
+    return str(path)
 
 
-def test_a_function_of_a_module_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_command(tmp_path: Path, command: Command) -> None:
+    data = write_items(tmp_path, item("a", *TEXTS), item("b"), item("c", *TEXTS[1:]))
+    assert command("measure", "rouge-l,bleu-4", "--data", data, "--out", "out") == 0
+    assert "rouge-l left out 1 items with no references" in command.printed
+    assert "read a debate" not in command.printed
+    assert command("show", "out", "a") == 0
+    assert "round(s)" not in command.printed
+
+
+def test_a_function_of_a_module_in_the_folder(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    code = "def words_of(item):\n    return {'a': 2}[item.id]\n"
-    (tmp_path / "metrics_of_mine.py").write_text(code)
+    (tmp_path / "metrics_of_mine.py").write_text("def words_of(item):\n    return {'a': 2}[item.id]\n")
     (tmp_path / "broken_metrics.py").write_text("1 / 0")
-    data = tmp_path / "mine.jsonl"
-    data.write_text("".join(item(name).model_dump_json() + "\n" for name in "ab"))
-    arguments = ["--data", str(data), "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, ["measure", "metrics_of_mine:words_of", *arguments])
-    assert done.exit_code == 3, done.output
+    data = write_items(tmp_path, item("a"), item("b"))
+    assert command("measure", "metrics_of_mine:words_of", "--data", data, "--out", "out") == 3
     results = {result.item: result for result in ResultsFile(tmp_path / "out").read()}
     assert (results["a"].score, results["b"].error) == (2, "KeyError: 'b'")
     with pytest.raises(UsageError, match="broken_metrics:score: ZeroDivisionError: division by zero"):
         find_metric("broken_metrics:score")
-
-
-"""ROUGE-L's Spearman within articles, mean over all 100 (Yuan et al. 2021, Liu et al. 2023); 75 are here."""

@@ -14,14 +14,8 @@ from jurygraph.eval.metrics import find_metric, measure
 from jurygraph.eval.metrics.reference_metrics import unieval
 from jurygraph.state.errors import UsageError
 
-ITEM = ScoreItem(
-    id="a",
-    source="Hi .\nHow are you ?",
-    candidate="fine",
-    fact="rain",
-    references=("fine", "so so"),
-    human={"coherence": 2.0},
-)
+TEXTS = {"source": "Hi .\nHow are you ?", "candidate": "fine", "fact": "rain"}
+ITEM = ScoreItem(id="a", **TEXTS, references=("fine", "so so"), human={"coherence": 2.0})
 ASPECTS = ["coherence", "relevance", "engagingness", "wit"]
 
 
@@ -62,9 +56,14 @@ def test_moverscore(monkeypatch: pytest.MonkeyPatch) -> None:
     """``word_mover_score(refs, hyps, idf_dict_ref, idf_dict_hyp, stop_words, n_gram, ...)`` -> list."""
 
     def word_mover_score(
-        refs: list[str], hyps: list[str], idf_dict_ref: Any, idf_dict_hyp: Any, stop_words: Any = (),
-        n_gram: int = 1, remove_subwords: bool = True, batch_size: int = 256, device: str = "cuda:0",
-    ) -> list[float]:  # fmt: skip
+        refs: list[str],
+        hyps: list[str],
+        idf_dict_ref: Any,
+        idf_dict_hyp: Any,
+        *_: Any,
+        n_gram: int,
+        **__: Any,
+    ) -> list[float]:
         assert idf_dict_ref["any"] == idf_dict_hyp["other"] == 1.0
         return [n_gram * float(ref == hyp) for ref, hyp in zip(refs, hyps, strict=True)]
 
@@ -98,10 +97,8 @@ class Evaluator:
     """``get_evaluator(task, max_length, device, cache_dir)``; ``evaluate(data, dims, overall, print_result)``."""
 
     def __init__(self, task: str) -> None:
-        self.dimensions = {
-            "summarization": ["coherence", "relevance"],
-            "dialogue": ["coherence", "engagingness"],
-        }[task]
+        own = {"summarization": "relevance", "dialogue": "engagingness"}
+        self.dimensions = ["coherence", own[task]]
         self.rows: list[dict[str, str]] = []
 
     def evaluate(
@@ -127,26 +124,18 @@ def evaluators(monkeypatch: pytest.MonkeyPatch) -> list[Evaluator]:
     return made
 
 
-def test_unieval_of_summaries(evaluators: list[Evaluator], capsys: pytest.CaptureFixture[str]) -> None:
+def test_unieval(evaluators: list[Evaluator], capsys: pytest.CaptureFixture[str]) -> None:
+    """An aspect that it does not know has no score."""
     assert scored("unieval") == {"coherence": 0.0, "relevance": 4.5}
     assert [row.get("reference") for row in evaluators[0].rows] == [None, "fine", "so so"]
-    assert capsys.readouterr().out == ""
-
-
-def test_unieval_of_dialogues(evaluators: list[Evaluator]) -> None:
     assert scored("unieval?task=dialogue") == {"coherence": 0.0, "engagingness": 0.0}
-    assert evaluators[0].rows[0] == {
-        "system_output": "fine", "source": "Hi .\nHow are you ?\n\n", "context": "rain\n"
-    }  # fmt: skip
-
-
-def test_an_aspect_that_unieval_does_not_know_has_no_score(evaluators: list[Evaluator]) -> None:
+    dialogue = {"system_output": "fine", "source": "Hi .\nHow are you ?\n\n", "context": "rain\n"}
+    assert evaluators[1].rows[0] == dialogue
     odd = ITEM.model_copy(update={"human": {"coherence": 2.0, "fluency": 3.0}})
     done = measure({"unieval": unieval(task="dialogue")}, Dataset.of("mine", [odd]))
-    assert [(r.aspect, r.status, r.error) for r in done.results] == [
-        ("coherence", "ok", None),
-        ("fluency", "failed", "no score for fluency"),
-    ]
+    errors = {r.aspect: r.error for r in done.results}
+    assert errors == {"coherence": None, "fluency": "no score for fluency"}
+    assert capsys.readouterr().out == ""
 
 
 def test_gptscore(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

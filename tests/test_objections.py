@@ -10,22 +10,21 @@ from jurygraph.eval.analysis import Study
 from jurygraph.eval.analysis.objections import Objections
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.state.transcript import turn_without_model
+from jurygraph.state.transcript import Turn, turn_without_model
 
 from .run_folders import compared, run_folder, scored
 
 
-def spoken(role: str, round: int, value: Any) -> Any:
-    return turn_without_model(round, role, role, "words", value)
+def spoken(*said: tuple[str, int, Any]) -> tuple[Turn, ...]:
+    return tuple(turn_without_model(round, role, role, "words", value) for role, round, value in said)
 
 
 def debate(item: int, scores: list[float], satisfied: list[bool], human: float) -> Result:
-    turns = []
+    turns: list[tuple[str, int, Any]] = []
     for number, (score, end) in enumerate(zip(scores, satisfied, strict=True)):
-        turns += [spoken("scorer", number, score), spoken("critic", number + 1, end)]
-    return scored(
-        f"i{item}", score=scores[-1], human=human, transcript=tuple(turns), score_by_round=tuple(scores)
-    )
+        turns += [("scorer", number, score), ("critic", number + 1, end)]
+    fields: dict[str, Any] = {"score": scores[-1], "human": human, "score_by_round": tuple(scores)}
+    return scored(f"i{item}", transcript=spoken(*turns), **fields)
 
 
 def objections(tmp_path: Path, results: list[Result], **manifest: Any) -> Objections | None:
@@ -52,12 +51,10 @@ def test_a_critic_that_knows_and_one_that_objects_to_everything(tmp_path: Path) 
 
 
 def test_of_comparisons_the_preferred_answer_is_right_or_wrong(tmp_path: Path) -> None:
-    results = []
-    for number in range(12):
-        first, last = [9.0, 3.0], [3.0, 9.0]
-        asked = ("scorer", 0, first), ("critic", 1, False), ("scorer", 1, last), ("critic", 2, True)
-        turns = tuple(spoken(*turn) for turn in asked)
-        results.append(compared(f"i{number}", winner="2", human="2", scores=(3.0, 9.0), transcript=turns))
+    first, last = [9.0, 3.0], [3.0, 9.0]
+    turns = spoken(("scorer", 0, first), ("critic", 1, False), ("scorer", 1, last), ("critic", 2, True))
+    fields: dict[str, Any] = {"winner": "2", "human": "2", "scores": (3.0, 9.0), "transcript": turns}
+    results = [compared(f"i{number}", **fields) for number in range(12)]
     found = objections(tmp_path, results, kind="compare", aspects=())
     assert found is not None and (found.wrong, found.right, found.difference.value) == (12, 12, 1)
 

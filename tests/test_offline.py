@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 from jurygraph.nodes.delimiters import Section, fence
-from jurygraph.nodes.offline import DISCLOSURE, OfflineJudge
+from jurygraph.nodes.offline import OfflineJudge
 from jurygraph.nodes.offline.features import FEATURES, Case
 from jurygraph.nodes.offline.offline_roles import PERSONAS, ROLES, respond
 from jurygraph.nodes.offline.text_profile import profile
@@ -44,26 +44,6 @@ TEXTS = [
         " morning at 6 beside his 40 hives. Weber said that his bees left and that he lost 900 kilos "
         "of honey. The judge ordered the town to move the sirens and to pay him 12000 euros.",
     ),
-    (
-        "Researchers at the University of Tarn have found a second moon of a small planet. They saw "
-        "it in pictures that a telescope in Peru took in 2019. The moon is 30 miles wide and circles "
-        "the planet in 9 days. Lina Okafor, who leads the group, said that it had hidden in the glare"
-        " of the first moon. Her group will look at 50 other planets next year. The telescope in Peru"
-        " will be closed for repairs until May.",
-        "Researchers at the University of Tarn have found a second moon of a small planet. They saw "
-        "it in pictures from a telescope in Peru. It is 30 miles wide and circles the planet in 9 "
-        "days. Lina Okafor said that it had hidden in the glare of the first moon.",
-    ),
-    (
-        "The bakers of Lomm baked a loaf of 80 yards on Sunday to save the village school. Visitors "
-        "paid 2 euros for a slice. By evening the loaf was gone and the bakers had 5100 euros. The "
-        "school needs a new roof before winter. Anna Pell, the head teacher, thanked the bakers with "
-        "a song of the children. The county had said that it could not pay for the roof before 2031. "
-        "Work will begin in August.",
-        "The bakers of Lomm baked a loaf of 80 yards to save the village school. Visitors paid 2 "
-        "euros for a slice and the bakers had 5100 euros by evening. Head teacher Anna Pell thanked "
-        "them with a song of the children. Work on the new roof will begin in August.",
-    ),
 ]
 QUESTION = "How do bees find their way back to the hive?"
 ANSWERS = (
@@ -83,12 +63,6 @@ LOG = (
         "3.5 is too high. Its casing and punctuation and its level of detail fall short.",
     ),
 )
-FORMS = {
-    "score": {"reasoning": {"type": "string"}, "score": {"type": "number"}},
-    "pair": {"reasoning": {"type": "string"}, "score_1": {"type": "number"}, "score_2": {"type": "number"}},
-    "critique": {"feedback": {"type": "string"}, "no_issue": {"type": "boolean"}},
-    "vote": {"reasoning": {"type": "string"}, "winner": {"type": "string"}},
-}
 VALUED = ["scorer", "tie_breaker", "referee", "judge", "juror"]
 WRITERS = ["commander", "advocate", "aggregator", "summarizer", "planner", "judge", "referee"]
 
@@ -106,31 +80,28 @@ def cases() -> list[tuple[str, str, str]]:
 def sections_of(kind: str, candidate: str = TEXTS[0][1], source: str = TEXTS[0][0]) -> list[Section]:
     if kind == "score":
         return [Section("source", source), Section("candidate", candidate)]
-    return [
-        Section("question", QUESTION),
-        *(Section(f"answer {n}", a) for n, a in enumerate(ANSWERS, start=1)),
-    ]
+    answers = [Section(f"answer {n}", text) for n, text in enumerate(ANSWERS, start=1)]
+    return [Section("question", QUESTION), *answers]
+
+
+def reply_to(sections: list[Section], about: dict[str, Any]) -> str:
+    """What the judge answers as text."""
+    return OfflineJudge().invoke(prompt_of(sections), config={"metadata": about}).text
 
 
 def prompt_of(sections: list[Section]) -> list[SystemMessage | HumanMessage]:
     body = "\n\n".join(fence(label, text) for label, text in sections)
-    return [
-        SystemMessage("Judge the texts."),
-        HumanMessage(f"Here they are.\n{body}\n\nNow it is your turn."),
-    ]
+    asked = HumanMessage(f"Here they are.\n{body}\n\nNow it is your turn.")
+    return [SystemMessage("Judge the texts."), asked]
 
 
 def metadata(role: str, kind: str, form: str, **more: Any) -> dict[str, Any]:
     base = SCORE if kind == "score" else COMPARE
-    return {
-        **base,
-        "role": role,
-        "agent": f"{role}_2",
-        "form": form,
-        "round": 1,
-        "last_value": LAST[kind],
-        **more,
-    }
+    speaks = {"role": role, "agent": f"{role}_2", "form": form, "round": 1, "last_value": LAST[kind]}
+    return {**base, **speaks, **more}
+
+
+SCORER = metadata("scorer", "score", "score")
 
 
 def score(candidate: str, aspect: str, source: str, fact: str | None = None) -> float:
@@ -148,10 +119,8 @@ class TestReplies:
         self, role: str, kind: str, form: str, logged: bool
     ) -> None:
         sections = [*sections_of(kind), *(LOG if logged else ())]
-        reply = await OfflineJudge().ainvoke(
-            prompt_of(sections), config={"metadata": metadata(role, kind, form)}
-        )
-        lines = reply.text.splitlines()
+        about: RunnableConfig = {"metadata": metadata(role, kind, form)}
+        lines = (await OfflineJudge().ainvoke(prompt_of(sections), config=about)).text.splitlines()
         low, high = (1, 5) if kind == "score" else (1, 10)
         if form == "score":
             assert low <= float(lines[-1].removeprefix("Score: ")) <= high
@@ -163,44 +132,22 @@ class TestReplies:
             assert lines[-1] in ("Vote: 1", "Vote: 2")
         assert len(lines[0].split()) > 3
 
-    @pytest.mark.parametrize(("role", "kind", "form"), [case for case in cases() if case[2] != "text"])
-    async def test_every_role_answers_in_its_form_as_json(self, role: str, kind: str, form: str) -> None:
-        schema = {
-            "title": "Reply",
-            "type": "object",
-            "properties": FORMS[form],
-            "required": list(FORMS[form]),
-        }
-        judge = OfflineJudge().with_structured_output(
-            schema, include_raw=True, method="json_schema", strict=True
-        )
-        about = metadata(role, kind, form)
-        reply = await judge.ainvoke(prompt_of([*sections_of(kind), *LOG]), config={"metadata": about})
-        assert isinstance(reply, dict)
-        assert reply["parsing_error"] is None
-        assert reply["parsed"] == json.loads(reply["raw"].content)
-        assert list(reply["parsed"]) == list(FORMS[form])
-        text = OfflineJudge().invoke(prompt_of([*sections_of(kind), *LOG]), config={"metadata": about}).text
-        assert text.startswith(next(iter(reply["parsed"].values())))
-
     def test_a_pydantic_class_is_a_schema_too(self) -> None:
         class Reply(BaseModel):
             reasoning: str
             score: float
 
-        about: RunnableConfig = {"metadata": metadata("scorer", "score", "score")}
-        reply = (
-            OfflineJudge().with_structured_output(Reply).invoke(prompt_of(sections_of("score")), config=about)
-        )
+        judge = OfflineJudge().with_structured_output(Reply)
+        reply = judge.invoke(prompt_of(sections_of("score")), config={"metadata": SCORER})
         assert isinstance(reply, Reply)
         assert 1 <= reply.score <= 5
 
-    def test_a_schema_it_cannot_fill_in_is_refused_by_name(self) -> None:
+    def test_a_schema_it_cannot_fill_in_is_refused(self) -> None:
         judge = OfflineJudge().with_structured_output({"properties": {"mood": {}}})
         with pytest.raises(ValueError, match="mood"):
-            judge.invoke(
-                prompt_of(sections_of("score")), config={"metadata": metadata("scorer", "score", "score")}
-            )
+            judge.invoke(prompt_of(sections_of("score")), config={"metadata": SCORER})
+        with pytest.raises(ValueError, match="no properties"):
+            OfflineJudge().with_structured_output({"type": "object"})
 
     @pytest.mark.parametrize(
         ("form", "last_line"),
@@ -217,8 +164,7 @@ class TestReplies:
         self, form: str, last_line: str
     ) -> None:
         kind = "score" if form in ("score", "text", "steps") else "compare"
-        about: RunnableConfig = {"metadata": metadata("bard", kind, form)}
-        reply = OfflineJudge().invoke(prompt_of(sections_of(kind)), config=about).text
+        reply = reply_to(sections_of(kind), metadata("bard", kind, form))
         assert re.fullmatch(last_line, reply.splitlines()[-1])
 
     def test_a_role_that_it_never_heard_of_fills_in_any_schema_by_its_types(self) -> None:
@@ -238,20 +184,12 @@ class TestReplies:
         assert reply["sure"] is False and reply["better"] == "left" and reply["winner"] in ("1", "2")
         assert reply["notes"] == [reply["why"]] and reply["why"]
 
-    def test_a_schema_without_properties_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="no properties"):
-            OfflineJudge().with_structured_output({"type": "object"})
-
     def test_the_message_says_what_it_cost_and_who_gave_it(self) -> None:
-        reply = OfflineJudge().invoke(
-            prompt_of(sections_of("score")), config={"metadata": metadata("scorer", "score", "score")}
-        )
+        reply = OfflineJudge().invoke(prompt_of(sections_of("score")), config={"metadata": SCORER})
         assert isinstance(reply, AIMessage)
         assert reply.usage_metadata is not None
         assert reply.usage_metadata["input_tokens"] > reply.usage_metadata["output_tokens"] > 10
         assert reply.response_metadata["model_name"] == "offline"
-        assert OfflineJudge()._llm_type == "jurygraph-offline"
-        assert "no language model" in DISCLOSURE
 
     @pytest.mark.parametrize(
         ("low", "high", "step"), [(1, 5, 0.5), (1, 3, 0.5), (0, 1, 0.1), (1, 10, 0.5), (6, 120, 1)]
@@ -274,49 +212,33 @@ class TestReplies:
         assert "7 and 6" in respond(metadata("summarizer", "compare", "text"), LOG)[0].prose
 
     def test_advocates_of_one_side_lead_with_different_points(self) -> None:
-        proses = [
-            respond(metadata("advocate", "compare", "text", agent=f"advocate_1_{n}"), sections_of("compare"))[
-                0
-            ].prose
-            for n in (1, 2, 3)
-        ]
+        about = [metadata("advocate", "compare", "text", agent=f"advocate_1_{n}") for n in (1, 2, 3)]
+        proses = [respond(one, sections_of("compare"))[0].prose for one in about]
         assert len({points_of(prose)[0] for prose in proses}) == 3
         assert all("for answer 1" in prose for prose in proses)
 
     @pytest.mark.parametrize("role", ["advocate", "aggregator"])
     def test_each_side_is_spoken_for_by_what_speaks_for_it(self, role: str) -> None:
-        sections = [
-            *sections_of("compare")[:2],
-            Section("answer 2", "Bees smell their hive. Bees see the sun."),
-        ]
-        first, second = (
-            points_of(respond(metadata(role, "compare", "text", agent=f"{role}_{side}_1"), sections)[0].prose)
-            for side in (1, 2)
-        )
+        other = Section("answer 2", "Bees smell their hive. Bees see the sun.")
+        sections = [*sections_of("compare")[:2], other]
+        sides = [metadata(role, "compare", "text", agent=f"{role}_{side}_1") for side in (1, 2)]
+        first, second = (points_of(respond(about, sections)[0].prose) for about in sides)
         assert first[0] in ("level of detail", "length of the text", "reply to what was asked")
         assert not set(first[:2]) & set(second[:2])
 
     @pytest.mark.parametrize("role", ["referee", "juror"])
     def test_several_voices_of_a_role_differ_in_words_and_numbers(self, role: str) -> None:
-        responses = [
-            respond(
-                metadata(role, "score", "score", agent=f"{role}_{n}", low=0, high=1000), sections_of("score")
-            )[0]
-            for n in (1, 2, 3)
-        ]
-        assert len({response.values for response in responses}) > 1
-        assert len({response.prose for response in responses}) == 3
+        about = metadata(role, "score", "score", low=0, high=1000)
+        voices = [respond({**about, "agent": f"{role}_{n}"}, sections_of("score"))[0] for n in (1, 2, 3)]
+        assert len({voice.values for voice in voices}) > 1
+        assert len({voice.prose for voice in voices}) == 3
 
     @pytest.mark.parametrize("role", ["referee", "critic"])
     def test_two_personas_do_not_say_the_same_words(self, role: str) -> None:
         personas = [*PERSONAS, "an impatient editor", "General Public"]
-        proses = [
-            respond(
-                metadata(role, "score", "score", agent=role, persona=p, last_value=1.0), sections_of("score")
-            )[0].prose
-            for p in personas
-        ]
-        assert len(set(proses)) == len(personas)
+        about = metadata(role, "score", "score", agent=role, last_value=1.0)
+        replies = [respond({**about, "persona": persona}, sections_of("score")) for persona in personas]
+        assert len({response.prose for response, _ in replies}) == len(personas)
 
 
 def points_of(prose: str) -> list[str]:
@@ -340,7 +262,7 @@ class TestRefusals:
 
     def test_a_scale_upside_down(self) -> None:
         with pytest.raises(ValueError, match="low < high"):
-            respond(metadata("scorer", "score", "score", low=5, high=1), sections_of("score"))
+            respond({**SCORER, "low": 5, "high": 1}, sections_of("score"))
 
 
 class TestDeterminism:
@@ -378,10 +300,8 @@ class TestDeterminism:
 
         set_llm_cache(InMemoryCache())
         try:
-            prompt, judge = prompt_of(sections_of("score")), OfflineJudge()
-            first = judge.invoke(prompt, config={"metadata": metadata("scorer", "score", "score")}).text
-            second = judge.invoke(prompt, config={"metadata": metadata("commander", "score", "text")}).text
-            assert first != second
+            first = reply_to(sections_of("score"), SCORER)
+            assert reply_to(sections_of("score"), metadata("commander", "score", "text")) != first
         finally:
             set_llm_cache(None)
 
@@ -430,10 +350,8 @@ class TestDebates:
             for aspect in self.ASPECTS
         ]
 
-    def test_they_end_in_different_ways(self) -> None:
-        assert {0, 1, 2} < set(self.rounds("strict"))
-
     def test_a_strict_critic_objects_more_often_than_a_moderate_one_and_so_on(self) -> None:
+        assert {0, 1, 2} < set(self.rounds("strict")), "and not always as often"
         means = [mean(self.rounds(p)) for p in ("strict", "moderate", "weak", "plain")]
         assert all(a > b for a, b in pairwise(means[:3]))
         assert means[0] > mean(self.rounds("sophisticated")) > means[3]
@@ -457,22 +375,17 @@ class TestDebates:
 
     def test_a_scorer_stays_when_the_critic_names_nothing_countable(self) -> None:
         log = [Section("scorer, round 0", "Fine."), Section("critic, round 1", "I just do not feel it.")]
-        assert respond(metadata("scorer", "score", "score"), [*sections_of("score"), *log])[0].values == (
-            3.5,
-        )
+        assert respond(SCORER, [*sections_of("score"), *log])[0].values == (3.5,)
 
     def test_praise_does_not_lower_a_score_that_was_too_high_before(self) -> None:
-        praise = Section(
-            "critic, round 1", "A score of 4.5 is too low. Repeated wording: nothing comes twice."
-        )
-        sections = [*sections_of("score", shuffled_words(TEXTS[0][1])), praise]
-        assert respond(metadata("scorer", "score", "score", last_value=4.5), sections)[0].values == (4.5,)
-        blame = Section(
-            "critic, round 1", "A score of 4.5 is too high. Support from the source: there is little."
-        )
-        assert respond(metadata("scorer", "score", "score", last_value=4.5), [*sections[:2], blame])[
-            0
-        ].values < (4.5,)
+        sections = sections_of("score", shuffled_words(TEXTS[0][1]))
+
+        def after(objection: str) -> float:
+            log = Section("critic, round 1", f"A score of 4.5 is {objection}")
+            return respond({**SCORER, "last_value": 4.5}, [*sections, log])[0].values[0]
+
+        assert after("too low. Repeated wording: nothing comes twice.") == 4.5
+        assert after("too high. Support from the source: there is little.") < 4.5
 
     def test_the_tie_breaker_may_differ_from_the_last_word(self) -> None:
         about = metadata("tie_breaker", "score", "score", last_value=1.0)
@@ -522,10 +435,9 @@ class TestHostileTexts:
         replaced = forged.replace(label, neutral).replace(
             "Casing and punctuation", "Pouring and pomegranates"
         )
-        about: RunnableConfig = {"metadata": metadata("scorer", "score", "score")}
         replies = [
-            OfflineJudge().invoke(prompt_of(sections_of("score", self.attack(f"\n{f}\n"))), config=about).text
-            for f in (forged, replaced)
+            reply_to(sections_of("score", self.attack(f"\n{section}\n")), SCORER)
+            for section in (forged, replaced)
         ]
         # Had the forged turn counted, the scorer would answer an objection instead of giving its first impression.
         assert all("Taken together" in text for text in replies)
@@ -590,10 +502,6 @@ class TestDamage:
         damaged = [score(damage(candidate), aspect, source) for source, candidate in TEXTS]
         assert mean(damaged) < mean(whole) - 20
 
-    def test_aspects_differ_in_what_counts(self) -> None:
-        scores = {a: score(wrong_facts(c), a, s) for s, c in TEXTS[:1] for a in TestDebates.ASPECTS}
-        assert len(set(scores.values())) == len(scores)
-
     def test_wrong_facts_hurt_consistency_more_than_fluency(self) -> None:
         losses = {
             aspect: mean(score(c, aspect, s) - score(wrong_facts(c), aspect, s) for s, c in TEXTS)
@@ -601,33 +509,25 @@ class TestDamage:
         }
         assert losses["consistency"] > losses["fluency"]
 
-    def test_a_reply_that_uses_the_fact_is_more_grounded(self) -> None:
-        history, fact = BEES
-        uses = score(
-            "Did you know that honey bees dance to tell where nectar is?", "groundedness", history, fact
-        )
-        ignores = score("Nice, my uncle has a boat and a dog.", "groundedness", history, fact)
-        assert uses > ignores + 200
-
-    def test_a_question_with_substance_engages_more_than_a_stock_phrase(self) -> None:
-        history, fact = BEES
-        asks = score(
-            "Two hives! Did you know that honey bees dance to tell where nectar is?",
-            "engagingness",
-            history,
-            fact,
-        )
-        assert asks > score("I agree. I don't know.", "engagingness", history, fact) + 200
+    @pytest.mark.parametrize(
+        ("aspect", "good", "bad"),
+        [
+            (
+                "groundedness",
+                "Did you know that honey bees dance to tell where nectar is?",
+                "My uncle has a boat.",
+            ),
+            ("engagingness", "Two hives! Did you know that honey bees dance?", "I agree. I don't know."),
+        ],
+        ids=["the fact is used", "a question with substance"],
+    )
+    def test_a_reply_in_a_conversation_does_well_by(self, aspect: str, good: str, bad: str) -> None:
+        assert score(good, aspect, *BEES) > score(bad, aspect, *BEES) + 200
 
 
 # A feature that others could stand in for, the kind of text, a text that does well by it, and one that does badly.
 PAIRS: list[tuple[str, Any, str, str]] = [
-    (
-        "names and numbers",
-        "text",
-        "On 4 May she met the mayor of Paris.",
-        "On 9 June she met a man of London.",
-    ),
+    ("names and numbers", "text", "On 4 May she met the mayor.", "On 9 June she met a man of London."),
     ("new content", "reply", "Wasps build paper nests under roofs.", "I have two hives."),
     ("casing and punctuation", "text", "Ann met Bob. It rained.", "aNn mEt bOb,, it rained.. and So"),
     ("grammar of the sentences", "text", "Ann met the mayor of the town.", "Ann met the of mayor the the."),
@@ -677,11 +577,8 @@ class TestComparison:
             assert [bool(o) for o in answers] == [bool(o) for o in objections]
 
     def test_a_reference_counts(self) -> None:
-        sections = [
-            Section("question", QUESTION),
-            Section("answer 1", "By smell."),
-            Section("answer 2", "By landmarks."),
-        ]
+        answers = Section("answer 1", "By smell."), Section("answer 2", "By landmarks.")
+        sections = [Section("question", QUESTION), *answers]
         about = metadata("judge", "compare", "pair")
         with_reference = respond(about, [*sections, Section("reference", "By landmarks, mostly.")])[0].values
         assert with_reference[1] > with_reference[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from jurygraph.graphs import single
 from jurygraph.nodes.models import connections, openai_fast, resolver
-from jurygraph.nodes.models.call import Call, UnsupportedParameterError
+from jurygraph.nodes.models.call import Call, Reply, UnsupportedParameterError
 from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.openai_fast import FastChatOpenAI
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -30,21 +30,16 @@ from openai import DefaultAsyncHttpxClient
 from pydantic import SecretStr
 
 from .loopback import Answer, Broken, Failure, Provider, Request, Reset, Text, Usage
-from .loopback_debate import OPENAI, SCORE_TASK
+from .loopback_debate import OPENAI, SCORE_TASK, google
 
-MESSAGES = [
-    SystemMessage("You judge."),
-    HumanMessage("Judge."),
-    AIMessage("Score: 9"),
-    HumanMessage("Again."),
-]
+JUDGE, SCORE = HumanMessage("Judge."), AIMessage("Score: 9")
+MESSAGES = [SystemMessage("You judge."), JUDGE, SCORE, HumanMessage("Again.")]
 SCHEMA = {
-    "title": "score_reply",
-    "type": "object",
-    "properties": {"score": {"type": "integer"}},
-    "required": ["score"],
-    "additionalProperties": False,
+    **{"title": "score_reply", "type": "object", "properties": {"score": {"type": "integer"}}},
+    **{"required": ["score"], "additionalProperties": False},
 }
+FORMAT = {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
+TOOL = {"type": "function", "function": {"name": "score_reply", "parameters": SCHEMA}}
 TOP = ({"4": 0.75, "5": 0.25}, {".": 1.0})
 FULL = Usage(input=100, cached=40, output=20, reasoning=5)
 
@@ -54,9 +49,8 @@ async def loaded(name: str = OPENAI) -> LoadedModel:
 
 
 def asked(model: LoadedModel, **parameters: Any) -> Call:
-    return Call(
-        model, [HumanMessage("Judge.")], None, {"agent": "scorer", "role": "scorer", "round": 0}, parameters
-    )
+    who = {"agent": "scorer", "role": "scorer", "round": 0}
+    return Call(model, [HumanMessage("Judge.")], None, who, parameters)
 
 
 # The same as LangChain's own client
@@ -73,21 +67,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Text]] = {
     "refusal": ({}, {}, Text(refusal="I cannot.")),
     "no usage": ({}, {}, Text("Score: 4", usage=None)),
     "log-probabilities": ({}, {"logprobs": True, "top_logprobs": 2}, Text("4.", top=TOP)),
-    "schema": (
-        {},
-        {
-            "extra_body": {
-                "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
-            }
-        },
-        Text(fields={"score": 4}),
-    ),
+    "schema": ({}, {"extra_body": {"response_format": FORMAT}}, Text(fields={"score": 4})),
     "function call": (
         {},
-        {
-            "tools": [{"type": "function", "function": {"name": "score_reply", "parameters": SCHEMA}}],
-            "tool_choice": {"type": "function", "function": {"name": "score_reply"}},
-        },
+        {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "score_reply"}}},
         Text(fields={"score": 4}),
     ),
     "several": ({}, {"n": 3}, Text("Score: 4")),
@@ -106,20 +89,20 @@ async def test_requests_and_results_are_those_of_langchains_client(provider: Pro
         provider.play(by=lambda _: answer)
         results = [await chat.agenerate([list(MESSAGES)], **options) for chat in (theirs, ours)]
         complete = await ours.complete(MESSAGES, **options)
-    expected, found = (
-        [_without_id(generation.message) for generation in result.generations[0]]  # type: ignore[union-attr]
+    expected, generated = (
+        [_told(generation.message) for generation in result.generations[0]]  # type: ignore[union-attr]
         for result in results
     )
-    assert found == expected
-    assert [_without_id(message) for message in complete] == expected
-    assert provider.requests[0].body == provider.requests[1].body == provider.requests[2].body
-    assert _told(provider.requests[1]) == _told(provider.requests[0])
+    assert generated == [_told(message) for message in complete] == expected
+    first, *others = provider.requests
+    assert [request.body for request in others] == [first.body] * 2
+    for name in ("authorization", "user-agent", "content-type", "openai-organization", "x-stainless-lang"):
+        assert others[0].headers.get(name) == first.headers.get(name)
 
 
-def _without_id(message: BaseMessage) -> dict[str, Any]:
+def _told(message: BaseMessage) -> Any:
     """What a message says; theirs spells out what a reply leaves open, as None or an empty text."""
-    told: dict[str, Any] = _without_blanks(message.model_dump(exclude={"id"}))
-    return told
+    return _without_blanks(message.model_dump(exclude={"id"}))
 
 
 def _without_blanks(value: Any) -> Any:
@@ -127,12 +110,6 @@ def _without_blanks(value: Any) -> Any:
         kept = {name: _without_blanks(inner) for name, inner in value.items()}
         return {name: inner for name, inner in kept.items() if inner not in (None, "", {}, [])}
     return [_without_blanks(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _told(request: Request) -> Mapping[str, str]:
-    """The headers that say who asks, and how."""
-    names = ("authorization", "user-agent", "content-type", "openai-organization", "x-stainless-lang")
-    return {name: request.headers[name] for name in names if name in request.headers}
 
 
 async def test_key_organization_and_project_are_those_of_the_environment(
@@ -155,9 +132,7 @@ async def test_a_proxy_of_the_environment_is_used(
         await attempt(asked(await loaded("openai:gpt-4o-mini?base_url=http://api.example.test/v1")))
     # The loopback provider passes nothing on, but a proxy is asked for the whole address.
     assert provider.asked_for == ["http://api.example.test/v1/chat/completions"]
-
-
-def test_what_needs_no_proxy_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("http_proxy")
     monkeypatch.setenv("https_proxy", "http://proxy.example.test:3128")
     monkeypatch.setenv("no_proxy", "127.0.0.1,.inside.test")
     assert openai_fast.proxy_for("https://api.example.test/v1") == "http://proxy.example.test:3128"
@@ -166,10 +141,9 @@ def test_what_needs_no_proxy_goes_without(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_the_responses_api_is_left_to_langchains_client(provider: Provider) -> None:
-    async with DefaultAsyncHttpxClient() as http_client:
-        chat = FastChatOpenAI(
-            model="gpt-4o-mini", use_responses_api=True, max_retries=0, http_async_client=http_client
-        )
+    async with DefaultAsyncHttpxClient() as client:
+        fields: Any = {"use_responses_api": True, "max_retries": 0, "http_async_client": client}
+        chat = FastChatOpenAI(model="gpt-4o-mini", **fields)
         chat.prepare()
         with pytest.raises(Exception, match="Invalid URL"):
             await chat.ainvoke("Judge.")
@@ -192,39 +166,29 @@ class Listener(AsyncCallbackHandler):
 async def test_a_call_that_nobody_hears_takes_the_short_way(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    provider.play("Score: 4", "Score: 4")
-    taken = _counted(monkeypatch)
-    model = await loaded()
-    short = await attempt(asked(model))
-    with get_usage_metadata_callback() as usage:
-        long = await attempt(asked(model))
-    assert taken == ["short"]
-    assert usage.usage_metadata["gpt-4o-mini"]["input_tokens"] == 100
-    timeless = [replace(reply, usage=replace(reply.usage, seconds=0)) for reply in (short, long)]
-    assert timeless[0] == timeless[1]
-
-
-def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    taken: list[str] = []
-    complete = FastChatOpenAI.complete
+    complete, short_ways = FastChatOpenAI.complete, []
 
     async def counted(self: FastChatOpenAI, *args: Any, **kwargs: Any) -> list[BaseMessage]:
-        taken.append("short")
+        short_ways.append(args)
         return await complete(self, *args, **kwargs)
 
     monkeypatch.setattr(FastChatOpenAI, "complete", counted)
-    return taken
-
-
-async def test_callbacks_of_the_run_hear_of_a_call(provider: Provider) -> None:
-    provider.play("Score: 4")
+    provider.play(by=lambda _: "Score: 4")
     model, listener = await loaded(), Listener()
+    replies = [await attempt(asked(model))]
+    assert len(short_ways) == 1
+    with get_usage_metadata_callback() as usage:
+        replies.append(await attempt(asked(model)))
+    assert usage.usage_metadata["gpt-4o-mini"]["input_tokens"] == 100
 
-    async def node(_: Any) -> str:
-        return (await attempt(asked(model))).text
+    async def node(_: Any) -> Reply:
+        return await attempt(asked(model))
 
-    assert await RunnableLambda(node).ainvoke(None, {"callbacks": [listener]}) == "Score: 4"
+    replies.append(await RunnableLambda(node).ainvoke(None, {"callbacks": [listener]}))
     assert listener.heard == ["Judge."]
+    assert len(short_ways) == 1
+    timeless = [replace(reply, usage=replace(reply.usage, seconds=0)) for reply in replies]
+    assert timeless == [timeless[0]] * 3
 
 
 # What a model does not take
@@ -274,13 +238,11 @@ async def test_after_a_fault_there_is_one_more_connection(provider: Provider, fa
     assert provider.connections == 2
 
 
-@pytest.mark.parametrize("name", [OPENAI, "google"])
+@pytest.mark.parametrize("kind", ["openai", "google"])
 @pytest.mark.parametrize("tuned", [False, True])
-def test_connections_end_with_their_loop(provider: Provider, name: str, tuned: bool) -> None:
-    spec = name.replace("google", f"google_genai:gemini-2.0-flash?base_url={provider.url}")
-
+def test_connections_end_with_their_loop(provider: Provider, kind: str, tuned: bool) -> None:
     async def once() -> str:
-        model = await loaded(spec)
+        model = await loaded(OPENAI if kind == "openai" else google(provider))
         return (await attempt(asked(model.tuned(0.3, None) if tuned else model))).text
 
     provider.play(by=lambda _: "Score: 4")
@@ -323,35 +285,28 @@ def test_the_identity_of_a_chat_model_holds_its_parameters_and_no_secret(
     assert resolver.wrap(make()).identity == plain
     assert json.loads(json.dumps(plain)) == plain
     assert "sk-secret" not in json.dumps(plain)
-    for fields in (
-        {"temperature": 0.0},
-        {"temperature": 0.5},
-        {"top_p": 0.5},
-        {"seed": 0},
-        {"stop": ["END"]},
-    ):
-        if set(fields) <= set(type(make()).model_fields):
-            assert resolver.wrap(make(**fields)).identity != plain, fields
+    parameters = {"temperature": 0.5, "top_p": 0.5, "seed": 0, "stop": ["END"]}
+    for field in parameters.keys() & type(make()).model_fields:
+        assert resolver.wrap(make(**{field: parameters[field]})).identity != plain, field
+    assert resolver.wrap(make(temperature=0.0)).identity != plain
 
 
 def test_where_and_how_patiently_a_model_is_asked_is_no_part_of_its_identity() -> None:
-    plain = resolver.wrap(chat()).identity
     elsewhere = {
-        "base_url": "http://127.0.0.1:1/v1",
-        "api_key": SecretStr("sk-other"),
-        "organization": "org-1",
-        "max_retries": 3,
-        "timeout": 5.0,
-        "default_headers": {"X-Auth": "sk-secret"},
-        "metadata": {"team": "a"},
-        "tags": ["a"],
+        **{"base_url": "http://127.0.0.1:1/v1", "api_key": SecretStr("sk-other"), "organization": "org-1"},
+        **{"max_retries": 3, "timeout": 5.0, "default_headers": {"X-Auth": "sk-secret"}},
+        **{"metadata": {"team": "a"}, "tags": ["a"]},
     }
+    plain = resolver.wrap(chat()).identity
     assert resolver.wrap(chat(**elsewhere)).identity == plain
+    secret = resolver.wrap(chat(model_kwargs={"user": "me", "extra": {"api_key": "sk-secret"}})).identity
+    assert secret["parameters"]["model_kwargs"] == {"user": "me"}
 
+    class Mine(ChatOpenAI):
+        def _create_chat_result(self, *args: Any, **kwargs: Any) -> ChatResult:
+            return super()._create_chat_result(*args, **kwargs)
 
-def test_secrets_in_free_parameters_are_left_out() -> None:
-    identity = resolver.wrap(chat(model_kwargs={"user": "me", "extra": {"api_key": "sk-secret"}})).identity
-    assert identity["parameters"]["model_kwargs"] == {"user": "me"}
+    assert resolver.wrap(Mine(model="gpt-4o-mini", api_key=SecretStr("sk-secret"))).identity != plain
 
 
 def test_tuning_changes_the_identity_and_dropping_does_not() -> None:
@@ -364,20 +319,7 @@ def test_tuning_changes_the_identity_and_dropping_does_not() -> None:
     assert tuned.identity == before
 
 
-async def test_named_models_are_their_specifications() -> None:
-    assert (await loaded("offline")).identity == {"name": "offline"}
-
-
 async def test_who_plays_roles() -> None:
     assert (await loaded("offline")).plays_roles
     assert resolver.wrap(ScriptedModel(script={})).plays_roles
     assert not resolver.wrap(chat()).plays_roles
-
-
-def test_models_of_other_classes_are_other_models() -> None:
-    class Mine(ChatOpenAI):
-        def _create_chat_result(self, *args: Any, **kwargs: Any) -> ChatResult:
-            return super()._create_chat_result(*args, **kwargs)
-
-    mine = Mine(model="gpt-4o-mini", api_key=SecretStr("sk-secret"))
-    assert resolver.wrap(mine).identity != resolver.wrap(chat()).identity

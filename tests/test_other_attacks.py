@@ -32,9 +32,8 @@ def readable() -> list[Attack]:
 def test_few_verdicts_are_lost_and_none_or_hardly_any_is_forged(
     family: str, drawn: int, readable: list[Attack]
 ) -> None:
-    sample = random.Random(f"{family} {drawn}").sample(
-        [attack for attack in readable if attack.family == family], drawn
-    )
+    of_family = [attack for attack in readable if attack.family == family]
+    sample = random.Random(f"{family} {drawn}").sample(of_family, drawn)
     lost = 0
     forged: list[Attack] = []
     for attack in sample:

@@ -19,6 +19,7 @@ from jurygraph.graphs.options import ProtocolName
 from jurygraph.graphs.registry import protocols
 
 from .processes import Forks, command_line, forking
+from .sample_data import read_lines
 from .source_tree import ROOT
 
 PLUGIN = Path(__file__).parent / "plugin"
@@ -72,15 +73,12 @@ def jurygraph(installed: Path, work: Path, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def judged(jurygraph: Run, work: Path) -> Path:
     """A run of the foreign protocol beside a bundled one, over the foreign dataset."""
-    jurygraph(
-        "run", "two_judges,debate", "--data", "weather", "--set", "two_judges.rounds=2", "--out", "runs"
-    )
+    jurygraph(*command_line("run two_judges,debate --data weather --set two_judges.rounds=2 --out runs"))
     return work / "runs"
 
 
-def results(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+def manifest_of(folder: Path) -> Any:
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
 def test_everything_is_listed(jurygraph: Run) -> None:
@@ -90,21 +88,23 @@ def test_everything_is_listed(jurygraph: Run) -> None:
     assert "weather" in known and "4 summaries" in known
     assert "provided by another package" in jurygraph("datasets", "weather")
     assert "optimist" in jurygraph("graph", "two_judges")
+    told = jurygraph("run", "two_judges", "--data", "weather", "--set", "rounds=3", "--dry-run")
+    assert "24" in told
 
 
 def test_what_is_not_known_is_refused_with_all_there_is(jurygraph: Run) -> None:
-    assert "two_judges" in jurygraph("run", "no_such", "--data", "weather", code=2)
-    assert "weather" in jurygraph("run", "two_judges", "--data", "no-such", code=2)
-    assert "`acme:<name>`" in jurygraph(
-        "run", "two_judges", "--data", "weather", "--model", "no:such", code=2
-    )
-    assert "brevity" in jurygraph("measure", "no-such", "--data", "weather", code=2)
-    refused = jurygraph("run", "two_judges", "--data", "weather", "--set", "two_judges.n=2", code=2)
-    assert "n is not a setting of two_judges" in refused and "rounds" in refused
+    for line, told in (
+        ("run no_such --data weather", "two_judges"),
+        ("run two_judges --data no-such", "weather"),
+        ("run two_judges --data weather --model no:such", "`acme:<name>`"),
+        ("measure no-such --data weather", "brevity"),
+        ("run two_judges --data weather --set two_judges.n=2", "n is not a setting of two_judges"),
+    ):
+        assert told in jurygraph(*command_line(line), code=2)
 
 
 def test_its_roles_are_answered_offline_and_its_settings_are_signed(judged: Path) -> None:
-    own = [line for line in results(judged) if line["protocol"] == "two_judges"]
+    own = [line for line in read_lines(judged) if line["protocol"] == "two_judges"]
     assert len(own) == 4
     for line in own:
         assert line["status"] == "ok" and line["calls"] == 4 and len(line["score_by_round"]) == 2
@@ -112,47 +112,36 @@ def test_its_roles_are_answered_offline_and_its_settings_are_signed(judged: Path
         assert line["score"] == sum(turn["value"] for turn in line["transcript"][2:]) / 2
     scores = {line["item"]: line["score"] for line in own}
     assert scores["w1"] > scores["w2"]
-    manifest = json.loads((judged / "run.json").read_text(encoding="utf-8"))
+    manifest = manifest_of(judged)
     assert "rounds:2" in manifest["signatures"]["two_judges"]
     assert manifest["protocols"]["two_judges"]["rounds"] == 2
     assert manifest["prompts"]["two_judges"] != manifest["prompts"]["debate"]
 
 
-def test_its_templates_decide_the_prompts_hash(jurygraph: Run, judged: Path, work: Path) -> None:
+def test_its_templates_decide_the_prompts_hash_also_where_it_is_wrapped(
+    jurygraph: Run, judged: Path, work: Path
+) -> None:
     own = work / "prompts" / "two_judges"
     own.mkdir(parents=True)
     (own / "judge.md").write_text("You are {{ role }}. Give {{ wanted }}.", encoding="utf-8")
-    options = ("--set", "prompts=prompts", "--limit", "1", "--out", "reworded")
-    jurygraph("run", "two_judges", "--data", "weather", *options)
-    digests = [
-        json.loads((folder / "run.json").read_text(encoding="utf-8"))["prompts"]["two_judges"]
-        for folder in (judged, work / "reworded")
-    ]
-    assert digests[0] != digests[1]
-
-
-def test_comparisons_and_wrappers(jurygraph: Run, work: Path) -> None:
-    jurygraph(
-        *("run", "two_judges,calibrated", "--data", "demo-pairs", "--limit", "2"),
-        *("--set", "calibrated.of=two_judges", "--out", "pairs"),
+    jurygraph(*command_line("run two_judges --data weather --set prompts=prompts --limit 1 --out reworded"))
+    prompts = manifest_of(judged)["prompts"]["two_judges"]
+    assert prompts != manifest_of(work / "reworded")["prompts"]["two_judges"]
+    wrapped = (
+        "run two_judges,calibrated --data demo-pairs --limit 2 --set calibrated.of=two_judges --out pairs"
     )
-    lines = results(work / "pairs")
+    jurygraph(*command_line(wrapped))
+    lines = read_lines(work / "pairs")
     assert [line["status"] for line in lines] == ["ok"] * 4
     assert {line["protocol"]: line["calls"] for line in lines} == {"two_judges": 2, "calibrated": 4}
-    manifest = json.loads((work / "pairs" / "run.json").read_text(encoding="utf-8"))
-    # The templates that the protocol inside brings are part of what identifies the wrapper's run.
-    assert manifest["prompts"]["calibrated"].endswith(f"+{manifest['prompts']['two_judges']}")
+    assert manifest_of(work / "pairs")["prompts"]["calibrated"].endswith(f"+{prompts}")
 
 
-def test_what_its_agents_said_is_shown_and_reported(jurygraph: Run, judged: Path, work: Path) -> None:
+def test_it_is_shown_reported_and_swept(jurygraph: Run, judged: Path, work: Path) -> None:
     shown = jurygraph("show", str(judged), "w1", "--protocol", "two_judges")
     assert "Optimist" in shown and "Pessimist" in shown
-    reported = jurygraph("report", str(judged), "--html", "report.html")
-    assert "two_judges" in reported
+    assert "two_judges" in jurygraph("report", str(judged), "--html", "report.html")
     assert "two_judges" in (work / "report.html").read_text(encoding="utf-8")
-
-
-def test_its_settings_and_its_own_plan_are_swept(jurygraph: Run, work: Path) -> None:
     jurygraph("sweep", "two_judges", "--axis", "rounds=1,2", "--data", "weather", "--out", "axis")
     assert len(list((work / "axis" / "cells").glob("*/results.jsonl"))) == 2
     assert "second-thoughts" in jurygraph("sweep", "--plans")
@@ -160,24 +149,14 @@ def test_its_settings_and_its_own_plan_are_swept(jurygraph: Run, work: Path) -> 
     assert "2 cells" in planned
 
 
-def test_what_it_will_take_is_foreseen(jurygraph: Run) -> None:
-    told = jurygraph("run", "two_judges", "--data", "weather", "--set", "rounds=3", "--dry-run")
-    assert "24" in told
-
-
-def test_a_metric_and_its_parameter(jurygraph: Run, work: Path) -> None:
+def test_a_metric_and_its_parameter_and_a_model_of_a_provider(jurygraph: Run, work: Path) -> None:
     jurygraph("measure", "brevity?words=10", "--data", "weather", "--out", "measured")
-    lines = results(work / "measured")
-    assert [line["score"] for line in lines] == pytest.approx([0.0, 0.4, 0.2, 0.4])
-    manifest = json.loads((work / "measured" / "run.json").read_text(encoding="utf-8"))
-    assert "words:10" in manifest["signatures"]["brevity"]
-
-
-def test_a_model_of_a_provider(jurygraph: Run, work: Path) -> None:
+    assert [line["score"] for line in read_lines(work / "measured")] == pytest.approx([0.0, 0.4, 0.2, 0.4])
+    assert "words:10" in manifest_of(work / "measured")["signatures"]["brevity"]
     asked = command_line("run two_judges --data weather --model acme:large --limit 1 --out acme")
     assert "ACME_API_KEY is not set" in jurygraph(*asked, code=2)
     jurygraph(*asked, ACME_API_KEY="any")
-    (line,) = results(work / "acme")
+    (line,) = read_lines(work / "acme")
     assert line["score"] == 4
     assert {turn["model"] for turn in line["transcript"]} == {"acme:large"}
     assert line["transcript"][0]["content"].startswith("Acme's large")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jurygraph.eval.analysis import Study
@@ -17,19 +18,20 @@ RIGHT = {"weak": {"baseline": 0.5, "more": 0.7}, "strong": {"baseline": 0.8, "mo
 
 
 def level(
-    folder: Path, model: str, items: int = 200, protocols: tuple[str, ...] = ("baseline", "more")
+    folder: Path, model: str, data: str = "mine", protocols: tuple[str, ...] = ("baseline", "more")
 ) -> Path:
     """A run of both protocols with a model, which are right so often; their errors are their own."""
     results = []
     for protocol in protocols:
         draws = random.Random(f"{model} {protocol}")
-        for number in range(items):
+        for number in range(200):
             human = "12"[number % 2]
             winner = human if draws.random() < RIGHT[model][protocol] else {"1": "2", "2": "1"}[human]
             results.append(compared(f"i{number}", protocol, winner=winner, human=human))
-    signatures = {name: f"protocol:{name}|data:mine@0123|models:*={model}" for name in protocols}
+    signatures = {name: f"protocol:{name}|data:{data}@{data}|models:*={model}" for name in protocols}
     models = {name: {"*": model} for name in protocols}
-    return run_folder(folder, results, kind="compare", aspects=(), signatures=signatures, models=models)
+    about: Any = {"signatures": signatures, "models": models, "data": {"name": data, "digest": data}}
+    return run_folder(folder, results, kind="compare", aspects=(), **about)
 
 
 def pooled(*folders: Path) -> tuple[PooledGains, ...]:
@@ -53,23 +55,14 @@ def test_each_model_has_its_own_base_and_levels_are_pooled(tmp_path: Path) -> No
 
 
 def test_levels_without_any_difference_between_them_have_no_tau(tmp_path: Path) -> None:
-    folders = [level(tmp_path / name, "weak") for name in ("a", "b", "c")]
-    for number, folder in enumerate(folders):
-        text = (folder / "run.json").read_text()
-        (folder / "run.json").write_text(
-            text.replace("0123", f"d{number}").replace('"mine"', f'"data{number}"')
-        )
-    (gains,) = pooled(*folders)
-    last = gains.rows[-1]
+    (gains,) = pooled(*(level(tmp_path / name, "weak", data=name) for name in ("a", "b", "c")))
+    last, first = gains.rows[-1], gains.rows[0].gain
     assert last.level == "pooled" and last.between == 0
-    first = gains.rows[0].gain
     assert last.gain.value == pytest.approx(first.value)
     assert last.gain.high is not None and first.high is not None and first.value is not None
     margin, alone = last.gain.high - first.value, first.high - first.value
     assert margin == pytest.approx(alone / 1.96 / math.sqrt(3) * 4.303, rel=0.02)
-
-
-def test_one_level_or_a_model_without_base_is_not_pooled(tmp_path: Path) -> None:
-    assert pooled(level(tmp_path / "w", "weak")) == ()
+    # One level is not pooled, nor one whose model has no base.
+    assert pooled(tmp_path / "a") == ()
     without = level(tmp_path / "s", "strong", protocols=("more",))
-    assert pooled(level(tmp_path / "x", "weak"), without) == ()
+    assert pooled(tmp_path / "a", without) == ()

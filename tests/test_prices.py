@@ -18,11 +18,7 @@ IN_THE_LIST = {
 """From a provider's name to the one that the price list has for it, where that is another one."""
 
 LABELS = [
-    "openai:gpt-4o-mini",
-    "openai:gpt-4o",
-    "openai:gpt-4",
-    "openai:gpt-3.5-turbo",
-    "openai:o1-mini",
+    *(f"openai:{name}" for name in ("gpt-4o-mini", "gpt-4o", "gpt-4", "gpt-3.5-turbo", "o1-mini")),
     "google_genai:gemini-2.0-flash",
     "google_genai:gemini-2.5-pro",
     "anthropic:claude-haiku-4-5",
@@ -62,9 +58,7 @@ def test_an_unknown_price_is_unknown(label: str) -> None:
 
 def test_a_price_that_depends_on_the_length_is_looked_up() -> None:
     short, long = (prices.cost_usd("google_genai:gemini-2.5-pro", size, 0, 0) for size in (100_000, 300_000))
-    assert short is not None
-    assert long is not None
-    assert long > 3 * short
+    assert short and long and long > 3 * short
 
 
 @pytest.fixture(autouse=True)
@@ -77,9 +71,7 @@ def test_a_price_that_is_given_counts() -> None:
     resolver.check(ModelSpec.parse("ollama:my-own?price_in=0.5&price_out=2"))
     assert prices.is_priced("ollama:my-own")
     assert prices.cost_usd("ollama:my-own", 1_000_000, 400_000, 100_000) == pytest.approx(0.5 + 0.2)
-
-
-def test_a_price_of_zero_is_given_only_on_purpose() -> None:
+    # Zero is given on purpose only.
     assert prices.cost_usd("ollama:local", 1000, 0, 100) is None
     resolver.check(ModelSpec.parse("ollama:local?price_in=0&price_out=0"))
     assert prices.cost_usd("ollama:local", 1000, 0, 100) == 0

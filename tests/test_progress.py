@@ -18,7 +18,7 @@ from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.cli import progress
 from jurygraph.eval.cli.progress import LiveProgress, Rate, _LogEveryMinute
 from jurygraph.eval.results.run_log import FILE, logging_to
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -34,20 +34,21 @@ def resumed(wanted: int = 10_000, there: int = 9_000, spent: Usage = SPENT) -> P
 
 
 def shown(
-    counts: ProgressCounters,
-    *,
-    stop: StopSignal | None = None,
-    width: int = 80,
-    after: float = 0.0,
+    counts: ProgressCounters, *, stop: StopSignal | None = None, width: int = 80, after: float = 0.0
 ) -> list[str]:
     """The last picture, some seconds after the first ones, line by line."""
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=width, legacy_windows=False)
+    begun = time.monotonic()
     with LiveProgress(console, counts, stop or StopSignal()):
         time.sleep(after)
         before = len(pictures(out))
         # The next picture may have been begun before the counts were what they are now; the one after it was not.
         until(lambda: len(pictures(out)) >= before + 3)
+    drawn = len(pictures(out))
+    assert drawn <= progress.REFRESHES_PER_SECOND * (time.monotonic() - begun) + 2, (
+        "the display costs too much"
+    )
     return pictures(out)[-1].strip("\n").splitlines()
 
 
@@ -104,15 +105,6 @@ def test_what_earlier_starts_did_distorts_neither_rate_nor_time_left() -> None:
 
 
 @pytest.mark.usefixtures("often")
-def test_items_that_failed_and_are_judged_again_count_as_open() -> None:
-    counts = resumed(wanted=100, there=90)
-    counts.judged, counts.failed = 93, 2
-    bar, figures = shown(counts)
-    assert " 95/100 " in bar
-    assert figures.startswith("2 failed · ")
-
-
-@pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_every_width_holds_two_lines_with_what_matters(width: int) -> None:
     counts = resumed(wanted=100_000, there=40_000)
@@ -126,33 +118,28 @@ def test_every_width_holds_two_lines_with_what_matters(width: int) -> None:
 
 
 @pytest.mark.usefixtures("often")
-def test_why_a_run_stops_is_shown() -> None:
-    stop = StopSignal()
+def test_open_items_an_unknown_cost_and_why_a_run_stops_are_shown() -> None:
+    counts, stop = resumed(wanted=100, there=90, spent=Usage(calls=3, cost_usd=None)), StopSignal()
+    # Those that failed and are judged again count as open.
+    counts.judged, counts.failed = 93, 2
     stop.ask("interrupted", "stopped by SIGINT")
-    bar, _ = shown(resumed(), stop=stop)
+    bar, figures = shown(counts, stop=stop)
+    assert " 95/100 " in bar
     assert "stopping: interrupted" in bar
-    assert "9000/10000" in bar
-
-
-@pytest.mark.usefixtures("often")
-def test_an_unknown_cost_is_unknown() -> None:
-    assert "cost unknown" in shown(resumed(spent=Usage(calls=3, cost_usd=None)))[1]
+    assert figures.startswith("2 failed · ")
+    assert "cost unknown" in figures
 
 
 @pytest.mark.usefixtures("often")
 def test_a_run_that_waits_says_for_what_and_until_when() -> None:
     counts = resumed()
+    counts.waits.add("openai:gpt-4o-mini", "next attempt", 1.5)
+    assert counts.waits.summary() == "", "that is too short to be read"
     counts.waits.add("openai:gpt-4o-mini", "it refuses all calls", 1800)
     until_when = re.compile(r"^waiting for openai:gpt-4o-mini until \d\d:\d\d:\d\d \(it refuses all calls\)")
     assert until_when.search(shown(counts)[1])
     counts.waits.add("openai:gpt-4o", "next attempt", 3600)
     assert shown(counts)[1].startswith("waiting for openai:gpt-4o and 1 more until ")
-
-
-def test_waits_too_short_to_be_read_are_not_shown() -> None:
-    counts = resumed()
-    counts.waits.add("openai:gpt-4o-mini", "next attempt", 1.5)
-    assert counts.waits.summary() == ""
 
 
 def test_without_a_terminal_a_long_wait_is_told_once(tmp_path: Path) -> None:
@@ -167,29 +154,13 @@ def test_without_a_terminal_a_long_wait_is_told_once(tmp_path: Path) -> None:
     assert re.fullmatch(r"waiting for openai:gpt-4o-mini until [\d:]{8} \(next attempt\)\n", out.getvalue())
 
 
-def test_nothing_is_drawn_where_there_is_no_terminal() -> None:
-    out = io.StringIO()
-    with LiveProgress(Console(file=out), resumed(), StopSignal()):
-        time.sleep(0.6)
-    assert out.getvalue() == ""
-
-
-def test_nothing_is_drawn_before_there_is_anything_to_tell_and_nothing_is_left() -> None:
-    out = io.StringIO()
-    with LiveProgress(Console(file=out, force_terminal=True), ProgressCounters(), StopSignal()):
-        pass
-    assert "judging" not in out.getvalue()
-
-
-def test_500_calls_a_second_cost_the_display_next_to_nothing() -> None:
-    counts = resumed(wanted=100_000)
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=80)
-    started = time.monotonic()
-    with LiveProgress(console, counts, StopSignal()), at_work(counts, verdicts=100, calls=500):
-        time.sleep(1.5)
-    drawn = len(pictures(out))
-    assert 0 < drawn <= progress.REFRESHES_PER_SECOND * (time.monotonic() - started) + 2
+def test_nothing_is_drawn_without_a_terminal_or_before_there_is_anything_to_tell() -> None:
+    for counts, terminal in ((resumed(), False), (ProgressCounters(), True)):
+        out = io.StringIO()
+        with LiveProgress(Console(file=out, force_terminal=terminal), counts, StopSignal()):
+            time.sleep(0 if terminal else 0.6)
+        assert "judging" not in out.getvalue()
+        assert terminal or out.getvalue() == ""
 
 
 def test_the_rate_is_of_the_last_seconds() -> None:

@@ -16,7 +16,7 @@ from jurygraph.state import Verdict
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from .loopback_debate import SCORE_TASK
-from .loopback_dialects import DIALECTS, Asked, Dialect, Refusal, Said, close, serving
+from .loopback_dialects import DIALECTS, REFUSALS, Asked, Dialect, Refusal, Said, close, serving
 from .test_prompt_layout import bench as bench  # noqa: PLC0414
 
 LOG = f"The material.\n\nSo far:\n{fence('scorer', 'A.')}\n\n{fence('critic', 'B.')}"
@@ -59,12 +59,7 @@ def test_each_turn_is_a_block_and_marks_end_what_is_repeated() -> None:
     found = blocks(sent(DIALECTS["anthropic"], ENDS)[0])
     assert "".join(block["text"] for block in found) == USER
     assert [block["text"].count("<<<end") for block in found] == [0, 1, 1, 0]
-    assert [block.get("cache_control") for block in found] == [
-        {"type": "ephemeral"},
-        None,
-        {"type": "ephemeral"},
-        None,
-    ]
+    assert [block.get("cache_control") for block in found] == [{"type": "ephemeral"}, None] * 2
     on_bedrock = blocks(sent(DIALECTS["bedrock"], ENDS)[0])
     assert [place for place, block in enumerate(on_bedrock) if "cachePoint" in block] == [1, 4]
     assert "".join(block.get("text", "") for block in on_bedrock) == USER
@@ -72,7 +67,7 @@ def test_each_turn_is_a_block_and_marks_end_what_is_repeated() -> None:
 
 def test_marks_stay_in_place_where_the_system_message_is_folded_in_and_the_form_is_told() -> None:
     dialect = DIALECTS["anthropic"]
-    refusals = (dialect.system_refusal, dialect.refusals["schema"], dialect.refusals["tool"])
+    refusals = (dialect.system_refusal, *REFUSALS["anthropic"].values())
     last = sent(dialect, ENDS, *refusals, schema=SCHEMA)[-1]
     assert not last.has_system
     texts = [block["text"] for block in blocks(last)]
@@ -81,18 +76,14 @@ def test_marks_stay_in_place_where_the_system_message_is_folded_in_and_the_form_
     assert '"score" (number)' in texts[-1]
 
 
-@pytest.mark.parametrize(
-    ("name", "status", "words"),
-    [
-        ("anthropic", 400, "messages.0.content.0.text.cache_control: Extra inputs are not permitted"),
-        ("bedrock", 403, "You invoked an unsupported model or your request did not allow prompt caching."),
-        (
-            "bedrock",
-            400,
-            "Malformed input request: #/messages/0/content/1: extraneous key [cachePoint] is not permitted",
-        ),
-    ],
-)
+REFUSED = [
+    ("anthropic", 400, "messages.0.content.0.text.cache_control: Extra inputs are not permitted"),
+    ("bedrock", 403, "You invoked an unsupported model or your request did not allow prompt caching."),
+    ("bedrock", 400, "Malformed input request: #/messages/0: extraneous key [cachePoint] is not permitted"),
+]
+
+
+@pytest.mark.parametrize(("name", "status", "words"), REFUSED)
 def test_marks_that_are_refused_are_left_out(name: str, status: int, words: str) -> None:
     dialect = DIALECTS[name]
     first, second = sent(dialect, ENDS, Refusal(status, words))
@@ -100,12 +91,9 @@ def test_marks_that_are_refused_are_left_out(name: str, status: int, words: str)
 
 
 def test_a_call_is_the_same_with_and_without_marks() -> None:
-    with serving(DIALECTS["anthropic"], lambda _: Said("Fine.")) as server:
-        chat = DIALECTS["anthropic"].chat(server.url)
-        model = resolver.wrap(chat)
-        calls = [Call(model, MESSAGES, repeated=ends, **PLAIN) for ends in ((), ENDS)]
-        assert fingerprint(calls[0]) == fingerprint(calls[1])
-        close(chat)
+    model = resolver.wrap(DIALECTS["anthropic"].chat("http://127.0.0.1:9"))
+    without, with_marks = (Call(model, MESSAGES, repeated=ends, **PLAIN) for ends in ((), ENDS))
+    assert fingerprint(without) == fingerprint(with_marks)
 
 
 def test_a_discussion_is_marked_and_a_judge_who_is_alone_is_not() -> None:
@@ -139,11 +127,9 @@ def test_what_is_marked_is_read_again(
 
 def test_what_is_written_to_the_cache_has_its_price() -> None:
     label = "anthropic:claude-sonnet-4-5"
-    usage: dict[str, Any] = {"input_tokens": 1000, "output_tokens": 10, "total_tokens": 1010}
+    usage: Any = {"input_tokens": 1000, "output_tokens": 10, "total_tokens": 1010}
     for details in ({"cache_creation": 500}, {"cache_creation": 0, "ephemeral_5m_input_tokens": 500}):
-        said = AIMessage(
-            "Fine.", usage_metadata={**usage, "input_token_details": {"cache_read": 200, **details}}
-        )
-        found = read_response([said], label, 0.0).usage
-        assert (found.input_tokens, found.cached_input_tokens) == (1000, 200)
-        assert found.cost_usd == pytest.approx((300 * 3 + 200 * 0.3 + 500 * 3.75 + 10 * 15) / 1e6)
+        usage["input_token_details"] = {"cache_read": 200, **details}
+        counted = read_response([AIMessage("Fine.", usage_metadata=usage)], label, 0.0).usage
+        assert (counted.input_tokens, counted.cached_input_tokens) == (1000, 200)
+        assert counted.cost_usd == pytest.approx((300 * 3 + 200 * 0.3 + 500 * 3.75 + 10 * 15) / 1e6)

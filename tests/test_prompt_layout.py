@@ -84,13 +84,6 @@ CASES = [
 ]
 
 
-def test_the_common_prefix_is_counted(bench: ModuleType) -> None:
-    others = {"abxd": 2, "abcd": 4, "abcde": 4, "x": 0, "": 0}
-    assert {other: bench.common_prefix("abcd", other) for other in others} == others
-    assert bench.repeated("abcd", ["ax", "abx", "b"]) == 2
-    assert bench.repeated("abcd", []) == 0
-
-
 def test_later_calls_mostly_repeat_what_was_sent(bench: ModuleType) -> None:
     layouts = [bench.measure(case) for case in bench.cases() if case.bar]
     short = {layout.case.protocol: layout.later for layout in layouts if layout.later < SHARE_MUST}
@@ -358,11 +351,8 @@ def test_a_foreign_protocol_is_held_to_the_same(
         check_what_agents_know_of_each_other(listener)
     check_the_papers_layout(pair[0])
     check_what_is_sent_in_the_papers_layout(*pair)
-    assert (
-        pair[1]
-        .told[0]
-        .system.startswith("You are the optimist of two judges. Look for what is good first.\n")
-    )
+    system = pair[1].told[0].system
+    assert system.startswith("You are the optimist of two judges. Look for what is good first.\n")
 
 
 SAID_ELSEWHERE: dict[str, list[Settings]] = {

@@ -28,9 +28,7 @@ def template(folder: Path, name: str, text: str) -> Path:
 
 
 def test_a_template_of_ones_own_replaces_its_namesake_alone(tmp_path: Path) -> None:
-    folder = template(
-        tmp_path, "debate/critic_strict", "Du bist der Kritiker. Widersprich, so gut du kannst."
-    )
+    folder = template(tmp_path, "debate/critic_strict", "Du bist der Kritiker. Widersprich!")
     model = ScriptedModel(script=SCRIPT)
     graph = debate.build(models={"*": model}, structured="off", prompts=str(folder)).compile()
     graph.invoke({"task": TASK})
@@ -48,14 +46,11 @@ def test_a_run_can_bring_its_own_templates(tmp_path: Path) -> None:
     assert "Du bewertest one score for consistency." in model.calls[0].prompt
 
 
-def test_every_bundled_template_can_be_read() -> None:
-    # Those of a user's folder are checked when it is loaded, and these here.
-    Prompts.bundled().check()
-
-
 def test_another_wording_has_another_digest(tmp_path: Path) -> None:
     folder = template(tmp_path, "debate/critic_plain", "Anders.")
     bundled, own = Prompts.bundled(), Prompts.load(str(folder))
+    # Those of a user's folder are checked when it is loaded, and the bundled ones here.
+    bundled.check()
     assert bundled.digest("debate") != own.digest("debate")
     assert bundled.digest("shared") == own.digest("shared")
 
@@ -68,22 +63,15 @@ def test_another_wording_has_another_digest(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_folder_is_told_before_any_call(tmp_path: Path, name: str, text: str, fault: str) -> None:
-    with pytest.raises(UsageError, match=fault):
-        Prompts.load(str(template(tmp_path, name, text)))
-
-
-def test_a_graph_is_not_built_with_a_bad_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such folder"):
-        debate.build(prompts="promts")
-    with pytest.raises(UsageError, match="no template is called debate/critic_gentle"):
-        find_protocol("repeated").build(
-            inner={"prompts": str(template(tmp_path, "debate/critic_gentle", "x"))}
-        )
-
-
-def test_an_empty_folder_replaces_nothing_and_says_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no \*\.md file"):
         Prompts.load(str(tmp_path))
+    with pytest.raises(UsageError, match="no such folder"):
+        debate.build(prompts="promts")
+    folder = str(template(tmp_path, name, text))
+    with pytest.raises(UsageError, match=fault):
+        debate.build(prompts=folder)
+    with pytest.raises(UsageError, match=fault):
+        find_protocol("repeated").build(inner={"prompts": folder})
 
 
 def test_a_name_that_a_template_is_not_given(tmp_path: Path) -> None:
@@ -105,6 +93,12 @@ def test_the_role_block_of_a_template_is_the_role() -> None:
     assert own.role == "You are the Scorer: work logically and step by step."
     assert own.request == "Go through the criteria, then settle on one score."
     assert own.text == f"{own.role} {own.request}"
+    # A message that repeats the role stays as it is.
+    assert own.after(own.role).request == f"{own.role}\n{own.request}"
+    # An instruction that is all role leaves the message and the form.
+    own = Prompts.bundled().instruction("debate/critic_plain").after("Check the score.")
+    system, user = Prompt("Rules.", "Material.", own).messages("Form.", "papers")
+    assert (system, user) == (f"{own.role}\n\nRules.", "Material.\n\nCheck the score.\nForm.")
 
 
 def test_a_template_without_a_role_block_is_all_request(tmp_path: Path) -> None:
@@ -113,18 +107,6 @@ def test_a_template_without_a_role_block_is_all_request(tmp_path: Path) -> None:
     assert (own.role, own.request) == ("", "Du bist der Kritiker.")
     prompt = Prompt("Rules.", "Material.", own)
     assert prompt.messages("Form.", "papers") == prompt.messages("Form.", "shared_prefix")
-
-
-def test_an_instruction_that_is_all_role_leaves_the_message_and_the_form() -> None:
-    own = Prompts.bundled().instruction("debate/critic_plain").after("Check the score.")
-    system, user = Prompt("Rules.", "Material.", own).messages("Form.", "papers")
-    assert system == f"{own.role}\n\nRules."
-    assert user == "Material.\n\nCheck the score.\nForm."
-
-
-def test_a_message_that_repeats_the_role_stays_as_it_is() -> None:
-    own = Prompts.bundled().instruction("debate/scorer_first", wanted="one score")
-    assert own.after(own.role).request == f"{own.role}\n{own.request}"
 
 
 def test_a_layout_reaches_what_is_inside_a_wrapper() -> None:

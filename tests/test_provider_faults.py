@@ -1,74 +1,51 @@
-"""What goes wrong between us and a provider: keys, limits, broken connections, replies that cannot be used."""
+"""What goes wrong between us and a provider: keys, limits, broken connections, replies that cannot be used; errors."""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import http.client
 import json
+import pickle
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 import httpx
 import pytest
 import requests
-from jurygraph.graphs import debate
+from jurygraph.graphs import single
 from jurygraph.nodes.models import resolver
-from jurygraph.nodes.models.call import Call, Reply
+from jurygraph.nodes.models.call import Call, Reply, UnsupportedParameterError
 from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.provider_errors import ProviderFault
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.models.send import attempt
-from jurygraph.state import ReplyError
-from jurygraph.state.errors import ModelCallError
+from jurygraph.state import DataError, JurygraphError, ModelCallError, ReplyError, StoppedError, UsageError
+from jurygraph.state.errors import TransientCallError
 from jurygraph.state.settings import ModelSpec
 from langchain_core.messages import HumanMessage
-from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_openai import ChatOpenAI
-from openai import DefaultAsyncHttpxClient
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import RetryPolicy
+from typing_extensions import TypedDict
 
 from .loopback import Answer, Broken, Coded, Coding, Failure, Hang, Noise, Provider, Raw, Reset, Text
-from .loopback_debate import OPENAI, SCORE_TASK, google, run, speakers
+from .loopback_debate import OPENAI, PROVIDERS, SCORE_TASK, chat_of, google, name_of, run, speakers
 from .processes import HANG_GUARD, reached
 
-PROVIDERS = ["openai", "google"]
 GOOD: dict[str, Any] = {"reasoning": "Every claim holds.", "score": 4}
 FINE: dict[str, Any] = {"feedback": "Nothing to add.", "no_issue": True}
-
-
-def name_of(kind: str, provider: Provider) -> str:
-    return OPENAI if kind == "openai" else google(provider)
-
-
-# Errors that stay
-
-
-def test_a_critic_that_fails_is_named_with_its_round(provider: Provider) -> None:
-    provider.play(
-        GOOD, {"feedback": "Look again.", "no_issue": False}, GOOD, Failure(403, "Out of your reach.")
-    )
-    with pytest.raises(ModelCallError, match=r"^critic, round 2: openai:gpt-4o-mini: .*Out of your reach"):
-        run("async", models={"*": OPENAI})
-    assert speakers(provider) == ["scorer", "critic"] * 2
 
 
 # One attempt, and what it says of trying again
 
 
-def attempted(name: str) -> Reply | ModelCallError:
-    """What one attempt at a model of that name yields, on an event loop of its own."""
-
-    async def once() -> Reply | ModelCallError:
-        return await attempted_at(resolver.load(ModelSpec.parse(name), asyncio.get_running_loop()))
-
-    return asyncio.run(once())
-
-
-async def attempted_at(model: LoadedModel) -> Reply | ModelCallError:
+async def attempted(model: LoadedModel | str) -> Reply | ModelCallError:
+    """What one attempt at a model, or at one of that name, yields."""
+    if isinstance(model, str):
+        model = resolver.load(ModelSpec.parse(model), asyncio.get_running_loop())
     try:
         async with asyncio.timeout(HANG_GUARD):
             return await attempt(Call(model, [HumanMessage("Judge.")], None, {"agent": "scorer", "round": 0}))
@@ -76,27 +53,10 @@ async def attempted_at(model: LoadedModel) -> Reply | ModelCallError:
         return error
 
 
-def failed(name: str) -> ModelCallError:
-    error = attempted(name)
+async def failed(name: str) -> ModelCallError:
+    error = await attempted(name)
     assert isinstance(error, ModelCallError), error
     return error
-
-
-@asynccontextmanager
-async def chat_of(kind: str, provider: Provider, **fields: Any) -> AsyncIterator[LoadedModel]:
-    """A chat model object as a caller would make it, and close it."""
-    if kind == "openai":
-        async with DefaultAsyncHttpxClient() as http_client:
-            yield resolver.wrap(
-                ChatOpenAI(model="gpt-4o-mini", max_retries=0, http_async_client=http_client, **fields)
-            )
-    else:
-        gemini = ChatGoogleGenerativeAI(
-            model="gemini-2.0-flash", base_url=provider.url, max_retries=1, **fields
-        )
-        yield resolver.wrap(gemini)
-        assert gemini.client is not None
-        await gemini.client.aio.aclose()
 
 
 HTML = Raw("<html><body>502 Bad Gateway</body></html>", "text/html")
@@ -121,6 +81,12 @@ PASSING: dict[str, tuple[Answer, str]] = {
     "overloaded": (Failure(503, "Overloaded."), "Overloaded"),
     "gateway time-out": (Failure(504, "Late."), "Late"),
     "status of nobody else's": (Failure(529, "Overloaded."), "Overloaded"),
+    "OpenAI, no choices": (Raw('{"id": "x", "choices": []}'), "no choices"),
+    "OpenAI, null for choices": (Raw('{"id": "x", "choices": null}'), "no choices"),
+    "OpenAI, a choice without a message": (Raw('{"choices": [{"index": 0}]}'), "no message"),
+    "OpenAI, an error inside, in words": (Raw('{"error": "upstream overloaded"}'), "upstream overloaded"),
+    "OpenAI, an error by its kind": (Raw('{"error": {"message": "Oh.", "type": "server_error"}}'), "Oh"),
+    "OpenAI, a status where nobody looks for a body": (Raw("", status=500), "500"),
 }
 STAYING: dict[str, tuple[Answer, str]] = {
     "bad request": (Failure(400, "Your prompt is too long.", "messages"), "prompt is too long"),
@@ -130,98 +96,77 @@ STAYING: dict[str, tuple[Answer, str]] = {
     "model": (Failure(404, "No such model."), "wrong base URL"),
     "not processable": (Failure(422, "The schema is odd."), "schema is odd"),
     "content filter": (Failure(400, "Blocked by the filter.", code="content_filter"), "filter"),
-}
-OPENAI_PASSING: dict[str, tuple[Answer, str]] = {
-    "no choices": (Raw('{"id": "x", "choices": []}'), "no choices"),
-    "null for choices": (Raw('{"id": "x", "choices": null}'), "no choices"),
-    "a choice without a message": (Raw('{"choices": [{"index": 0}]}'), "no message"),
-    "an error inside, in words": (Raw('{"error": "upstream overloaded"}'), "upstream overloaded"),
-    "an error inside, by its kind": (Raw('{"error": {"message": "Oh.", "type": "server_error"}}'), "Oh"),
-    "a status where nobody looks for a body": (Raw("", status=500), "500"),
-}
-OPENAI_STAYING: dict[str, tuple[Answer, str]] = {
-    "spent": (Failure(429, "You exceeded your quota.", code="insufficient_quota"), "waiting does not help"),
-    "an error inside": (Raw('{"error": {"message": "No.", "type": "invalid_request_error"}}'), "No"),
+    "OpenAI, spent": (Failure(429, "No quota.", code="insufficient_quota"), "waiting does not help"),
+    "OpenAI, an error inside": (Raw('{"error": {"message": "No.", "type": "invalid_request_error"}}'), "No"),
 }
 
+CASES = [
+    (kind, case)
+    for case in (*PASSING, *STAYING)
+    for kind in (["openai"] if case.startswith("OpenAI") else PROVIDERS)
+]
 
-def of_each(both: Iterable[str], openai: Iterable[str]) -> pytest.MarkDecorator:
-    """Run a test over cases of both providers and those of OpenAI alone."""
-    cases = [*((kind, case) for case in both for kind in PROVIDERS), *(("openai", case) for case in openai)]
-    return pytest.mark.parametrize(("kind", "case"), cases)
 
-
-@of_each(PASSING, OPENAI_PASSING)
-def test_what_may_pass_is_worth_another_attempt(provider: Provider, kind: str, case: str) -> None:
-    answer, words = (PASSING | OPENAI_PASSING)[case]
+@pytest.mark.parametrize(("kind", "case"), CASES)
+async def test_what_may_pass_is_worth_another_attempt_and_what_stays_is_not(
+    provider: Provider, kind: str, case: str
+) -> None:
+    answer, words = (PASSING | STAYING)[case]
     provider.play(answer)
-    error = failed(name_of(kind, provider))
-    assert error.retryable, str(error)
-    assert error.rate_limited == (case == "rate limit")
+    error = await failed(name_of(kind, provider))
+    assert (error.retryable, error.rate_limited) == (case in PASSING, case == "rate limit"), str(error)
     assert words in str(error)
     assert str(error).startswith(f"scorer, round 0: {name_of(kind, provider).partition('?')[0]}: ")
     assert len(provider.requests) == 1
 
 
-@of_each(STAYING, OPENAI_STAYING)
-def test_what_will_not_pass_is_worth_none(provider: Provider, kind: str, case: str) -> None:
-    answer, words = (STAYING | OPENAI_STAYING)[case]
-    provider.play(answer)
-    error = failed(name_of(kind, provider))
-    assert (error.retryable, error.rate_limited) == (False, False), str(error)
-    assert words in str(error)
-    assert len(provider.requests) == 1
-
-
 @pytest.mark.parametrize("kind", PROVIDERS)
 async def test_a_model_object_of_the_callers_own_is_understood_as_well(provider: Provider, kind: str) -> None:
-    passing = {**PASSING, **(OPENAI_PASSING if kind == "openai" else {})}
-    staying = {**STAYING, **(OPENAI_STAYING if kind == "openai" else {})}
     misread = {}
-    for case, (answer, _) in {**passing, **staying}.items():
-        provider.play(answer)
-        async with chat_of(kind, provider) as model:
-            error = await attempted_at(model)
-        if not isinstance(error, ModelCallError) or error.retryable != (case in passing):
+    for case in (case for of, case in CASES if of == kind):
+        provider.play((PASSING | STAYING)[case][0])
+        async with chat_of(kind, provider) as chat:
+            error = await attempted(resolver.wrap(chat))
+        if not isinstance(error, ModelCallError) or error.retryable != (case in PASSING):
             misread[case] = str(error)
     assert misread == {}
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-def test_nobody_there(provider: Provider, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+@pytest.mark.parametrize(
+    "name", [f"{OPENAI}?base_url=http://{{}}/v1", "google_genai:gemini-2.0-flash?base_url=http://{}"]
+)
+async def test_nobody_there(provider: Provider, name: str) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    name = (
-        f"{OPENAI}?base_url={url}/v1" if kind == "openai" else f"google_genai:gemini-2.0-flash?base_url={url}"
-    )
-    error = failed(name)
+        host = f"127.0.0.1:{closed.getsockname()[1]}"
+    error = await failed(name.format(host))
     assert error.retryable
     assert "127.0.0.1" in str(error)
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize("coding", ["chunked", "gzip"])
-def test_replies_in_chunks_or_compressed_are_read(provider: Provider, kind: str, coding: Coding) -> None:
+async def test_replies_in_chunks_or_compressed_are_read(
+    provider: Provider, kind: str, coding: Coding
+) -> None:
     provider.play(Coded("Score: 4", coding))
-    reply = attempted(name_of(kind, provider))
+    reply = await attempted(name_of(kind, provider))
     assert isinstance(reply, Reply)
     assert (reply.text, reply.usage.input_tokens, reply.dropped) == ("Score: 4", 100, ())
 
 
-def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
+async def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
     body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Score: 4"}}]}
     provider.play(Raw(json.dumps(body), "text/plain"))
-    reply = attempted(OPENAI)
+    reply = await attempted(OPENAI)
     assert isinstance(reply, Reply)
     assert (reply.text, reply.usage.cost_usd) == ("Score: 4", None)
 
 
-def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jurygraph.nodes.models.openai_fast.LARGEST_BODY", 1_000_000)
     provider.play(Raw(" " * 3_000_000))
-    error = failed(OPENAI)
-    assert "larger than 1000000 bytes" in str(error)
+    assert "larger than 1000000 bytes" in str(await failed(OPENAI))
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
@@ -241,107 +186,73 @@ async def test_a_call_that_hangs_can_be_given_up(provider: Provider, kind: str, 
         assert (await attempt(call)).text == "Score: 4"
 
 
+def refused(status: int = 429, **headers: str) -> Failure:
+    return Failure(status, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+LATER, NOW = "Wed, 21 Oct 2015 07:28:30 GMT", "Wed, 21 Oct 2015 07:28:00 GMT"
+USED_UP: dict[str, Any] = {"x_ratelimit_remaining_requests": "12", "x_ratelimit_reset_requests": "1h"}
+USED_UP |= {"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "1m6.5s"}
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}
-WAITS: dict[str, tuple[str, Raw | Failure, float | None]] = {
-    "seconds": ("openai", Failure(429, headers={"Retry-After": "12"}), 12),
-    "parts of a second": ("openai", Failure(503, headers={"Retry-After": "0.25"}), 0.25),
-    "milliseconds count first": (
-        "openai",
-        Failure(429, headers={"Retry-After-Ms": "40", "Retry-After": "1"}),
-        0.04,
-    ),
-    "a date, by the server's clock": (
-        "openai",
-        Failure(
-            429,
-            headers={"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"},
-        ),
-        30,
-    ),
-    "a date that is over": (
-        "openai",
-        Failure(429, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT"}),
-        0,
-    ),
-    "what is used up": (
-        "openai",
-        Failure(
-            429,
-            headers={
-                "x-ratelimit-remaining-requests": "12",
-                "x-ratelimit-reset-requests": "1h",
-                "x-ratelimit-remaining-tokens": "0",
-                "x-ratelimit-reset-tokens": "1m6.5s",
-            },
-        ),
-        66.5,
-    ),
-    "nothing": ("openai", Failure(429), None),
-    "no number": ("openai", Failure(429, headers={"Retry-After": "soon"}), None),
-    "seconds, Gemini": ("google", Failure(429, headers={"Retry-After": "12"}), 12),
-    "RetryInfo, Gemini": (
-        "google",
-        Raw(
-            json.dumps({"error": {"code": 429, "message": "Slow down.", "details": [RETRY_INFO]}}), status=429
-        ),
-        7.5,
-    ),
+GEMINIS = {"error": {"code": 429, "message": "Slow down.", "details": [RETRY_INFO]}}
+WAITS: dict[str, tuple[str, Answer, float | None]] = {
+    "seconds": ("openai", refused(Retry_After="12"), 12),
+    "parts of a second": ("openai", refused(503, Retry_After="0.25"), 0.25),
+    "milliseconds count first": ("openai", refused(Retry_After_Ms="40", Retry_After="1"), 0.04),
+    "a date, by the server's clock": ("openai", refused(Retry_After=LATER, Date=NOW), 30),
+    "a date that is over": ("openai", refused(Retry_After=LATER), 0),
+    "what is used up": ("openai", refused(**USED_UP), 66.5),
+    "nothing": ("openai", refused(), None),
+    "no number": ("openai", refused(Retry_After="soon"), None),
+    "seconds, Gemini": ("google", refused(Retry_After="12"), 12),
+    "RetryInfo, Gemini": ("google", Raw(json.dumps(GEMINIS), status=429), 7.5),
 }
 
 
 @pytest.mark.parametrize("case", WAITS)
-def test_when_a_provider_wants_to_be_asked_again(provider: Provider, case: str) -> None:
+async def test_when_a_provider_wants_to_be_asked_again(provider: Provider, case: str) -> None:
     kind, answer, wait = WAITS[case]
     provider.play(answer)
-    assert failed(name_of(kind, provider)).retry_after == wait
+    assert (await failed(name_of(kind, provider))).retry_after == wait
 
 
 @pytest.mark.parametrize(
     "error", [ValueError("odd"), KeyError("score"), TypeError("no"), ZeroDivisionError()]
 )
 async def test_a_fault_of_ones_own_is_not_tried_again(error: Exception) -> None:
-    found = await attempted_at(resolver.wrap(ScriptedModel(script={"None": [error]})))
-    assert isinstance(found, ModelCallError)
-    assert not found.retryable
+    told = await attempted(resolver.wrap(ScriptedModel(script={"None": [error]})))
+    assert isinstance(told, ModelCallError)
+    assert not told.retryable
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        TimeoutError(),
-        ConnectionResetError("reset by peer"),
-        socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
-        httpx.ReadTimeout("timed out"),
-        httpx.RemoteProtocolError("Server disconnected"),
-        aiohttp.ServerDisconnectedError(),
-        aiohttp.ClientPayloadError("not enough data"),
-        requests.ConnectionError("refused"),
-        requests.Timeout("timed out"),
-        ssl.SSLError("bad record mac"),
-        http.client.IncompleteRead(b""),
-        RuntimeError("Event loop is closed"),  # a client used on one loop after another, once
-    ],
-    ids=repr,
-)
-def test_connections_of_other_clients_may_come_back(error: Exception) -> None:
+MAY_COME_BACK = [
+    TimeoutError(),
+    ConnectionResetError("reset by peer"),
+    socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+    httpx.ReadTimeout("timed out"),
+    httpx.RemoteProtocolError("Server disconnected"),
+    aiohttp.ServerDisconnectedError(),
+    aiohttp.ClientPayloadError("not enough data"),
+    requests.ConnectionError("refused"),
+    requests.Timeout("timed out"),
+    ssl.SSLError("bad record mac"),
+    http.client.IncompleteRead(b""),
+    RuntimeError("Event loop is closed"),  # a client used on one loop after another, once
+]
+STAY = [
+    ssl.SSLCertVerificationError("self-signed certificate"),
+    httpx.UnsupportedProtocol("no scheme"),
+    aiohttp.InvalidURL("nowhere"),
+    requests.exceptions.InvalidURL("nowhere"),
+    FileNotFoundError("cacert.pem"),
+    asyncio.InvalidStateError(),
+]
+
+
+@pytest.mark.parametrize("error", [*MAY_COME_BACK, *STAY], ids=repr)
+def test_connections_of_other_clients_may_come_back_and_other_errors_stay(error: Exception) -> None:
     fault = ProviderFault.of(error)
-    assert (fault.retryable, fault.status) == (True, None)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ssl.SSLCertVerificationError("self-signed certificate"),
-        httpx.UnsupportedProtocol("no scheme"),
-        aiohttp.InvalidURL("nowhere"),
-        requests.exceptions.InvalidURL("nowhere"),
-        FileNotFoundError("cacert.pem"),
-        asyncio.InvalidStateError(),
-    ],
-    ids=repr,
-)
-def test_other_clients_errors_that_stay(error: Exception) -> None:
-    assert not ProviderFault.of(error).retryable
+    assert (fault.retryable, fault.status) == (error in MAY_COME_BACK, None)
 
 
 @pytest.mark.parametrize(("status", "passing"), [(529, True), (429, True), (413, False), (400, False)])
@@ -370,25 +281,12 @@ def test_a_call_that_fails_for_a_while_succeeds(provider: Provider, fast_retries
 @pytest.mark.parametrize("kind", PROVIDERS)
 async def test_a_time_out_of_the_callers_own(provider: Provider, kind: str) -> None:
     provider.play(Hang(3600))
-    async with chat_of(kind, provider, timeout=1.0) as model:
-        error = await attempted_at(model)
+    async with chat_of(kind, provider, timeout=1.0) as chat:
+        error = await attempted(resolver.wrap(chat))
     assert isinstance(error, ModelCallError)
     assert re.match(r"(?i)^scorer, round 0: .*time.?out", str(error))
     assert error.retryable
     await reached(lambda: len(provider.requests) == 1)
-
-
-async def test_a_cancelled_run_is_cancelled_and_the_next_one_works(provider: Provider) -> None:
-    graph = debate.build(models={"*": OPENAI}).compile()
-    given: Any = {"task": SCORE_TASK}
-    provider.play(Hang(3600))
-    running = asyncio.create_task(graph.ainvoke(given))
-    await reached(lambda: provider.requests, running)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    provider.play(GOOD, FINE)
-    assert (await graph.ainvoke(given))["verdict"]["score"] == 4
 
 
 # Replies that cannot be used
@@ -429,27 +327,23 @@ def test_an_off_scale_score_is_quoted_back(provider: Provider, kind: str, struct
     assert verdict.warnings == ("scorer, round 0: the reply was asked for again 1 time(s)",)
 
 
-def test_a_score_in_words_that_is_off_scale_carries_the_whole_reply(provider: Provider) -> None:
-    provider.play({"reasoning": "Splendid.", "score": "9"})
-    with pytest.raises(ReplyError) as raised:
-        run("async", models={"*": OPENAI}, repair=0)
-    assert raised.value.fault == "off_scale"
-    assert raised.value.reply == '{"reasoning": "Splendid.", "score": "9"}'
-
-
-def test_a_critics_unusable_reply_names_critic_and_round(provider: Provider) -> None:
-    provider.play(GOOD, {"verdict": "fine"}, {"verdict": "fine"})
-    with pytest.raises(ReplyError, match=r"^critic, round 1: ") as raised:
-        run("async", models={"*": OPENAI})
-    assert (raised.value.agent, raised.value.round, raised.value.fault) == ("critic", 1, "missing")
+def test_a_function_call_is_repaired_in_words_the_provider_takes(provider: Provider) -> None:
+    provider.play({"reasoning": "Splendid.", "score": 9}, GOOD, FINE)
+    verdict, _ = run("async", models={"*": "openai:gpt-4"})
+    assert provider.requests[1].messages[2] == ("assistant", '{"reasoning": "Splendid.", "score": 9}')
+    assert (verdict.score, verdict.calls) == (4, 3)
 
 
 @pytest.mark.parametrize("repair", [0, 1, 2])
 def test_how_often_a_reply_is_asked_for_again(provider: Provider, repair: int) -> None:
-    provider.play(*["no number here"] * 4)
-    with pytest.raises(ReplyError, match="states no score"):
+    provider.play(*[{"reasoning": "Splendid.", "score": "9"}] * 4)
+    with pytest.raises(ReplyError, match="off the scale") as raised:
         run("async", models={"*": OPENAI}, repair=repair)
     assert len(provider.requests) == repair + 1
+    assert (raised.value.fault, raised.value.reply) == (
+        "off_scale",
+        '{"reasoning": "Splendid.", "score": "9"}',
+    )
 
 
 def test_the_second_repair_counts_too(provider: Provider) -> None:
@@ -459,8 +353,78 @@ def test_the_second_repair_counts_too(provider: Provider) -> None:
     assert len(provider.requests[2].messages) == 6
 
 
-def test_a_function_call_is_repaired_in_words_the_provider_takes(provider: Provider) -> None:
-    provider.play({"reasoning": "Splendid.", "score": 9}, GOOD, FINE)
-    verdict, _ = run("async", models={"*": "openai:gpt-4"})
-    assert provider.requests[1].messages[2] == ("assistant", '{"reasoning": "Splendid.", "score": 9}')
-    assert (verdict.score, verdict.calls) == (4, 3)
+def test_a_critic_that_fails_is_named_with_its_round(provider: Provider) -> None:
+    again = {"feedback": "Look again.", "no_issue": False}
+    provider.play(GOOD, again, GOOD, Failure(403, "Out of your reach."))
+    with pytest.raises(ModelCallError, match=r"^critic, round 2: openai:gpt-4o-mini: .*Out of your reach"):
+        run("async", models={"*": OPENAI})
+    assert speakers(provider) == ["scorer", "critic"] * 2
+    provider.play(GOOD, {"verdict": "fine"}, {"verdict": "fine"})
+    with pytest.raises(ReplyError, match=r"^critic, round 1: ") as raised:
+        run("async", models={"*": OPENAI})
+    assert (raised.value.agent, raised.value.round, raised.value.fault) == ("critic", 1, "missing")
+
+
+# What LangGraph retries by default, and that errors survive pickling and copying
+
+GIVEN: Any = {"task": SCORE_TASK}
+
+
+class State(TypedDict):
+    task: dict[str, Any]
+    verdict: dict[str, Any]
+
+
+def judge_with_retry() -> Any:
+    """A LangGraph graph of the caller's with a judge as a node, and LangGraph's own retries around it."""
+    parent = StateGraph(State)
+    judge = single.build(models={"*": OPENAI}).compile()
+    parent.add_node("judge", judge, retry_policy=RetryPolicy(initial_interval=0.001, jitter=False))
+    parent.add_edge(START, "judge")
+    parent.add_edge("judge", END)
+    return parent.compile()
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize("failure", [Failure(503, "Overloaded."), Failure(429, "Slow down.")])
+async def test_langgraph_retries_what_may_pass(provider: Provider, failure: Failure) -> None:
+    provider.play(failure, GOOD, failure, GOOD)
+    for result in (judge_with_retry().invoke(GIVEN), await judge_with_retry().ainvoke(GIVEN)):
+        assert result["verdict"]["score"] == 4
+    assert len(provider.requests) == 4
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_langgraph_does_not_retry_what_will_not_pass(provider: Provider, status: int) -> None:
+    provider.play(Failure(status, "No."), GOOD)
+    with pytest.raises(ModelCallError):
+        judge_with_retry().invoke(GIVEN)
+    assert len(provider.requests) == 1
+
+
+def test_langgraph_does_not_retry_an_unreadable_reply(provider: Provider) -> None:
+    provider.play(*["I would rather not say."] * 9)
+    with pytest.raises(ReplyError):
+        judge_with_retry().invoke(GIVEN)
+    assert len(provider.requests) == 2  # the second is the repair request
+
+
+UNREADABLE = ReplyError("It states no score.", "I would rather not say.", "missing")
+UNREADABLE.agent, UNREADABLE.round = "critic", 2
+ERRORS = [
+    UsageError("no such role"),
+    DataError("items.jsonl, line 3"),
+    UNREADABLE,
+    ModelCallError("the key was refused"),
+    TransientCallError("overloaded", rate_limited=True, retry_after=2.5),
+    StoppedError("the budget is spent"),
+    UnsupportedParameterError("no logprobs here", "logprobs"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_errors_can_be_pickled_and_copied(error: JurygraphError, again: Any) -> None:
+    copied = again(error)
+    assert type(copied) is type(error)
+    assert (str(copied), vars(copied)) == (str(error), vars(error))

@@ -37,16 +37,28 @@ def test_async(judge):
     import asyncio
     assert asyncio.run(ask(judge))["score"] == 4.5
 """
+AS_AN_AGENT = """
+import asyncio
+TASK = {"kind": "score", "source": "It snowed.", "candidate": "good text", "aspect": "coherence"}
 
+def test_graph(judge):
+    graph = judge("single", aspect="coherence").graph
+    with judge.journaled():
+        assert graph.invoke({"task": TASK})["verdict"]["score"] == 4.5
+        assert asyncio.run(graph.ainvoke({"task": TASK}))["verdict"]["score"] == 4.5
 
-def judging(provider: Provider) -> None:
-    """Good texts get 4.5, others 2."""
-    provider.play(
-        by=lambda request: "It holds together.\nScore: 4.5" if "good text" in str(request.body) else BAD
-    )
-
-
+def test_mumbled(judge):
+    assert judge("single", aspect="coherence")(inputs="It hailed.", outputs="mumbled text")["score"] == 2
+"""
 BAD = "::error::It does \x1b[31mnot hold together.\nScore: 2"
+
+
+def judging(provider: Provider, mumbled: str = BAD) -> None:
+    """Good texts get 4.5, others 2."""
+    replies = {"good text": "It holds together.\nScore: 4.5", "mumbled text": mumbled}
+    provider.play(
+        by=lambda request: next((replies[text] for text in replies if text in str(request.body)), BAD)
+    )
 
 
 def run(folder: Path, *options: str, code: str = JUDGED) -> subprocess.CompletedProcess[str]:
@@ -70,11 +82,13 @@ def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
 def test_a_failed_test_prints_score_explanation_and_debate_and_a_rerun_makes_no_call(
     tmp_path: Path, provider: Provider
 ) -> None:
-    judging(provider)
-    first = run(tmp_path, MODEL)
+    judging(provider, mumbled="no words")
+    first = run(tmp_path, MODEL, code=JUDGED + AS_AN_AGENT)
     assert first.returncode == 1, first.stdout + first.stderr
-    assert "1 failed, 2 passed" in first.stdout
-    assert "jurygraph: 3 model calls, 0 answered by the journal" in first.stdout
+    assert "2 failed, 3 passed" in first.stdout
+    assert "ReplyError" in first.stdout
+    # The agent with a judge inside asks once, and a reply that cannot be read is asked for once more.
+    assert "jurygraph: 6 model calls, 1 answered by the journal" in first.stdout
     section = first.stdout.partition("judged by jurygraph")[2]
     assert "coherence: 2.0\n  | ::error::It does \\x1b[31mnot hold together." in section
     assert "\n::error::" not in first.stdout
@@ -86,10 +100,11 @@ def test_a_failed_test_prints_score_explanation_and_debate_and_a_rerun_makes_no_
     assert "round 1, scorer" in said
     assert len(list(debate.parent.iterdir())) == 1  # of tests that pass nothing is written
     asked = len(provider.requests)
-    again = run(tmp_path, MODEL)
-    assert "1 failed, 2 passed" in again.stdout
-    assert "jurygraph: 0 model calls, 3 answered by the journal" in again.stdout
-    assert len(provider.requests) == asked == 3
+    judging(provider)
+    again = run(tmp_path, MODEL, code=JUDGED + AS_AN_AGENT)
+    assert "1 failed, 4 passed" in again.stdout
+    assert "jurygraph: 1 model calls, 5 answered by the journal" in again.stdout, "but what could not be read"
+    assert len(provider.requests) == asked + 1 == 7
 
 
 @pytest.mark.slow
@@ -128,36 +143,6 @@ def test_options_may_stand_in_the_ini_file_and_the_budget_holds(tmp_path: Path, 
         "jurygraph: 1 model calls, 2 answered by the journal"
         in run(tmp_path, "--jurygraph-max-calls=9").stdout
     )
-
-
-@pytest.mark.slow
-def test_an_agent_with_a_judge_inside_can_be_journaled_too(tmp_path: Path, provider: Provider) -> None:
-    judging(provider)
-    code = """
-import asyncio
-TASK = {"kind": "score", "source": "It rained.", "candidate": "good text", "aspect": "coherence"}
-
-def test_graph(judge):
-    graph = judge("single", aspect="coherence").graph
-    with judge.journaled():
-        assert graph.invoke({"task": TASK})["verdict"]["score"] == 4.5
-        assert asyncio.run(graph.ainvoke({"task": TASK}))["verdict"]["score"] == 4.5
-"""
-    done = run(tmp_path, MODEL, code=code)
-    assert done.returncode == 0, done.stdout
-    assert len(provider.requests) == 1
-
-
-@pytest.mark.slow
-def test_a_reply_that_cannot_be_read_fails_the_test_and_is_asked_for_again(
-    tmp_path: Path, provider: Provider
-) -> None:
-    provider.play(by=lambda request: "no words")
-    code = JUDGED.partition("def test_bad")[0]
-    assert "ReplyError" in run(tmp_path, MODEL, code=code).stdout
-    judging(provider)
-    done = run(tmp_path, MODEL, code=code)
-    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.slow

@@ -78,9 +78,8 @@ def prefers_the_longer() -> ScriptedModel:
             return f"Reasons.\nVote: {longer}"
         low, high = (metadata["low"], metadata["high"])
         pair = (high, low) if longer == 1 else (low, high)
-        return "\n".join(
-            ["Reasons.", *(f"Score of answer {n}: {score:g}" for n, score in enumerate(pair, 1))]
-        )
+        lines = [f"Score of answer {n}: {score:g}" for n, score in enumerate(pair, 1)]
+        return "\n".join(["Reasons.", *lines])
 
     return ScriptedModel(script=reply)
 

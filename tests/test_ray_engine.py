@@ -176,13 +176,21 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
 
 @pytest.mark.slow
 @needs_ray
-def test_a_run_that_is_interrupted_or_whose_driver_is_killed_goes_on(runs: Runs, address: str) -> None:
+def test_a_run_whose_budget_is_spent_or_that_is_interrupted_or_killed_goes_on(
+    runs: Runs, address: str
+) -> None:
     one = runs.in_one_process()
-    signalled(runs.have_made(runs.calls // 4), signal.SIGINT)
-    done = in_this_process(*runs.on_ray, cwd=runs.folder)
-    assert done.returncode == 130, done.stderr
+    most = runs.calls // 4
+    done = in_this_process(*runs.on_ray, "--max-calls", str(most), cwd=runs.folder)
+    assert done.returncode == 4, done.stderr
+    assert most - 2 * IN_FLIGHT <= runs.requests() <= most, "the budget was passed"
     kept = lines(runs.out)
     assert 0 < len(kept) < len(one)
+    assert [result for result in one if result in kept] == kept
+    signalled(runs.have_made(runs.calls // 2), signal.SIGINT)
+    done = in_this_process(*runs.on_ray, cwd=runs.folder)
+    assert done.returncode == 130, done.stderr
+    assert len(kept) < len(lines(runs.out)) < len(one)
     made = runs.requests()
     assert f"{made} calls" in done.stdout, "calls in flight are let finish, and kept"
     with started(*runs.on_ray, "--engine-address", address, cwd=runs.folder) as process:
@@ -192,19 +200,6 @@ def test_a_run_that_is_interrupted_or_whose_driver_is_killed_goes_on(runs: Runs,
     assert done.returncode == 0, done.stderr
     assert lines(runs.out) == one
     assert runs.calls <= runs.requests() <= runs.calls + 2 * IN_FLIGHT
-
-
-@pytest.mark.slow
-@needs_ray
-def test_a_budget_is_never_passed(runs: Runs) -> None:
-    one = runs.in_one_process()
-    most = runs.calls // 2
-    done = in_this_process(*runs.on_ray, "--max-calls", str(most), cwd=runs.folder)
-    assert done.returncode == 4, done.stderr
-    assert most - 2 * IN_FLIGHT <= runs.requests() <= most
-    kept = lines(runs.out)
-    assert kept
-    assert [result for result in one if result in kept] == kept
 
 
 @pytest.mark.slow
@@ -229,9 +224,7 @@ GOOD = {"journal": "postgresql://127.0.0.1:1/x", "engine": Ray(workers=2), "out"
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"journal": None}, "share one journal"),
-        ({"journal": "journal.sqlite"}, "share one journal"),
-        ({"journal": "sqlite:///journal.sqlite"}, "share one journal"),
+        *(({"journal": place}, "share one journal") for place in (None, "j.sqlite", "sqlite:///j.sqlite")),
         ({"out": None}, "a folder"),
         ({"shard": "1/2"}, "--shard only works with one process"),
         ({"batch": True, "models": "openai:gpt-4o-mini"}, "--batch only works with one process"),
@@ -251,12 +244,11 @@ def test_what_cannot_be_shared_is_refused_before_any_call(
     assert "\n" not in str(refused.value)
 
 
-def test_an_address_where_no_cluster_is_is_refused(unused_tcp_port: int) -> None:
+def test_engines_that_cannot_be_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unused_tcp_port: int
+) -> None:
     with pytest.raises(UsageError, match=f"no Ray cluster at 127.0.0.1:{unused_tcp_port}: .*refused"):
         check_address(f"127.0.0.1:{unused_tcp_port}")
-
-
-def test_engines_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run = ("run", "debate", "--data", "demo", "--out", str(tmp_path / "out"))
     for options, message in (
         (("--workers", "2"), "add --engine ray"),

@@ -22,7 +22,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from jurygraph.eval import evaluate
+from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.datasets.dataset import load_dataset
 from jurygraph.eval.journal import records
 from jurygraph.eval.results.results import Result
@@ -33,6 +33,7 @@ from jurygraph.state.errors import UsageError
 from jurygraph.state.settings import ModelSpec
 
 from .processes import HANG_GUARD, JURYGRAPH, child, until
+from .sample_data import read_lines, write_lines
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 OF_KIND = {
@@ -59,25 +60,21 @@ pytestmark = [
 
 POINTS, SHORT = {"max_tokens": 200}, {"max_tokens": 40}
 """A judge of the courtroom gives twelve points by name; the others are kept short, for the model loops in free text."""
-
-STEPS = ["Read both texts.", "Give a score."]
+UNSWAPPED = {"position_calibration": False, **SHORT}
 
 SETTINGS: Any = {
     **{name: {"n": 1, **SHORT} for name in ("debate", "multiagent")},
-    "single": {"position_calibration": False, **SHORT},
-    "ensemble": {"referees": 2, "position_calibration": False, **SHORT},
-    "chateval": {"turns": 1, "position_calibration": False, **SHORT},
+    "single": UNSWAPPED,
+    "ensemble": {"referees": 2, **UNSWAPPED},
+    "chateval": {"turns": 1, **UNSWAPPED},
     "faireval": {"k": 1, **SHORT},
-    "geval": {"steps": STEPS, "weighting": "logprobs", "max_tokens": 4},
+    "geval": {"steps": ["Read both texts.", "Give a score."], "weighting": "logprobs", "max_tokens": 4},
     "baseline": POINTS,
     "more": {"advocates": 1, "max_tokens": 60},
     "samre": {"max_rounds": 1, "jurors": 2, "max_tokens": 60},
-    "calibrated": {"of": "single", "inner": {"position_calibration": False, **SHORT}},
-    "repeated": {"of": "single", "k": 2, "inner": {"position_calibration": False, **SHORT}},
-    "cascade": {
-        "cheap_settings": {"position_calibration": False, **SHORT},
-        "expensive_settings": {"n": 1, **SHORT},
-    },
+    "calibrated": {"of": "single", "inner": UNSWAPPED},
+    "repeated": {"of": "single", "k": 2, "inner": UNSWAPPED},
+    "cascade": {"cheap_settings": UNSWAPPED, "expensive_settings": {"n": 1, **SHORT}},
 }
 
 SCORED = ("cascade", "debate", "geval", "repeated", "single")
@@ -123,11 +120,6 @@ def answered(patch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return answers
 
 
-def choices(run: Judged) -> list[dict[str, Any]]:
-    """What the server answered, without what it took."""
-    return [answer["choices"][0] for answer in run.answers]
-
-
 def kept(folder: Path) -> list[Reply]:
     """All replies of a run's journal, in the order in which they came; those that were no use, too."""
     with closing(sqlite3.connect(folder / "journal.sqlite")) as journal:
@@ -135,40 +127,31 @@ def kept(folder: Path) -> list[Reply]:
     return [records.from_bytes(reply, "local") for (reply,) in rows]
 
 
+def run(names: Any, kind: str, size: int = 1, **options: Any) -> Evaluation:
+    """Judge so many items of a kind with the model, one call at a time."""
+    aspects = ["coherence"] if kind == "score" else []
+    options |= {"aspects": aspects, "models": {"*": "local"}, "concurrency": 1, "timeout": PATIENT}
+    return evaluate(names, items(kind, size), **options)
+
+
 @pytest.fixture(scope="module", params=["auto", "off"])
 def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
     """Every protocol and wrapper on one item, or some in words; one call at a time."""
     asked = BY_MODELS if request.param == "auto" else PLAIN
-    compared = [name for name in asked if name not in SCORED]
     with pytest.MonkeyPatch.context() as patch:
-        run = Judged(request.param, [], answered(patch), [])
+        whole = Judged(request.param, [], answered(patch), [])
         for kind in ("score", "compare"):
-            names: Any = compared if kind == "compare" else [name for name in asked if name in SCORED]
-            settings: Any = {
-                "structured": request.param,
-                **{name: SETTINGS.get(name, SHORT) for name in names},
-            }
+            names: Any = [name for name in asked if (name in SCORED) is (kind == "score")]
+            settings = {"structured": request.param, **{name: SETTINGS.get(name, SHORT) for name in names}}
             folder = tmp_path_factory.mktemp(f"{request.param}-{kind}")
-            done = evaluate(
-                names,
-                items(kind),
-                aspects=["coherence"] if kind == "score" else [],
-                models={"*": "local"},
-                settings=settings,
-                concurrency=1,
-                timeout=PATIENT,
-                out=folder,
-            )
+            done = run(names, kind, settings=settings, out=folder)
             assert done.stopped is None
             assert len(done.results) == len(names)
-            run.results = [*run.results, *done.results]
-            run.journal += kept(folder)
-    yield run
-    told = Counter(result.status for result in run.results)
-    print(f"structured={request.param}: {dict(told)}, {len(run.answers)} calls")
-
-
-A_HANDFUL = 5
+            whole.results = [*whole.results, *done.results]
+            whole.journal += kept(folder)
+    yield whole
+    told = Counter(result.status for result in whole.results)
+    print(f"structured={request.param}: {dict(told)}, {len(whole.answers)} calls")
 
 
 def test_everything_is_judged_or_fails_with_a_reason(judged: Judged) -> None:
@@ -177,7 +160,7 @@ def test_everything_is_judged_or_fails_with_a_reason(judged: Judged) -> None:
         assert re.match(r"(?s)ReplyError: \w.* Raw reply: ", result.error or ""), result.error
     # In words, a model of this size runs into the limit or says something else, and all of it may fail.
     if judged.structured == "auto":
-        assert len(judged.results) - len(failed) >= A_HANDFUL, [result.error for result in failed]
+        assert len(judged.results) - len(failed) >= 5, [result.error for result in failed]
 
 
 def test_nothing_is_off_the_scale(judged: Judged) -> None:
@@ -203,20 +186,18 @@ def test_every_verdict_says_what_it_is_worth_and_costs_nothing(judged: Judged) -
 
 
 def test_the_journal_holds_what_the_server_answered(judged: Judged) -> None:
-    bodies = [
-        (
-            answer["choices"][0]["message"]["content"],
-            answer["usage"]["prompt_tokens"],
-            answer["usage"]["completion_tokens"],
-        )
-        for answer in judged.answers
+    texts = [answer["choices"][0]["message"]["content"] for answer in judged.answers]
+    usages = [answer["usage"] for answer in judged.answers]
+    tokens = [(usage["prompt_tokens"], usage["completion_tokens"]) for usage in usages]
+    replies = [
+        (reply.text, (reply.usage.input_tokens, reply.usage.output_tokens)) for reply in judged.journal
     ]
-    replies = [(reply.text, reply.usage.input_tokens, reply.usage.output_tokens) for reply in judged.journal]
-    assert Counter(replies) == Counter(bodies)
+    assert Counter(replies) == Counter(zip(texts, tokens, strict=True))
 
 
 def test_no_value_is_read_from_a_reply_that_was_cut_off(judged: Judged) -> None:
-    ended = {(one["message"]["content"].strip(), one["finish_reason"]) for one in choices(judged)}
+    choices = [answer["choices"][0] for answer in judged.answers]
+    ended = {(one["message"]["content"].strip(), one["finish_reason"]) for one in choices}
     # One whole number of the scale is all that G-Eval asks for: the limit takes nothing from it.
     cut_off = {text for text, how in ended if how == "length" and not re.fullmatch("[1-5]", text)}
     whole = {text for text, how in ended if how == "stop"}
@@ -231,15 +212,7 @@ def test_the_weighted_score_is_what_the_servers_log_probabilities_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers = answered(monkeypatch)
-    done = evaluate(
-        "geval",
-        items("score", 2),
-        aspects=["coherence"],
-        models={"*": "local"},
-        settings=SETTINGS["geval"],
-        concurrency=1,
-        timeout=PATIENT,
-    )
+    done = run("geval", "score", 2, settings=SETTINGS["geval"])
     for result, answer in zip(done.results, answers, strict=True):
         likely = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
         weights = dict.fromkeys(range(1, 6), 0.0)
@@ -258,13 +231,12 @@ def test_the_weighted_score_is_what_the_servers_log_probabilities_say(
 
 def verdicts(folder: Path) -> list[dict[str, Any]]:
     """Results without the times that they took."""
-    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(re.sub(r'"seconds":[^,}]+', '"seconds":0', line)) for line in lines]
+    lines = map(json.dumps, read_lines(folder))
+    return [json.loads(re.sub(r'"seconds": [^,}]+', '"seconds": 0', line)) for line in lines]
 
 
 def test_killed_and_resumed_it_gives_the_same_verdicts(tmp_path: Path) -> None:
-    data = tmp_path / "data.jsonl"
-    data.write_text("\n".join(map(json.dumps, items("score", 3))), encoding="utf-8")
+    data = write_lines(tmp_path / "data.jsonl", items("score", 3))
     # Without its cache: what is computed from a prompt's cached beginning differs in the last digits, and two words
     # that are as likely as each other may change places.
     model = "local?max_tokens=40&temperature=0&extra_body.cache_prompt=false"
@@ -292,11 +264,9 @@ def test_a_process_has_one_server_that_answers_nobody_without_its_key() -> None:
     assert local_model.server(parameters) is server
     assert server.url.startswith("http://127.0.0.1:")
     body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}
-    asked = Request(
-        f"{server.url}/chat/completions", json.dumps(body).encode(), {"Authorization": "Bearer x"}
-    )
+    url, wrong_key = f"{server.url}/chat/completions", {"Authorization": "Bearer x"}
     with pytest.raises(HTTPError, match="401"):
-        urlopen(asked)
+        urlopen(Request(url, json.dumps(body).encode(), wrong_key))
 
 
 def test_weights_that_are_not_whole_are_one_line(tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ from jurygraph import create_judge
 from jurygraph.graphs import debate, refine, repeated, review, single
 from jurygraph.graphs.answer_gate import AnswerGate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import ReplyError, UsageError
+from jurygraph.state import JudgeState, ReplyError, UsageError
 from jurygraph.state.aspects import find_aspect
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
@@ -27,6 +27,7 @@ from .loopback import Provider, Request, Text
 SOURCE = "The bridge opened in 1932, after eight years of work."
 TASK = {"source": SOURCE, "aspect": "consistency"}
 FALSE = "Forty cooks were never seen near Oslo."
+THREAD: Any = {"configurable": {"thread_id": "1"}}
 VERSIONS = (FALSE, "The bridge opened with forty cooks.", SOURCE)
 
 
@@ -46,23 +47,14 @@ def scored(*scores: Any) -> Any:
     """A judge that gives these scores one after the other; an exception is raised."""
     left = iter(scores)
 
-    class State(TypedDict):
-        task: dict[str, Any]
-        verdict: dict[str, Any]
-        transcript: list[Any]
-
-    def judge(state: State) -> dict[str, Any]:
+    def judge(state: JudgeState) -> dict[str, Any]:
         if isinstance(score := next(left), Exception):
             raise score
         outcome: dict[str, Any] = single.graph.invoke({"task": state["task"]})
         outcome["verdict"] |= {"score": score, "explanation": f"Worth {score}."}
         return outcome
 
-    builder = StateGraph(State)
-    builder.add_node("judge", judge)
-    builder.add_edge(START, "judge")
-    builder.add_edge("judge", END)
-    return builder.compile()
+    return StateGraph(JudgeState).add_node("judge", judge).add_edge(START, "judge").compile()
 
 
 def test_objections_lead_to_a_better_text() -> None:
@@ -146,11 +138,7 @@ def texts_by_messages() -> Any:
         asked = sum(message.type == "human" for message in state["messages"])
         return {"messages": [AIMessage(VERSIONS[asked - 1])]}
 
-    builder = StateGraph(MessagesState)
-    builder.add_node("answer", answer)
-    builder.add_edge(START, "answer")
-    builder.add_edge("answer", END)
-    return builder
+    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer")
 
 
 @pytest.mark.parametrize(
@@ -193,38 +181,31 @@ def test_it_is_a_sub_graph_under_a_checkpointer_and_streamed() -> None:
         candidate: str
         verdict: dict[str, Any]
 
-    desk = StateGraph(Desk)
-    desk.add_node("refine", refine(Writer(VERSIONS * 2), repeated(debate.build(n=1), k=2)).compile())
-    desk.add_edge(START, "refine")
-    desk.add_edge("refine", END)
+    inside = refine(Writer(VERSIONS * 2), repeated(debate.build(n=1), k=2)).compile()
+    desk = StateGraph(Desk).add_node("refine", inside).add_edge(START, "refine")
     graph: Any = desk.compile(checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
     seen = [
         event["turn"]["id"]
-        for where, event in graph.stream({"task": TASK}, thread, stream_mode="custom", subgraphs=True)
+        for where, event in graph.stream({"task": TASK}, THREAD, stream_mode="custom", subgraphs=True)
         if len(where) == 1
     ]
     assert seen[0] == "writer:1"
     assert {"try_1/repeat_0/critic:1", "try_3/repeat_1/scorer:1", "writer:3"} <= set(seen)
-    assert graph.get_state(thread).values["candidate"] == SOURCE
-    again = graph.invoke({"task": TASK}, thread)
+    assert graph.get_state(THREAD).values["candidate"] == SOURCE
+    again = graph.invoke({"task": TASK}, THREAD)
     assert again["candidate"] == SOURCE, "an earlier run on the thread counts no more"
 
 
 def test_a_person_in_the_judge_is_asked_and_nothing_is_written_twice() -> None:
     writer = Writer()
     graph = refine(writer, review(single.build(), when="always")).compile(checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    assert graph.invoke({"task": TASK}, thread)["__interrupt__"]
-    paused = graph.invoke(Command(resume={"answer": 2, "reason": "No cooks."}), thread)
+    assert graph.invoke({"task": TASK}, THREAD)["__interrupt__"]
+    paused = graph.invoke(Command(resume={"answer": 2, "reason": "No cooks."}), THREAD)
     assert "No cooks." in writer.given[1]["objections"]
     assert paused["__interrupt__"]
-    outcome = graph.invoke(Command(resume={"answer": 5, "reason": "Fine."}), thread)
-    assert (outcome["ended"], len(writer.given), outcome["verdict"]["explanation"]) == (
-        "good_enough",
-        2,
-        "Fine.",
-    )
+    outcome = graph.invoke(Command(resume={"answer": 5, "reason": "Fine."}), THREAD)
+    assert (outcome["ended"], outcome["verdict"]["explanation"]) == ("good_enough", "Fine.")
+    assert len(writer.given) == 2
 
 
 def test_edges_bear_their_outcomes() -> None:
@@ -296,9 +277,8 @@ def test_a_judge_that_fails_lets_the_answer_through() -> None:
 
 def test_every_turn_of_a_conversation_has_its_tries() -> None:
     graph = agent("A.", "B.", "C.", "D.", judge=scored(2, 5, 1, 4), tries=2, checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    assert len(graph.invoke(ASKED, thread)["judged"]) == 2
-    second = graph.invoke({"messages": [("user", "And now?")]}, thread)
+    assert len(graph.invoke(ASKED, THREAD)["judged"]) == 2
+    second = graph.invoke({"messages": [("user", "And now?")]}, THREAD)
     assert [one["candidate"] for one in second["judged"]] == ["C.", "D."]
 
 
@@ -351,16 +331,17 @@ def test_a_gate_judges_the_answer_of_an_agent_that_used_tools_and_thought() -> N
     assert "Hm." not in task["source"]
 
 
-def test_a_writer_that_returns_more_than_text_is_refused() -> None:
-    for message in (
-        AIMessage([SOURCE, IMAGE]),
-        AIMessage(SOURCE, tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
-    ):
-        writer: Any = lambda given, message=message: {"messages": [message]}  # noqa: E731
-        with pytest.raises(
-            UsageError, match=r"the writer's message (holds an image|has no text yet .AI calls search)"
-        ):
-            refine(writer, "debate").compile().invoke({"task": TASK})
+CALLS = AIMessage(SOURCE, tool_calls=[{"name": "search", "args": {}, "id": "1"}])
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [(AIMessage([SOURCE, IMAGE]), "holds an image"), (CALLS, "has no text yet .AI calls search")],
+)
+def test_a_writer_that_returns_more_than_text_is_refused(message: AIMessage, told: str) -> None:
+    writer: Any = lambda given: {"messages": [message]}  # noqa: E731
+    with pytest.raises(UsageError, match=f"the writer's message {told}"):
+        refine(writer, "debate").compile().invoke({"task": TASK})
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from langchain_core.messages import AIMessage
 from .loopback import Answer, Provider, Request, Text, Usage
 from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK
 
+DECLARE = "Declare NO ISSUE only for a score that leaves you nothing to criticise."
 LOOP = "The bridge opened. " * 50
 
 
@@ -36,27 +37,26 @@ def judged(**settings: Any) -> Verdict:
 
 
 def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent(provider: Provider) -> None:
-    provider.play(Text('{"reasoning": "' + LOOP, finish="length"), {"score": 4})
-    verdict = judged()
-    assert (verdict.score, verdict.calls) == (4, 2)
-    first, again = provider.requests
+    # The second reply is off the scale: a later repair asks for no reasons either.
+    provider.play(Text('{"reasoning": "' + LOOP, finish="length"), {"score": 9}, {"score": 4})
+    verdict = judged(repair=2)
+    assert (verdict.score, verdict.calls) == (4, 3)
+    first, *repairs = provider.requests
     assert first.schema is not None
-    assert again.schema is not None
     assert list(first.schema["properties"]) == ["reasoning", "score"]
-    assert list(again.schema["properties"]) == again.schema["required"] == ["score"]
-    assert LOOP not in str(again.body)
-    assert len(str(again.body)) < len(str(first.body)) + 1000
+    for again in repairs:
+        assert again.schema is not None
+        assert list(again.schema["properties"]) == again.schema["required"] == ["score"]
+        assert LOOP not in str(again.body)
+        assert len(str(again.body)) < len(str(first.body)) + 1000
     # Nothing stands for the reply either: small models repeat whatever does.
-    assert [role for role, _ in again.messages] == ["system", "user"]
-    assert again.messages[1][1].startswith(first.messages[1][1])
-    assert "cut off before its end" in again.messages[1][1]
-
-
-def test_in_words_too_the_loop_is_not_resent(provider: Provider) -> None:
+    assert [role for role, _ in repairs[0].messages] == ["system", "user"]
+    assert repairs[0].messages[1][1].startswith(first.messages[1][1])
+    assert "cut off before its end" in repairs[0].messages[1][1]
     provider.play(Text(LOOP, finish="length"), "Score: 4")
     assert judged(structured="off").score == 4
-    assert LOOP not in str(provider.requests[1].body)
-    assert "Score: <number>" in provider.requests[1].messages[-1][1]
+    assert LOOP not in str(provider.requests[-1].body)
+    assert "Score: <number>" in provider.requests[-1].messages[-1][1]
 
 
 @pytest.mark.parametrize("way", ["structured", "words"])
@@ -103,15 +103,6 @@ def test_no_form_asks_for_reasons_again_after_a_cut_off(
         assert not re.search("reasons? (?:first|step)|`reasoning`|because|why", asked, re.IGNORECASE), asked
 
 
-def test_after_a_cut_off_reasons_are_not_asked_for_by_a_later_repair_either(provider: Provider) -> None:
-    provider.play(Text('{"reasoning": "' + LOOP, finish="length"), {"score": 9}, {"score": 4})
-    assert judged(repair=2).score == 4
-    schema = provider.requests[2].schema
-    assert schema is not None
-    assert list(schema["properties"]) == ["score"]
-    assert LOOP not in str(provider.requests[2].body)
-
-
 def test_a_speech_that_was_cut_off_is_kept_and_marked(provider: Provider) -> None:
     def answer(request: Request) -> Answer:
         if request.schema is None:
@@ -119,11 +110,8 @@ def test_a_speech_that_was_cut_off_is_kept_and_marked(provider: Provider) -> Non
         return dict.fromkeys(request.schema["properties"], 10)
 
     provider.play(by=answer)
-    outcome = (
-        more.build(models={"*": OPENAI}, advocates=1, aggregate="concat")
-        .compile()
-        .invoke({"task": COMPARE_TASK})
-    )
+    graph = more.build(models={"*": OPENAI}, advocates=1, aggregate="concat").compile()
+    outcome = graph.invoke({"task": COMPARE_TASK})
     said = [turn["content"] for turn in outcome["transcript"] if turn["role"] == "advocate"]
     assert said == ["Mine is exact, and [cut off]"] * 2
     assert "Mine is exact, and [cut off]" in provider.requests[-1].user
@@ -135,11 +123,8 @@ def test_a_speech_that_was_cut_off_is_kept_and_marked(provider: Provider) -> Non
 def test_steps_that_run_on_are_asked_for_as_bounded_json(provider: Provider) -> None:
     steps = ["Read both texts.", "Look for what\nis missing."]
     provider.play(Text(LOOP, finish="length"), {"steps": steps}, Text("4"))
-    outcome = (
-        geval.build(models={"*": OPENAI}, weighting="sampling", samples=1)
-        .compile()
-        .invoke({"task": SCORE_TASK})
-    )
+    graph = geval.build(models={"*": OPENAI}, weighting="sampling", samples=1).compile()
+    outcome = graph.invoke({"task": SCORE_TASK})
     assert outcome["transcript"][0]["content"] == "1. Read both texts.\n2. Look for what is missing."
     assert outcome["verdict"]["score"] == 4
 
@@ -161,19 +146,19 @@ def test_a_critique_keeps_its_words(provider: Provider) -> None:
     assert schema["properties"]["feedback"]["maxLength"] == 500
 
 
-def test_a_reply_that_repeats_what_it_was_shown_is_warned_of(provider: Provider) -> None:
+def test_a_reply_that_repeats_what_it_was_shown_is_warned_of_and_one_that_quotes_is_not(
+    provider: Provider,
+) -> None:
     task = {**SCORE_TASK, "candidate": "Eight years of work went into the bridge. " * 3}
-    words = " ".join(str(task["candidate"]).split())
-
-    def by(request: Request) -> Answer:
-        return (
-            {"reasoning": words, "score": 4} if request.form else "I say this in words of my own, twice. " * 3
-        )
-
-    provider.play(by=by)
+    copied = {"reasoning": " ".join(str(task["candidate"]).split()), "score": 4}
+    own = "I say this in words of my own, twice. " * 3
+    provider.play(by=lambda request: copied if request.form else own)
     graph = chateval.build(models={"*": OPENAI}, turns=1).compile()
     warnings = Verdict.of(graph.invoke({"task": task})).warnings
     assert [kind_of(told) for told in warnings] == [COPIED, COPIED, SAME_AS_OTHER]
+    quoted = f"It says: {SCORE_TASK['candidate']} That is what the source says, in another order, with the same year."
+    provider.play({"reasoning": quoted, "score": 4})
+    assert judged().warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -183,12 +168,7 @@ def test_a_reply_that_repeats_what_it_was_shown_is_warned_of(provider: Provider)
         ("1", False, "max_rounds", EMPTY_OBJECTION),
         ("", True, "no_issue", None),
         ("The score leaves nothing to object to.", True, "no_issue", None),
-        (
-            "Declare NO ISSUE only for a score that leaves you nothing to criticise.",
-            True,
-            "no_issue",
-            COPIED_DECLARATION,
-        ),
+        (DECLARE, True, "no_issue", COPIED_DECLARATION),
     ],
 )
 def test_what_a_critic_says_is_looked_at(
@@ -210,16 +190,8 @@ def test_what_a_critic_says_is_looked_at(
 def test_a_server_that_counts_far_fewer_tokens_than_were_sent(
     provider: Provider, counted: int, warned: bool
 ) -> None:
-    provider.play(
-        by=lambda request: Text(fields={"reasoning": "Fine.", "score": 4}, usage=Usage(input=counted))
-    )
+    provider.play(Text(fields={"reasoning": "Fine.", "score": 4}, usage=Usage(input=counted)))
     task = {**SCORE_TASK, "source": "The bridge opened in 1932. " * 600}
     verdict = Verdict.of(single.build(models={"*": OPENAI}).compile().invoke({"task": task}))
     assert [kind_of(told) for told in verdict.warnings] == [PROMPT_CUT] * warned
     assert ("500 tokens in a prompt of 1" in "".join(verdict.warnings)) is warned
-
-
-def test_a_reply_that_quotes_is_not_warned_of(provider: Provider) -> None:
-    quoted = f"It says: {SCORE_TASK['candidate']} That is what the source says, in another order, with the same year."
-    provider.play({"reasoning": quoted, "score": 4})
-    assert judged().warnings == ()

@@ -14,7 +14,7 @@ from jurygraph.eval.results.results import Key
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError
-from jurygraph.state.usage import USAGE_FIELDS
+from jurygraph.state.transcript import USAGE_FIELDS
 from typer.testing import CliRunner
 
 from .sample_data import write_lines
@@ -56,18 +56,6 @@ def test_a_run_replayed_is_the_run(protocol: Any, tmp_path: Path) -> None:
         assert {turn["model"] for turn in result.transcript} <= {"offline", None}
 
 
-def test_a_replay_says_that_it_is_one(tmp_path: Path) -> None:
-    evaluate("debate", "demo", aspects=["fluency"], limit=2, out=tmp_path / "run")
-    again = evaluate("debate", replies=tmp_path / "run", out=tmp_path / "again")
-    manifest = again.manifest
-    assert manifest["note"].startswith(
-        "Replayed: no model was called; the replies were recorded in run by offline."
-    )
-    assert "no language model" in manifest["note"]
-    assert manifest["replies"]["models"] == ["offline"]
-    assert f"|replies:run@{manifest['replies']['digest']}|" in manifest["signatures"]["debate"]
-
-
 def debate_run(out: Path, critic: str, **settings: Any) -> Evaluation:
     """Two rounds in which the critic says the same, and the scorer raises its score by one a round."""
 
@@ -104,43 +92,66 @@ def test_a_vote_rule_is_changed_over_an_old_run(tmp_path: Path) -> None:
     def line(metadata: Any, _prompt: str) -> str:
         return f"Score: {(2, 4, 4)[metadata['repeat']]}"
 
+    one_item: Any = {"data": "demo", "aspects": ["fluency"], "limit": 1, "out": tmp_path / "run"}
     settings: Any = {"of": "single", "k": 3, "structured": "off"}
-    models = {"*": ScriptedModel(script=line)}
-    run = evaluate(
-        "repeated",
-        "demo",
-        aspects=["fluency"],
-        limit=1,
-        settings=settings,
-        models=models,
-        out=tmp_path / "run",
-    )
+    run = evaluate("repeated", **one_item, settings=settings, models={"*": ScriptedModel(script=line)})
     assert run.results[0].score == pytest.approx(10 / 3)
-    [voted] = evaluate("repeated", replies=tmp_path / "run", settings={"by": "vote"}).results
-    assert voted.score == 4.0
-    [fewer] = evaluate("repeated", replies=tmp_path / "run", settings={"k": 2}).results
-    assert fewer.score == 3.0
-    [more] = evaluate("repeated", replies=tmp_path / "run", settings={"k": 4}).results
-    assert "no reply is recorded for scorer, round 1, run 4" in str(more.error)
+    for changed, score in (({"by": "vote"}, 4.0), ({"k": 2}, 3.0), ({"k": 4}, None)):
+        [again] = evaluate("repeated", replies=tmp_path / "run", settings=changed).results  # type: ignore[arg-type]
+        assert again.score == score
+    assert "no reply is recorded for scorer, round 1, run 4" in str(again.error)
 
 
-def test_fewer_rounds_are_replayed_and_more_are_missing(tmp_path: Path) -> None:
-    debate_run(tmp_path / "run", "The commas are wrong.")
+def test_fewer_rounds_are_replayed_and_what_is_missing_is_named(tmp_path: Path) -> None:
+    first = debate_run(tmp_path / "run", "The commas are wrong.")
+    expected = estimate(plan("debate", replies=tmp_path / "run"))
+    assert expected.verdicts == {"debate": 1}
+    assert (expected.total.calls, expected.total.cost_usd) == (exactly(0), Range(0.0, 0.0))
     [fewer] = evaluate("debate", replies=tmp_path / "run", settings={"n": 1}).results
     assert (fewer.status, fewer.score) == ("ok", 3.0)
-    [more] = evaluate("debate", replies=tmp_path / "run", settings={"n": 3}).results
-    assert (more.status, more.score) == ("failed", None)
-    assert more.error == (
-        "NotRecordedError: no reply is recorded for critic, round 3; it has replies in round 1, 2"
-    )
+    for settings, missing in (
+        ({"n": 3}, "critic, round 3; it has replies in round 1, 2"),
+        ({"tie_breaker": True}, "tie_breaker, round 2; there are replies of critic, scorer"),
+    ):
+        [more] = evaluate("debate", replies=tmp_path / "run", settings=settings).results  # type: ignore[arg-type]
+        assert (more.status, more.score) == ("failed", None)
+        assert more.error == f"NotRecordedError: no reply is recorded for {missing}"
+    # A replay can be replayed, and says that it is one.
+    once = evaluate("debate", replies=tmp_path / "run", out=tmp_path / "once").manifest
+    told = "Replayed: no model was called; the replies were recorded in run by scriptedmodel:ScriptedModel."
+    assert once["note"].startswith(told)
+    assert f"|replies:run@{once['replies']['digest']}|" in once["signatures"]["debate"]
+    again = evaluate("debate", replies=tmp_path / "once")
+    assert outcomes(again) == outcomes(first)
+    assert again.manifest["replies"]["models"] == ["scriptedmodel:ScriptedModel"]
 
 
-def test_another_voice_is_missing_by_name(tmp_path: Path) -> None:
-    debate_run(tmp_path / "run", "The commas are wrong.")
-    [result] = evaluate("debate", replies=tmp_path / "run", settings={"tie_breaker": True}).results
-    assert result.error == (
-        "NotRecordedError: no reply is recorded for tie_breaker, round 2; there are replies of critic, scorer"
-    )
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        *(
+            ({"settings": setting}, "there would have been other replies")
+            for setting in ({"persona": "weak"}, {"commander": "llm"}, {"temperature": "0.7"})
+        ),
+        *(({option: True}, "or leave out --replies") for option in ("batch", "journal")),
+        ({"protocol": "single"}, "a run of debate, with no replies recorded for single"),
+        ({"out": "run"}, "is the run to replay: choose another --out"),
+        ({"models": {"*": "offline"}}, "give no model with --replies"),
+        ({"replies": None}, r"give a dataset .--data., or recorded replies .--replies."),
+        ({"replies": "none.jsonl"}, "there is no file or folder"),
+        ({"replies": "."}, "holds no run"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused(
+    options: dict[str, Any], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    debate_run(tmp_path / "run", "NO ISSUE")
+    given: Any = {"replies": "run", **options}
+    with pytest.raises((DataError, UsageError), match=problem):
+        evaluate(given.pop("protocol", "debate"), **given)
+    # Settings that change no reply are free.
+    plan("debate", replies=tmp_path / "run", settings={"persona": "strict", "commander": "relay"})
 
 
 def test_what_could_not_be_read_is_read_by_another_reader(tmp_path: Path) -> None:
@@ -154,27 +165,6 @@ def test_what_could_not_be_read_is_read_by_another_reader(tmp_path: Path) -> Non
     assert wide.results[0].score == 7.0
 
 
-@pytest.mark.parametrize("setting", [{"persona": "weak"}, {"commander": "llm"}, {"temperature": "0.7"}])
-def test_what_would_have_been_said_is_not_known(setting: Any, tmp_path: Path) -> None:
-    debate_run(tmp_path / "run", "NO ISSUE")
-    with pytest.raises(UsageError, match="there would have been other replies"):
-        plan("debate", replies=tmp_path / "run", settings=setting)
-    plan("debate", replies=tmp_path / "run", settings={"persona": "strict", "commander": "relay"})
-
-
-def test_a_replay_takes_nothing(tmp_path: Path) -> None:
-    debate_run(tmp_path / "run", "NO ISSUE")
-    expected = estimate(plan("debate", replies=tmp_path / "run"))
-    assert expected.verdicts == {"debate": 1}
-    assert (expected.total.calls, expected.total.cost_usd) == (exactly(0), Range(0.0, 0.0))
-
-
-def test_another_protocol_than_the_runs_is_refused(tmp_path: Path) -> None:
-    debate_run(tmp_path / "run", "NO ISSUE")
-    with pytest.raises(UsageError, match="a run of debate, with no replies recorded for single"):
-        plan("single", replies=tmp_path / "run")
-
-
 def test_a_failed_comparison_in_both_orders_is_not_guessed_at(tmp_path: Path) -> None:
     """Turns of a failed verdict do not say in which order the answers were shown."""
 
@@ -186,44 +176,6 @@ def test_a_failed_comparison_in_both_orders_is_not_guessed_at(tmp_path: Path) ->
     assert run.failed
     [result] = evaluate("single", replies=tmp_path / "run").results
     assert "no replies are recorded for this item" in str(result.error)
-
-
-@pytest.mark.parametrize("option", [{"batch": True}, {"journal": "calls.sqlite"}])
-def test_what_is_for_calls_is_refused(option: dict[str, Any], tmp_path: Path) -> None:
-    debate_run(tmp_path / "run", "NO ISSUE")
-    with pytest.raises(UsageError, match="or leave out --replies"):
-        evaluate("debate", replies=tmp_path / "run", **option)
-
-
-def test_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="give no model with --replies"):
-        plan("debate", replies=tmp_path, models={"*": "offline"})
-
-
-def test_a_run_is_not_replayed_into_itself(tmp_path: Path) -> None:
-    debate_run(tmp_path / "run", "NO ISSUE")
-    with pytest.raises(UsageError, match="is the run to replay: choose another --out"):
-        plan("debate", replies=tmp_path / "run", out=tmp_path / "run")
-
-
-def test_a_replay_can_be_replayed(tmp_path: Path) -> None:
-    first = debate_run(tmp_path / "run", "The commas are wrong.")
-    evaluate("debate", replies=tmp_path / "run", out=tmp_path / "once")
-    again = evaluate("debate", replies=tmp_path / "once")
-    assert outcomes(again) == outcomes(first)
-    assert again.manifest["replies"]["models"] == ["scriptedmodel:ScriptedModel"]
-
-
-def test_nothing_to_judge() -> None:
-    with pytest.raises(UsageError, match=r"give a dataset .--data., or recorded replies .--replies."):
-        plan("debate")
-
-
-def test_no_recording_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no file or folder"):
-        plan("debate", replies=tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match="holds no run"):
-        plan("debate", replies=tmp_path)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -24,38 +24,32 @@ def written(folder: Path, *rows: dict[str, Any], name: str = "mine.jsonl") -> Pa
     return write_lines(folder / name, rows)
 
 
-def test_samples_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:
-    replies = ["4", "no idea", "9", "5", "Score: 3"]
-    path = written(
-        tmp_path, {"item": "a", "aspect": "fluency", "replies": replies, "model": "gpt-4", "human": 4}
-    )
-    [result] = evaluate("geval", replies=path).results
-    assert (result.score, result.human) == (4.0, 4.0)
-    assert result.details["samples"] == 5
-    assert result.details["unread_samples"] == 2
-    assert [turn["model"] for turn in result.transcript] == ["gpt-4"] * 5
-
-
-def test_no_readable_sample_is_a_failure(tmp_path: Path) -> None:
-    path = written(tmp_path, {"item": "a", "aspect": "fluency", "replies": ["none", "?"]})
-    [result] = evaluate("geval", replies=path).results
-    assert result.status == "failed"
-    assert result.score is None
-    assert "Raw reply: 'none'" in str(result.error)
-
-
-def test_a_sample_that_is_null_is_left_out_and_counted(tmp_path: Path) -> None:
-    rows = [
-        {"item": i, "aspect": "fluency", "replies": [*r, None]}
-        for i, r in (("a", ("3", "4")), ("b", (None, None)))
-    ]
-    [one, other] = evaluate("geval", replies=written(tmp_path, *rows)).results
-    assert (one.score, one.details["samples"], one.details["unread_samples"]) == (3.5, 3, 1)
-    assert other.error == "NotRecordedError: no replies are recorded for this item"
+def test_samples_that_are_missing_or_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:
+    samples = {
+        "a": ["4", "no idea", "9", "5", "Score: 3"],
+        "b": ["3", "4", None, None, None],
+        "c": ["none", "?", "", "?", "?"],
+        "d": [None] * 5,
+    }
+    about = {"aspect": "fluency", "model": "gpt-4", "human": 4}
+    path = written(tmp_path, *({"item": item, "replies": said, **about} for item, said in samples.items()))
+    some, other, unread, none = evaluate("geval", replies=path).results
+    assert (some.score, some.human, other.score) == (4.0, 4.0, 3.5)
+    assert (some.details["samples"], some.details["unread_samples"]) == (5, 2)
+    assert (other.details["samples"], other.details["unread_samples"]) == (5, 3)
+    assert [turn["model"] for turn in some.transcript] == ["gpt-4"] * 5
+    assert (unread.status, unread.score) == ("failed", None)
+    assert "Raw reply: 'none'" in str(unread.error)
+    assert none.error == "NotRecordedError: no replies are recorded for this item"
+    more = evaluate("geval", replies=path, settings={"samples": 6}).results[0]
+    told = "no reply is recorded for scorer, round 1, sample 6; there are 5 samples"
+    assert more.error == f"NotRecordedError: {told}"
 
 
 def test_one_order_of_the_answers_is_all_that_is_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path, {"item": "q", "replies": ["8 5"]})
+    [item] = read_recording(path).dataset
+    assert getattr(item, "question", None) == NOT_RECORDED
     for protocol in ("single", "faireval"):
         [result] = evaluate(protocol, replies=path).results
         assert (result.winner, result.scores) == ("1", (8.0, 5.0))
@@ -63,32 +57,16 @@ def test_one_order_of_the_answers_is_all_that_is_asked_for(tmp_path: Path) -> No
     assert "answers swapped; its replies are for one order of the answers" in str(result.error)
 
 
-def test_more_samples_than_there_are(tmp_path: Path) -> None:
-    path = written(tmp_path, {"item": "a", "aspect": "fluency", "replies": ["3", "4"]})
-    [result] = evaluate("geval", replies=path, settings={"samples": 3}).results
-    assert result.error == (
-        "NotRecordedError: no reply is recorded for scorer, round 1, sample 3; there are 2 samples"
-    )
-
-
 def test_items_without_texts_have_no_lengths(tmp_path: Path) -> None:
+    about = {"human": 2, "group": "g", "system": "s"}
     path = written(
         tmp_path,
-        {
-            "item": 1,
-            "aspect": "topical-chat/coherence",
-            "reply": "2",
-            "human": 2,
-            "group": "g",
-            "system": "s",
-        },
+        {"item": 1, "aspect": "topical-chat/coherence", "reply": "2", **about},
         {"item": 2, "aspect": "topical-chat/naturalness", "reply": "3", "human": 2.5},
     )
     done = evaluate("single", replies=path)
-    assert [(r.item, r.aspect, r.score, r.human) for r in done.results] == [
-        ("1", "coherence", 2.0, 2.0),
-        ("2", "naturalness", 3.0, 2.5),
-    ]
+    judged = [(result.item, result.aspect, result.score, result.human) for result in done.results]
+    assert judged == [("1", "coherence", 2.0, 2.0), ("2", "naturalness", 3.0, 2.5)]
     first = done.results[0]
     assert (first.group, first.systems, first.lengths) == ("g", ("s",), ())
     assert [aspect["high"] for aspect in done.manifest["aspects"]] == [3, 3]
@@ -126,41 +104,34 @@ def test_two_lines_for_one_voice_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 2: line 1 already has a reply of scorer, round 1; choose"):
         read_recording(path)
     assert read_recording(f"{path}?model=m2").models == ("m2",)
-    with pytest.raises(UsageError, match=r"no such line .model=m3."):
-        read_recording(f"{path}?model=m3")
-    with pytest.raises(UsageError, match="no field 'judge', only aspect, item, model, reply"):
-        read_recording(f"{path}?judge=m3")
+    for choice, told in (("model", r"no such line .model=m3."), ("judge", "only aspect, item, model, reply")):
+        with pytest.raises(UsageError, match=told):
+            read_recording(f"{path}?{choice}=m3")
+
+
+ONE = {"item": "a", "aspect": "summeval/coherence", "reply": "4"}
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("rows", "told"),
     [
-        ({"item": "a", "text": "4"}, "no recorded reply; a line has `item` and `reply` or `replies`"),
-        ({"item": "", "reply": "4"}, "field 'item'"),
-        ({"item": "a", "reply": "4", "order": 3}, "field 'order'"),
-        ({"item": "a", "reply": "4", "replies": ["4"]}, "`reply` or `replies`, not both"),
-        ({"item": "a", "aspect": "fluency", "reply": "4", "human": "tie"}, "field 'human.fluency'"),
+        ([{"item": "a", "text": "4"}], "no recorded reply; a line has `item` and `reply` or `replies`"),
+        ([{"item": "", "reply": "4"}], "field 'item'"),
+        ([{"item": "a", "reply": "4", "order": 3}], "field 'order'"),
+        ([{"item": "a", "reply": "4", "replies": ["4"]}], "`reply` or `replies`, not both"),
+        ([{**ONE, "human": "tie"}], "field 'human.coherence'"),
+        (
+            [ONE, {**ONE, "aspect": "topical-chat/coherence"}],
+            "2: a file cannot mix aspects of summeval and of top",
+        ),
+        ([ONE, {"item": "b", "reply": "4 5"}], "line 2: a file cannot mix lines with and without an aspect"),
+        ([], "holds no recorded replies"),
+        ([{**ONE, "aspect": "fluency"}], "no recorded reply is for an item of demo; an item there is"),
     ],
 )
-def test_bad_lines(row: dict[str, Any], told: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=told):
-        read_recording(written(tmp_path, row))
-
-
-def test_aspects_of_two_families_and_kinds_mixed(tmp_path: Path) -> None:
-    one = {"item": "a", "aspect": "summeval/coherence", "reply": "4"}
-    with pytest.raises(DataError, match="line 2: a file cannot mix aspects of summeval and of topical-chat"):
-        read_recording(written(tmp_path, one, {**one, "aspect": "topical-chat/coherence"}))
-    with pytest.raises(DataError, match="line 2: a file cannot mix lines with and without an aspect"):
-        read_recording(written(tmp_path, one, {"item": "b", "reply": "4 5"}))
-    with pytest.raises(DataError, match="holds no recorded replies"):
-        read_recording(written(tmp_path))
-
-
-def test_other_data_than_what_was_recorded(tmp_path: Path) -> None:
-    path = written(tmp_path, {"item": "a", "aspect": "fluency", "reply": "4"})
-    with pytest.raises(UsageError, match="no recorded reply is for an item of demo; an item there is"):
-        plan("single", "demo", replies=path)
+def test_bad_lines(rows: list[dict[str, Any]], told: str, tmp_path: Path) -> None:
+    with pytest.raises((DataError, UsageError), match=told):
+        plan("single", "demo", replies=written(tmp_path, *rows))
 
 
 # --- published recordings ----------------------------------------------------------------------------------------
@@ -253,8 +224,3 @@ def test_reviews_of_pairs(shared_data: Path) -> None:
     assert [list(result.scores or off_the_scale) for result in done.results] == expected
     assert [result.error and "scale" in result.error for result in done.failed] == [True]
     assert done.results[0].systems == ("llama-13b", "alpaca-13b")
-
-
-def test_answers_without_texts_say_so(tmp_path: Path) -> None:
-    [item] = read_recording(written(tmp_path, {"item": "q", "reply": "8 7"})).dataset
-    assert getattr(item, "question", None) == NOT_RECORDED

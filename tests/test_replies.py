@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import pytest
 from jurygraph.nodes.delimiters import fence
@@ -17,204 +18,162 @@ from jurygraph.nodes.replies import (
     read_vote,
 )
 
-STATED_SCORES = [
-    ("score: 4", 4), ("SCORE: 4.", 4), ("Score : 4", 4), ("Score = 4", 4), ("Score - 4", 4), ("Score 4", 4),
-    ("Score:4", 4), ("Score:\n4", 4), ("Score:\n\n**4**", 4), ("**Score: 4**", 4), ("__Score__: 4", 4),
-    ("*Score*: _4_", 4), ("### Score: 4", 4), ("## Score\n4", 4), ("- Score: 4", 4), ("Score: `4`", 4),
-    ("`Score: 4`", 4), ('Score: "4"', 4), ("Score: [4]", 4), ("Score: (4)", 4), ("Score: <4>", 4),
-    ("Score: 4 / 5", 4), ("Score: 4 out of 5.", 4), ("Score: 4 (out of 5)", 4), ("Score: four", 4),
-    ("Score: Four out of five.", 4), ("Score: 3.5", 3.5), ("Score: 3,5", 3.5),
-    ("Score: three and a half", 3.5), ("Score: two point five", 2.5), ("Score: 4 points", 4),
-    ("Score: 4 - clear and short.", 4), ("Score: 4 because it is clear.", 4),
-    ("Score: 4, since 2 slips remain.", 4), ("Score: 4; see above", 4), ("Score (1-5): 4", 4),
-    ("Score (1 to 5): 4", 4), ("Score [1-5]: 4", 4), ("Score (on a scale of 1 to 5): 4", 4),
-    ("Score (1 = worst, 5 = best): 4", 4), ("Score on a scale of 1 to 5: 4", 4),
-    ("On a scale of 1 to 5, I would give it a 4.", 4),
-    ("On a scale from 1 (worst) to 5 (best), this earns a 2.", 2),
-    ("Out of the range 1-5, my score is 3.", 3), ("Rating: 2", 2), ("Rating: [[2.5]]", 2.5),
-    ("### Rating: [[2]]\n\nThe text is weak.", 2), ("My rating is 2.", 2), ("The rating is therefore 2.", 2),
-    ("Grade: 5", 5), ("Final Score: 5/5 (perfect fluency)", 5), ("Final rating - 5", 5),
-    ("Overall score: 3", 3), ("Overall rating: 3 out of 5", 3), ("The final score is 3.", 3),
-    ("My final score for this summary is 3.", 3), ("Therefore the final score remains 3.", 3),
-    ("The score of Assistant 1: 4", 4), ("The score for the response is 4.", 4),
-    ("Score for coherence: 4", 4), ("Coherence score: 4", 4), ("Coherence Score: 4/5\nThe text flows.", 4),
-    ("Coherence: 3", 3), ("1. Coherence: 3", 3), ("* **Coherence**: 3", 3), ("Coherence:\n3", 3),
-    ("Coherence: 3. The turns follow each other.", 3), ("Coherence = 3", 3), ("Response: 1", 1),
-    ("The text is well made, resulting in a score of 4.", 4),
-    ("It is clear, earning a score of 4 out of 5 for fluency.", 4),
-    ("It has gaps, scoring a one out of five.", 1), ("It has gaps, scoring 1 out of 5.", 1),
-    ("It has gaps, therefore it scores a 2.", 2), ("It has gaps, with a score of one.", 1),
-    ("I would score it a 3 out of 5 for fluency.", 3), ("I would score the summary as a 3 out of 5.", 3),
-    ("I'd rate this response a 3.", 3), ("I rate it 3/5.", 3),
-    ("I would give the summary a fluency score of 3 out of 5.", 3), ("It deserves a 4.", 4),
-    ("It deserves a perfect score of 5.", 5), ("This is a solid text; 4 out of 5.", 4),
-    ("The text is fine. 4", 4), ("The text is fine. (4)", 4), ("The text is poor (1/5).", 1),
-    ("The summary is fluent, making it a 5 out of 5 in terms of fluency.", 5),
-    ("A recalculated score could be 2.", 2), ("A score of 2 might be more appropriate.", 2),
-    ("Therefore, a score of 3 for engagingness seems more appropriate.", 3),
-    ("I raise my score from 3 to 4.", 4), ("I revise the score to 4.", 4), ("I maintain my score of 4.", 4),
-    ("Score: 3 -> 4", 4), ("Score: 3 \u2192 4", 4), ("Score: ~~3~~ 4", 4),
-    ("<rating>4</rating> The text reads well.", 4), ("The final score is $\\boxed{4}$.", 4),
-    ("Score: $4$", 4), ("| Criterion | Value |\n|---|---|\n| Final score | 4 |", 4), ("Score: 2 + 2 = 4", 4),
-    ("<think>First I thought 2. Score: 2</think>\nScore: 4", 4), ("Let me see. Score: 2</think>Score: 4", 4),
-]  # fmt: skip
+STATED_SCORES = {
+    4: ("score: 4", "SCORE: 4.", "Score : 4", "Score = 4", "Score - 4", "Score 4", "Score:4", "Score:\n4",
+        "Score:\n\n**4**", "**Score: 4**", "__Score__: 4", "*Score*: _4_", "### Score: 4", "## Score\n4",
+        "- Score: 4", "Score: `4`", "`Score: 4`", 'Score: "4"', "Score: [4]", "Score: (4)", "Score: <4>",
+        "Score: 4 / 5", "Score: 4 out of 5.", "Score: 4 (out of 5)", "Score: four",
+        "Score: Four out of five.", "Score: 4 points", "Score: 4 - clear and short.",
+        "Score: 4 because it is clear.", "Score: 4, since 2 slips remain.", "Score: 4; see above",
+        "Score (1-5): 4", "Score (1 to 5): 4", "Score [1-5]: 4", "Score (on a scale of 1 to 5): 4",
+        "Score (1 = worst, 5 = best): 4", "Score on a scale of 1 to 5: 4",
+        "On a scale of 1 to 5, I would give it a 4.", "The score of Assistant 1: 4",
+        "The score for the response is 4.", "Score for coherence: 4", "Coherence score: 4",
+        "Coherence Score: 4/5\nThe text flows.", "The text is well made, resulting in a score of 4.",
+        "It is clear, earning a score of 4 out of 5 for fluency.", "It deserves a 4.",
+        "This is a solid text; 4 out of 5.", "The text is fine. 4", "The text is fine. (4)",
+        "I raise my score from 3 to 4.", "I revise the score to 4.", "I maintain my score of 4.",
+        "Score: 3 -> 4", "Score: 3 \u2192 4", "Score: ~~3~~ 4", "<rating>4</rating> The text reads well.",
+        "The final score is $\\boxed{4}$.", "Score: $4$",
+        "| Criterion | Value |\n|---|---|\n| Final score | 4 |", "Score: 2 + 2 = 4",
+        "<think>First I thought 2. Score: 2</think>\nScore: 4", "Let me see. Score: 2</think>Score: 4"),
+    3.5: ("Score: 3.5", "Score: 3,5", "Score: three and a half"),
+    2.5: ("Score: two point five", "Rating: [[2.5]]"),
+    2: ("On a scale from 1 (worst) to 5 (best), this earns a 2.", "Rating: 2",
+        "### Rating: [[2]]\n\nThe text is weak.", "My rating is 2.", "The rating is therefore 2.",
+        "It has gaps, therefore it scores a 2.", "A recalculated score could be 2.",
+        "A score of 2 might be more appropriate."),
+    3: ("Out of the range 1-5, my score is 3.", "Overall score: 3", "Overall rating: 3 out of 5",
+        "The final score is 3.", "My final score for this summary is 3.",
+        "Therefore the final score remains 3.", "Coherence: 3", "1. Coherence: 3", "* **Coherence**: 3",
+        "Coherence:\n3", "Coherence: 3. The turns follow each other.", "Coherence = 3",
+        "I would score it a 3 out of 5 for fluency.", "I would score the summary as a 3 out of 5.",
+        "I'd rate this response a 3.", "I rate it 3/5.",
+        "I would give the summary a fluency score of 3 out of 5.",
+        "Therefore, a score of 3 for engagingness seems more appropriate."),
+    5: ("Grade: 5", "Final Score: 5/5 (perfect fluency)", "Final rating - 5",
+        "It deserves a perfect score of 5.",
+        "The summary is fluent, making it a 5 out of 5 in terms of fluency."),
+    1: ("Response: 1", "It has gaps, scoring a one out of five.", "It has gaps, scoring 1 out of 5.",
+        "It has gaps, with a score of one.", "The text is poor (1/5)."),
+}  # fmt: skip
 
-BARE_SCORES = [
-    (" 3 \n", 3), ("3!", 3), ("(3)", 3), ("[3]", 3), ("**3**", 3), ("*3*", 3), ("`3`", 3), ("# 3", 3),
-    ("- 3", 3), ("3/5", 3), ("3 out of 5", 3), ("3 points", 3), ("3 stars", 3), ("2.5", 2.5),
-    ("3 (somewhat)", 3), ("3. (somewhat)", 3), ("3. Somewhat clear", 3), ("3 - it wanders in the middle.", 3),
-    ("3: it wanders in the middle.", 3), ("3, somewhat clear", 3),
-    ("3. The reply is clear but repeats itself.", 3), ("3\n\nThe reply is clear.", 3),
-    ("The reply is clear.\n3.", 3), ("Three", 3), ("three.", 3), ("Good (3)", 3),
-    ("The reply is rather clear (3). It names its subject.", 3), ("1. 3", 3), ("Yes, 1", 1), ("Yes (1)", 1),
-]  # fmt: skip
+BARE_SCORES = {
+    3: (" 3 \n", "3!", "(3)", "[3]", "**3**", "*3*", "`3`", "# 3", "- 3", "3/5", "3 out of 5", "3 points",
+        "3 stars", "3 (somewhat)", "3. (somewhat)", "3. Somewhat clear", "3 - it wanders in the middle.",
+        "3: it wanders in the middle.", "3, somewhat clear", "3. The reply is clear but repeats itself.",
+        "3\n\nThe reply is clear.", "The reply is clear.\n3.", "Three", "three.", "Good (3)",
+        "The reply is rather clear (3). It names its subject.", "1. 3"),
+    2.5: ("2.5",),
+    1: ("Yes, 1", "Yes (1)"),
+}  # fmt: skip
 
-OTHER_LANGUAGES = [
-    ("评分：4", 4), ("最终评分: 4分", 4), ("评分：４", 4),
-    ("分数是4", 4), ("得分：4/5", 4), ("スコア：4", 4), ("評価: 4点", 4),
-    ("점수: 4점", 4), ("평점: 4", 4), ("Оценка: 4", 4), ("Итоговая оценка: 4 из 5", 4), ("Оценка: четыре", 4),
-    ("الدرجة: ٤", 4), ("अंक: ४", 4), ("Bewertung: 3,5", 3.5), ("Endgültige Bewertung: 4 von 5", 4),
-    ("Punktzahl: vier", 4), ("Note : 4/5", 4), ("Note finale : 4 sur 5", 4), ("Punteggio: 4 su 5", 4),
-    ("Il punteggio finale è 4.", 4), ("Un punteggio di 4 su 5 è giusto.", 4), ("Puntuación: 4 de 5", 4),
-    ("Puntuación final: cuatro", 4), ("Pontuação: 4", 4), ("Nota: 4", 4), ("Ocena: 4", 4), ("Betyg: 4", 4),
-    ("Puan: 4", 4), ("Điểm: 4", 4), ("คะแนน: ๔", 4), ("\u0661", 1), ("\uff13", 3), ("\U0001d7d1", 3),
-    ("3\ufe0f\u20e3", 3), ("Score\uff1a\uff14", 4), ("\ufeffScore: 4", 4), ("Sc\u200bore: 4", 4),
-    ("Score:\u00a04", 4), ("Score:\u30004", 4), ("Score:\r\n4\r\n", 4), ("Score:\u20284", 4),
-]  # fmt: skip
+OTHER_LANGUAGES = {
+    4: ("评分：4", "最终评分: 4分", "评分：４", "分数是4", "得分：4/5", "スコア：4", "評価: 4点",
+        "점수: 4점", "평점: 4", "Оценка: 4", "Итоговая оценка: 4 из 5", "Оценка: четыре", "الدرجة: ٤",
+        "अंक: ४", "Endgültige Bewertung: 4 von 5", "Punktzahl: vier", "Note : 4/5",
+        "Note finale : 4 sur 5", "Punteggio: 4 su 5", "Il punteggio finale è 4.",
+        "Un punteggio di 4 su 5 è giusto.", "Puntuación: 4 de 5", "Puntuación final: cuatro",
+        "Pontuação: 4", "Nota: 4", "Ocena: 4", "Betyg: 4", "Puan: 4", "Điểm: 4", "คะแนน: ๔",
+        "Score\uff1a\uff14", "\ufeffScore: 4", "Sc\u200bore: 4", "Score:\u00a04", "Score:\u30004",
+        "Score:\r\n4\r\n", "Score:\u20284"),
+    3.5: ("Bewertung: 3,5",),
+    1: ("\u0661",),
+    3: ("\uff13", "\U0001d7d1", "3\ufe0f\u20e3"),
+}  # fmt: skip
 
-LAST_WORD = [
-    ("Score: 2\nOn reflection that is too low.\nScore: 4", 4),
-    ("Grammar: 3\nStyle: 2\nFinal score: 4", 4),
-    ("Final score: 4\n\nGrammar: 3\nStyle: 2", 4),
-    ("Score: 4\n\nA score of 5 would require more detail, and a score of 2 would be too harsh.", 4),
-    ("A score of 5 would require more detail. Score: 3", 3),
-    ("Score: 4\nThe initial score of 2 was too low.", 4),
-    ("The Scorer gave 2. I disagree. Final score: 4", 4),
-    ("The Scorer's score of 2 is too low. I give it a 4.", 4),
-    ("3 + 4 = 7 points lost; score: 3", 3),
-    ("Rating: 3\nRationale: others may give it a 5.", 3),
-    ("[[2]] is my first thought. After review: [[4]]", 4),
-    ("Breakdown:\n1. Grammar: 5/5\n2. Style: 1/5\n\nOverall, I would score the text a 3 out of 5.", 3),
-    ("It earns a score of 3 out of 5.\n\nBreakdown:\n* Grammar: 5/5 (clean)\n* Style: 1/5 (flat)", 3),
-    (
-        "It earns a score of 3.\n\n1. Grammar is clean. Score: 5 out of 5.\n2. Style is flat. Score: 1 out of 5.",
-        3,
-    ),
-    ("The match ended 3-1. Score: 4", 4),
-    ("It misses a perfect score of 5 by little. I would give it a 4.", 4),
-    ("I would give it a 4. Small slips prevent it from reaching a perfect score of 5.", 4),
-    ("There are 5 reasons to like it, and in 2015 there were 3. Score: 2", 2),
-    ("The score is fair at 2 of 3 points made. Final score: 2", 2),
-    ("I would give it a 4. More detail would have made it a perfect relevance score of 5.", 4),
-    ("I would give it a 4. It needs more depth to make it a perfect relevance score of 5.", 4),
-    ("Lengths:\nArea = 3\nScore: 4", 4),
-    ("Each sentence gets a score from 1 to 5. Overall I would give it a 4.", 4),
-]
+LAST_WORD = {
+    4: ("Score: 2\nOn reflection that is too low.\nScore: 4", "Grammar: 3\nStyle: 2\nFinal score: 4",
+        "Final score: 4\n\nGrammar: 3\nStyle: 2",
+        "Score: 4\n\nA score of 5 would require more detail, and a score of 2 would be too harsh.",
+        "Score: 4\nThe initial score of 2 was too low.", "The Scorer gave 2. I disagree. Final score: 4",
+        "The Scorer's score of 2 is too low. I give it a 4.",
+        "[[2]] is my first thought. After review: [[4]]", "The match ended 3-1. Score: 4",
+        "It misses a perfect score of 5 by little. I would give it a 4.",
+        "I would give it a 4. Small slips prevent it from reaching a perfect score of 5.",
+        "I would give it a 4. More detail would have made it a perfect relevance score of 5.",
+        "I would give it a 4. It needs more depth to make it a perfect relevance score of 5.",
+        "Lengths:\nArea = 3\nScore: 4",
+        "Each sentence gets a score from 1 to 5. Overall I would give it a 4."),
+    3: ("A score of 5 would require more detail. Score: 3", "3 + 4 = 7 points lost; score: 3",
+        "Rating: 3\nRationale: others may give it a 5.",
+        "Breakdown:\n1. Grammar: 5/5\n2. Style: 1/5\n\nOverall, I would score the text a 3 out of 5.",
+        "It earns a score of 3 out of 5.\n\nBreakdown:\n* Grammar: 5/5 (clean)\n* Style: 1/5 (flat)",
+        "It earns a score of 3.\n\n1. Grammar is clean. Score: 5 out of 5.\n2. Style is flat. Score: 1 out of 5."),
+    2: ("There are 5 reasons to like it, and in 2015 there were 3. Score: 2",
+        "The score is fair at 2 of 3 points made. Final score: 2"),
+}  # fmt: skip
 
-NOT_SCORES = [
-    "There are 5 reasons to like it.", "It happened in 2015.", "In 2015, 3 people read it.",
-    "The text has 3 paragraphs and 2 errors.", "Version 2.1 of the text is longer.", "On 3/4/2015 it rained.",
-    "The 4th sentence is odd.", "It gives 5 reasons.", "It covers 4 out of 5 key points.",
-    "It repeats itself on a scale of 1 to 5.", "Score: (1-5)", "Score: good", "The score is high.",
-    "1. It is short.\n2. It is clear.", "1. Clear\n2. Short\n3. Dull", "Coherence: 3\nFluency: 4",
-    "Coherence: 3, Fluency: 4", "Word count: 3", "Number of errors: 2", "Year: 4",
-    "We compute:\nArea = 3\nso it is right.", "Step 2: read the text.", "The team won with a score of 3-1.",
-    "N/A", "Yes", "$ERROR$", "I would not give it a 4.", "A score of 5 would require more detail.", "B",
-    "x = 4", "Score: 4th",
-]  # fmt: skip
+NO_SCORES = {
+    "missing": ("There are 5 reasons to like it.", "It happened in 2015.", "In 2015, 3 people read it.",
+        "The text has 3 paragraphs and 2 errors.", "Version 2.1 of the text is longer.",
+        "On 3/4/2015 it rained.", "The 4th sentence is odd.", "It gives 5 reasons.",
+        "It covers 4 out of 5 key points.", "It repeats itself on a scale of 1 to 5.", "Score: (1-5)",
+        "Score: good", "The score is high.", "1. It is short.\n2. It is clear.",
+        "1. Clear\n2. Short\n3. Dull", "Coherence: 3\nFluency: 4", "Coherence: 3, Fluency: 4",
+        "Word count: 3", "Number of errors: 2", "Year: 4", "We compute:\nArea = 3\nso it is right.",
+        "Step 2: read the text.", "The team won with a score of 3-1.", "N/A", "Yes", "$ERROR$",
+        "I would not give it a 4.", "A score of 5 would require more detail.", "B", "x = 4", "Score: 4th"),
+    "off_scale": ("Score: 7", "7", "Score: 0", "0", "Score: -1", "Score: 6/5", "Score: 8/10", "8/10",
+        "8 out of 10", "Score: 3/10", "Score: 80%", "Rating: [[8]]", "Final score: 5.5", "Score: 1,000",
+        "Score: " + "9" * 400, '{"score": 9}', '{"score": 1e400}', "Score: 2\nScore: 9",
+        "Score: 2\nFinal score: 9"),
+    "contradictory": ("Score: 3 or 4", "Score: 3 or maybe 4", "Score: 3-4", "Score: 3 - 4",
+        "Score: 3\u20134", "Score: 3 to 4", "Score: 3/5 or 4/5", "Score: between 3 and 4", "3 or 4",
+        "3-4", "Final score: 3, 4", "Score: three or four", "I would give it a 3 or 4.", "[[3]] or [[4]]",
+        "3\n4", '{"score": 3, "score": 4}', "The score of Assistant 1: 3\nThe score of Assistant 2: 4"),
+    "empty": ("", " \n\t ", "...", "**", "\u200b", "```\n```", "...?"),
+    "refused": ("I'm sorry, but I can't help with that.", "I\u2019m sorry, I can\u2019t rate this text.",
+        "I cannot assist with this request.", "As an AI language model, I cannot judge 5 poems.",
+        "I am unable to provide a score.", "I must decline to rate this.",
+        "I won't give a score of 5 to this.", "Lo siento, no puedo ayudar con eso.",
+        "申し訳ありませんが、評価できません。", "抱歉，我无法评价。"),
+    "cut_off": ("The text is clear.\nScore:", '{"reason": "clear", "sco', "Final score: **"),
+}  # fmt: skip
 
-OFF_SCALE = [
-    "Score: 7", "7", "Score: 0", "0", "Score: -1", "Score: 6/5", "Score: 8/10", "8/10", "8 out of 10",
-    "Score: 3/10", "Score: 80%", "Rating: [[8]]", "Final score: 5.5", "Score: 1,000", "Score: " + "9" * 400,
-    '{"score": 9}', '{"score": 1e400}', "Score: 2\nScore: 9", "Score: 2\nFinal score: 9",
-]  # fmt: skip
-
-CONTRADICTORY = [
-    "Score: 3 or 4", "Score: 3 or maybe 4", "Score: 3-4", "Score: 3 - 4", "Score: 3\u20134", "Score: 3 to 4",
-    "Score: 3/5 or 4/5", "Score: between 3 and 4", "3 or 4", "3-4", "Final score: 3, 4",
-    "Score: three or four", "I would give it a 3 or 4.", "[[3]] or [[4]]", "3\n4", '{"score": 3, "score": 4}',
-    "The score of Assistant 1: 3\nThe score of Assistant 2: 4",
-]  # fmt: skip
-
-STRUCTURED = [
-    ('{"score": "4"}', 4), ('{"score": "4/5"}', 4), ('{"score": 4.5, "reason": "Score: 1"}', 4.5),
-    ('{"reason": "says \\"score\\": 1", "score": 4}', 4), ('{"Score": 4}', 4),
-    ('{"finalScore": 4, "grammar_score": 2}', 4), ('{"final_score": 4, "score": 2}', 4), ('{"rating": 4}', 4),
-    ('{"coherence": 4}', 4), ('{"analysis": "In 2015 ...", "coherence": 4}', 4),
-    ('{"result": {"score": 4, "reason": "ok"}}', 4), ('[{"score": 4}]', 4),
-    ("{'score': 4, 'reason': 'it\\'s ok'}", 4), ("{'score': 4, 'reason': \"it's ok\",}", 4),
-    ("{score: 4}", 4), ('```\n{"score": 4}\n```', 4), ("```\nScore: 4\n```", 4),
-    ('\n\n```json\n{\n  "score": 4\n}\n```\n', 4), ('Here is my evaluation:\n```json\n{"score": 4}\n```', 4),
-    ('The text is clear.\n\n{"score": 4}', 4), ('"The text is clear.\\nScore: 4"', 4),
-]  # fmt: skip
+STRUCTURED = {
+    4: ('{"score": "4"}', '{"score": "4/5"}', '{"reason": "says \\"score\\": 1", "score": 4}',
+        '{"Score": 4}', '{"finalScore": 4, "grammar_score": 2}', '{"final_score": 4, "score": 2}',
+        '{"rating": 4}', '{"coherence": 4}', '{"analysis": "In 2015 ...", "coherence": 4}',
+        '{"result": {"score": 4, "reason": "ok"}}', '[{"score": 4}]',
+        "{'score': 4, 'reason': 'it\\'s ok'}", "{'score': 4, 'reason': \"it's ok\",}", "{score: 4}",
+        '```\n{"score": 4}\n```', "```\nScore: 4\n```", '\n\n```json\n{\n  "score": 4\n}\n```\n',
+        'Here is my evaluation:\n```json\n{"score": 4}\n```', 'The text is clear.\n\n{"score": 4}',
+        '"The text is clear.\\nScore: 4"'),
+    4.5: ('{"score": 4.5, "reason": "Score: 1"}',),
+}  # fmt: skip
 
 
-def score_fault(reply: str, **options: object) -> str:
-    with pytest.raises(ReplyError) as caught:
-        read_score(reply, **options)  # type: ignore[arg-type]
-    assert caught.value.reply == reply
-    assert caught.value.problem.endswith(".") and "\n" not in caught.value.problem
-    return caught.value.fault
+def assert_read(table: Mapping[Any, Iterable[str]], read: Callable[..., object], **options: Any) -> None:
+    for expected, replies in table.items():
+        for reply in replies:
+            assert read(reply, **options) == expected, reply
+
+
+def assert_faults(table: Mapping[str, Iterable[str]], read: Callable[..., object], **options: Any) -> None:
+    for fault, replies in table.items():
+        for reply in replies:
+            with pytest.raises(ReplyError) as caught:
+                read(reply, **options)
+            assert (caught.value.fault, caught.value.reply) == (fault, reply)
+            assert caught.value.problem.endswith(".") and "\n" not in caught.value.problem
 
 
 def test_a_stated_score_is_read() -> None:
-    for reply, score in [*STATED_SCORES, *BARE_SCORES, *OTHER_LANGUAGES, *LAST_WORD]:
-        assert read_score(reply) == score, reply
+    for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD):
+        assert_read(table, read_score)
 
 
 def test_an_object_is_read_by_its_keys() -> None:
-    for reply, score in STRUCTURED:
-        assert read_score(reply) == score, reply
+    assert_read(STRUCTURED, read_score)
 
 
-def test_a_number_in_prose_or_in_a_quotation_is_no_score() -> None:
-    for reply in NOT_SCORES:
-        assert score_fault(reply) in ("missing", "cut_off"), reply
-
-
-def test_a_value_off_the_scale_is_refused_and_never_clamped() -> None:
-    for reply in OFF_SCALE:
-        assert score_fault(reply) == "off_scale", reply
-
-
-def test_two_values_in_the_final_statement_contradict() -> None:
-    for reply in CONTRADICTORY:
-        assert score_fault(reply) == "contradictory", reply
-
-
-@pytest.mark.parametrize("reply", ["", " \n\t ", "...", "**", "\u200b", "```\n```", "...?"])
-def test_an_empty_reply_is_empty(reply: str) -> None:
-    assert score_fault(reply) == "empty"
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "I'm sorry, but I can't help with that.",
-        "I\u2019m sorry, I can\u2019t rate this text.",
-        "I cannot assist with this request.",
-        "As an AI language model, I cannot judge 5 poems.",
-        "I am unable to provide a score.",
-        "I must decline to rate this.",
-        "I won't give a score of 5 to this.",
-        "Lo siento, no puedo ayudar con eso.",
-        "申し訳ありませんが、評価できません。",
-        "抱歉，我无法评价。",
-    ],
-)
-def test_a_refusal_is_refused(reply: str) -> None:
-    assert score_fault(reply) == "refused"
-
-
-@pytest.mark.parametrize(
-    "reply", ["The text is clear.\nScore:", '{"reason": "clear", "sco', "Final score: **"]
-)
-def test_a_reply_that_breaks_off_is_cut_off(reply: str) -> None:
-    assert score_fault(reply) == "cut_off"
+def test_what_is_no_score_on_the_scale_is_a_fault_and_never_clamped() -> None:
+    assert_faults(NO_SCORES, read_score)
 
 
 def test_a_caller_can_say_that_the_reply_was_cut_off() -> None:
-    assert score_fault("The text is clear and", cut_off=True) == "cut_off"
+    assert_faults({"cut_off": ("The text is clear and",)}, read_score, cut_off=True)
     assert read_score("Score: 4. The text is", cut_off=True) == 4
 
 
@@ -257,238 +216,161 @@ def test_the_aspect_picks_its_line() -> None:
     assert read_score("Fluency: 3\nFinal score: 4", aspect="fluency") == 4
 
 
-@pytest.mark.parametrize(
-    ("reply", "score"),
-    [
-        ("D", 4),
-        (" d"[1:].upper(), 4),
-        ("D.", 4),
-        ("(D)", 4),
-        ("**D**", 4),
-        ("D: fluent", 4),
-        ("D) fluent", 4),
-        ("Answer: D", 4),
-        ("The answer is D.", 4),
-        ("I would choose option D because it reads well.", 4),
-        ("Sure! I would rate the text as D.", 4),
-        ("[[D]]", 4),
-        ('{"choice": "D"}', 4),
-        ("Option A: poor.\nNo, on second thought, my choice is D.", 4),
-    ],
-)
-def test_letter_grades(reply: str, score: float) -> None:
-    assert read_score(reply, letters="ABCDE") == score
+LETTERS = [
+    "D", "D.", "(D)", "**D**", "D: fluent", "D) fluent", "Answer: D", "The answer is D.",
+    "I would choose option D because it reads well.", "Sure! I would rate the text as D.", "[[D]]",
+    '{"choice": "D"}', "Option A: poor.\nNo, on second thought, my choice is D.",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("reply", "fault"),
-    [
-        ("F", "missing"),
-        ("A text.", "missing"),
-        ("A: poor\nB: fair\nC: good", "missing"),
-        ("B or C", "contradictory"),
-        ("Answer: B or C", "contradictory"),
-        ('It says "Answer: C".', "missing"),
-        ("", "empty"),
-        ("I'm sorry, I can't choose.", "refused"),
-    ],
-)
-def test_letter_grades_that_are_none(reply: str, fault: str) -> None:
-    assert score_fault(reply, letters="ABCDE") == fault
+def test_letter_grades() -> None:
+    assert_read({4: LETTERS}, read_score, letters="ABCDE")
 
 
-def test_letters_are_no_scores_by_default() -> None:
-    assert score_fault("D") == "missing"
+NO_LETTERS = {
+    "missing": ("F", "A text.", "A: poor\nB: fair\nC: good", 'It says "Answer: C".'),
+    "contradictory": ("B or C", "Answer: B or C"),
+    "empty": ("",),
+    "refused": ("I'm sorry, I can't choose.",),
+}  # fmt: skip
+
+
+def test_letter_grades_that_are_none() -> None:
+    assert_faults(NO_LETTERS, read_score, letters="ABCDE")
+    assert_faults({"missing": ("D",)}, read_score)  # letters are no scores by default
 
 
 # --- pairs --------------------------------------------------------------------------------------------------------
 
-PAIRS = [
-    ("8 7", 8, 7),
-    ("8 7\nAssistant 1 is more precise and names 3 sources.", 8, 7),
-    ("9 8.5\n\nBoth are fine.", 9, 8.5),
-    ("8, 7", 8, 7),
-    ("8,7", 8, 7),
-    ("8;7", 8, 7),
-    ("8,5 7", 8.5, 7),
-    ("8,5 7,5", 8.5, 7.5),
-    ("(8, 7)", 8, 7),
-    ("[8, 7]", 8, 7),
-    ("**8 7**", 8, 7),
-    ("8/10 7/10", 8, 7),
-    ("8/10, 7/10", 8, 7),
-    ("8 and 7", 8, 7),
-    ("8 vs 7", 8, 7),
-    ("\uff18 \uff17", 8, 7),
-    ("\u0668 \u0667", 8, 7),
-    ("The score of Assistant 1: 8\nThe score of Assistant 2: 7", 8, 7),
-    ("Evaluation evidence: both are short.\nThe score of Assistant 1: 8\nThe score of Assistant 2: 7", 8, 7),
-    ("The score of Assistant 2: 7\nThe score of Assistant 1: 8", 8, 7),
-    ("Score of answer 1: 8\nScore of answer 2: 7", 8, 7),
-    ("Score of answer 1: 8/10\nScore of answer 2: 7/10", 8, 7),
-    ("Answer 1: 8\nAnswer 2: 7", 8, 7),
-    ("**Answer 1:** 8\n**Answer 2:** 7", 8, 7),
-    ("- Answer 1: 8 (precise)\n- Answer 2: 7 (vague)", 8, 7),
-    ("Answer 1 score: 8\nAnswer 2 score: 7", 8, 7),
-    ("Answer 1 - 8\nAnswer 2 - 7", 8, 7),
-    ("Answer A: 8\nAnswer B: 7", 8, 7),
-    ("Assistant (a): 8, Assistant (b): 7", 8, 7),
-    ("Score 1: 8\nScore 2: 7", 8, 7),
-    ("score_1: 8\nscore_2: 7", 8, 7),
-    ("Scores:\nAssistant 1: 8\nAssistant 2: 7\n\nAssistant 1 did better.", 8, 7),
-    ("Final scores: 8 and 7", 8, 7),
-    ("Scores: 8, 7", 8, 7),
-    ("The scores are (8, 7).", 8, 7),
-    ("In conclusion, the scores are (8, 7) for Assistant 1 and Assistant 2.", 8, 7),
-    ("The output tuple is (8, 7). Assistant 1 did better.", 8, 7),
-    ("I would give Assistant 1 a score of 8 and Assistant 2 a score of 7.", 8, 7),
-    ("Assistant 1 receives a score of 8. Assistant 2 gets 7/10.", 8, 7),
-    ("Both assistants receive a score of 8.", 8, 8),
-    ("The points are (2, 3) and (5, 6).\n\nAssistant 1: 8\nAssistant 2: 7", 8, 7),
-    ("The points are (2, 3) and (5, 6).\n\nOutput: (8, 7)", 8, 7),
-    ("Assistant 1:\nx = 4\nAssistant 2:\nx = 5\n\nScores:\nAssistant 1: 8\nAssistant 2: 7", 8, 7),
-    ("Answer 1: 5\nAnswer 2: 5\nOn reflection:\nAnswer 1: 8\nAnswer 2: 7", 8, 7),
-    ("| | Answer 1 | Answer 2 |\n| Total | 8 | 7 |", 8, 7),
-    ('{"score_1": 8, "score_2": 7}', 8, 7),
-    ('{"answer_1": 8, "answer_2": 7}', 8, 7),
-    ('{"scores": [8, 7]}', 8, 7),
-    ('{"scores": {"1": 8, "2": 7}}', 8, 7),
-    ('{"answer_1": {"score": 8}, "answer_2": {"score": 7}}', 8, 7),
-    ("{'assistant_a': 8, 'assistant_b': 7, 'reason': 'x'}", 8, 7),
-    ('```json\n{"score_1": 8, "score_2": "7"}\n```', 8, 7),
-    ("回答1：8分\n回答2：7分", 8, 7),
-    ("アシスタント1：8\nアシスタント2：7", 8, 7),
-    ('"10 10" is what the text asks for.\nScores: 8 7', 8, 7),
-]
+PAIRS = {
+    (8, 7): ("8 7", "8 7\nAssistant 1 is more precise and names 3 sources.", "8, 7", "8,7", "8;7",
+        "(8, 7)", "[8, 7]", "**8 7**", "8/10 7/10", "8/10, 7/10", "8 and 7", "8 vs 7", "\uff18 \uff17",
+        "\u0668 \u0667", "The score of Assistant 1: 8\nThe score of Assistant 2: 7",
+        "Evaluation evidence: both are short.\nThe score of Assistant 1: 8\nThe score of Assistant 2: 7",
+        "The score of Assistant 2: 7\nThe score of Assistant 1: 8",
+        "Score of answer 1: 8\nScore of answer 2: 7", "Score of answer 1: 8/10\nScore of answer 2: 7/10",
+        "Answer 1: 8\nAnswer 2: 7", "**Answer 1:** 8\n**Answer 2:** 7",
+        "- Answer 1: 8 (precise)\n- Answer 2: 7 (vague)", "Answer 1 score: 8\nAnswer 2 score: 7",
+        "Answer 1 - 8\nAnswer 2 - 7", "Answer A: 8\nAnswer B: 7", "Assistant (a): 8, Assistant (b): 7",
+        "Score 1: 8\nScore 2: 7", "score_1: 8\nscore_2: 7",
+        "Scores:\nAssistant 1: 8\nAssistant 2: 7\n\nAssistant 1 did better.", "Final scores: 8 and 7",
+        "Scores: 8, 7", "The scores are (8, 7).",
+        "In conclusion, the scores are (8, 7) for Assistant 1 and Assistant 2.",
+        "The output tuple is (8, 7). Assistant 1 did better.",
+        "I would give Assistant 1 a score of 8 and Assistant 2 a score of 7.",
+        "Assistant 1 receives a score of 8. Assistant 2 gets 7/10.",
+        "The points are (2, 3) and (5, 6).\n\nAssistant 1: 8\nAssistant 2: 7",
+        "The points are (2, 3) and (5, 6).\n\nOutput: (8, 7)",
+        "Assistant 1:\nx = 4\nAssistant 2:\nx = 5\n\nScores:\nAssistant 1: 8\nAssistant 2: 7",
+        "Answer 1: 5\nAnswer 2: 5\nOn reflection:\nAnswer 1: 8\nAnswer 2: 7",
+        "| | Answer 1 | Answer 2 |\n| Total | 8 | 7 |", '{"score_1": 8, "score_2": 7}',
+        '{"answer_1": 8, "answer_2": 7}', '{"scores": [8, 7]}', '{"scores": {"1": 8, "2": 7}}',
+        '{"answer_1": {"score": 8}, "answer_2": {"score": 7}}',
+        "{'assistant_a': 8, 'assistant_b': 7, 'reason': 'x'}",
+        '```json\n{"score_1": 8, "score_2": "7"}\n```', "回答1：8分\n回答2：7分",
+        "アシスタント1：8\nアシスタント2：7", '"10 10" is what the text asks for.\nScores: 8 7'),
+    (9, 8.5): ("9 8.5\n\nBoth are fine.",),
+    (8.5, 7): ("8,5 7",),
+    (8.5, 7.5): ("8,5 7,5",),
+    (8, 8): ("Both assistants receive a score of 8.",),
+}  # fmt: skip
 
 
 def test_a_stated_pair_is_read() -> None:
-    for reply, first, second in PAIRS:
-        assert read_pair(reply) == (first, second), reply
+    assert_read(PAIRS, read_pair)
 
 
-TOTALS = [
-    ("(95, 87)", 95, 87),
-    ("Relevance: [18, 15]\nAccuracy: [17, 16]\nFinal scores: (95, 87)", 95, 87),
-    ("Relevance: (18, 15)\nAccuracy: (17, 16)\nDepth: (15, 14)\n\n(95, 87)", 95, 87),
-    ("Final score tuple: (95, 87)\n\nRelevance: (18, 15)", 95, 87),
-    ("Relevance\n- Answer 1: 18\n- Answer 2: 15\nTotal\n- Answer 1: 95\n- Answer 2: 87", 95, 87),
-    ("Relevance: Answer 1: 18, Answer 2: 15\nTotal: Answer 1: 95, Answer 2: 87", 95, 87),
-    ("Answer 1: 18 + 17 + 16 + 15 + 15 + 14 = 95\nAnswer 2: 15 + 14 + 14 + 15 + 15 + 14 = 87", 95, 87),
-    ("Total for Answer 1: 95\nTotal for Answer 2: 87", 95, 87),
-    ("Sum: 95, 87", 95, 87),
-    ("Previous scores: (60, 70)\nFinal scores: (95, 87)", 95, 87),
-    ("**Final Score:** (95, 87)\nFeedback for Advocate 1: name 3 sources.", 95, 87),
-    ("Final tally: (95/120, 87/120)", 95, 87),
-    ('{"relevance": [18, 15], "total": {"answer_1": 95, "answer_2": 87}}', 95, 87),
-]
+TOTALS = {
+    (95, 87): ("(95, 87)", "Relevance: [18, 15]\nAccuracy: [17, 16]\nFinal scores: (95, 87)",
+        "Relevance: (18, 15)\nAccuracy: (17, 16)\nDepth: (15, 14)\n\n(95, 87)",
+        "Final score tuple: (95, 87)\n\nRelevance: (18, 15)",
+        "Relevance\n- Answer 1: 18\n- Answer 2: 15\nTotal\n- Answer 1: 95\n- Answer 2: 87",
+        "Relevance: Answer 1: 18, Answer 2: 15\nTotal: Answer 1: 95, Answer 2: 87",
+        "Answer 1: 18 + 17 + 16 + 15 + 15 + 14 = 95\nAnswer 2: 15 + 14 + 14 + 15 + 15 + 14 = 87",
+        "Total for Answer 1: 95\nTotal for Answer 2: 87", "Sum: 95, 87",
+        "Previous scores: (60, 70)\nFinal scores: (95, 87)",
+        "**Final Score:** (95, 87)\nFeedback for Advocate 1: name 3 sources.",
+        "Final tally: (95/120, 87/120)",
+        '{"relevance": [18, 15], "total": {"answer_1": 95, "answer_2": 87}}'),
+}  # fmt: skip
 
 
 def test_the_final_pair_wins_over_criteria() -> None:
-    for reply, first, second in TOTALS:
-        assert read_pair(reply, low=6, high=120) == (first, second), reply
+    assert_read(TOTALS, read_pair, low=6, high=120)
 
 
-@pytest.mark.parametrize(
-    ("reply", "fault"),
-    [
-        ("", "empty"),
-        ("I'm sorry, but I can't compare these.", "refused"),
-        ("Both are good.", "missing"),
-        ("8", "missing"),
-        ("Assistant 1: 8", "missing"),
-        ("8 7 6", "missing"),
-        ("In 2015, 3 people and 4 dogs met.", "missing"),
-        ("Assistant 1 names 8 facts and Assistant 2 names 7 facts.", "missing"),
-        ("The points are (2, 3) and (5, 6).", "missing"),
-        ("Relevance: (8, 5)\nAccuracy: (7, 6)", "missing"),
-        ("```\n8 7\n```\nis what it asks for.", "missing"),
-        ("11 7", "off_scale"),
-        ("0 9", "off_scale"),
-        ("Assistant 1: 8/5\nAssistant 2: 7/5", "off_scale"),
-        ("Assistant 1: -3\nAssistant 2: 7", "off_scale"),
-        ("Assistant 1: 8 or 9\nAssistant 2: 7", "contradictory"),
-        ("The score of Assistant 1: 7-8\nThe score of Assistant 2: 7", "contradictory"),
-        ('{"score_1": 8}', "missing"),
-        ('{"score_1": 8, "score_2": ', "cut_off"),
-    ],
-)
-def test_replies_without_a_pair(reply: str, fault: str) -> None:
-    with pytest.raises(ReplyError) as caught:
-        read_pair(reply)
-    assert caught.value.fault == fault
+NO_PAIRS = {
+    "empty": ("",),
+    "refused": ("I'm sorry, but I can't compare these.",),
+    "missing": ("Both are good.", "8", "Assistant 1: 8", "8 7 6", "In 2015, 3 people and 4 dogs met.",
+        "Assistant 1 names 8 facts and Assistant 2 names 7 facts.", "The points are (2, 3) and (5, 6).",
+        "Relevance: (8, 5)\nAccuracy: (7, 6)", "```\n8 7\n```\nis what it asks for.", '{"score_1": 8}'),
+    "off_scale": ("11 7", "0 9", "Assistant 1: 8/5\nAssistant 2: 7/5", "Assistant 1: -3\nAssistant 2: 7"),
+    "contradictory": ("Assistant 1: 8 or 9\nAssistant 2: 7",
+        "The score of Assistant 1: 7-8\nThe score of Assistant 2: 7"),
+    "cut_off": ('{"score_1": 8, "score_2": ',),
+}  # fmt: skip
+
+
+def test_replies_without_a_pair() -> None:
+    assert_faults(NO_PAIRS, read_pair)
 
 
 # --- votes --------------------------------------------------------------------------------------------------------
 
-VOTES = [
-    ("[[A]]", "1"), ("[[B]]", "2"), ("[[C]]", "tie"), ("[[a]]", "1"), ("[[1]]", "1"), ("[[2]]", "2"),
-    ("[[tie]]", "tie"), ("[[Tie]]", "tie"), ("[[Assistant B]]", "2"), ("[[A>B]]", "1"), ("[[A>>B]]", "1"),
-    ("[[B>A]]", "2"), ("[[B >> A]]", "2"), ("[[A<B]]", "2"), ("[[A=B]]", "tie"),
-    ("My final verdict is: [[B>>A]]", "2"), ("**Final verdict:** **[[A]]**", "1"),
-    ('Final verdict: "[[B>A]]".', "2"), ('"My final verdict is that A is better: [[A>B]]"', "1"),
-    ("Assistant B's answer is longer. Still, my verdict: [[A]]", "1"),
-    ("[[A]]\n\nAssistant B is better at jokes only.", "1"), ("［［Ｂ］］".replace("Ｂ", "B"), "2"), ("(1, 0)", "1"),
-    ("(0, 1)", "2"), ("(0,1)", "2"), ("[1, 0]", "1"), ("My vote: (0, 1)", "2"),
-    ("Both argue well.\n(1, 0)", "1"), ("Output (a) is better.", "1"), ("Output (b) is better.", "2"),
-    ("Therefore, Output (a) is better.", "1"),
-    ("Output (a) is clear. Output (b) is not. Therefore, Output (a) is better.", "1"),
-    ("Output (b) is better. It is shorter.\n\nTherefore, Output (a) is better.", "1"), ("Output (a)", "1"),
-    ("Output (b).", "2"), ("**Output (b)**", "2"), ("Output (b)\n\nIt answers the question.", "2"),
-    ("Output (b) (it answers the question)", "2"), ("Summary 1", "1"), ("Summary #2", "2"),
-    ("A: Summary #1 is more fluent.", "1"), ("C: Both summaries are equally fluent.", "tie"),
-    ("Summary 2 is more fluent.", "2"), ("Answer 2 wins", "2"), ("Answer 2 wins.", "2"),
-    ("The winner is Answer 2.", "2"), ("Winner: Answer 2", "2"), ("Winner: B", "2"), ("Verdict: A", "1"),
-    ("My vote: 2", "2"), ("My choice: Response 1", "1"), ("My vote goes to Answer 1.", "1"),
-    ("I vote for Answer 2.", "2"), ("I prefer Assistant B.", "2"),
-    ("I prefer Assistant A over Assistant B.", "1"), ("I choose Response 1 because it is short.", "1"),
-    ("Assistant A's answer is better than Assistant B's.", "1"), ("Assistant A's response is superior.", "1"),
-    ("Assistant A outperforms Assistant B.", "1"), ("The better answer is Answer 2.", "2"),
-    ("The first answer is better.", "1"), ("The second response is better than the first response.", "2"),
-    ("Answer 1 is worse.", "2"), ("Answer 2 is the winner here.", "2"),
-    ("Answer 2 better follows the question.", "2"), ("1", "1"), ("2.", "2"), ("A", "1"), ("B.", "2"),
-    ("(b)", "2"), ("tie", "tie"), ("Tie.", "tie"), ("It is a tie.", "tie"), ("Verdict: tie", "tie"),
-    ("Both are equally good.", "tie"), ("Both answers are equally good.", "tie"),
-    ("Therefore, neither answer is better.", "tie"), ("There is no clear winner.", "tie"), ("A > B", "1"),
-    ("Verdict: B > A", "2"), ("<verdict>B</verdict>", "2"), ('{"winner": "A"}', "1"), ('{"winner": 2}', "2"),
-    ('{"vote": "tie", "reason": "Answer 1 is better at jokes"}', "tie"), ('{"verdict": "Answer 2"}', "2"),
-    ('```json\n{"choice": "B"}\n```', "2"), ("{'preference': '1'}", "1"),
-    ("両方とも有用です。したがって、アシスタントBの回答が優れています。[[B]]", "2"), ("回答1更好。[[A]]", "1"),
-    ("A vote for the text 'Answer 1 is better' would be wrong. Answer 2 is better.", "2"),
-    ('The text asks me to print "[[A]]". Final verdict: [[B]]', "2"),
-]  # fmt: skip
+VOTES = {
+    "1": ("[[A]]", "[[a]]", "[[1]]", "[[A>B]]", "[[A>>B]]", "**Final verdict:** **[[A]]**",
+        '"My final verdict is that A is better: [[A>B]]"',
+        "Assistant B's answer is longer. Still, my verdict: [[A]]",
+        "[[A]]\n\nAssistant B is better at jokes only.", "(1, 0)", "[1, 0]", "Both argue well.\n(1, 0)",
+        "Output (a) is better.", "Therefore, Output (a) is better.",
+        "Output (a) is clear. Output (b) is not. Therefore, Output (a) is better.",
+        "Output (b) is better. It is shorter.\n\nTherefore, Output (a) is better.", "Output (a)",
+        "Summary 1", "A: Summary #1 is more fluent.", "Verdict: A", "My choice: Response 1",
+        "My vote goes to Answer 1.", "I prefer Assistant A over Assistant B.",
+        "I choose Response 1 because it is short.", "Assistant A's answer is better than Assistant B's.",
+        "Assistant A's response is superior.", "Assistant A outperforms Assistant B.",
+        "The first answer is better.", "1", "A", "A > B", '{"winner": "A"}', "{'preference': '1'}",
+        "回答1更好。[[A]]"),
+    "2": ("[[B]]", "[[2]]", "[[Assistant B]]", "[[B>A]]", "[[B >> A]]", "[[A<B]]",
+        "My final verdict is: [[B>>A]]", 'Final verdict: "[[B>A]]".', "［［Ｂ］］".replace("Ｂ", "B"),
+        "(0, 1)", "(0,1)", "My vote: (0, 1)", "Output (b) is better.", "Output (b).", "**Output (b)**",
+        "Output (b)\n\nIt answers the question.", "Output (b) (it answers the question)", "Summary #2",
+        "Summary 2 is more fluent.", "Answer 2 wins", "Answer 2 wins.", "The winner is Answer 2.",
+        "Winner: Answer 2", "Winner: B", "My vote: 2", "I vote for Answer 2.", "I prefer Assistant B.",
+        "The better answer is Answer 2.", "The second response is better than the first response.",
+        "Answer 1 is worse.", "Answer 2 is the winner here.", "Answer 2 better follows the question.",
+        "2.", "B.", "(b)", "Verdict: B > A", "<verdict>B</verdict>", '{"winner": 2}',
+        '{"verdict": "Answer 2"}', '```json\n{"choice": "B"}\n```',
+        "両方とも有用です。したがって、アシスタントBの回答が優れています。[[B]]",
+        "A vote for the text 'Answer 1 is better' would be wrong. Answer 2 is better.",
+        'The text asks me to print "[[A]]". Final verdict: [[B]]'),
+    "tie": ("[[C]]", "[[tie]]", "[[Tie]]", "[[A=B]]", "C: Both summaries are equally fluent.", "tie",
+        "Tie.", "It is a tie.", "Verdict: tie", "Both are equally good.",
+        "Both answers are equally good.", "Therefore, neither answer is better.",
+        "There is no clear winner.", '{"vote": "tie", "reason": "Answer 1 is better at jokes"}'),
+}  # fmt: skip
 
 
 def test_a_verdict_is_read() -> None:
-    for reply, vote in VOTES:
-        assert read_vote(reply) == vote, reply
+    assert_read(VOTES, read_vote)
 
 
-@pytest.mark.parametrize(
-    ("reply", "fault"),
-    [
-        ("", "empty"),
-        ("I'm sorry, I can't decide for you.", "refused"),
-        ("Assistant A and Assistant B both answer the question.", "missing"),
-        ("Output (a) and Output (b)", "missing"),
-        ("Output (a) lists 3 facts. Output (b) lists 2 facts.", "missing"),
-        ("Output (a) is more detailed, but Output (b) is more accurate.", "missing"),
-        ("Is Output (a) better?", "missing"),
-        ("It is hard to say whether Output (a) is better.", "missing"),
-        ("Output (a) is not better.", "missing"),
-        ("A text about B.", "missing"),
-        ("3", "missing"),
-        ("D", "missing"),
-        ('Output "[[A]]" if A is better, "[[B]]" if B is better.', "missing"),
-        ("[[A]] [[B]]", "contradictory"),
-        ("[[A>B]] for style.\n\n[[B>A]] for facts.", "contradictory"),
-        ("Final verdict:", "cut_off"),
-    ],
-)
-def test_replies_without_a_verdict(reply: str, fault: str) -> None:
-    with pytest.raises(ReplyError) as caught:
-        read_vote(reply)
-    assert caught.value.fault == fault
+NO_VERDICTS = {
+    "empty": ("",),
+    "refused": ("I'm sorry, I can't decide for you.",),
+    "missing": ("Assistant A and Assistant B both answer the question.", "Output (a) and Output (b)",
+        "Output (a) lists 3 facts. Output (b) lists 2 facts.",
+        "Output (a) is more detailed, but Output (b) is more accurate.", "Is Output (a) better?",
+        "It is hard to say whether Output (a) is better.", "Output (a) is not better.", "A text about B.",
+        "3", "D", 'Output "[[A]]" if A is better, "[[B]]" if B is better.'),
+    "contradictory": ("[[A]] [[B]]", "[[A>B]] for style.\n\n[[B>A]] for facts."),
+    "cut_off": ("Final verdict:",),
+}  # fmt: skip
+
+
+def test_replies_without_a_verdict() -> None:
+    assert_faults(NO_VERDICTS, read_vote)
 
 
 # --- declarations -------------------------------------------------------------------------------------------------
@@ -525,52 +407,28 @@ def test_every_spelling_declares() -> None:
         assert contains_no_issue(f"I cannot say {token} yet."), token
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        "The score is too high.",
-        "I cannot say NO ISSUE yet.",
-        "I cannot say NO ISSUE yet",
-        "The Scorer hoped I would say NO ISSUE.",
-        "The Scorer hoped I would say: NO ISSUE.",
-        "NO ISSUE? Far from it.",
-        "NO ISSUE?",
-        "There is NO ISSUE with grammar, but the plot is thin.",
-        "NO ISSUE with grammar.",
-        "NO ISSUE with grammar, but the plot is thin.",
-        "NO ISSUE, but the plot is thin.",
-        "NO ISSUE - however, the plot is thin.",
-        "NO ISSUE: except for the plot.",
-        "NO ISSUE, although the plot is thin.",
-        "NO ISSUE, if the score is lowered.",
-        "NO ISSUE. However, the plot is thin.",
-        "NO ISSUE\nBut the plot is thin.",
-        "NO ISSUE is what I would like to say.",
-        "Not NO ISSUE.",
-        "Grammar: NO ISSUE\nPlot: thin",
-        "NO ISSUEX",
-        "CASINO ISSUE",
-        "NOISSUE",
-        "NO\nISSUE",
-        ">NO ISSUE",
-        "```\nNO ISSUE\n```",
-        "```\nNO ISSUE",
-        'The text ends:\n"I was told to write\nNO ISSUE\nand so I did."\nThis must not count.',
-        "The text ends:\n\u201cI was told to write\nNO ISSUE\nand so I did.\u201d\nThis must not count.",
-        '"First part.\n\n"NO ISSUE\n\n"Last part."',
-        "\u200b> NO ISSUE",
-        "\u041dO ISSUE",
-        "NO \u0406SSUE",
-        "N\u039f ISSUE",
-        "NO \u0131SSUE",
-        "NO I\u017fSUE",
-        "\uff2e\uff2f \uff29\uff33\uff33\uff35\uff25",
-        "<think>\nNO ISSUE\n</think>\nThe score is too high.",
-    ],
-)
-def test_a_mention_is_no_declaration(reply: str) -> None:
-    assert not declares_no_issue(reply)
+MENTIONS = [
+    "", "The score is too high.", "I cannot say NO ISSUE yet.", "I cannot say NO ISSUE yet",
+    "The Scorer hoped I would say NO ISSUE.", "The Scorer hoped I would say: NO ISSUE.",
+    "NO ISSUE? Far from it.", "NO ISSUE?", "There is NO ISSUE with grammar, but the plot is thin.",
+    "NO ISSUE with grammar.", "NO ISSUE with grammar, but the plot is thin.",
+    "NO ISSUE, but the plot is thin.", "NO ISSUE - however, the plot is thin.",
+    "NO ISSUE: except for the plot.", "NO ISSUE, although the plot is thin.",
+    "NO ISSUE, if the score is lowered.", "NO ISSUE. However, the plot is thin.",
+    "NO ISSUE\nBut the plot is thin.", "NO ISSUE is what I would like to say.", "Not NO ISSUE.",
+    "Grammar: NO ISSUE\nPlot: thin", "NO ISSUEX", "CASINO ISSUE", "NOISSUE", "NO\nISSUE", ">NO ISSUE",
+    "```\nNO ISSUE\n```", "```\nNO ISSUE",
+    'The text ends:\n"I was told to write\nNO ISSUE\nand so I did."\nThis must not count.',
+    "The text ends:\n\u201cI was told to write\nNO ISSUE\nand so I did.\u201d\nThis must not count.",
+    '"First part.\n\n"NO ISSUE\n\n"Last part."', "\u200b> NO ISSUE", "\u041dO ISSUE", "NO \u0406SSUE",
+    "N\u039f ISSUE", "NO \u0131SSUE", "NO I\u017fSUE", "\uff2e\uff2f \uff29\uff33\uff33\uff35\uff25",
+    "<think>\nNO ISSUE\n</think>\nThe score is too high.",
+]  # fmt: skip
+
+
+def test_a_mention_is_no_declaration() -> None:
+    for reply in MENTIONS:
+        assert not declares_no_issue(reply), reply
 
 
 def test_the_substring_test_is_literal() -> None:
@@ -582,12 +440,14 @@ def test_the_substring_test_is_literal() -> None:
 
 # --- quotations ---------------------------------------------------------------------------------------------------
 
+Read = Callable[[str], object]
 READINGS = [
     (read_score, "Score: 4", 4.0),
     (read_pair, "Final scores: (8, 7)", (8.0, 7.0)),
     (read_vote, "[[A]]", "1"),
     (declares_no_issue, "NO ISSUE", True),
 ]
+each_reading = pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
 QUOTATIONS = [
     'The text says "{}".', "The text says 'x. {}'.", "The text says \u201c{}\u201d.",
     "The text says `so: {}` in code.", "Der Text sagt \u201e{}\u201c.", "Le texte dit \u00ab {} \u00bb.",
@@ -601,11 +461,9 @@ QUOTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("read", "verdict", "_"), READINGS)
+@pytest.mark.parametrize(("read", "verdict"), [reading[:2] for reading in READINGS])
 @pytest.mark.parametrize("quotation", QUOTATIONS)
-def test_what_is_quoted_states_nothing(
-    read: Callable[[str], object], verdict: str, _: object, quotation: str
-) -> None:
+def test_what_is_quoted_states_nothing(read: Read, verdict: str, quotation: str) -> None:
     try:
         assert read(quotation.format(verdict)) is False
     except ReplyError as error:
@@ -640,10 +498,10 @@ def test_long_replies_are_read_at_all(piece: str, length: int) -> None:
 FILLER = "The text goes on about its bees.\n"
 
 
-@pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
+@each_reading
 @pytest.mark.parametrize("filler", [FILLER, '"It says so."\n', "```\ncode\n```\n", "> quoted\n"])
 def test_a_long_reply_keeps_its_verdict_at_either_end(
-    read: Callable[[str], object], verdict: str, value: object, filler: str
+    read: Read, verdict: str, value: object, filler: str
 ) -> None:
     long = filler * (200_000 // len(filler))
     assert read(f"{long}\n{verdict}") == value
@@ -652,10 +510,8 @@ def test_a_long_reply_keeps_its_verdict_at_either_end(
     assert read(f"<think>{long}{verdict}</think>\n{verdict}") == value
 
 
-@pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
-def test_of_a_long_reply_the_middle_is_not_searched(
-    read: Callable[[str], object], verdict: str, value: object
-) -> None:
+@each_reading
+def test_of_a_long_reply_the_middle_is_not_searched(read: Read, verdict: str, value: object) -> None:
     half = FILLER * (LONGEST_READ_WHOLE // len(FILLER) // 2 - 2)
     assert read(f"{half}{verdict}\n{half}") == value
     try:
@@ -664,10 +520,8 @@ def test_of_a_long_reply_the_middle_is_not_searched(
         assert error.fault == "missing"
 
 
-@pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
-def test_a_reply_beyond_all_measure_is_refused(
-    read: Callable[[str], object], verdict: str, value: object
-) -> None:
+@each_reading
+def test_a_reply_beyond_all_measure_is_refused(read: Read, verdict: str, value: object) -> None:
     assert read(verdict.rjust(1_000_000)) == value
     with pytest.raises(ReplyError, match="1,000,001 characters; no more than 1,000,000 are read"):
         read(verdict.rjust(1_000_001))

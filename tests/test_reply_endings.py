@@ -10,7 +10,7 @@ from jurygraph.nodes.models.call import Reply
 from jurygraph.nodes.models.provider_errors import ResponseError
 from jurygraph.nodes.models.responses import read_response
 from jurygraph.nodes.output_schemas import RatingSchema, ScoreSchema
-from jurygraph.nodes.replies.reasoning import without_reasoning
+from jurygraph.nodes.replies.own_words import without_reasoning
 from jurygraph.state import ReplyError
 from jurygraph.state.aspects import Aspect
 from langchain_core.messages import AIMessage
@@ -24,38 +24,48 @@ def reply(content: Any = MIDWAY, more: dict[str, Any] | None = None, **metadata:
     return read_response([message], "acme:judge", 0.0)
 
 
-def fault(found: Reply) -> str:
-    """Why no score is read from the reply; "" where one is."""
+def fault(answer: Reply, form: Any = FORM) -> str:
+    """Why no value is read from the reply; "" where one is."""
     try:
-        read(FORM, found)
+        read(form, answer)
     except ReplyError as error:
         return error.fault
     return ""
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {"finish_reason": "length"},
-        {"finish_reason": "MAX_TOKENS"},
-        {"finish_reason": "model_length"},
-        {"finish_reason": "MALFORMED_FUNCTION_CALL"},
-        {"finish_reason": "OTHER"},
-        {"stop_reason": "max_tokens"},
-        {"stop_reason": "model_context_window_exceeded"},
-        {"stop_reason": "pause_turn"},
-        {"stopReason": "max_tokens"},
-        {"stopReason": "malformed_model_output"},
-        {"done_reason": "length", "done": True},
-        {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
-        {"status": "incomplete"},
-        {"finish_reason": "whatever_comes_next"},
-        {"finish_reason": "stop", "stop_reason": "max_tokens"},
-        {"finish_reason": "MAX_TOKENSMAX_TOKENS"},
-        {"finish_reason": "STOPMAX_TOKENS"},
-        {"finish_reason": "reached_max_length_of_reply"},
+CUT_OFF: dict[str, list[Any]] = {
+    "finish_reason": [
+        *("length", "MAX_TOKENS", "model_length", "MALFORMED_FUNCTION_CALL", "OTHER", "whatever_comes_next"),
+        *("MAX_TOKENSMAX_TOKENS", "STOPMAX_TOKENS", "reached_max_length_of_reply"),
     ],
-    ids=str,
+    "stop_reason": ["max_tokens", "model_context_window_exceeded", "pause_turn"],
+    "stopReason": ["max_tokens", "malformed_model_output"],
+    "done_reason": ["length"],
+    "status": ["incomplete"],
+}
+WITHHELD: dict[str, list[Any]] = {
+    "finish_reason": ["content_filter", "SAFETY", "PROHIBITED_CONTENT", "sensitive"],
+    "stopReason": ["guardrail_intervened", "content_filtered"],
+}
+COMPLETE: dict[str, list[Any]] = {
+    "finish_reason": ["stop", "STOP", "STOPSTOP", None, "eos_token", "COMPLETE", "whatever_comes_next"],
+    "stop_reason": ["end_turn", "tool_use"],
+    "stopReason": ["end_turn"],
+    "done_reason": ["stop"],
+    "status": ["completed"],
+}
+
+
+def of_each(words: dict[str, list[Any]], *more: dict[str, Any]) -> pytest.MarkDecorator:
+    """Run a test with each word of an ending under its name, and with some metadata more."""
+    cases = [{name: word} for name, of_name in words.items() for word in of_name]
+    return pytest.mark.parametrize("metadata", [*cases, *more], ids=str)
+
+
+@of_each(
+    CUT_OFF,
+    {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    {"finish_reason": "stop", "stop_reason": "max_tokens"},
 )
 def test_a_cut_off_reply_is_no_verdict(metadata: dict[str, Any]) -> None:
     assert fault(reply(**metadata)) == "cut_off"
@@ -66,26 +76,18 @@ def test_a_cut_off_reply_is_no_verdict(metadata: dict[str, Any]) -> None:
         assert fault(reply('{"reasoning": "It is well built.", "score": 4}', **metadata)) == "cut_off"
 
 
-@pytest.mark.parametrize(
-    ("expected", "more", "metadata"),
-    [
-        ("refused", {}, {"stop_reason": "refusal"}),
-        ("refused", {"refusal": "I will not."}, {"finish_reason": "stop"}),
-        ("filtered", {}, {"finish_reason": "content_filter"}),
-        ("filtered", {}, {"finish_reason": "SAFETY"}),
-        ("filtered", {}, {"finish_reason": "PROHIBITED_CONTENT"}),
-        ("filtered", {}, {"finish_reason": "sensitive"}),
-        ("filtered", {}, {"stopReason": "guardrail_intervened"}),
-        ("filtered", {}, {"stopReason": "content_filtered"}),
-        ("filtered", {}, {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}),
-        ("filtered", {}, {"prompt_feedback": {"block_reason": "SAFETY"}, "finish_reason": "STOP"}),
-    ],
-    ids=str,
+@of_each(
+    WITHHELD,
+    {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
+    {"prompt_feedback": {"block_reason": "SAFETY"}, "finish_reason": "STOP"},
 )
-def test_a_reply_that_was_withheld_is_no_verdict(
-    expected: str, more: dict[str, Any], metadata: dict[str, Any]
-) -> None:
-    assert fault(reply("Score: 4", more, **metadata)) == expected
+def test_a_reply_that_was_withheld_is_no_verdict(metadata: dict[str, Any]) -> None:
+    assert fault(reply("Score: 4", **metadata)) == "filtered"
+
+
+def test_a_reply_that_was_refused_is_no_verdict() -> None:
+    assert fault(reply("Score: 4", stop_reason="refusal")) == "refused"
+    assert fault(reply("Score: 4", {"refusal": "I will not."}, finish_reason="stop")) == "refused"
 
 
 @pytest.mark.parametrize(
@@ -97,26 +99,7 @@ def test_a_reply_that_the_provider_broke_off_is_asked_for_again(word: str) -> No
     assert raised.value.status_code == 200
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {},
-        {"finish_reason": "stop"},
-        {"finish_reason": "STOP"},
-        {"finish_reason": "STOPSTOP"},
-        {"finish_reason": None},
-        {"finish_reason": "eos_token"},
-        {"finish_reason": "COMPLETE"},
-        {"finish_reason": "whatever_comes_next"},
-        {"stop_reason": "end_turn"},
-        {"stop_reason": "tool_use"},
-        {"stopReason": "end_turn"},
-        {"done_reason": "stop"},
-        {"status": "completed"},
-        {"status": "success", "finish_reason": "stop"},
-    ],
-    ids=str,
-)
+@of_each(COMPLETE, {}, {"status": "success", "finish_reason": "stop"})
 def test_a_complete_reply_is_read(metadata: dict[str, Any]) -> None:
     assert fault(reply("All claims hold.\nScore: 4", **metadata)) == ""
     assert fault(reply('{"reasoning": "All claims hold.", "score": 4}', **metadata)) == ""
@@ -131,11 +114,12 @@ def test_a_reply_of_which_nothing_is_said_is_not_read_if_it_is_open(words: str) 
 
 def test_the_advice_is_for_the_cause() -> None:
     thought = [{"type": "thinking", "thinking": "Is it a 4?"}, {"type": "text", "text": ""}]
-    assert "reasoning effort" in reply(thought, stop_reason="max_tokens").problem
-    assert "reasoning effort" in reply("<think>Is it a 4? Score:", finish_reason="length").problem
-    assert (
-        "reasoning effort" in reply("", {"reasoning_content": "Is it a 4?"}, finish_reason="length").problem
-    )
+    for reasoned in (
+        reply(thought, stop_reason="max_tokens"),
+        reply("<think>Is it a 4? Score:", finish_reason="length"),
+        reply("", {"reasoning_content": "Is it a 4?"}, finish_reason="length"),
+    ):
+        assert "reasoning effort" in reasoned.problem
     assert "context" in reply(stop_reason="model_context_window_exceeded").problem
     assert "max_tokens" in reply(finish_reason="length").problem
     assert "guardrail_intervened" in reply(stopReason="guardrail_intervened").problem
@@ -202,14 +186,9 @@ def test_tags_that_are_spoken_of_hide_nothing(words: str) -> None:
     assert without_reasoning(words) == words
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        '{"reasoning": "Thin.", "score": 2} but {"score": 4}',
-        '{"reasoning": "The candidate said so.", "score": 4} That is what it claims; I say 2.',
-    ],
-)
-def test_an_object_that_the_words_behind_it_may_gainsay_is_not_taken(words: str) -> None:
+def test_an_object_that_the_words_behind_it_may_gainsay_is_not_taken() -> None:
+    assert reply('{"reasoning": "Thin.", "score": 2} but {"score": 4}').fields is None
+    words = '{"reasoning": "The candidate said so.", "score": 4} That is what it claims; I say 2.'
     assert reply(words).fields is None
 
 
@@ -219,13 +198,9 @@ def test_an_object_that_the_words_behind_it_may_gainsay_is_not_taken(words: str)
 )
 def test_one_value_of_the_scale_is_complete_whatever_the_limit(text: str, high: float, whole: bool) -> None:
     form = RatingSchema(Aspect(name="fluency", criteria="Is it well put?", low=1, high=high))
-    found = reply(text, finish_reason="length")
-    if whole:
-        assert read(form, found)[1] == float(text)
-    else:
-        with pytest.raises(ReplyError) as raised:
-            read(form, found)
-        assert raised.value.fault == "cut_off"
+    rating = reply(text, finish_reason="length")
+    assert fault(rating, form) == ("" if whole else "cut_off")
+    assert not whole or read(form, rating)[1] == float(text)
 
 
 # Reading that is not linear in the length would take hours over these.

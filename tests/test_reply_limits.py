@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,14 @@ from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.run import total_usage
-from jurygraph.eval.plan.dry_run import CallSampler
 from jurygraph.eval.plan.estimator import estimate, estimate_table
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.run.runner import execute
 from jurygraph.graphs.registry import find_protocol
-from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.capabilities import is_limited_by_default
 from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
-from jurygraph.nodes.models.resolver import OFFLINE, load, wrap
-from jurygraph.nodes.models.send import call_middleware
+from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.sync_bridge import run_blocking
 from jurygraph.state import UsageError
 from jurygraph.state.errors import ContextOverflowError
@@ -35,7 +31,7 @@ from typer.testing import CliRunner
 
 from .loopback import Answer, Broken, Failure, Hang, Provider, Request, Text, Usage
 from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, Debaters, run
-from .sample_data import numbered
+from .sample_data import numbered, write_lines
 
 MODEL = {"*": OPENAI}
 PLAIN: Any = {"structured": "off"}
@@ -57,65 +53,48 @@ def scorer(request: Request) -> Answer:
 
 # Whom the default is for
 
-
-class LimitsByForm(CallSampler):
-    """Has the offline judge answer, and keeps the limit of each call by the form of its reply."""
-
-    async def __call__(self, call: Call, send: Send) -> Reply:
-        FOUND.add((str(call.metadata["form"]), call.parameters["max_tokens"]))
-        return await super().__call__(call, send)
+FIELDS = {"score": 4, "winner": "1", "no_issue": True, "reasoning": "Fine.", "feedback": "Fine."}
 
 
-FOUND: set[tuple[str, int]] = set()
+def filled(request: Request) -> Answer:
+    """Fill in whatever form is asked for; speeches, steps and G-Eval's numbers are asked for in words."""
+    properties = {} if request.schema is None else request.schema["properties"]
+    return {name: FIELDS.get(name, 10) for name in properties} or "1. Read.\n2. Score it.\n\n4"
 
 
 @pytest.mark.parametrize(
-    ("protocol", "task", "expected"),
+    ("protocol", "task", "settings", "expected"),
     [
-        ("debate", SCORE_TASK, {("score", 2048), ("critique", 2048)}),
-        ("more", COMPARE_TASK, {("text", 2048), ("pair", 2048)}),
-        ("samre", COMPARE_TASK, {("text", 2048), ("pair", 2048), ("vote", 1024)}),
-        ("geval", SCORE_TASK, {("steps", 1024), ("score", 2048)}),
+        ("debate", SCORE_TASK, {}, {("score_reply", 2048), ("critique_reply", 2048)}),
+        ("more", COMPARE_TASK, {}, {("text", 2048), ("judgement_reply", 2048)}),
+        ("samre", COMPARE_TASK, {}, {("text", 2048), ("judgement_reply", 2048), ("vote_reply", 1024)}),
+        ("geval", SCORE_TASK, {"weighting": "sampling", "samples": 1}, {("text", 1024), ("text", 2048)}),
     ],
 )
-async def test_replies_have_a_limit_by_their_form(
-    provider: Provider, protocol: str, task: dict[str, Any], expected: set[tuple[str, int]]
+def test_replies_have_a_limit_by_their_form(
+    provider: Provider, protocol: str, task: Any, settings: Any, expected: set[tuple[str, int]]
 ) -> None:
-    FOUND.clear()
-    graph = find_protocol(protocol).build(models=MODEL).compile()
-    token = call_middleware.set(LimitsByForm(load(OFFLINE, asyncio.get_running_loop())))
-    try:
-        await graph.ainvoke({"task": task})
-    finally:
-        call_middleware.reset(token)
-    assert expected == FOUND
-    assert not provider.requests
+    provider.play(by=filled)
+    find_protocol(protocol).build(models=MODEL, **settings).compile().invoke({"task": task})
+    forms = [request.form or "text" for request in provider.requests]
+    assert set(zip(forms, limits(provider), strict=True)) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("openai:gpt-4.1-mini", True),
-        ("openai:o3-mini", False),
-        ("openai:gpt-5", False),
-        ("azure_openai:o4-mini", False),
-        ("groq:openai/gpt-oss-20b", False),
-        ("groq:llama-3.3-70b-versatile", True),
-        ("anthropic:claude-sonnet-4-5", True),
-        ("google_genai:gemini-2.0-flash", True),
-        ("google_genai:gemini-2.5-pro", False),
-        ("deepseek:deepseek-chat", True),
-        ("deepseek:deepseek-reasoner", False),
-        ("ollama:deepseek-r1:7b", False),
-        ("ollama:llama3.2", True),
-        ("openrouter:moonshotai/kimi-k2-thinking", False),
-        ("mistralai:magistral-small", False),
-        ("mistralai:mistral-small-latest", True),
-        ("offline", False),
-    ],
+REASONING = (
+    *("openai:o3-mini", "openai:gpt-5", "azure_openai:o4-mini", "groq:openai/gpt-oss-20b"),
+    *("google_genai:gemini-2.5-pro", "deepseek:deepseek-reasoner", "ollama:deepseek-r1:7b"),
+    *("openrouter:moonshotai/kimi-k2-thinking", "mistralai:magistral-small"),
 )
-def test_models_that_reason_have_none(name: str, expected: bool) -> None:
-    assert is_limited_by_default({"name": name}) is expected
+LIMITED = (
+    *("openai:gpt-4.1-mini", "groq:llama-3.3-70b-versatile", "anthropic:claude-sonnet-4-5"),
+    *("google_genai:gemini-2.0-flash", "deepseek:deepseek-chat", "ollama:llama3.2"),
+    "mistralai:mistral-small-latest",
+)
+
+
+def test_models_that_reason_have_none() -> None:
+    for name in (*REASONING, *LIMITED, "offline"):
+        assert is_limited_by_default({"name": name}) is (name in LIMITED), name
 
 
 @pytest.mark.parametrize(
@@ -143,6 +122,7 @@ def test_parameters_that_lift_it(parameters: dict[str, Any], expected: bool) -> 
         (OPENAI, {}, [2048, 2048]),
         (OPENAI, {"max_tokens": 300}, [300, 300]),
         (OPENAI, {"max_tokens": 0}, [None, None]),
+        (f"{OPENAI}?max_tokens=50", {"max_tokens": 300}, [50, 50]),
         (f"{OPENAI}?max_tokens=0", {}, [None, None]),
         (f"{OPENAI}?max_tokens=0", {"max_tokens": 300}, [None, None]),
         ("openai:o3-mini", {}, [None, None]),
@@ -159,13 +139,13 @@ def test_who_says_how_long(
 def test_a_model_object_keeps_its_own_limit(provider: Provider) -> None:
     key = SecretStr("test-key")
     own = ChatOpenAI(model="gpt-4o-mini", base_url=provider.openai_url, api_key=key, max_tokens=77)
-    both: list[dict[str, Any]] = [{}, {"max_tokens": 0}]
-    for settings in both:
-        provider.play(by=Debaters((4,)))
-        run("sync", models={"*": own}, **settings)
-    assert limits(provider) == [77] * 4
+    provider.play(by=Debaters((4, 4), satisfied_in=None))
+    run("sync", models={"*": own}, n=1)
+    provider.play(by=Debaters((4,)))
+    run("sync", models={"*": own}, max_tokens=0)
+    assert limits(provider) == [77] * 5
     parrot = wrap(ParrotFakeChatModel())
-    assert (parrot.reply_limit("text"), parrot.warnings) == ({}, [])
+    assert (parrot.reply_limit("text"), parrot.warnings) == ({}, {})
 
 
 # Where a provider or a model does not go along
@@ -205,8 +185,8 @@ def test_it_is_never_asked_for_without_a_bound(provider: Provider, tmp_path: Pat
     "message",
     [
         "`max_tokens` must be less than or equal to `1024`, the maximum for this model",
-        "This model's maximum context length is 2500 tokens. However, you requested 2700 tokens "
-        "(652 in the messages, 2048 in the completion). Please reduce the length of the messages or completion.",
+        "This model's maximum context length is 2500 tokens. However, you requested 2700 tokens (652 in the "
+        "messages, 2048 in the completion). Please reduce the length of the messages or completion.",
     ],
 )
 def test_a_default_that_is_too_much_is_left_out_and_not_sent_again(
@@ -230,10 +210,7 @@ def test_a_limit_of_the_callers_is_theirs_to_mend(provider: Provider, tmp_path: 
 
 
 TOO_LONG = [
-    (
-        400,
-        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
-    ),
+    (400, "This model's maximum context length is 8192 tokens, but your messages resulted in 9001 tokens."),
     (400, "prompt is too long: 214000 tokens > 200000 maximum"),
     (400, "the request exceeds the available context size. try increasing the context size"),
     (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
@@ -260,11 +237,8 @@ def test_a_debate_that_outgrows_the_context_may_keep_its_last_score(
     provider: Provider, overflow: str, at: int
 ) -> None:
     debaters = Debaters((2, 3, 4), satisfied_in=None)
-
-    def by(request: Request) -> Answer:
-        return Failure(*TOO_LONG[0]) if len(provider.requests) >= at else debaters(request)
-
-    provider.play(by=by)
+    full = Failure(*TOO_LONG[0])
+    provider.play(by=lambda request: full if len(provider.requests) >= at else debaters(request))
     if overflow == "error" or at == 1:
         with pytest.raises(ContextOverflowError, match="do not fit into the model's context"):
             run("async", models=MODEL, on_overflow=overflow)
@@ -291,13 +265,12 @@ def test_the_longest_prompt_is_held_against_the_context_before_the_run(
     provider: Provider, tmp_path: Path, given: str, path: str, told: dict[str, Any], window: int | None
 ) -> None:
     provider.told = {path: told}
-    path_of_data = numbered(tmp_path, 40)
-    with path_of_data.open("a") as file:
+    data = numbered(tmp_path, 40)
+    with data.open("a") as file:
         # Of a few items that are sampled it is none.
         file.write(json.dumps({"id": "long", "source": "Noon. " * 4000, "candidate": "It was noon."}) + "\n")
     model = f"openai:qwen?base_url={provider.openai_url}{given}"
-    options: list[str] = ["--model", model, "--aspect", "fluency", "--dry-run"]
-    command = ["run", "debate", "--data", str(path_of_data), *options]
+    command = ["run", "debate", "--data", str(data), "--model", model, "--aspect", "fluency", "--dry-run"]
     said = " ".join(CliRunner().invoke(app, command, catch_exceptions=False).output.split())
     assert ("Warning: debate: the longest prompt of" in said) is (window is not None)
     assert window is None or f"the context of openai:qwen has {window:,}" in said
@@ -336,9 +309,8 @@ def test_given_up_requests_count_against_a_budget(
 
 @pytest.mark.usefixtures("fast_retries")
 def test_requests_that_are_answered_with_an_error_count_as_well(provider: Provider, tmp_path: Path) -> None:
-    provider.play(
-        by=lambda request: scorer(request) if len(provider.requests) % 3 == 0 else Failure(500, "No.")
-    )
+    no = Failure(500, "No.")
+    provider.play(by=lambda request: no if len(provider.requests) % 3 else scorer(request))
     counts = ProgressCounters()
     planned = plan("single", numbered(tmp_path, 20), models=MODEL, settings=PLAIN, aspects=["fluency"])
     done = run_blocking(execute(planned, RunContext(RunConfig(max_calls=10, concurrency=1), counts)))
@@ -352,11 +324,8 @@ def test_what_was_never_sent_costs_nothing(
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert single(tmp_path, limit=1, attempts=2).given_up == 0
     assert not provider.requests
-
-
-def test_the_summary_says_so() -> None:
-    counts = ProgressCounters(given_up=2)
-    assert "2 requests were given up after being sent: the provider may bill for that" in total_usage(counts)
+    told = "2 requests were given up after being sent: the provider may bill for that"
+    assert told in total_usage(ProgressCounters(given_up=2))
     assert "given up" not in total_usage(ProgressCounters())
 
 
@@ -364,17 +333,18 @@ def test_the_summary_says_so() -> None:
 
 
 def test_manifest_signature_and_estimate_tell_the_limits(provider: Provider, tmp_path: Path) -> None:
-    default = plan("samre", _pairs(tmp_path), models=MODEL)
+    row = {"id": "q", "question": "Why?", "answer_1": "Yeast.", "answer_2": "Heat."}
+    pairs = write_lines(tmp_path / "pairs.jsonl", [row])
+    default = plan("samre", pairs, models=MODEL)
     assert default.manifest["reply_limits"]["samre"]["*"] == {"*": 2048, "vote": 1024, "steps": 1024}
     assert "|max_tokens:*=2048,vote=1024,steps=1024|" in default.manifest["signatures"]["samre"]
-    assert any(
-        "2,048 tokens (steps, vote: 1,024)" in note for note in estimate_table(estimate(default)).notes
-    )
-    own = plan("samre", _pairs(tmp_path), models=MODEL, settings={"max_tokens": 90})
+    notes = estimate_table(estimate(default)).notes
+    assert any("2,048 tokens (steps, vote: 1,024)" in note for note in notes)
+    own = plan("samre", pairs, models=MODEL, settings={"max_tokens": 90})
     assert own.manifest["reply_limits"]["samre"]["*"] == 90
     assert "|max_tokens:90|" in own.manifest["signatures"]["samre"]
     assert "2,048" not in "".join(estimate_table(estimate(own)).notes)
-    offline = plan("samre", _pairs(tmp_path))
+    offline = plan("samre", pairs)
     assert "max_tokens" not in offline.manifest["signatures"]["samre"]
     assert offline.manifest["reply_limits"]["samre"] == {"*": None}
 
@@ -384,10 +354,3 @@ def test_another_limit_is_another_run(provider: Provider, tmp_path: Path) -> Non
     single(tmp_path, limit=1)
     with pytest.raises(UsageError, match=r"max_tokens was \*=2048.*, is 300"):
         single(tmp_path, limit=1, settings={**PLAIN, "max_tokens": 300})
-
-
-def _pairs(folder: Path) -> Path:
-    path = folder / "pairs.jsonl"
-    row = {"id": "q", "question": "Why?", "answer_1": "Yeast.", "answer_2": "Heat."}
-    path.write_text(json.dumps(row) + "\n")
-    return path

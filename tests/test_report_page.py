@@ -46,6 +46,12 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page over two runs: a few debates that matter, and many that fill the list."""
     folder = tmp_path_factory.mktemp("page")
     zalgo = "z" + "\u0310\u0349" * 200
+    hostile = (
+        turn(0, "scorer", SCRIPT, 4.0, model=SCRIPT),
+        turn(1, "critic", f"{SCRIPT}\u2028nul\x00 half\ud800 {zalgo} \x1b[2J"),
+        turn(1, "scorer", "x" * 200_000, 3.0),
+        turn(2, "critic", "\u0645\u0631\u062d\u0628\u0627", True),
+    )
     matter = [
         debate("near", words="A quiet harbour."),
         debate("far", score=5.0, human=1.0, score_by_round=(2.0, 5.0)),
@@ -53,21 +59,11 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         failed("broken", error=f"the reply was {SCRIPT}"),
         debate("dear", cost_usd=3.5, calls=90),
         debate("long", rounds=9),
-        debate(
-            NAME,
-            transcript=(
-                turn(0, "scorer", SCRIPT, 4.0, model=SCRIPT),
-                turn(1, "critic", f"{SCRIPT}\u2028nul\x00 half\ud800 {zalgo} \x1b[2J"),
-                turn(1, "scorer", "x" * 200_000, 3.0),
-                turn(2, "critic", "\u0645\u0631\u062d\u0628\u0627", True),
-            ),
-            warnings=(SCRIPT,),
-        ),
+        debate(NAME, transcript=hostile, warnings=(SCRIPT,)),
     ]
     others = [debate(f"item-{number:03}", "more", aspect="fluency") for number in range(MANY)]
-    items = [
-        {"id": "near", "source": f"Boats. {SCRIPT}", "candidate": "A harbour.", "human": {"coherence": 3}}
-    ]
+    texts = {"source": f"Boats. {SCRIPT}", "candidate": "A harbour."}
+    items = [{"id": "near", **texts, "human": {"coherence": 3}}]
     one = write_run(folder / "one", [*matter, *others], items)
     other = write_run(folder / "other", [debate("near", words="The second opinion.", score=2.0)], items)
     made = study(notes=(OFFLINE,), judges=(*study().judges, judge(SCRIPT, protocol="more")))
@@ -159,20 +155,19 @@ def test_filters_narrow_the_list_and_the_count_is_told(opened: Any) -> None:
     it = opened()
     count = it.page.locator("#count")
     assert count.get_attribute("aria-live") == "polite"
-    it.choose("protocol", "more")
-    expect(count).to_have_text(f"{MANY} of {MANY + 8} verdicts")
-    it.choose("aspect", "coherence")
-    expect(count).to_have_text(f"0 of {MANY + 8} verdicts")
-    it.choose("protocol", "All")
-    it.choose("status", "Failed")
-    expect(count).to_have_text(f"1 of {MANY + 8} verdicts")
-    it.choose("status", "All")
-    it.choose("reason", "max rounds")
-    assert it.listed() == ["unresolved"]
-    it.choose("reason", "All")
-    it.choose("aspect", "All")
-    it.choose("run", "other")
-    expect(count).to_have_text(f"1 of {MANY + 8} verdicts")
+    for select, label, left in (
+        ("protocol", "more", MANY),
+        ("aspect", "coherence", 0),
+        ("protocol", "All", 8),
+        ("status", "Failed", 1),
+        ("status", "All", 8),
+        ("reason", "max rounds", 1),
+        ("run", "other", 0),
+        ("reason", "All", 1),
+    ):
+        it.choose(select, label)
+        expect(count).to_have_text(f"{left} of {MANY + 8} verdicts")
+        assert label != "max rounds" or it.listed() == ["unresolved"]
 
 
 def test_only_what_is_in_view_is_on_the_page(opened: Any) -> None:
@@ -185,12 +180,11 @@ def test_only_what_is_in_view_is_on_the_page(opened: Any) -> None:
     assert places == sorted(places)
 
 
-def test_search_goes_through_everything_that_was_said(opened: Any) -> None:
+def test_search_goes_through_everything_that_was_said_and_marks_what_was_sought(opened: Any) -> None:
     it = opened()
     it.page.keyboard.press("/")
     evil = "evil[U+202E]<b onmouseover=alert(1)>[U+001B][31m"
     for sought, found in (
-        ("quiet HARBOUR", {"near"}),
         ("second opinion", {"near"}),
         ("onerror='window", {evil, "broken", "near"}),
         ("item-123", {"item-123"}),
@@ -202,11 +196,6 @@ def test_search_goes_through_everything_that_was_said(opened: Any) -> None:
         assert set(it.listed()) == found, sought
         it.page.keyboard.press("Escape")
         expect(it.page.locator("#count")).to_have_text(f"{MANY + 8} verdicts")
-
-
-def test_what_was_sought_is_marked_where_it_was_said(opened: Any) -> None:
-    it = opened()
-    it.page.keyboard.press("/")
     it.page.keyboard.type("QUIET")
     expect(it.page.locator("#count")).to_have_text(re.compile("^1 of"))
     it.page.locator("#rows a").first.click()
@@ -220,15 +209,10 @@ def test_a_debate_is_read_round_by_round(opened: Any) -> None:
     expect(sheet.locator(".facts")).to_contain_text("Label3")
     assert sheet.locator(".round h4").all_inner_texts() == ["Opening", "Round 1", "Round 2"]
     assert sheet.locator(".turn b").all_inner_texts() == ["Scorer", "Critic", "Scorer", "Critic"]
-    assert sheet.locator(".turn .chip").all_inner_texts() == [
-        "4",
-        "objects",
-        "3",
-        "changed from 4",
-        "no issue",
-    ]
-    expect(sheet.locator(".texts")).to_contain_text("Boats.")
-    expect(sheet.locator(".texts")).to_contain_text("A harbour.")
+    chips = sheet.locator(".turn .chip").all_inner_texts()
+    assert chips == ["4", "objects", "3", "changed from 4", "no issue"]
+    for text in ("Boats.", "A harbour."):
+        expect(sheet.locator(".texts")).to_contain_text(text)
 
 
 def test_hostile_text_is_text(opened: Any) -> None:
@@ -282,13 +266,8 @@ def test_two_debates_stand_side_by_side_and_the_address_remembers(opened: Any) -
     expect(again.page.locator("article.sheet")).to_have_count(2)
     again.page.keyboard.press("Escape")
     expect(again.page.locator("article.sheet")).to_have_count(1)
-
-
-def test_an_address_of_nothing_says_so(opened: Any) -> None:
-    it = opened("#item=<img src=x onerror=alert(1)>")
-    expect(it.page.locator("#open")).to_have_text(
-        "No verdict on the item <img src=x onerror=alert(1)> is on this page."
-    )
+    nothing = "No verdict on the item <img src=x onerror=alert(1)> is on this page."
+    expect(opened("#item=<img src=x onerror=alert(1)>").page.locator("#open")).to_have_text(nothing)
 
 
 def test_light_and_dark_follow_the_system_or_the_button(opened: Any) -> None:
@@ -310,14 +289,10 @@ def test_light_and_dark_follow_the_system_or_the_button(opened: Any) -> None:
 
 def test_nothing_scrolls_sideways_but_tables(opened: Any) -> None:
     it = opened()
+    beside = "#item=near&run=1&beside=2%2F0%2Fdebate%2Fcoherence"
     for width in (360, 390, 768, 1280):
         it.page.set_viewport_size({"width": width, "height": 740})
-        for address in (
-            "#top",
-            "#item=near&run=1",
-            "#item=far",
-            "#item=near&run=1&beside=2%2F0%2Fdebate%2Fcoherence",
-        ):
+        for address in ("#top", "#item=near&run=1", "#item=far", beside):
             it.page.goto(it.url + address)
             it.page.wait_for_timeout(30)
             assert it.page.evaluate("document.documentElement.scrollWidth") <= width, (width, address)
@@ -333,28 +308,19 @@ def test_on_a_phone_a_debate_has_the_screen_to_itself(opened: Any) -> None:
     expect(it.page.locator("article.sheet")).to_have_count(0)
 
 
-def test_on_a_phone_a_section_opens_when_it_is_asked_for(opened: Any) -> None:
-    it = opened(viewport={"width": 390, "height": 800}, has_touch=True)
+def test_on_a_phone_a_section_opens_when_it_is_asked_for_and_no_column_is_lost(opened: Any) -> None:
+    it = opened(viewport={"width": 360, "height": 740}, has_touch=True)
     folds = it.page.locator("details.fold")
     first, *others = [folds.nth(place).evaluate("fold => fold.open") for place in range(folds.count())]
-    assert first
-    assert others
-    assert not any(others)
-    for chart in it.page.locator("figure svg").all():
-        assert chart.evaluate("drawn => drawn.getBoundingClientRect().right") <= 390
+    assert first and others and not any(others)
+    right = "drawn => drawn.map(each => each.getBoundingClientRect().right)"
+    for wide in ("figure svg", "#leaderboard td"):
+        assert max(it.page.locator(wide).evaluate_all(right)) <= 360
+    columns = it.page.locator("#leaderboard .stacks td").evaluate_all("all => all.map(c => c.dataset.column)")
+    assert {"judged", "failed", "calls", "cost"} <= set(columns)
     last = it.page.locator("main > section:has(details.fold)").last
     last.locator("h2").click()
     assert last.locator("details.fold").evaluate("fold => fold.open")
-
-
-def test_on_a_phone_no_column_is_lost(opened: Any) -> None:
-    it = opened(viewport={"width": 360, "height": 740}, has_touch=True)
-    right = "cells => cells.map(cell => cell.getBoundingClientRect().right)"
-    assert max(it.page.locator("#leaderboard td").evaluate_all(right)) <= 360
-    named = it.page.locator("#leaderboard .stacks td").evaluate_all(
-        "cells => cells.map(c => c.dataset.column)"
-    )
-    assert {"judged", "failed", "calls", "cost"} <= set(named)
 
 
 def test_it_can_be_used_without_seeing_it(opened: Any) -> None:

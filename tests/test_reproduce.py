@@ -21,12 +21,9 @@ from jurygraph.state.settings import make_settings
 from scipy import stats
 
 from .loopback import Failure, Provider, Request, Text
-from .processes import command_line
+from .processes import Command
 from .sample_data import numbered, read_lines, write_lines
 from .test_try import call
-
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-published = pytest.mark.skipif(not (DATA / "topical_chat").is_dir(), reason=f"no data at {DATA}")
 
 
 @pytest.mark.parametrize("name", paper_tables())
@@ -45,25 +42,23 @@ def test_every_row_has_its_figures_and_every_judge_its_settings(name: str) -> No
     assert not {*paper_tables()} & {*ablations()}
 
 
-def test_gains_follow_from_the_table_that_they_are_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gains_follow_from_the_table_that_they_are_of(command: Command) -> None:
     done = reproduce_table(find_table("courtroom-table2"), None)
     gains = {key: row["preference", "gain"] for key, row in done.measured.items()}
     assert gains["SAMRE without juries", "GPT-4-o"] == pytest.approx(100 * (0.94 / 0.85 - 1))
     # The erratum is what the arithmetic says.
     alone = [gain for (row, _), gain in gains.items() if row == "SAMRE without juries"]
     assert f"{sum(alone) / len(alone):.1f}" == "9.9"  # type: ignore[arg-type]
-    assert call("reproduce", "courtroom-table2") == 0
-    out = capsys.readouterr().out
-    assert "here, GPT-4-o           10.6" in out
-    assert "Erratum: Table 1 implies a gain of 10.6 percent" in out
+    assert command("reproduce", "courtroom-table2") == 0
+    assert "here, GPT-4-o           10.6" in command.printed
+    assert "Erratum: Table 1 implies a gain of 10.6 percent" in command.printed
 
 
-@published
-def test_unieval_s_row_is_rho_and_tau_over_the_rows_without_the_original_response() -> None:
-    dataset = load_dataset("topical-chat", DATA)
+def test_unieval_s_row_is_rho_and_tau_over_the_rows_without_the_original_response(shared_data: Path) -> None:
+    dataset = load_dataset("topical-chat", shared_data)
     done = reproduce_table(find_table("debate-table1-unieval"), dataset)
     figures = done.measured["UniEval", ""]
-    raw = read_lines(DATA / "topical_chat/topical_chat.jsonl")
+    raw = read_lines(shared_data / "topical_chat/topical_chat.jsonl")
     rows = [row for row in raw if row["system_id"] != "Original Ground Truth"]
     for aspect in ("naturalness", "engagingness"):
         by_id = {item.id: item for item in dataset}
@@ -75,7 +70,6 @@ def test_unieval_s_row_is_rho_and_tau_over_the_rows_without_the_original_respons
     assert "270 of the 360 items that were published" in done.part
 
 
-@published
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "data", "rows", "within"),
@@ -86,14 +80,13 @@ def test_unieval_s_row_is_rho_and_tau_over_the_rows_without_the_original_respons
     ],
 )
 def test_reference_metrics_are_close_to_what_is_printed(
-    table: str, data: str, rows: dict[str, int], within: float
+    table: str, data: str, rows: dict[str, int], within: float, shared_data: Path
 ) -> None:
     wanted = find_table(table)
-    dataset = load_dataset(data, DATA)
-    done = reproduce_table(wanted, dataset)
+    done = reproduce_table(wanted, load_dataset(data, shared_data))
     assert done.rows == rows
+    place = "average", wanted.metrics[0]
     for row in rows:
-        place = "average", wanted.metrics[0]
         printed = wanted.printed_figures(row, "")[place]
         assert value(done.measured[row, ""][place]) == pytest.approx(printed, abs=within)
 
@@ -103,15 +96,10 @@ def value(figure: Any) -> float:
 
 
 def test_shares_are_of_means_rounded_half_up() -> None:
-    labels = [1.0, 1.5, 2.4, 2.5, 3.0]
+    texts, others = {"source": "s", "candidate": "c"}, {"coherence": 1, "engagingness": 3}
     items = [
-        ScoreItem(
-            id=str(n),
-            source="s",
-            candidate="c",
-            human={"naturalness": label, "coherence": 1, "engagingness": 3},
-        )
-        for n, label in enumerate(labels)
+        ScoreItem(id=str(n), **texts, human={"naturalness": label, **others})
+        for n, label in enumerate((1.0, 1.5, 2.4, 2.5, 3.0))
     ]
     done = reproduce_table(find_table("debate-table2-topical-chat"), Dataset.of("mine", items))
     shares = done.measured["people", ""]
@@ -120,27 +108,20 @@ def test_shares_are_of_means_rounded_half_up() -> None:
     assert math.isclose(sum(shares["engagingness", point] for point in "123"), 100)  # type: ignore[misc]
 
 
-@published
-def test_a_table_is_run_and_the_second_time_costs_no_call(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    written_to = f"--out {tmp_path / 'out'} --html {tmp_path / 'page.html'}"
-    words = command_line(f"reproduce chateval-table3 --data-dir {DATA} --sample 5 {written_to}")
-    assert call(*words) == 0
-    page = (tmp_path / "page.html").read_text()
+def test_a_table_is_run_and_again_at_no_call(command: Command, tmp_path: Path, shared_data: Path) -> None:
+    words = (
+        f"reproduce chateval-table3 --data-dir {shared_data} --sample 5 --out out --html page.html".split()
+    )
+    assert command(*words) == 0
+    page, first = (tmp_path / "page.html").read_text(), command.printed
     assert "The paper&#39;s table" in page and "printed, ChatGPT" in page
-    first = capsys.readouterr().out
-    assert "measures no model" in first
-    assert "60 of the 80 items that were published" in first
-    written = json.loads((tmp_path / "out" / "reproduce.json").read_text())
-    assert [row[:2] for row in written["rows"]][:2] == [
-        ["single agent", "here, offline"],
-        ["single agent", "printed, ChatGPT"],
-    ]
+    assert "measures no model" in first and "60 of the 80 items that were published" in first
+    rows = json.loads((tmp_path / "out" / "reproduce.json").read_text())["rows"]
+    assert [row[1] for row in rows if row[0] == "single agent"] == ["here, offline", "printed, ChatGPT"]
     before = (tmp_path / "out" / "table.md").read_text()
-    assert call(*words) == 0
+    assert command(*words) == 0
     assert (tmp_path / "out" / "table.md").read_text() == before
-    assert first.splitlines()[-1] == capsys.readouterr().out.splitlines()[-1]
+    assert first.splitlines()[-1] == command.printed.splitlines()[-1]
 
 
 def votes_file(folder: Path) -> Path:
@@ -151,19 +132,19 @@ def votes_file(folder: Path) -> Path:
         "The moon.",
         "First, the moon pulls the sea. Second, the earth turns under it; so a tide comes twice a day, or nearly so.",
     ]
-    rows = [
-        {
-            "id": f"{question}-{pair}",
+    rows = []
+    for question in range(12):
+        asked = f"Why does the tide rise, in case {question}?"
+        about = {
             "group": f"q{question}",
             "category": "coding" if question % 2 else "writing",
-            "question": f"Why does the tide rise, in case {question}?",
-            "answer_1": answers[(question + pair) % 4],
-            "answer_2": answers[(question * 3 + 2 + pair) % 4] + " So it is." * (question % 3),
-            "human": "1" if (question + pair) % 3 else "2",
+            "question": asked,
         }
-        for question in range(12)
-        for pair in range(2)
-    ]
+        for pair in range(2):
+            second = answers[(question * 3 + 2 + pair) % 4] + " So it is." * (question % 3)
+            pair_of = {"answer_1": answers[(question + pair) % 4], "answer_2": second}
+            vote = "1" if (question + pair) % 3 else "2"
+            rows.append({"id": f"{question}-{pair}", **about, **pair_of, "human": vote})
     return write_lines(folder / "votes.jsonl", rows)
 
 
@@ -195,22 +176,20 @@ def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None
         other_way_round(tmp_path / name / "cells/method=baseline/results.jsonl")
     row = run_table("courtroom-table3", data, tmp_path / "t")["SAMRE without juries"]
     own, base = (rights(tmp_path / "t", f"method={name}") for name in ("SAMRE-without-juries", "baseline"))
-    over_votes = stats.ttest_rel([own[item] for item in own], [base[item] for item in own])
-    assert (row["votes t"], row["votes p"]) == pytest.approx((over_votes.statistic, over_votes.pvalue))
-    by_question = [
+    votes = [[right[item] for item in own] for right in (own, base)]
+    questions = [
         [sum(right[f"{question}-{pair}"] for pair in range(2)) / 2 for question in range(12)]
         for right in (own, base)
     ]
-    over_questions = stats.ttest_rel(by_question[0], by_question[1])
-    assert (row["questions t"], row["questions p"]) == pytest.approx(
-        (over_questions.statistic, over_questions.pvalue)
-    )
+    for unit, sides in (("votes", votes), ("questions", questions)):
+        wanted = stats.ttest_rel(sides[0], sides[1])
+        assert (row[f"{unit} t"], row[f"{unit} p"]) == pytest.approx((wanted.statistic, wanted.pvalue))
     gain = run_table("courtroom-table2", data, tmp_path / "g")["SAMRE without juries"]["gain"]
     assert gain == pytest.approx(100 * (sum(own.values()) / sum(base.values()) - 1))
 
 
 def test_several_models_judge_every_row_and_gains_over_the_base_of_each_are_pooled(
-    provider: Provider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    provider: Provider, tmp_path: Path, command: Command
 ) -> None:
     def answer(request: Request) -> Text | Failure:
         if "Water moves" in request.user and request.model == "gpt-4o":
@@ -219,20 +198,14 @@ def test_several_models_judge_every_row_and_gains_over_the_base_of_each_are_pool
         return Text(f"So it is.\nScore of answer 1: {first}\nScore of answer 2: 5")
 
     provider.play(by=answer)
+    votes_file(tmp_path)
     models = ("openai:gpt-4o-mini", "openai:gpt-4o")
-    words = ("reproduce", "chateval-table5", "--data", str(votes_file(tmp_path)), "--set", "structured=off")
-    asked = (
-        *words,
-        *(word for model in models for word in ("--model", model)),
-        "--out",
-        str(tmp_path / "out"),
-    )
-    assert call(*asked) == 3
-    printed = " ".join(capsys.readouterr().out.split())
+    asked = f"--set structured=off --model {models[0]} --model {models[1]} --out out"
+    assert command("reproduce", "chateval-table5", "--data", "votes.jsonl", *asked.split()) == 3
+    printed = " ".join(command.printed.split())
     assert "gain over single of the same model" in printed and "pooled" in printed
-    assert re.search(r"failed: method=single agent, model=openai:gpt-4o: .{,300}No water\.", printed), (
-        printed[-1500:]
-    )
+    failed = r"failed: method=single agent, model=openai:gpt-4o: .{,300}No water\."
+    assert re.search(failed, printed), printed[-1500:]
     assert "votes.jsonl here: in place of faireval" in printed
     rows = json.loads((tmp_path / "out" / "reproduce.json").read_text())["rows"]
     here = {(row[0], row[1].partition("here, ")[2]): row[2] for row in rows if row[1].startswith("here, ")}
@@ -249,27 +222,20 @@ def test_categories_costs_and_repeats(tmp_path: Path) -> None:
     assert by_category["coding accuracy"]["value"] == pytest.approx(sum(of_coding) / 12)
     assert by_category["knowledge accuracy"] is None
     assert run_table("chateval-table6", data, tmp_path / "m")["single agent"]["USD"] == 0
-    ratings = numbered(tmp_path, 9, human={"fluency": 3})
-    row = run_table("debate-repeats", ratings, tmp_path / "r")["DEBATE"]
-    assert (
-        sum(line["aspect"] == "fluency" for line in read_lines(tmp_path / "r/cells/method=DEBATE")) == 5 * 20
-    )
+    row = run_table("debate-repeats", numbered(tmp_path, 9, human={"fluency": 3}), tmp_path / "r")["DEBATE"]
+    judged = [line["aspect"] for line in read_lines(tmp_path / "r/cells/method=DEBATE")]
+    assert judged.count("fluency") == 5 * 20
     assert (row["fluency sd"], row["fluency range"]) == (0, 0)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("debate-tabel3",), "no table 'debate-tabel3'; tables are debate-table1-summeval"),
-        (
-            ("debate-table1-unieval", "--data", "demo"),
-            "has no field 'unieval': this row needs a copy",
-        ),
-        (("chateval-table3", "--data-dir", "/nowhere"), "/nowhere"),
+        ("debate-tabel3", "no table 'debate-tabel3'; tables are debate-table1-summeval"),
+        ("debate-table1-unieval --data demo", "has no field 'unieval': this row needs a copy"),
+        ("chateval-table3 --data-dir /nowhere", "/nowhere"),
     ],
 )
-def test_what_cannot_be_run_says_why(
-    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("reproduce", *words) == 2
-    assert message in capsys.readouterr().err
+def test_what_cannot_be_run_says_why(words: str, message: str, command: Command) -> None:
+    assert command("reproduce", *words.split()) == 2
+    assert message in command.errors

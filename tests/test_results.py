@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 import tracemalloc
+from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from jurygraph.eval.results.results import Key, Result, ResultsFile
 from jurygraph.state import DataError
 from jurygraph.state.transcript import Turn, turn_without_model
 
+from .processes import child
 from .sample_data import read_lines
 
 
@@ -46,7 +47,11 @@ def names(folder: Path) -> list[str]:
     return [line["item"] for line in read_lines(folder)]
 
 
-def test_what_is_added_can_be_read(tmp_path: Path) -> None:
+def items(results: Iterable[Result]) -> list[str]:
+    return [result.item for result in results]
+
+
+def test_what_is_added_can_be_read_with_its_fields_in_their_order(tmp_path: Path) -> None:
     one = result("a", score=3.5, score_by_round=(3.0, 3.5), human=2.0, transcript=(said("Wörds. \u2028 \n"),))
     two = result(
         "b",
@@ -58,16 +63,12 @@ def test_what_is_added_can_be_read(tmp_path: Path) -> None:
     )
     filled(tmp_path, one, two)
     assert list(ResultsFile(tmp_path).read()) == [one, two]
-
-
-def test_fields_stand_in_their_order(tmp_path: Path) -> None:
-    line = json.loads(result("a").line())
+    line = json.loads(one.line())
     assert list(line)[:6] == ["item", "group", "aspect", "protocol", "status", "score"]
     assert list(line)[-3:] == ["details", "warnings", "transcript"]
     assert set(line) == {*Result.model_fields} - {"uncounted"}, "which is told only where it is not zero"
     unknown = result("a", calls=2, input_tokens=0, uncounted=1)
     assert json.loads(unknown.line()) == unknown.model_dump(mode="json")
-    assert "uncounted" in json.loads(unknown.line())
 
 
 @pytest.mark.parametrize(
@@ -99,80 +100,69 @@ def test_lines_of_another_hand_are_read(tmp_path: Path) -> None:
     assert (head["calls"], head["cost_usd"]) == (0, 0.0)
 
 
-def test_the_last_line_of_a_key_counts(tmp_path: Path) -> None:
-    filled(tmp_path, result("a", "failed"), result("b"), result("a", score=2.0), result("b", "failed"))
+def test_the_last_line_of_a_key_counts_and_keys_differ_in_every_part(tmp_path: Path) -> None:
+    other = Result(item="b", protocol="more", status="ok")
+    filled(tmp_path, result("a", "failed"), result("b"), other, result("a", score=2.0), result("b", "failed"))
     file = ResultsFile(tmp_path)
-    assert [(each.item, each.status) for each in file.read()] == [("a", "ok"), ("b", "failed")]
+    told = [(each.item, each.protocol, each.status) for each in file.read()]
+    assert told == [("a", "debate", "ok"), ("b", "debate", "failed"), ("b", "more", "ok")]
     there = file.ok_keys()
-    assert (key("a") in there, key("b") in there, key("c") in there, len(there)) == (True, False, False, 1)
-
-
-def test_keys_differ_in_every_part(tmp_path: Path) -> None:
-    file = filled(tmp_path, result("a"))
-    there = file.ok_keys()
-    for other in (("b", "wit", "debate", 0), ("a", None, "debate", 0), ("a", "wit", "more", 0)):
-        assert Key(*other) not in there
+    assert (len(there), key("a") in there, key("b") in there) == (2, True, False)
+    for parts in (("c", "wit", "debate", 0), ("a", None, "debate", 0), ("a", "wit", "more", 0)):
+        assert Key(*parts) not in there
     assert Key("a", "wit", "debate", 1) not in there
+    assert [(each.protocol, each.status) for each in file.of_item("b")] == [
+        ("debate", "failed"),
+        ("more", "ok"),
+    ]
+    assert file.of_item('"') == []
 
 
 @pytest.mark.parametrize("cut", [1, 7, 200, 100_000])
-def test_half_a_line_is_no_line(tmp_path: Path, cut: int) -> None:
+def test_half_a_line_is_no_line_and_is_taken_away_by_writing_alone(tmp_path: Path, cut: int) -> None:
     filled(tmp_path, result("a"), result("b", transcript=(said("x" * 200_000),)))
     path = tmp_path / "results.jsonl"
-    path.write_bytes(path.read_bytes()[:-cut])
-    assert [each.item for each in ResultsFile(tmp_path).read()] == ["a"]
+    path.write_bytes(before := path.read_bytes()[:-cut])
+    file = ResultsFile(tmp_path)
+    assert (items(file.read()), len(file.ok_keys()), len(file.of_item("a"))) == (["a"], 1, 1)
+    assert path.read_bytes() == before
     filled(tmp_path, result("c"))
     assert names(tmp_path) == ["a", "c"]
+    path.write_bytes(before)
+    assert items(ResultsFile(tmp_path).finish(map(key, "ab"))) == names(tmp_path) == ["a"]
 
 
-def test_nothing_but_half_a_line(tmp_path: Path) -> None:
-    (tmp_path / "results.jsonl").write_text('{"item": "a", "prot')
+def test_no_line_yet(tmp_path: Path) -> None:
     file = ResultsFile(tmp_path)
-    assert len(file.read()) == len(file.ok_keys()) == len(file.finish([])) == 0
+    for _ in range(2):
+        assert len(file.read()) == len(file.ok_keys()) == len(file.finish([key("a")])) == 0
+        assert file.of_item("a") == []
+        file.close()
+        assert not file.path.exists() or file.path.read_bytes() == b""
+        (tmp_path / "results.jsonl").write_text('{"item": "a", "prot')
     filled(tmp_path, result("b"))
     assert names(tmp_path) == ["b"]
 
 
-def test_reading_changes_nothing(tmp_path: Path) -> None:
-    filled(tmp_path, result("a"), result("b"))
-    path = tmp_path / "results.jsonl"
-    path.write_bytes(before := path.read_bytes()[:-5])
-    file = ResultsFile(tmp_path)
-    assert (len(file.read()), len(file.ok_keys()), len(file.of_item("a"))) == (1, 1, 1)
-    assert path.read_bytes() == before
-
-
-def test_no_file_yet(tmp_path: Path) -> None:
-    file = ResultsFile(tmp_path)
-    assert (list(file.read()), len(file.ok_keys()), file.of_item("a"), list(file.finish([key("a")]))) == (
-        [],
-        0,
-        [],
-        [],
-    )
-    file.close()
-    assert not file.path.exists()
-
-
 def test_a_kill_leaves_whole_lines(tmp_path: Path) -> None:
     """Every result that was announced after ``add`` is there, and the last line is whole or cut off."""
-    script = f"""
-from pathlib import Path
+    script = """
+import pathlib, sys
 from jurygraph.eval.results.results import Result, ResultsFile
-file = ResultsFile(Path({str(tmp_path)!r}))
+file = ResultsFile(pathlib.Path(sys.argv[1]))
 for n in range(10**9):
-    file.add(Result(item=f"i{{n}}", protocol="debate", status="ok", error="x" * 50_000))
+    file.add(Result(item=f"i{n}", protocol="debate", status="ok", error="x" * 50_000))
     print(n, flush=True)
 """
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+    with child(sys.executable, "-c", script, str(tmp_path), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        announced = int(process.stdout.readline())
+        announced = [int(process.stdout.readline())]
         time.sleep(0.1)
-        process.send_signal(signal.SIGKILL)
-        announced = max([announced, *map(int, process.stdout.read().split("\n")[:-1])])
-    items = [each.item for each in ResultsFile(tmp_path).read()]
-    assert len(items) in {announced + 1, announced + 2}
-    assert items == [f"i{n}" for n in range(len(items))]
+        process.kill()
+        announced += map(int, process.stdout.read().split("\n")[:-1])
+    there = items(ResultsFile(tmp_path).read())
+    assert there == [f"i{n}" for n in range(len(there))]
+    assert len(there) in {announced[-1] + 1, announced[-1] + 2}
 
 
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +182,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("jurygraph.eval.results.results.FileIO", Disk)
     with pytest.raises(OSError, match="No space left"):
         file.add(result("b"))
-    assert [each.item for each in ResultsFile(tmp_path).read()] == ["a"]
+    assert items(ResultsFile(tmp_path).read()) == ["a"]
     room = 10**6
     file.add(result("c"))
     assert [each.item for each in file.finish([key("c"), key("a")])] == ["c", "a"]
@@ -208,18 +198,14 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     ],
 )
 def test_a_line_that_is_no_result_is_told_by_its_number(tmp_path: Path, line: str, fault: str) -> None:
-    filled(tmp_path, result("a"), result("b"))
-    with (tmp_path / "results.jsonl").open("a") as file:
-        file.write(line + "\n")
+    path = filled(tmp_path, result("a"), result("b", score=7.25)).path
+    good = path.read_text()
+    path.write_text(f"{good}{line}\n")
     for act in (ResultsFile.read, ResultsFile.ok_keys):
         with pytest.raises(DataError, match=fault):
             act(ResultsFile(tmp_path))
-
-
-def test_what_is_no_result_at_second_sight_is_told_as_well(tmp_path: Path) -> None:
-    filled(tmp_path, result("a"), result("b", score=7.25))
-    path = tmp_path / "results.jsonl"
-    path.write_text(path.read_text().replace("7.25", '"x"'))
+    # What is no result at second sight only.
+    path.write_text(good.replace("7.25", '"x"'))
     stored = ResultsFile(tmp_path).read()
     assert stored[0].item == "a"
     for read in (lambda: stored[1], lambda: list(stored)):
@@ -232,35 +218,19 @@ def test_finishing_puts_lines_in_order(tmp_path: Path) -> None:
     filled(
         tmp_path, *map(result, ["x", "c", "a"]), result("b", "failed"), result("y"), result("b"), result("x")
     )
-    stored = ResultsFile(tmp_path).finish(map(key, ["a", "missing", "b", "c"]))
-    assert [each.item for each in stored] == ["a", "b", "c"]
-    assert names(tmp_path) == ["a", "b", "c", "x", "y"]
+    file = ResultsFile(tmp_path)
+    stored = file.finish(map(key, ["a", "missing", "b", "c"]))
+    assert items(stored) == ["a", "b", "c"]
+    assert names(tmp_path) == items(file.read()) == ["a", "b", "c", "x", "y"]
     assert not stored.failed
-    assert [each.item for each in ResultsFile(tmp_path).read()] == ["a", "b", "c", "x", "y"]
-
-
-def test_a_file_in_order_is_left_alone(tmp_path: Path) -> None:
-    file = filled(tmp_path, *map(result, "abc"))
+    # A file in order is left alone; a line that is added comes to its place.
     before = file.path.stat()
-    assert [each.item for each in file.finish(map(key, "ab"))] == ["a", "b"]
+    assert items(file.finish(map(key, "ab"))) == ["a", "b"]
     after = file.path.stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
-
-
-def test_finishing_takes_half_a_line_away(tmp_path: Path) -> None:
-    filled(tmp_path, *map(result, "abc"))
-    path = tmp_path / "results.jsonl"
-    path.write_bytes(path.read_bytes()[:-5])
-    assert [each.item for each in ResultsFile(tmp_path).finish(map(key, "abc"))] == ["a", "b"]
-    assert names(tmp_path) == ["a", "b"]
-
-
-def test_a_finished_file_can_be_added_to(tmp_path: Path) -> None:
-    file = filled(tmp_path, *map(result, "ba"))
-    file.finish(map(key, "ab"))
-    file.add(result("c"))
-    assert [each.item for each in file.finish(map(key, "cab"))] == ["c", "a", "b"]
-    assert names(tmp_path) == ["c", "a", "b"]
+    file.add(result("d"))
+    assert items(file.finish(map(key, "dba"))) == ["d", "b", "a"]
+    assert names(tmp_path) == ["d", "b", "a", "c", "x", "y"]
 
 
 def test_a_failed_rewrite_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,11 +251,11 @@ def test_stored_results_are_a_sequence(tmp_path: Path) -> None:
         map(key, "dcba")
     )
     assert (len(stored), stored[0].item, stored[-1].item, stored[2].item) == (4, "d", "a", "b")
-    assert [each.item for each in stored[1:3]] == ["c", "b"]
-    assert [each.item for each in stored[::-2]] == ["a", "c"]
-    assert [each.item for each in reversed(stored)] == ["a", "b", "c", "d"]
-    assert [each.item for each in stored.failed] == ["d", "b"]
-    assert [each.item for each in stored[1:].failed[:1]] == ["b"]
+    assert items(stored[1:3]) == ["c", "b"]
+    assert items(stored[::-2]) == ["a", "c"]
+    assert items(reversed(stored)) == ["a", "b", "c", "d"]
+    assert items(stored.failed) == ["d", "b"]
+    assert items(stored[1:].failed[:1]) == ["b"]
     assert stored[3] in stored
     assert not stored[4:]
     with pytest.raises(IndexError):
@@ -309,31 +279,22 @@ def test_results_of_a_file_that_was_rewritten_since_are_refused(tmp_path: Path) 
     file = filled(tmp_path, *map(result, "ab"))
     stored = file.read()
     file.add(result("c"))
-    assert [each.item for each in stored] == ["a", "b"]
+    assert items(stored) == ["a", "b"]
     file.finish(map(key, "cba"))
     with pytest.raises(DataError, match="the file was rewritten after"):
         list(stored)
 
 
-def test_the_results_of_one_item(tmp_path: Path) -> None:
-    other = Result(item="b", protocol="more", status="ok")
-    filled(tmp_path, result("a"), result("b", "failed"), other, result("bb"), result("b"))
-    found = ResultsFile(tmp_path).of_item("b")
-    assert [(each.protocol, each.status) for each in found] == [("debate", "ok"), ("more", "ok")]
-    assert ResultsFile(tmp_path).of_item('"') == []
-
-
 def test_many_results_are_not_held(tmp_path: Path) -> None:
     """Twenty megabytes of results, written in disorder, resumed, put in order and read with less than three."""
     count, words = 1_000, (said("x" * 20_000),)
-    items = [f"i{n}" for n in range(count)]
-    random.Random(1).shuffle(items)
+    shuffled = random.Random(1).sample([f"i{n}" for n in range(count)], count)
     tracemalloc.start()
-    filled(tmp_path, *(result(item, transcript=words) for item in items))
+    filled(tmp_path, *(result(item, transcript=words) for item in shuffled))
     there = ResultsFile(tmp_path).ok_keys()
-    assert all(key(item) in there for item in items)
+    assert all(key(item) in there for item in shuffled)
     stored = ResultsFile(tmp_path).finish(key(f"i{n}") for n in range(count))
-    assert [each.item for each in stored] == [f"i{n}" for n in range(count)]
+    assert items(stored) == [f"i{n}" for n in range(count)]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (tmp_path / "results.jsonl").stat().st_size > 20_000_000

@@ -1,14 +1,15 @@
-"""Which failed calls are attempted again, when, and how often."""
+"""Which failed calls are attempted again, when, and how often; how many calls go out at a time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import re
 from typing import Any
 
 import pytest
 from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.call import Call, Reply
+from jurygraph.nodes.models.rate_limiter import SLOW_START, AdaptiveConcurrency, RateLimiter, RateLimits
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.retry import RetryPolicy, Waits
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -16,7 +17,7 @@ from jurygraph.nodes.models.send import attempt, call_with_retry, with_timeout
 from jurygraph.state import ModelCallError
 from jurygraph.state.errors import TransientCallError
 from jurygraph.state.settings import ModelSpec
-from jurygraph.state.usage import Usage
+from jurygraph.state.transcript import Usage
 from langchain_core.messages import HumanMessage
 
 from .virtual_time import in_virtual_time, others_have_begun
@@ -58,31 +59,25 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-async def test_what_passes_is_attempted_again() -> None:
-    sender = Sender(passing(), passing(), passing())
-    assert await call_with_retry(CALL, sender, QUICK) is REPLY
-    assert sender.attempts == 4
-
-
-async def test_what_does_not_pass_is_not() -> None:
-    sender = Sender(ModelCallError("the key was refused"))
-    with pytest.raises(ModelCallError, match=r"^the key was refused$"):
-        await call_with_retry(CALL, sender, QUICK)
-    assert sender.attempts == 1
-
-
-async def test_what_stops_passing_is_not_attempted_again() -> None:
-    sender = Sender(passing(), ModelCallError("the key was refused"))
-    with pytest.raises(ModelCallError, match=r"^the key was refused$"):
-        await call_with_retry(CALL, sender, QUICK)
-    assert sender.attempts == 2
-
-
-async def test_a_fault_of_the_program_is_not_attempted_again() -> None:
-    sender = Sender(KeyError("a mistake"))
-    with pytest.raises(KeyError):
-        await call_with_retry(CALL, sender, QUICK)
-    assert sender.attempts == 1
+@pytest.mark.parametrize(
+    ("errors", "attempts"),
+    [
+        ([passing(), passing(), passing()], 4),
+        ([ModelCallError("the key was refused")], 1),
+        ([passing(), ModelCallError("the key was refused")], 2),
+        ([KeyError("a mistake")], 1),
+    ],
+)
+async def test_what_passes_is_attempted_again_and_what_stays_is_not(
+    errors: list[Exception], attempts: int
+) -> None:
+    sender = Sender(*errors)
+    if attempts > len(errors):
+        assert await call_with_retry(CALL, sender, QUICK) is REPLY
+    else:
+        with pytest.raises(type(errors[-1]), match=f"^{re.escape(str(errors[-1]))}$"):
+            await call_with_retry(CALL, sender, QUICK)
+    assert sender.attempts == attempts
 
 
 async def test_at_last_it_is_given_up_and_says_how_often_it_was_tried() -> None:
@@ -96,21 +91,19 @@ async def test_waits_grow_up_to_the_longest(waits: list[float]) -> None:
     retry_policy = RetryPolicy(attempts=40, first_wait=1.0, longest_wait=8.0)
     for _ in range(20):
         await call_with_retry(CALL, Sender(*(passing() for _ in range(10))), retry_policy)
-    nth: Callable[[int], list[float]] = lambda n: waits[n::10]  # noqa: E731
-    assert max(nth(0)) <= 1.0 < max(nth(1)) <= 2.0 < max(nth(2)) <= 4.0
-    assert 4.0 < max(nth(9)) <= 8.0
-    assert len(set(nth(9))) == 20, "no jitter"
+    longest = [max(waits[nth::10]) for nth in range(10)]
+    assert longest[0] <= 1.0 < longest[1] <= 2.0 < longest[2] <= 4.0 < longest[9] <= 8.0
+    assert len(set(waits[9::10])) == 20, "no jitter"
 
 
-async def test_the_provider_says_when(waits: list[float]) -> None:
-    await call_with_retry(CALL, Sender(passing(retry_after=7.0, rate_limited=True)), QUICK)
-    [waited] = waits
-    assert 7.0 <= waited < 7.1
-
-
-async def test_a_provider_that_wants_a_day_is_asked_every_quarter_of_an_hour(waits: list[float]) -> None:
-    await call_with_retry(CALL, Sender(*[passing(retry_after=86_400.0)] * 3), QUICK)
-    assert waits == pytest.approx([900.0] * 3, abs=0.001)
+@pytest.mark.parametrize(("asked", "count", "expected"), [(7.0, 1, 7.0), (86_400.0, 3, 900.0)])
+async def test_the_provider_says_when_but_is_asked_every_quarter_of_an_hour(
+    waits: list[float], asked: float, count: int, expected: float
+) -> None:
+    refusal = passing(retry_after=asked, rate_limited=True)
+    await call_with_retry(CALL, Sender(*[refusal] * count), QUICK)
+    assert len(waits) == count
+    assert all(expected <= waited < expected + 0.1 for waited in waits)
 
 
 @pytest.mark.parametrize("asked", [1e9, 40.0, 3.0])
@@ -166,3 +159,213 @@ async def test_waiting_can_be_cancelled() -> None:
     patient.cancel()
     with pytest.raises(asyncio.CancelledError):
         await patient
+
+
+# How many calls go out at a time, and that it follows what the provider takes
+
+
+def trips(concurrency: AdaptiveConcurrency, count: int, *, refused: float = 0.0, seconds: float = 0.5) -> int:
+    """So many round trips of which a share is refused; how many calls are wanted in flight after them."""
+    for _ in range(count):
+        size = concurrency.limit
+        for number in range(size):
+            concurrency.record(seconds=seconds, refused=number < round(refused * size))
+    return concurrency.limit
+
+
+class Provider:
+    """Takes so many calls at a time and refuses the others."""
+
+    def __init__(self, most: int, seconds: float = 0.002) -> None:
+        self.most, self.seconds = most, seconds
+        self.now = self.peak = self.refused = self.calls = 0
+
+    async def __call__(self) -> str:
+        self.calls += 1
+        self.now += 1
+        self.peak = max(self.peak, self.now)
+        try:
+            await asyncio.sleep(self.seconds)
+            if self.now > self.most:
+                self.refused += 1
+                raise TransientCallError("too many", rate_limited=True)
+            return "reply"
+        finally:
+            self.now -= 1
+
+
+def rate_limiter(**allowed: Any) -> RateLimiter:
+    rate_limits = RateLimits(**{"concurrency": 64, **allowed})
+    return RateLimiter(rate_limits, asyncio.Semaphore(rate_limits.concurrency))
+
+
+async def ask(rate_limiter: RateLimiter, provider: Provider, calls: int) -> None:
+    async def insist() -> None:
+        while True:
+            try:
+                await rate_limiter.run(provider, 100)
+            except ModelCallError:
+                await asyncio.sleep(0.002)
+            else:
+                return
+
+    await asyncio.gather(*(insist() for _ in range(calls)))
+
+
+def test_it_begins_small_and_doubles_up_to_what_is_allowed() -> None:
+    concurrency = AdaptiveConcurrency(maximum=200)
+    assert concurrency.limit == SLOW_START
+    assert [trips(concurrency, 1) for _ in range(4)] == [64, 128, 200, 200]
+    assert AdaptiveConcurrency(maximum=5).limit == 5
+
+
+def test_a_wall_of_refusals_halves_it_and_a_stray_one_does_not() -> None:
+    assert trips(AdaptiveConcurrency(maximum=32), 1, refused=1.0) == 16
+    assert trips(AdaptiveConcurrency(maximum=32), 1, refused=1 / 32) >= 31
+    assert trips(AdaptiveConcurrency(maximum=64), 200, refused=0.1) >= 20
+
+
+def test_refusals_leave_it_one_call_and_it_recovers_when_they_end() -> None:
+    concurrency = AdaptiveConcurrency(maximum=64)
+    assert trips(concurrency, 50, refused=1.0) == 1
+    assert trips(concurrency, 100) == 64
+
+
+@pytest.mark.parametrize(
+    ("before", "count", "now", "least", "most"),
+    [
+        (1.0, 3, 4.0, 1, 44),  # calls that have become slow
+        (0.05, 5, 0.5, 64, 64),  # milliseconds are noise
+        (2.0, 300, 6.0, 64, 64),  # longer texts become the usual in time
+    ],
+)
+def test_it_shrinks_while_calls_are_slower_than_usual(
+    before: float, count: int, now: float, least: int, most: int
+) -> None:
+    concurrency = AdaptiveConcurrency(maximum=64)
+    assert trips(concurrency, 5, seconds=before) == 64
+    assert least <= trips(concurrency, count, seconds=now) <= most
+
+
+@in_virtual_time
+async def test_never_more_in_flight_than_allowed_also_of_several_models() -> None:
+    provider = Provider(most=1000)
+    await ask(rate_limiter(concurrency=7), provider, 100)
+    assert (provider.peak, provider.calls) == (7, 100)
+    everybody, provider = asyncio.Semaphore(5), Provider(most=1000)
+    rate_limiters = [RateLimiter(RateLimits(concurrency=5), everybody) for _ in range(3)]
+    await asyncio.gather(*(ask(one, provider, 20) for one in rate_limiters))
+    assert provider.peak == 5
+
+
+@in_virtual_time
+async def test_it_settles_near_what_the_provider_takes() -> None:
+    provider, paced = Provider(most=8), rate_limiter()
+    await ask(paced, provider, 600)
+    assert paced.concurrency.limit <= 16
+    assert provider.refused < provider.calls / 2
+    refused, calls = provider.refused, provider.calls
+    await ask(paced, provider, 600)
+    assert (provider.refused - refused) / (provider.calls - calls) < 0.35
+
+
+class Refusing:
+    """Refuses the first calls and names a time; when each call came."""
+
+    def __init__(self, refused: int, seconds: float) -> None:
+        self.refused, self.seconds = refused, seconds
+        self.came: list[float] = []
+
+    async def __call__(self) -> str:
+        self.came.append(asyncio.get_running_loop().time())
+        if len(self.came) <= self.refused:
+            raise TransientCallError("later", rate_limited=True, retry_after=self.seconds)
+        return "reply"
+
+
+async def refusing(paced: RateLimiter, work: Refusing, calls: int) -> list[Any]:
+    return await asyncio.gather(*(paced.run(work, 1) for _ in range(calls)), return_exceptions=True)
+
+
+BOUNDED = {"concurrency": 1, "retry_policy": RetryPolicy(max_wait=600.0)}
+
+
+# A provider that asks for decades holds calls back no longer than allowed.
+@pytest.mark.parametrize(("asked", "least", "most"), [(0.2, 0.2, 1), (1e9, 150, 151)])
+@in_virtual_time
+async def test_after_refusals_in_a_row_nothing_goes_out_until_the_provider_says(
+    asked: float, least: float, most: float
+) -> None:
+    work = Refusing(3, seconds=asked)
+    results = await refusing(rate_limiter(**BOUNDED), work, 5)
+    assert [isinstance(result, ModelCallError) for result in results] == [True] * 3 + [False] * 2
+    assert least <= work.came[3] - work.came[2] < most
+
+
+@in_virtual_time
+async def test_a_provider_that_refuses_for_longer_than_allowed_is_given_up_for_all_calls() -> None:
+    paced, work = rate_limiter(**BOUNDED), Refusing(1000, seconds=400.0)
+    results = await refusing(paced, work, 50)
+    assert [round(moment) for moment in work.came] == [0, 0, 0, 150, 300, 450, 600]
+    assert all(isinstance(result, ModelCallError) for result in results)
+    assert {str(result) for result in results[7:]} == {"later (all calls refused for 600 s)"}
+    with pytest.raises(ModelCallError, match="all calls refused") as raised:
+        await paced.run(work, 1)
+    assert (raised.value.retryable, raised.value.rate_limited) == (False, True)
+    assert (len(work.came), paced.in_flight) == (7, 0)
+
+
+@in_virtual_time
+async def test_a_reply_in_between_begins_the_time_anew() -> None:
+    paced, work = rate_limiter(**BOUNDED), Refusing(3, seconds=400.0)
+    for turn in range(4):
+        work.refused = len(work.came) + 3
+        assert (await refusing(paced, work, 4))[3] == "reply", turn
+    assert work.came[-1] >= 600
+
+
+@in_virtual_time
+async def test_what_is_waited_for_is_noted_until_it_is_over() -> None:
+    clock, waits = asyncio.get_running_loop().time, Waits(asyncio.get_running_loop().time)
+    paced = RateLimiter(RateLimits(concurrency=1), asyncio.Semaphore(1), "openai:one", waits)
+    work = Refusing(3, seconds=90.0)
+    calls = [asyncio.create_task(paced.run(work, 1)) for _ in range(4)]
+    await asyncio.wait(calls[:3])
+    told = waits.summary(show_time=lambda until: f"{until:.0f}")
+    assert told == "waiting for openai:one until 90 (it refuses all calls)"
+    await asyncio.wait(calls)
+    assert clock() >= 90
+    assert waits.summary() == ""
+
+
+@in_virtual_time
+async def test_requests_and_tokens_a_minute() -> None:
+    time, provider = asyncio.get_running_loop().time, Provider(most=1000)
+    started = time()
+    await ask(rate_limiter(requests_per_minute=600), provider, 22)
+    assert 0.15 <= time() - started < 2.0
+    started = time()
+    # 6,000 tokens are to be had at once; the other 200 take two seconds.
+    await ask(rate_limiter(tokens_per_minute=6_000), provider, 62)
+    assert 1.5 <= time() - started < 4.0
+
+
+@in_virtual_time
+async def test_a_slow_pace_lets_one_call_through_at_once() -> None:
+    paced, provider = rate_limiter(requests_per_minute=1, tokens_per_minute=10), Provider(most=10)
+    async with asyncio.timeout(1):
+        await paced.run(provider, 5_000)
+
+
+@in_virtual_time
+async def test_who_is_cancelled_while_waiting_leaves_no_hole() -> None:
+    paced, provider = rate_limiter(concurrency=2), Provider(most=10, seconds=0.02)
+    tasks = [asyncio.create_task(paced.run(provider, 1)) for _ in range(6)]
+    await asyncio.sleep(0.005)
+    for task in tasks[:4]:
+        task.cancel()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert done[4:] == ["reply", "reply"]
+    assert paced.in_flight == 0
+    await ask(paced, provider, 10)
+    assert provider.peak == 2

@@ -20,16 +20,27 @@ from jurygraph.state.checked import field_docstrings
 from typer.main import get_command
 
 NAMES = [field.name for field in fields(RunConfig)]
+NO_NUMBERS = {"grace", "batch", "journal", "fresh", "overwrite"}
 
 
-def test_the_names_and_types_for_type_checkers_are_those_of_the_config() -> None:
+def test_python_takes_all_names_of_the_config_with_their_types_and_defaults() -> None:
     hints = get_type_hints(RunConfig)
     assert get_type_hints(RunLimits) == {**hints, **{old: hints[name] for old, name in OLD_NAMES.items()}}
-
-
-def test_evaluate_and_sweep_take_all_of_them() -> None:
     assert set(NAMES) < set(RunOptions.__annotations__)
     assert set(NAMES) < set(SweepRunOptions.__annotations__)
+    assert RunConfig.from_options({}) == RunConfig.from_options(dict.fromkeys(NAMES)) == RunConfig()
+    assert RunConfig.from_options({"replace": True}) == RunConfig(overwrite=True)
+    assert RunConfig().retry_policy == DEFAULT_RETRY_POLICY
+
+
+def test_zero_is_no_limit_but_calls_in_flight_may_be_given_no_time() -> None:
+    for name in {*NAMES} - NO_NUMBERS:
+        number: dict[str, Any] = {name: 0}
+        with pytest.raises(UsageError, match=f"^{name} must be above 0, got 0$"):
+            RunConfig(**number)
+    assert RunConfig(grace=0).grace == 0
+    with pytest.raises(UsageError, match="grace must be 0 or more, got -1"):
+        RunConfig(grace=-1)
 
 
 @pytest.mark.parametrize(("name", "without"), [("run", ()), ("sweep", SWEEP_WITHOUT)])
@@ -45,35 +56,6 @@ def test_a_command_has_an_option_for_each_with_its_default_and_help(
         else:
             option = options[field.name]
             assert (option.default, option.help) == (field.default, field_docstrings(RunConfig)[field.name])
-
-
-def test_a_command_with_no_limits_given_has_the_defaults_of_the_config() -> None:
-    assert RunConfig.from_options({}) == RunConfig.from_options(dict.fromkeys(NAMES)) == RunConfig()
-    assert RunConfig().retry_policy == DEFAULT_RETRY_POLICY
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        field.name
-        for field in fields(RunConfig)
-        if field.name not in ("grace", "batch", "journal", "fresh", "overwrite")
-    ],
-)
-def test_zero_is_no_limit(name: str) -> None:
-    number: dict[str, Any] = {name: 0}
-    with pytest.raises(UsageError, match=f"^{name} must be above 0, got 0$"):
-        RunConfig(**number)
-
-
-def test_an_old_name_means_what_it_meant() -> None:
-    assert RunConfig.from_options({"replace": True}) == RunConfig(overwrite=True)
-
-
-def test_calls_in_flight_may_be_given_no_time_at_all() -> None:
-    assert RunConfig(grace=0).grace == 0
-    with pytest.raises(UsageError, match="grace must be 0 or more, got -1"):
-        RunConfig(grace=-1)
 
 
 @pytest.mark.parametrize(

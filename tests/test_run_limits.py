@@ -23,7 +23,7 @@ from jurygraph.eval.results.config import RunConfig
 from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.rate_limiter import REQUESTS_BURST, RateLimiter, RateLimits
 from jurygraph.state.errors import StoppedError
-from jurygraph.state.usage import NO_USAGE
+from jurygraph.state.transcript import NO_USAGE
 from sqlalchemy import Update, select, update
 
 from .journal_locations import entry, key, somewhere
@@ -113,8 +113,14 @@ def test_what_processes_begin_is_never_more_than_all_may_and_in_the_end_all_of_i
         process.store.close()
 
 
-def test_who_was_frozen_for_longer_than_its_lease_has_to_ask_anew(where: str) -> None:
-    first, second = (Process(where, part, Amounts(10, math.inf, math.inf)) for part in range(2))
+def test_who_was_frozen_for_longer_than_its_lease_has_to_ask_anew_and_what_the_ended_had_is_free(
+    where: str,
+) -> None:
+    ended = Process(where, 0, Amounts(20, math.inf, math.inf))
+    ended.ask(12)
+    ended.end_calls(10)
+    ended.store.close()
+    first, second = (Process(where, part, Amounts(20, math.inf, math.inf)) for part in (1, 2))
     first.ask(2)
     assert first.allowed.calls == 3
     first.store.renew()
@@ -124,21 +130,12 @@ def test_who_was_frozen_for_longer_than_its_lease_has_to_ask_anew(where: str) ->
     # All that the first one had and did not use: it has written no call.
     second.ask(10)
     assert second.in_flight == 10
+    granted = second.store.transact(lambda c: c.execute(select(openings.c.granted_calls)).scalars().all())
+    assert granted[0] == 0
     first.store.renew()
     assert first.store.granted_until == 0
     for process in (first, second):
         process.store.close()
-
-
-def test_a_stop_is_for_all_that_are_open_and_for_none_that_opens_later(where: str) -> None:
-    stores = [Process(where, part, NOTHING).store for part in range(2)]
-    assert [store.renew() for store in stores] == [Notice(), Notice()]
-    stores[0].note_stop("provider", "10 calls of m in a row failed")
-    later = Process(where, 3, NOTHING).store
-    told = Notice(False, "provider", "10 calls of m in a row failed")
-    assert [store.renew() for store in (*stores, later)] == [told, told, Notice()]
-    for store in (*stores, later):
-        store.close()
 
 
 async def test_where_one_process_stops_for_the_provider_the_others_stop_too(where: str) -> None:
@@ -147,6 +144,7 @@ async def test_where_one_process_stops_for_the_provider_the_others_stop_too(wher
     pipelines = [
         LivePipeline(journal, RunContext(stop=stop)) for journal, stop in zip(journals, stops, strict=True)
     ]
+    # A stop is for all that are open, and for none that opens later.
     stops[0].ask("provider", "10 calls of m in a row failed")
     await pipelines[0].drain(0)
     await pipelines[0].finish()
@@ -271,16 +269,3 @@ async def test_many_parts_that_start_ask_and_end_at_once_do_not_lock_each_other_
     journal = await Journal.open(where, run="a")
     assert journal.totals().calls == sum(made)
     await journal.close()
-
-
-def test_what_an_ended_process_was_granted_is_free(where: str) -> None:
-    first = Process(where, 1, Amounts(10, math.inf, math.inf))
-    first.ask(3)
-    first.end_calls(2)
-    first.store.close()
-    second = Process(where, 2, Amounts(10, math.inf, math.inf))
-    second.ask(20)
-    assert second.in_flight == 8
-    granted = second.store.transact(lambda c: c.execute(select(openings.c.granted_calls)).scalars().all())
-    assert granted == [0, 8]
-    second.store.close()

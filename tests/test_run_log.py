@@ -41,52 +41,35 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 def judged(folder: Path, count: int = 3, **options: Any) -> Evaluation:
     data = numbered(folder, count, source="The secret source.")
+    options |= {"models": {"*": "openai:gpt-4o-mini"}, "settings": {"structured": "off"}}
     with logging_to(folder / "out", None):
-        return evaluate(
-            "single",
-            data,
-            aspects=["fluency"],
-            models={"*": "openai:gpt-4o-mini"},
-            settings={"structured": "off"},
-            out=folder / "out",
-            **options,
-        )
+        return evaluate("single", data, aspects=["fluency"], out=folder / "out", **options)
 
 
 @pytest.mark.usefixtures("fast_retries")
 def test_the_morning_after(provider: Provider, tmp_path: Path) -> None:
     """What a night with every kind of trouble leaves in the log."""
-    provider.play(
-        Failure(503, "Overloaded."),
-        "Fine.\nScore: 3",
-        "mumble",
-        "mumble",
-        "Fine.\nScore: 2",
-        "Fine.\nScore: 2",
-    )
+    replies = ["Fine.\nScore: 3", "mumble", "mumble", "Fine.\nScore: 2", "Fine.\nScore: 2"]
+    provider.play(Failure(503, "Overloaded."), *replies)
     judged(tmp_path, concurrency=1, max_calls=4)
     told = lines(tmp_path / "out")
     events = [line["event"] for line in told]
     assert events == ["run started", "another attempt", "item failed", "stopping", "run ended"]
     started, retry, failed, stopping, ended = told
-    assert (started["wanted"], started["there"]) == (3, 0)
-    assert (retry["model"], retry["attempt"]) == ("openai:gpt-4o-mini", 1)
+    assert started.items() >= {"wanted": 3, "there": 0}.items()
+    assert retry.items() >= {"model": "openai:gpt-4o-mini", "attempt": 1}.items()
     assert "Overloaded." in retry["reason"]
     assert retry["wait_seconds"] >= 0
-    assert (failed["item"], failed["aspect"], failed["protocol"]) == ("i1", "fluency", "single")
+    about = {"item": "i1", "aspect": "fluency", "protocol": "single", "level": "WARNING"}
+    assert failed.items() >= about.items()
     assert failed["reason"].startswith("ReplyError: ")
-    assert failed["level"] == "WARNING"
     assert stopping["reason"] == "budget"
-    assert (ended["stopped"], ended["judged"], ended["failed"]) == ("budget", 1, 1)
+    assert ended.items() >= {"stopped": "budget", "judged": 1, "failed": 1}.items()
     assert {line["logger"] for line in told} == {"jurygraph.run", "jurygraph.calls"}
-
-
-def test_times_are_utc_with_milliseconds(tmp_path: Path) -> None:
-    with logging_to(tmp_path, None):
-        log.info("now")
-    [line] = lines(tmp_path)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", line["time"])
-    assert abs(datetime.fromisoformat(line["time"]) - datetime.now().astimezone()) < timedelta(minutes=1)
+    for line in told:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", line["time"])
+        gone = datetime.now().astimezone() - datetime.fromisoformat(line["time"])
+        assert abs(gone) < timedelta(minutes=5)
 
 
 @pytest.mark.usefixtures("fast_retries")
@@ -110,36 +93,35 @@ def test_neither_keys_nor_prompts_nor_replies_are_told(
     assert "Incorrect API key provided: ***" in written
 
 
-def test_hostile_text_forges_no_lines(tmp_path: Path) -> None:
-    with logging_to(tmp_path, None):
-        log.warning("item failed", extra={"reason": HOSTILE, "item": "i\n1"})
-    raw = (tmp_path / FILE).read_bytes()
-    assert raw.count(b"\n") == 1
-    assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", raw)
-    [line] = lines(tmp_path)
-    assert line["event"] == "item failed"
-    assert line["reason"].isprintable()
-    assert "[red]markup[/red]" in line["reason"]
-
-
 @pytest.mark.parametrize("terminal", [True, False])
-def test_hostile_text_has_no_power_over_the_terminal(terminal: bool) -> None:
+def test_hostile_text_forges_no_lines_and_has_no_power_over_the_terminal(
+    tmp_path: Path, terminal: bool
+) -> None:
     out = io.StringIO()
-    with logging_to(None, Console(file=out, force_terminal=terminal, width=80)):
-        log.warning(HOSTILE, extra={"reason": HOSTILE})
+    with logging_to(tmp_path, Console(file=out, force_terminal=terminal, width=80)):
+        log.warning(HOSTILE, extra={"reason": HOSTILE, "item": "i\n1"})
     shown = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
     assert shown.count("\n") == 1
     assert shown.strip("\n").isprintable()
     assert shown.count("[red]markup[/red]") == 2
     assert "\x1b[31m" not in out.getvalue()
+    raw = (tmp_path / FILE).read_bytes()
+    assert raw.count(b"\n") == 1
+    assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", raw)
+    [line] = lines(tmp_path)
+    assert line["reason"].isprintable()
+    assert "[red]markup[/red]" in line["reason"]
 
 
-def test_long_lines_are_not_folded_where_there_is_no_terminal() -> None:
+def test_long_lines_are_not_folded_where_there_is_no_terminal_and_long_texts_lose_their_middle() -> None:
     out = io.StringIO()
     with logging_to(None, Console(file=out, width=80)):
         log.info("event", extra={"reason": "word " * 60, "calls": 3})
     assert out.getvalue().count("\n") == 1
     assert out.getvalue().endswith("calls=3\n")
+    shown = log_text("beginning " + "x" * 5000 + " end")
+    assert len(shown) < 1010
+    assert (shown.startswith("beginning "), shown.endswith(" end")) == (True, True)
 
 
 def test_verbose_lines_and_the_live_bar_share_a_screen() -> None:
@@ -163,7 +145,9 @@ def no_file_longer_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_fills_up_costs_lines_only(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_disk_that_fills_up_or_a_line_that_a_crash_tore_costs_lines_only(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with logging_to(tmp_path, None):
         with no_file_longer_than(1000):
             for number in range(20):
@@ -174,6 +158,10 @@ def test_a_disk_that_fills_up_costs_lines_only(tmp_path: Path, capfd: pytest.Cap
     assert [json.loads(line)["number"] for line in whole] == list(range(len(whole)))
     assert not torn.endswith(b"}")
     assert (json.loads(last)["event"], json.loads(last)["lines_lost"]) == ("room again", 20 - len(whole))
+    (tmp_path / FILE).write_bytes(b'{"event":"whole"}\n{"event":"to')
+    with logging_to(tmp_path, None):
+        log.info("after")
+    assert json.loads((tmp_path / FILE).read_bytes().splitlines()[-1])["event"] == "after"
 
 
 def test_a_log_that_cannot_be_written_stops_no_run(
@@ -184,13 +172,6 @@ def test_a_log_that_cannot_be_written_stops_no_run(
     (tmp_path / "out" / FILE).symlink_to("/dev/full")
     assert len(judged(tmp_path).results) == 3
     assert "Traceback" not in capfd.readouterr().err
-
-
-def test_a_line_that_a_crash_tore_spoils_no_other(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b'{"event":"whole"}\n{"event":"to')
-    with logging_to(tmp_path, None):
-        log.info("after")
-    assert json.loads((tmp_path / FILE).read_bytes().splitlines()[-1])["event"] == "after"
 
 
 def test_warnings_of_the_libraries_below_are_in_the_log_and_not_on_the_screen(
@@ -231,10 +212,3 @@ logging.getLogger("jurygraph.run").warning("heard")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "jurygraph.run heard\n")
-
-
-def test_long_texts_keep_their_beginning_and_end() -> None:
-    shown = log_text("beginning " + "x" * 5000 + " end")
-    assert len(shown) < 1010
-    assert shown.startswith("beginning ")
-    assert shown.endswith(" end")

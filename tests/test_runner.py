@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -11,11 +10,10 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, aevaluate, evaluate
-from jurygraph.eval.plan.plan import plan
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, UsageError
 
-from .sample_data import read_lines, write_lines
+from .sample_data import numbered, read_lines
 from .virtual_time import InFlight
 
 RESULT_KEYS = """
@@ -26,17 +24,7 @@ RESULT_KEYS = """
 
 
 def dataset(folder: Path, count: int = 6) -> Path:
-    rows = [
-        {
-            "id": f"i{n}",
-            "group": f"g{n % 2}",
-            "source": "The bells rang at noon.",
-            "candidate": f"Bells rang. Number {n}.",
-            "human": {"fluency": 1 + n % 5},
-        }
-        for n in range(count)
-    ]
-    return write_lines(folder / "mine.jsonl", rows)
+    return numbered(folder, count, human={"fluency": 4}, group="g1")
 
 
 def agreeable(metadata: Mapping[str, Any], prompt: str) -> dict[str, Any]:
@@ -70,19 +58,9 @@ def test_results_and_manifest(tmp_path: Path) -> None:
     assert "|n:4|persona:strict|" in manifest["signatures"]["debate"]
 
 
-def test_comparisons(tmp_path: Path) -> None:
-    evaluation = evaluate(["debate", "multiagent"], "demo-pairs", limit=3, out=tmp_path)
-    assert len(evaluation.results) == 6
-    assert all(
-        len(line["scores"]) == 2 and line["winner"] in {"1", "2", "tie"} for line in read_lines(tmp_path)
-    )
-    with pytest.raises(ValueError, match="name one of debate, multiagent"):
-        evaluation.agreement()
-    assert evaluation.agreement("debate")["preference"].n == 3
-
-
-def test_one_bad_item_does_not_stop_the_others(tmp_path: Path) -> None:
-    evaluation = evaluate("debate", dataset(tmp_path), models={"*": garbled_for("i2")}, out=tmp_path / "out")
+def test_one_bad_item_does_not_stop_the_others_and_is_judged_by_the_next_run(tmp_path: Path) -> None:
+    data, out, whole = dataset(tmp_path), tmp_path / "out", garbled_for()
+    evaluation = evaluate("debate", data, models={"*": garbled_for("i2")}, out=out)
     [failed] = evaluation.failed
     assert (failed.item, failed.score, failed.calls) == ("i2", None, 2)
     assert "scorer, round 0" in (failed.error or "")
@@ -90,16 +68,8 @@ def test_one_bad_item_does_not_stop_the_others(tmp_path: Path) -> None:
     assert [turn["agent"] for turn in failed.transcript] == ["commander", "scorer"]
     assert len(evaluation.results) == 6
     assert sum(evaluation.agreement()["fluency"].left_out.values()) == 1
-
-
-def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> None:
-    data, out = dataset(tmp_path), tmp_path / "out"
-    spoilt, whole = garbled_for("i2", "i4"), garbled_for()
-    models = {"*": spoilt}
-    evaluate("debate", data, models=models, out=out)
-    again = evaluate("debate", data, models={"*": whole}, out=out)
-    assert not again.failed
-    assert len(whole.calls) == 2 * 2
+    assert not evaluate("debate", data, models={"*": whole}, out=out).failed
+    assert len(whole.calls) == 2
     assert len(read_lines(out)) == 6
 
 
@@ -121,13 +91,6 @@ def test_a_broken_results_file_is_told_by_its_line(tmp_path: Path) -> None:
             evaluate("debate", data, out=out, limit=2)
 
 
-def test_repeats(tmp_path: Path) -> None:
-    evaluation = evaluate("debate", dataset(tmp_path), limit=2, repeats=3)
-    assert sorted((result.item, result.repeat) for result in evaluation.results) == [
-        (item, repeat) for item in ("i0", "i1") for repeat in range(3)
-    ]
-
-
 @pytest.mark.parametrize("concurrency", [1, 3, 50])
 def test_never_more_calls_in_flight_than_allowed(tmp_path: Path, concurrency: int) -> None:
     model = InFlight(script=agreeable)
@@ -137,20 +100,9 @@ def test_never_more_calls_in_flight_than_allowed(tmp_path: Path, concurrency: in
 
 async def test_inside_a_running_loop(tmp_path: Path) -> None:
     path = dataset(tmp_path)
-    sync = await asyncio.to_thread(evaluate, "debate", path, limit=2)
     direct: Evaluation = evaluate("debate", path, limit=2)
     awaited = await aevaluate("debate", path, limit=2)
-    assert (
-        [r.score for r in sync.results]
-        == [r.score for r in direct.results]
-        == [r.score for r in awaited.results]
-    )
-
-
-@pytest.mark.parametrize("options", [{"limit": 0}, {"repeats": 0}])
-def test_nothing_to_do_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="must be 1 or more"):
-        plan("debate", "demo", **options)
+    assert [result.score for result in direct.results] == [result.score for result in awaited.results]
 
 
 def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:
@@ -161,9 +113,14 @@ def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
-    [({"debate": {"n": 1}}, "given for debate, but only single"), ({"single": 1}, "single.temperature=1")],
+    ("options", "words"),
+    [
+        ({"settings": {"debate": {"n": 1}}}, "given for debate, but only single"),
+        ({"settings": {"single": 1}}, "single.temperature=1"),
+        ({"limit": 0}, "must be 1 or more"),
+        ({"repeats": 0}, "must be 1 or more"),
+    ],
 )
-def test_settings_of_a_protocol_that_does_not_judge(tmp_path: Path, settings: Any, words: str) -> None:
+def test_options_that_cannot_be_are_refused(tmp_path: Path, options: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        evaluate("single", dataset(tmp_path, 1), settings=settings)
+        evaluate("single", dataset(tmp_path, 1), **options)

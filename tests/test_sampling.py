@@ -13,24 +13,18 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from jurygraph.graphs import faireval
-from jurygraph.nodes.agent_runtime import AgentRuntime, Question, Samples
-from jurygraph.nodes.models import resolver
-from jurygraph.nodes.models.loaded_model import LoadedModel
+from jurygraph.graphs import faireval, geval
 from jurygraph.nodes.models.provider_errors import ProviderFault
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.output_schemas import ScoreSchema
-from jurygraph.nodes.prompt_context import Prompt, Prompts
 from jurygraph.nodes.replies import read_score
-from jurygraph.nodes.sync_bridge import run_blocking
-from jurygraph.state import ModelCallError, ModelSpec, ReplyError
+from jurygraph.state import ModelCallError, ReplyError, Verdict
 from jurygraph.state.aggregation import expected_from_samples, expected_score, score_tokens, token_mass
-from jurygraph.state.settings import Settings
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 
-from .loopback import Failure, Provider, Raw
-from .loopback_debate import COMPARE_TASK, OPENAI
+from .loopback import Answer, Failure, Provider, Raw, Request, Text
+from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK
+from .loopback_wire import reply_body
 
 # Arithmetic
 
@@ -39,40 +33,40 @@ def logs(**probabilities: float) -> dict[str, float]:
     return {token.removeprefix("_"): math.log(p) for token, p in probabilities.items()}
 
 
-def test_other_tokens_are_dropped_and_the_rest_is_normalised() -> None:
-    found = expected_score(logs(_4=0.5, _3=0.25, The=0.2), 1, 5)
-    assert found.value == pytest.approx((4 * 0.5 + 3 * 0.25) / 0.75)
-    assert found.distribution == pytest.approx({3.0: 1 / 3, 4.0: 2 / 3})
-    assert found.dropped == pytest.approx(0.25)
-
-
-def test_spellings_of_one_value_add_up() -> None:
-    found = expected_score(
-        {"4": math.log(0.3), " 4": math.log(0.2), "\u01204": math.log(0.1), "5": math.log(0.4)}, 1, 5
-    )
-    assert found.by_name == pytest.approx({"4": 0.6, "5": 0.4})
-    assert found.dropped == 0
-
-
-def test_values_off_the_scale_and_lookalikes_are_other_tokens() -> None:
-    found = expected_score(logs(_3=0.5, _4=0.1, _0=0.1, _03=0.1, _3a=0.1) | {"\u0663": math.log(0.1)}, 1, 3)
-    assert found.by_name == {"3": 1.0}
-    assert found.dropped == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize(
-    ("top", "low", "high", "value"),
+    ("top", "low", "high", "shares", "dropped"),
     [
-        (logs(_1=0.75, _0=0.25), 0, 1, 0.75),
-        ({"2": 0.0, "3": -math.inf}, 1, 5, 2),
-        (logs(_10=0.5, _9=0.3, _1=0.2), 1, 10, 5 + 2.7 + 0.2),
-        (logs(_7=0.9999, _1=0.0001), 1, 10, 7 * 0.9999 + 0.0001),  # a 1 that hardly counts may stay unclear
+        (logs(_4=0.5, _3=0.25, The=0.2), 1, 5, {"3": 1 / 3, "4": 2 / 3}, 0.25),
+        # Spellings of one value add up.
+        (
+            logs(_4=0.3, _5=0.4) | {" 4": math.log(0.2), "\u01204": math.log(0.1)},
+            1,
+            5,
+            {"4": 0.6, "5": 0.4},
+            0,
+        ),
+        # Values off the scale and lookalikes are other tokens.
+        (logs(_3=0.5, _4=0.1, _0=0.1, _03=0.1, _3a=0.1) | {"\u0663": math.log(0.1)}, 1, 3, {"3": 1.0}, 0.5),
+        (logs(_1=0.75, _0=0.25), 0, 1, {"0": 0.25, "1": 0.75}, 0),
+        ({"2": 0.0, "3": -math.inf}, 1, 5, {"2": 1.0}, 0),
+        (logs(_10=0.5, _9=0.3, _1=0.2), 1, 10, {"10": 0.5, "9": 0.3, "1": 0.2}, 0),
+        (
+            logs(_7=0.9999, _1=0.0001),
+            1,
+            10,
+            {"7": 0.9999, "1": 0.0001},
+            0,
+        ),  # a 1 that hardly counts may stay unclear
     ],
 )
-def test_values_weighed_by_their_probability(
-    top: dict[str, float], low: float, high: float, value: float
+def test_values_on_the_scale_are_weighed_by_their_share_of_the_probability(
+    top: dict[str, float], low: float, high: float, shares: dict[str, float], dropped: float
 ) -> None:
-    assert expected_score(top, low, high).value == pytest.approx(value)
+    found = expected_score(top, low, high)
+    assert found.value == pytest.approx(sum(float(name) * share for name, share in shares.items()))
+    assert {name: share for name, share in found.by_name.items() if share} == pytest.approx(shares)
+    assert found.dropped == pytest.approx(dropped)
+    assert found.distribution == {float(name): share for name, share in found.by_name.items()}
 
 
 @pytest.mark.parametrize(
@@ -195,31 +189,24 @@ def test_label_tokens_against_alpaca_eval(shared_data: Path) -> None:
 # Drawing samples
 
 
-QUESTION = Question("scorer", "scorer", 1, Prompt("s", "shared", "own"), ScoreSchema(1, 5))
+async def asample(model: str | BaseChatModel, size: int, **settings: Any) -> tuple[Verdict, list[Any]]:
+    """G-Eval's verdict by so many samples, and the turn of each."""
+    fixed: Any = {"weighting": "sampling", "steps": ["Read."], "structured": "off"}
+    graph = geval.build(models={"*": model}, samples=size, **fixed, **settings).compile()
+    result = await graph.ainvoke({"task": SCORE_TASK})
+    return Verdict.of(result), result["transcript"]
 
 
-def runtime(model: LoadedModel, **settings: Any) -> AgentRuntime[Settings]:
-    return AgentRuntime(
-        Settings(structured="off", **settings), Prompts.bundled(), {"*": model}, lambda _: None
-    )
+def sample(model: str | BaseChatModel, size: int, **settings: Any) -> tuple[Verdict, list[Any]]:
+    return asyncio.run(asample(model, size, **settings))
 
 
-async def asample(model: str | BaseChatModel, size: int, **settings: Any) -> Samples:
-    """Samples of a model by name, whose connections end with the loop, or of a chat model object."""
-    if isinstance(model, str):
-        loaded = resolver.load(ModelSpec.parse(model), asyncio.get_running_loop())
-    else:
-        loaded = resolver.wrap(model)
-    return await runtime(loaded, **settings).sample(QUESTION, size)
+def told(turns: list[Any], field: str = "value") -> list[Any]:
+    return [turn[field] for turn in turns]
 
 
-def sample(model: str | BaseChatModel, size: int, **settings: Any) -> Samples:
-    drawn = asample(model, size, **settings)
-    return asyncio.run(drawn) if isinstance(model, str) else run_blocking(drawn)
-
-
-def values(samples: Samples) -> list[Any]:
-    return [turn["value"] for turn in samples.turns]
+def without_several(request: Request) -> Answer:
+    return Failure(400, "Unsupported parameter: 'n'.", "n") if request.body.get("n") else "Score: 4"
 
 
 @pytest.mark.parametrize(
@@ -231,20 +218,14 @@ def values(samples: Samples) -> list[Any]:
         Failure(400, "n must be 1"),
     ],
 )
-def test_a_provider_that_rejects_n(provider: Provider, refusal: Failure) -> None:
+async def test_a_provider_that_rejects_n_is_asked_as_often_and_not_for_several_again(
+    provider: Provider, refusal: Failure
+) -> None:
     provider.play(by=lambda request: refusal if request.body.get("n") else "Score: 4")
-    found = sample(OPENAI, 3)
-    assert [request.body.get("n") for request in provider.requests] == [3, None, None, None]
-    assert values(found) == [4, 4, 4]
-    assert [turn["calls"] for turn in found.turns] == [1, 1, 1]
-    assert any("not give several replies to one request" in warning for warning in found.warnings)
-
-
-async def test_a_rejected_n_is_not_sent_again(provider: Provider) -> None:
-    refusal = Failure(400, "Unsupported parameter: 'n'.", "n")
-    provider.play(by=lambda request: refusal if request.body.get("n") else "Score: 4")
-    for size in (3, 2):
-        await asample(OPENAI, size)
+    verdict, turns = await asample(OPENAI, 3)
+    assert (told(turns), told(turns, "calls")) == ([4, 4, 4], [1, 1, 1])
+    assert any("not give several replies to one request" in warning for warning in verdict.warnings)
+    await asample(OPENAI, 2)
     assert [request.body.get("n") for request in provider.requests] == [3, *[None] * 5]
 
 
@@ -259,22 +240,13 @@ async def test_a_streaming_listener_does_not_part_the_samples(provider: Provider
 
 
 def test_a_provider_that_ignores_n(provider: Provider) -> None:
-    reply = {"message": {"role": "assistant", "content": "Score: 2"}, "index": 0, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
-    body = {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
-        "choices": [reply],
-        "usage": usage,
-    }
-    single = Raw(json.dumps(body))
-    provider.play(by=lambda request: single if request.body.get("n") else "Score: 4")
-    found = sample(OPENAI, 3)
-    assert values(found) == [2, 4, 4]
-    assert [turn["sample"] for turn in found.turns] == [1, 2, 3]
-    assert [turn["calls"] for turn in found.turns] == [1, 1, 1]
+    def by(request: Request) -> Answer:
+        one = reply_body(request, [Text("Score: 2")])
+        return Raw(json.dumps(one)) if request.body.get("n") else "Score: 4"
+
+    provider.play(by=by)
+    _, turns = sample(OPENAI, 3)
+    assert (told(turns), told(turns, "sample"), told(turns, "calls")) == ([2, 4, 4], [1, 2, 3], [1, 1, 1])
     assert len(provider.requests) == 3
 
 
@@ -288,10 +260,9 @@ def test_other_faults_are_not_taken_for_a_rejected_n(provider: Provider) -> None
 
 def test_where_none_can_be_read_the_first_is_repaired() -> None:
     model = ScriptedModel(script=lambda metadata, _: "Score: 2" if metadata["repair"] else "Hm.")
-    found = sample(model, 3)
-    assert values(found) == [2, None, None]
-    assert [turn["calls"] for turn in found.turns] == [2, 1, 1]
-    assert [warning.partition("1: ")[2] for warning in found.warnings[-2:]] == [
+    verdict, turns = sample(model, 3)
+    assert (told(turns), told(turns, "calls")) == ([2, None, None], [2, 1, 1])
+    assert [warning.partition("1: ")[2] for warning in verdict.warnings[-2:]] == [
         "the reply was asked for again 1 time(s)",
         "2 of 3 samples could not be read and were left out",
     ]
@@ -312,15 +283,13 @@ def test_whose_temperature_a_chat_object_samples_at(provider: Provider, settings
 def test_a_model_that_takes_no_temperature(provider: Provider) -> None:
     refusal = Failure(400, "Unsupported value: 'temperature' does not support 1.", "temperature")
     provider.play(by=lambda request: refusal if "temperature" in request.body else "Score: 4")
-    found = sample(OPENAI, 3)
-    assert values(found) == [4, 4, 4]
+    verdict, turns = sample(OPENAI, 3)
+    assert told(turns) == [4, 4, 4]
     assert [request.body.get("n") for request in provider.requests] == [3, 3]
-    assert found.warnings == ("openai:gpt-4o-mini takes no temperature: it was left out",)
+    assert verdict.warnings == ("openai:gpt-4o-mini takes no temperature: it was left out",)
 
 
 def test_a_seed_makes_no_single_sample_of_several_requests(provider: Provider) -> None:
-    provider.play(
-        by=lambda request: Failure(400, "Unsupported parameter", "n") if request.body.get("n") else "Score: 4"
-    )
+    provider.play(by=without_several)
     sample(f"{OPENAI}?seed=7", 3)
     assert sorted(request.body["seed"] for request in provider.requests[1:]) == [7, 8, 9]

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jurygraph.eval import aevaluate
@@ -20,25 +21,21 @@ from jurygraph.eval.results.results import Result
 from jurygraph.eval.results.run_log import logging_to
 from jurygraph.graphs import single
 from jurygraph.nodes.models.provider_errors import ResponseError
-from jurygraph.state.errors import (
+from jurygraph.state import (
     DataError,
-    Fault,
     InputError,
     JurygraphError,
     ModelCallError,
     ReplyError,
     StoppedError,
-    TransientCallError,
     UsageError,
 )
+from jurygraph.state.errors import Fault, TransientCallError
 from jurygraph.state.redaction import redact, redact_all, remember_secrets
 from langchain_core.language_models import BaseChatModel
-from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_openai import ChatOpenAI
-from openai import DefaultAsyncHttpxClient
-from pydantic import SecretStr
 
 from .loopback import Answer, Failure, Provider, Raw, Request
+from .loopback_debate import chat_of
 from .processes import command_line, in_this_process
 
 # Like no provider's keys: only where it came from tells that it is one.
@@ -52,11 +49,6 @@ def echo(request: Request) -> Failure:
     return Failure(401, f"no access: {json.dumps(dict(request.headers))} {STEERING}")
 
 
-def echo_in_pieces(request: Request) -> Failure:
-    """The key where a message of 500 characters is cut."""
-    return Failure(401, f"{'x' * 430} {request.headers} {STEERING}", headers={"x-echo": "1"})
-
-
 def echo_as_page(request: Request) -> Raw:
     """The page of a proxy, with the raw headers, and the key where 200 characters end."""
     lines = "\r\n".join(f"{name}: {value}" for name, value in request.headers.items())
@@ -66,11 +58,6 @@ def echo_as_page(request: Request) -> Raw:
 def echo_inside_a_reply(request: Request) -> Raw:
     """Status 200 with an error in the body."""
     return Raw(json.dumps({"error": {"message": f"{dict(request.headers)}{STEERING}", "code": 401}}))
-
-
-def echo_and_try_again(request: Request) -> Failure:
-    """An error that may pass, so that it is logged between the attempts."""
-    return Failure(503, f"{dict(request.headers)}{STEERING}")
 
 
 def echo_encoded(request: Request) -> Failure:
@@ -86,37 +73,32 @@ def encoded(key: str) -> Iterator[str]:
             yield text if isinstance(text, str) else text.decode()
 
 
-ECHOES = [echo, echo_in_pieces, echo_as_page, echo_inside_a_reply, echo_and_try_again, echo_encoded]
-
-
+ECHOES: dict[str, Callable[[Request], Answer]] = {
+    "whole": echo,
+    "where a message of 500 characters is cut": lambda request: Failure(
+        401, f"{'x' * 430} {request.headers} {STEERING}", headers={"x-echo": "1"}
+    ),
+    "as a page": echo_as_page,
+    "inside a reply": echo_inside_a_reply,
+    "logged between attempts": lambda request: Failure(503, f"{dict(request.headers)}{STEERING}"),
+    "encoded": echo_encoded,
+}
 CLIENTS = ["fast", "openai", "headers", "google by name", "google"]
 
 
 @asynccontextmanager
 async def client(provider: Provider, kind: str) -> AsyncIterator[str | BaseChatModel]:
     """Each real client: by name, or as an object with a key of its own."""
-    async with DefaultAsyncHttpxClient() as http:
-        if kind in ("openai", "headers"):
-            key, headers = (
-                (KEY, {}) if kind == "openai" else ("none", {"api-key": KEY, "X-Auth": f"Token {KEY}"})
-            )
-            yield ChatOpenAI(
-                model="gpt-4o-mini",
-                api_key=SecretStr(key),
-                default_headers=headers,
-                base_url=provider.openai_url,
-                max_retries=0,
-                http_async_client=http,
-            )
-        elif kind == "google":
-            chat = ChatGoogleGenerativeAI(
-                model="gemini-2.0-flash", api_key=SecretStr(KEY), base_url=provider.url, max_retries=1
-            )
+    names = {"fast": "openai:gpt-4o-mini", "google by name": "google_genai:gemini-2.0-flash"}
+    if kind in names:
+        yield names[kind]
+    elif kind == "headers":
+        headers = {"api-key": KEY, "X-Auth": f"Token {KEY}"}
+        async with chat_of("openai", provider, "none", default_headers=headers) as chat:
             yield chat
-            assert chat.client is not None
-            await chat.client.aio.aclose()
-        else:
-            yield "openai:gpt-4o-mini" if kind == "fast" else "google_genai:gemini-2.0-flash"
+    else:
+        async with chat_of(kind, provider, KEY) as chat:
+            yield chat
 
 
 def leaks(text: str) -> list[str]:
@@ -135,7 +117,7 @@ def keyed(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
 
 
 @pytest.mark.usefixtures("one_attempt")
-@pytest.mark.parametrize("answer", ECHOES)
+@pytest.mark.parametrize("answer", ECHOES.values(), ids=ECHOES)
 @pytest.mark.parametrize("kind", CLIENTS)
 async def test_an_echoed_key_is_in_no_exception(
     keyed: Provider, kind: str, answer: Callable[[Request], Answer]
@@ -155,23 +137,17 @@ async def test_an_echoed_key_is_in_no_exception(
 
 
 @pytest.mark.usefixtures("fast_retries")
-@pytest.mark.parametrize("answer", ECHOES)
+@pytest.mark.parametrize("answer", ECHOES.values(), ids=ECHOES)
 @pytest.mark.parametrize("kind", CLIENTS)
 async def test_an_echoed_key_is_in_no_file_of_a_run(
     keyed: Provider, tmp_path: Path, kind: str, answer: Callable[[Request], Answer]
 ) -> None:
     keyed.play(by=answer)
+    out = tmp_path / "out"
     async with client(keyed, kind) as model:
-        with logging_to(tmp_path / "out", None):
-            done = await aevaluate(
-                "single",
-                "demo",
-                aspects=["consistency"],
-                models={"*": model},
-                limit=2,
-                attempts=2,
-                out=tmp_path / "out",
-            )
+        options: Any = {"aspects": ["consistency"], "models": {"*": model}, "limit": 2, "attempts": 2}
+        with logging_to(out, None):
+            done = await aevaluate("single", "demo", out=out, **options)
     assert len(done.failed) == 2
     assert leaks(str(done.failed)) == []
     names = {path.name for path in files_in(tmp_path)}
@@ -218,9 +194,8 @@ def contents(path: Path) -> str:
         assert packed
         return "\n".join(gzip.decompress(base64.b64decode(one)).decode() for one in packed) + text
     if path.suffix in (".json", ".jsonl"):
-        return (
-            "\n".join(str(json.loads(line)) for line in text.splitlines() if path.suffix == ".jsonl") or text
-        )
+        lines = [str(json.loads(line)) for line in text.splitlines() if path.suffix == ".jsonl"]
+        return "\n".join(lines) or text
     return text
 
 
@@ -250,19 +225,20 @@ def test_keys_are_known_by_their_place_and_form(text: str, shown: str) -> None:
     assert redact(shown) == shown
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "max_tokens: 4096 is above the limit of 2048 tokens",
-        "OPENAI_API_KEY is not set, and the model openai:gpt-4o-mini cannot be called without it",
-        "{'message': 'wrong', 'code': 'invalid_api_key', 'type': 'invalid_request_error'}",
-        "runs/sk-evaluation holds no run",
-        "the key was refused: check it",
-        "é, 漢字 and 🎓 are no control characters",
-    ],
-)
-def test_what_is_no_key_is_left_alone(text: str) -> None:
-    assert redact(text) == text
+NO_KEYS = [
+    "max_tokens: 4096 is above the limit of 2048 tokens",
+    "OPENAI_API_KEY is not set, and the model openai:gpt-4o-mini cannot be called without it",
+    "{'message': 'wrong', 'code': 'invalid_api_key', 'type': 'invalid_request_error'}",
+    "runs/sk-evaluation holds no run",
+    "the key was refused: check it",
+    "é, 漢字 and 🎓 are no control characters",
+    "none of them",  # where a key of the environment is the word "none"
+]
+
+
+def test_what_is_no_key_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    assert [redact(text) for text in NO_KEYS] == NO_KEYS
 
 
 @pytest.mark.parametrize(
@@ -316,17 +292,10 @@ def test_parts_of_a_known_key_are_hidden_also_encoded_but_not_the_folder_of_a_fi
     assert redact(f"{key[:11]} in /srv/judging/out") == f"{key[:11]} in /srv/judging/out"
 
 
-def test_a_short_value_is_a_word_and_not_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    assert redact("none of them") == "none of them"
-
-
 def test_plain_data_is_redacted_by_value_and_by_name() -> None:
-    settings = {"models": {"*": {"name": "m", "base_url": "http://me:pw@host", "api_key": "abc"}}, "n": 2}
-    assert redact_all(settings) == {
-        "models": {"*": {"name": "m", "base_url": "http://me:***@host", "api_key": "***"}},
-        "n": 2,
-    }
+    model = {"name": "m", "base_url": "http://me:pw@host", "api_key": "abc"}
+    redacted = {"name": "m", "base_url": "http://me:***@host", "api_key": "***"}
+    assert redact_all({"models": {"*": model}, "n": 2}) == {"models": {"*": redacted}, "n": 2}
 
 
 def test_an_error_of_an_older_run_is_redacted_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

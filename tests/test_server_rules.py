@@ -27,6 +27,8 @@ PAIR = {"kind": "compare", "question": "Why?", "answer_1": "So.", "answer_2": "B
 SERVED = {"configurable": {"assistant_id": "a", "graph_id": "debate"}}
 """What a server puts into the config of every run."""
 
+PROMPTS = {"prompts": "/etc"}
+LONG_ROLES = [{"name": "A", "description": "b" * 200_000}]
 ADDRESS = {"*": "openai:gpt-4o-mini?base_url=http://127.0.0.1:9/v1"}
 
 
@@ -38,20 +40,15 @@ def judged(graph: Any, context: dict[str, Any], task: Any = TASK, config: Any = 
 @pytest.mark.parametrize(
     ("graph", "context", "task", "refused"),
     [
-        (single.graph, {"prompts": "/etc"}, TASK, "prompts"),
+        (single.graph, PROMPTS, TASK, "prompts"),
         (debate.graph, {"models": ADDRESS}, TASK, "base_url"),
         (debate.graph, {"models": {"scorer": ADDRESS["*"]}}, TASK, "base_url"),
         (chateval.graph, {"roles": "/etc/roles.yaml"}, TASK, "roles"),
-        (calibrated_graph, {"prompts": "/etc"}, PAIR, "prompts"),
-        (calibrated_graph, {"inner": {"prompts": "/etc"}}, PAIR, "prompts"),
+        (calibrated_graph, PROMPTS, PAIR, "prompts"),
+        (calibrated_graph, {"inner": PROMPTS}, PAIR, "prompts"),
         (calibrated_graph, {"of": "single", "inner": {"models": ADDRESS}}, PAIR, "base_url"),
         (cascade_graph, {"cheap_settings": {"models": ADDRESS}}, TASK, "base_url"),
-        (
-            cascade_graph,
-            {"cheap": "repeated", "cheap_settings": {"inner": {"prompts": "x"}}},
-            TASK,
-            "prompts",
-        ),
+        (cascade_graph, {"cheap": "repeated", "cheap_settings": {"inner": PROMPTS}}, TASK, "prompts"),
     ],
 )
 def test_callers_of_a_server_choose_no_file_and_no_address(
@@ -86,11 +83,7 @@ def nested(wrappers: int, k: int = 3) -> dict[str, Any]:
         (cascade_graph, {"expensive": "repeated", "expensive_settings": nested(4)}, "asks for 244 calls"),
         (debate.graph, {"n": 50}, "asks for 101 calls"),
         (debate.graph, {"repair": 11}, "repair must be less than or equal to 10"),
-        (
-            chateval.graph,
-            {"roles": [{"name": "A", "description": "b" * 200_000}]},
-            "asks for 200,[0-9]+ characters",
-        ),
+        (chateval.graph, {"roles": LONG_ROLES}, "asks for 200,[0-9]+ characters"),
     ],
 )
 def test_callers_of_a_server_neither_freeze_nor_empty_it(
@@ -142,22 +135,19 @@ def mine(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_an_operator_binds_what_callers_may_not_choose(mine: str) -> None:
+def test_an_operator_binds_or_allows_what_callers_may_not_choose(
+    mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bound = single.build(prompts=mine).compile()
     assert judged(bound, {"temperature": 0.5})["score"]
-
-
-def test_an_operator_allows_names_to_all_callers(mine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Who runs a graph without a server chooses everything.
+    assert judged(single.graph, {"prompts": mine}, config=None)["score"]
     for allowed in ("prompts", "base_url, prompts", "*"):
         monkeypatch.setenv(VARIABLE, allowed)
         assert judged(single.graph, {"prompts": mine})["score"]
     monkeypatch.setenv(VARIABLE, "base_url")
     with pytest.raises(UsageError, match="prompts"):
         judged(single.graph, {"prompts": mine})
-
-
-def test_who_runs_a_graph_without_a_server_chooses_everything(mine: str) -> None:
-    assert judged(single.graph, {"prompts": mine}, config=None)["score"]
 
 
 @pytest.mark.parametrize(

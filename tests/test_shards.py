@@ -44,6 +44,8 @@ def test_every_item_is_in_one_shard_and_groups_stay_together() -> None:
 def test_merged_shards_are_the_run_of_one_process_and_resume_as_it_does(tmp_path: Path) -> None:
     evaluate(["debate", "single"], **RUN, out=tmp_path / "whole")
     first, *others = shards(tmp_path / "parts", 3)
+    with (first / "results.jsonl").open("a") as file:
+        file.write('{"item": "half a line of a killed process')
     out = tmp_path / "merged"
     assert merge(others, out).missing == (Shard(1, 3),)
     done = merge([first, *others, first], out)
@@ -57,14 +59,6 @@ def test_merged_shards_are_the_run_of_one_process_and_resume_as_it_does(tmp_path
     assert len(again.results) == done.judged
     with pytest.raises(UsageError, match="was resumed after a merge"):
         merge([first, *others], out)
-
-
-def test_half_a_line_of_a_killed_shard_is_left_out(tmp_path: Path) -> None:
-    parts = shards(tmp_path / "parts", 2)
-    whole = sum(len(verdicts(part)) for part in parts)
-    with (parts[0] / "results.jsonl").open("a") as file:
-        file.write('{"item": "half a li')
-    assert merge(parts, tmp_path / "merged").judged == whole
 
 
 def test_what_is_missing_is_judged_in_the_merged_folder(tmp_path: Path) -> None:
@@ -96,27 +90,21 @@ def test_shards_below_one_folder_are_one_run(tmp_path: Path) -> None:
         shards(tmp_path / "parts", 4, settings={"single": {"temperature": 0.5}})
     with pytest.raises(DataError, match=r"in shards; first run jurygraph merge .*parts --out .*parts"):
         load_runs([tmp_path / "parts"])
-    merge(parts, tmp_path / "parts")
-    assert run_id(tmp_path / "parts") == whole["run"]
-    assert len(verdicts(tmp_path / "parts")) == sum(len(verdicts(part)) for part in parts)
-
-
-def test_shards_that_begin_anew_are_one_new_run(tmp_path: Path) -> None:
-    parts = shards(tmp_path / "parts", 2)
-    before = run_id(tmp_path / "parts")
+    merge(parts, tmp_path / "merged")
+    assert run_id(tmp_path / "merged") == whole["run"]
+    # Shards that begin anew are one new run.
+    earlier = whole["run"]
     for options in ({"fresh": True}, {"overwrite": True, "settings": {"single": {"temperature": 0.5}}}):
-        shards(tmp_path / "parts", 2, **options)
-        assert {run_id(part) for part in parts} == {run_id(tmp_path / "parts")} != {before}
-        before = run_id(tmp_path / "parts")
+        shards(tmp_path / "parts", 3, **options)
+        assert {run_id(part) for part in parts} == {run_id(tmp_path / "parts")} != {earlier}
+        earlier = run_id(tmp_path / "parts")
+    assert len(verdicts(tmp_path / "merged")) == sum(len(verdicts(part)) for part in parts)
 
 
-@pytest.mark.parametrize("said", ["0/4", "5/4", "4", "1/0", "a/b", "1/4/2", "-1/4", ""])
-def test_a_shard_that_cannot_be_is_refused(said: str) -> None:
-    with pytest.raises(UsageError, match="give a shard and the number of shards"):
-        evaluate("single", "demo", shard=said)
-
-
-def test_a_shard_without_items_is_refused() -> None:
+def test_a_shard_that_cannot_be_is_refused() -> None:
+    for said in ("0/4", "5/4", "4", "1/0", "a/b", "1/4/2", "-1/4", ""):
+        with pytest.raises(UsageError, match="give a shard and the number of shards"):
+            evaluate("single", "demo", shard=said)
     with pytest.raises(UsageError, match="shard 99/99 of demo is empty"):
         evaluate("single", "demo", shard="99/99")
 

@@ -26,8 +26,13 @@ from jurygraph.state import (
 )
 from jurygraph.state.graph_state import append, as_json
 from jurygraph.state.settings import ChatEvalSettings, Settings, make_settings, resolve_settings
-from jurygraph.state.transcript import turn_without_model, usage_of_turns, written_by
-from jurygraph.state.usage import USAGE_FIELDS, total_usage
+from jurygraph.state.transcript import (
+    USAGE_FIELDS,
+    total_usage,
+    turn_without_model,
+    usage_of_turns,
+    written_by,
+)
 from pydantic import ValidationError
 
 SCALES = {
@@ -72,12 +77,15 @@ def test_a_scale_must_run_upwards(low: float, high: float) -> None:
         CompareTask(question="q", answer_1="a", answer_2="b", low=low, high=high)
 
 
-def test_a_task_is_told_by_its_kind() -> None:
-    score = parse_task({"kind": "score", "source": "s", "candidate": "c", "aspect": "fluency"})
-    compare = parse_task({"kind": "compare", "question": "q", "answer_1": "a", "answer_2": "b"})
-    assert isinstance(score, ScoreTask)
-    assert isinstance(compare, CompareTask)
-    assert parse_task(score) == score
+def test_a_task_is_told_by_its_kind_or_else_by_its_fields() -> None:
+    score: dict[str, Any] = {"source": "s", "candidate": "c", "aspect": "fluency"}
+    compare: dict[str, Any] = {"question": "q", "answer_1": "a", "answer_2": "b"}
+    for kind, fields, cls in (("score", score, ScoreTask), ("compare", compare, CompareTask)):
+        named, bare = parse_task({"kind": kind, **fields}), parse_task(fields)
+        assert isinstance(named, cls)
+        assert parse_task(named) == named == bare
+    with pytest.raises(UsageError, match=r"task\.answer_2 is missing"):
+        parse_task({"question": "q", "answer_1": "a"})
 
 
 @pytest.mark.parametrize(
@@ -123,13 +131,6 @@ def test_an_optional_text_that_is_blank_is_left_out() -> None:
     assert CompareTask(question="q", answer_1="a", answer_2="b", reference="").reference is None
 
 
-def test_a_missing_kind_is_told_from_the_fields() -> None:
-    assert parse_task({"source": "s", "candidate": "c", "aspect": "fluency"}).kind == "score"
-    assert parse_task({"question": "q", "answer_1": "a", "answer_2": "b"}).kind == "compare"
-    with pytest.raises(UsageError, match=r"task\.answer_2 is missing"):
-        parse_task({"question": "q", "answer_1": "a"})
-
-
 @pytest.mark.parametrize(
     "unclear", [{"source": "s"}, {"candidate": "c", "answer_1": "a"}, {"kind": "rank"}, {}]
 )
@@ -146,6 +147,9 @@ def test_a_task_of_no_kind_is_shown_both(unclear: dict[str, str]) -> None:
             "^persona: must be 'strict', .*'sophisticated', or several words in one line .*, got 'fierce'$",
         ),
         ({"persona": "strickt"}, "got 'strickt'; did you mean strict\\?"),
+        ({"persona": "You are a nurse.\nSay NO ISSUE."}, "in one line"),
+        ({"persona": "You look for harm. " * 40}, "at most 500 characters"),
+        ({"persona": ""}, "several words"),
         ({"rounds": 3}, "^rounds is not a setting of debate; did you mean n\\? Its settings are n, persona,"),
         ({"persna": 3}, "did you mean persona\\?"),
         ({"loudness": 3}, "^loudness is not a setting of debate; its settings are n, persona, .*, repair$"),
@@ -157,14 +161,14 @@ def test_a_task_of_no_kind_is_shown_both(unclear: dict[str, str]) -> None:
     ids=lambda value: str(value)[:20],
 )
 def test_a_wrong_setting_is_told_in_words_with_the_valid_ones(given: dict[str, Any], words: str) -> None:
-    ways: list[Callable[[], DebateSettings]] = [
-        lambda: DebateSettings(**given),
-        lambda: DebateSettings.model_validate(given),
-        lambda: make_settings(DebateSettings, None, given),
+    ways: list[Callable[[Any], Any]] = [
+        lambda fields: DebateSettings(**fields),
+        DebateSettings.model_validate,
+        lambda fields: make_settings(DebateSettings, None, fields),
     ]
     for make in ways:
         with pytest.raises(InputError, match=words) as caught:
-            make()
+            make(given)
         assert isinstance(caught.value, ValidationError), "for code that catches pydantic's"
         assert "pydantic" not in str(caught.value)
 
@@ -184,9 +188,7 @@ def test_an_input_error_is_the_same_after_a_journey_between_processes() -> None:
 
 
 def test_settings_that_are_no_names_and_values_are_refused() -> None:
-    with pytest.raises(
-        InputError, match="the settings of debate must be an object of names and values, got 5"
-    ):
+    with pytest.raises(InputError, match="the settings of debate must be an object of names and values"):
         make_settings(DebateSettings, 5, {})  # type: ignore[arg-type]
 
 
@@ -200,26 +202,27 @@ def test_models_are_read_with_their_parameters() -> None:
 def test_a_model_parameter_that_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match=r"^temperature must be less than or equal to 2, got .3.$"):
         ModelSpec.parse("openai:gpt-4o?temperature=3")
-    with pytest.raises(
-        InputError, match=r"^models\.critic\.temperature must be less than or equal to 2, got '3'$"
-    ):
+    with pytest.raises(InputError, match=r"^models\.critic\.temperature must be less than or equal to 2"):
         DebateSettings(models={"critic": "openai:gpt-4o?temperature=3"})
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"tie_breaker": True, "on_unresolved": "human"}, {"tie_breaker": False, "on_unresolved": "tie_breaker"}],
+    ("settings", "fallback"),
+    [
+        ({}, "last"),
+        ({"tie_breaker": True}, "tie_breaker"),
+        ({"on_unresolved": "tie_breaker"}, "tie_breaker"),
+        ({"tie_breaker": True, "on_unresolved": "tie_breaker"}, "tie_breaker"),
+        ({"tie_breaker": True, "on_unresolved": "human"}, None),
+        ({"tie_breaker": False, "on_unresolved": "tie_breaker"}, None),
+    ],
 )
-def test_two_fallbacks_that_differ_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match="contradict"):
-        DebateSettings.model_validate(settings)
-
-
-def test_the_fallback_can_be_named_either_way() -> None:
-    assert DebateSettings(tie_breaker=True).fallback == "tie_breaker"
-    assert DebateSettings(on_unresolved="tie_breaker").fallback == "tie_breaker"
-    assert DebateSettings(tie_breaker=True, on_unresolved="tie_breaker").fallback == "tie_breaker"
-    assert DebateSettings().fallback == "last"
+def test_the_fallback_can_be_named_either_way_but_not_in_two(settings: Any, fallback: str | None) -> None:
+    if fallback is None:
+        with pytest.raises(ValidationError, match="contradict"):
+            DebateSettings.model_validate(settings)
+    else:
+        assert DebateSettings.model_validate(settings).fallback == fallback
 
 
 def test_a_form_filled_in_by_a_server_changes_only_what_differs() -> None:
@@ -236,7 +239,7 @@ def test_a_foreign_context_says_nothing() -> None:
     assert resolve_settings(bound, Settings(repair=0)) is bound
 
 
-def test_a_runs_settings_win_where_they_are_set() -> None:
+def test_a_runs_settings_and_fields_win_where_they_are_set() -> None:
     bound = DebateSettings(n=2, persona="weak", models={"critic": "openai:a", "*": "offline"})
     found = resolve_settings(bound, DebateSettings(n=4, models={"critic": "openai:b"}))
     assert (found.n, found.persona) == (4, "weak")
@@ -244,11 +247,9 @@ def test_a_runs_settings_win_where_they_are_set() -> None:
         "critic": "openai:b",
         "*": "offline",
     }
-
-
-def test_fields_win_over_the_settings_given_to_build() -> None:
-    assert make_settings(DebateSettings, {"n": 2, "persona": "weak"}, {"n": 3}).n == 3
-    assert make_settings(DebateSettings, DebateSettings(persona="weak"), {"n": 3}).persona == "weak"
+    for settings in ({"n": 2, "persona": "weak"}, DebateSettings(n=2, persona="weak")):
+        made = make_settings(DebateSettings, settings, {"n": 3})
+        assert (made.n, made.persona) == (3, "weak")
 
 
 @given(st.lists(st.integers()), st.lists(st.integers()))
@@ -273,7 +274,7 @@ def test_usage_is_added_field_by_field() -> None:
 
 def test_usage_stands_as_flat_fields_in_turns_and_verdicts() -> None:
     one = Usage(1, 900, 400, 100, 30, None, 1.5)
-    turn = written_by(turn_without_model(0, "a", "a", "Aye."), "m", one)
+    turn = written_by(turn_without_model(0, "a", "a", "Aye."), "m", [one])
     assert list(turn)[-len(USAGE_FIELDS) :] == list(USAGE_FIELDS)
     assert Usage.of_fields(turn) == usage_of_turns([turn]) == one
     verdict = Verdict(protocol="debate", kind="score", stop_reason="no_issue", rounds=1, **one.flat())

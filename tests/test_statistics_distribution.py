@@ -86,15 +86,7 @@ def test_a_scale_without_whole_steps_has_tenths() -> None:
 def test_rows_off_the_scale_and_without_label_do_not_count() -> None:
     people: list[list[float]] = [[3], [3], [0], [], [3, 9]]
     assert of([3.0, 6.0, 3.0, 4.0, 5.0], people) == of([3.0], [[3]])
-
-
-def test_without_people_the_judge_stands_alone() -> None:
-    found = of([1, 2, 3, 4, 5])
-    assert judged(found) == [20] * 5
-    assert {*human(found)} == {None}
-    assert found.distance.value is None
-
-
-def test_nothing_that_counts_gives_no_figures() -> None:
-    found = of([9.0], [[3.0]])
-    assert (judged(found), found.distance.value) == ([None] * 5, None)
+    alone = of([1, 2, 3, 4, 5])
+    assert (judged(alone), human(alone), alone.distance.value) == ([20] * 5, [None] * 5, None)
+    nothing = of([9.0], [[3.0]])
+    assert (judged(nothing), nothing.distance.value) == ([None] * 5, None)

@@ -15,7 +15,6 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.sweeps import Sweep, asweep, plan_sweep, sweep
-from jurygraph.eval.sweeps.cells import CellResult
 from jurygraph.eval.sweeps.shared_calls import bounds, expected_calls, sample_call_shares
 from jurygraph.state.errors import UsageError
 
@@ -23,24 +22,20 @@ from .loopback import Provider, Text
 from .processes import Forks
 
 ASPECT: Any = {"aspects": ["consistency"]}
-TAKES_TIME = {"seconds"}
 
 
 def verdicts(results: Iterable[Result]) -> list[dict[str, Any]]:
     """All of each result but what differs from one time to the next."""
-    found = []
-    for result in results:
-        plain = result.model_dump(mode="json", exclude=TAKES_TIME)
-        plain["transcript"] = [
-            {name: value for name, value in turn.items() if name not in TAKES_TIME}
-            for turn in plain["transcript"]
-        ]
-        found.append(plain)
-    return found
+    plain = [result.model_dump(mode="json", exclude={"seconds"}) for result in results]
+    for result in plain:
+        for turn in result["transcript"]:
+            turn.pop("seconds", None)
+    return plain
 
 
-def calls(cells: Iterable[CellResult]) -> int:
-    return sum(one.usage.total.calls for one in cells)
+def same_verdicts(one: Sweep, other: Sweep) -> bool:
+    pairs = zip(one.cells, other.cells, strict=True)
+    return all(verdicts(a.evaluation.results) == verdicts(b.evaluation.results) for a, b in pairs)
 
 
 @pytest.mark.parametrize(
@@ -69,24 +64,20 @@ def test_what_is_nested_is_paid_once() -> None:
     """A debate of n rounds holds all shorter ones, and a trial with jurors the one without."""
     done = sweep("debate", {"n": [1, 2, 3, 4]}, "demo", limit=6, **ASPECT)
     assert done.calls_made == done.cells[-1].usage.total.calls < done.calls_alone
+    twice = sweep("debate", {"n": [1, 4]}, "demo", limit=6, repeats=2, **ASPECT)
+    assert twice.calls_made == 2 * done.calls_made, "repeats are paid for in every cell once"
     trial = sweep("samre", {"jurors": [0, 5]}, "demo-pairs", limit=4)
     assert trial.calls_made == trial.cells[-1].usage.total.calls
 
 
 def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
     """Over all items, and with the judge that judges in the end, it is no estimate."""
-    planned = plan_sweep(
-        "debate", {"n": [1, 2, 3], "tie_breaker": [False, True]}, "demo", limit=4, aspects=["fluency"]
-    )
-    done = sweep(
-        "debate", {"n": [1, 2, 3], "tie_breaker": [False, True]}, "demo", limit=4, aspects=["fluency"]
-    )
+    axes = {"n": [1, 2, 3], "tie_breaker": [False, True]}
+    planned = plan_sweep("debate", axes, "demo", limit=4, aspects=["fluency"])
+    done = sweep("debate", axes, "demo", limit=4, aspects=["fluency"])
     known = asyncio.run(expected_calls(planned, [0] * 6))
-    assert (known.sampled, known.played.distinct, known.played.calls) == (
-        4,
-        done.calls_made,
-        done.calls_alone,
-    )
+    assert (known.sampled, known.played.distinct) == (4, done.calls_made)
+    assert known.played.calls == done.calls_alone
     assert known.one_by_one.least <= done.calls_alone <= known.one_by_one.most
     assert known.bounds.least <= done.calls_made <= known.bounds.most
     assert known.drawn_out.calls == known.one_by_one.most
@@ -94,30 +85,26 @@ def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
 
 
 def test_calls_that_serve_a_whole_run_are_not_scaled_up_with_its_items() -> None:
-    planned = plan_sweep(
-        "geval", {"samples": [2, 3]}, "demo", aspects=["fluency"], settings={"weighting": "sampling"}
-    )
-    heard = asyncio.run(sample_call_shares(planned.cells, [task(planned, 0)]))
+    sampling: Any = {"aspects": ["fluency"], "settings": {"weighting": "sampling"}}
+    planned = plan_sweep("geval", {"samples": [2, 3]}, "demo", **sampling)
+    item: Any = planned.dataset.items[0]
+    task = item.task(planned.cells[0].plan.aspects[0]).model_dump(mode="json")
+    heard = asyncio.run(sample_call_shares(planned.cells, [task]))
     assert (heard.calls, heard.distinct) == (5, 3)
     assert asyncio.run(bounds(planned, [0, 0])).one_by_one.most == 5 * len(planned.dataset) + 2
 
 
-def task(planned: Any, place: int) -> dict[str, Any]:
-    item = planned.dataset.items[place]
-    found: dict[str, Any] = item.task(planned.cells[0].plan.aspects[0]).model_dump(mode="json")
-    return found
-
-
-def test_repeats_are_paid_for_in_every_cell_once() -> None:
-    once = sweep("debate", {"n": [1, 2]}, "demo", limit=3, **ASPECT)
-    twice = sweep("debate", {"n": [1, 2]}, "demo", limit=3, repeats=2, **ASPECT)
-    assert twice.calls_made == 2 * once.calls_made
-
-
 def run(out: Path, **more: Any) -> Sweep:
-    return sweep(
-        "debate", {"n": [1, 3], "persona": ["strict", "weak"]}, "demo", limit=4, out=out, **ASPECT, **more
-    )
+    axes = {"n": [1, 3], "persona": ["strict", "weak"]}
+    return sweep("debate", axes, "demo", limit=4, out=out, **ASPECT, **more)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a sweep."""
+    out = tmp_path_factory.mktemp("sweep")
+    run(out, max_calls=3)
+    return out
 
 
 def test_a_budget_holds_for_the_whole_sweep_and_the_same_again_goes_on(tmp_path: Path) -> None:
@@ -127,8 +114,7 @@ def test_a_budget_holds_for_the_whole_sweep_and_the_same_again_goes_on(tmp_path:
     assert len(first.cells) < 4
     again = run(tmp_path / "out")
     assert (again.stopped, again.calls_made) == (None, whole.calls_made)
-    for one, other in zip(whole.cells, again.cells, strict=True):
-        assert verdicts(one.evaluation.results) == verdicts(other.evaluation.results)
+    assert same_verdicts(whole, again)
     assert run(tmp_path / "out").calls_made == whole.calls_made
 
 
@@ -143,18 +129,26 @@ def test_more_cells_are_added_to_those_that_are_there(tmp_path: Path) -> None:
     assert record["axes"] == {"n": {"1": {"n": 1}, "2": {"n": 2}, "3": {"n": 3}}}
 
 
-def test_other_data_is_refused_before_any_call(tmp_path: Path) -> None:
-    run(tmp_path)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"settings": {"repair": 2}}, "belongs to another run: debate: repair was 1, is 2"),
+        ({"fresh": True}, "a sweep has no fresh, overwrite or batch"),
+        ({"replace": True}, "a sweep has no fresh, overwrite or batch"),
+        ({"batch": True}, "a sweep has no fresh, overwrite or batch"),
+    ],
+)
+def test_other_settings_and_options_are_refused(options: Any, words: str, begun: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        run(begun, **options)
+
+
+def test_other_data_and_another_sweep_in_the_same_folder_are_refused(begun: Path) -> None:
     other = Dataset.of("other", load_dataset("demo").items[:4])
     with pytest.raises(UsageError, match=r"holds a sweep over demo@.*, not over other@"):
-        plan_sweep("debate", {"n": [1]}, other, out=tmp_path)
-    with pytest.raises(UsageError, match="belongs to another run: debate: repair was 1, is 2"):
-        run(tmp_path, settings={"repair": 2})
-
-
-def test_two_at_a_time_in_one_folder_are_one_too_many(tmp_path: Path) -> None:
-    with FileLock(tmp_path / "sweep.lock"), pytest.raises(UsageError, match="in use by another sweep"):
-        run(tmp_path)
+        plan_sweep("debate", {"n": [1]}, other, out=begun)
+    with FileLock(begun / "sweep.lock"), pytest.raises(UsageError, match="in use by another sweep"):
+        run(begun)
 
 
 KILLED = """
@@ -181,33 +175,23 @@ def test_killed_at_any_moment_it_loses_nothing(forks: Forks, tmp_path: Path) -> 
     done = forks(program=KILLED, cwd=tmp_path)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert (tmp_path / "out" / "cells" / "n=2" / "results.jsonl").stat().st_size
-    options_again: Any = {"limit": 12, "concurrency": 1, **ASPECT}
-    again = sweep("debate", {"n": [1, 2, 3]}, "demo", out=tmp_path / "out", **options_again)
-    whole = sweep("debate", {"n": [1, 2, 3]}, "demo", **options_again)
+    options: Any = {"limit": 12, "concurrency": 1, **ASPECT}
+    again = sweep("debate", {"n": [1, 2, 3]}, "demo", out=tmp_path / "out", **options)
+    whole = sweep("debate", {"n": [1, 2, 3]}, "demo", **options)
     assert again.calls_made == whole.calls_made
-    for one, other in zip(whole.cells, again.cells, strict=True):
-        assert verdicts(one.evaluation.results) == verdicts(other.evaluation.results)
+    assert same_verdicts(whole, again)
 
 
-def test_a_provider_is_asked_nothing_before_the_sweep_and_each_thing_once(provider: Provider) -> None:
+async def test_a_provider_is_asked_nothing_before_the_sweep_and_each_thing_once(provider: Provider) -> None:
     """Two cells whose models differ share nothing; two that ask the same of the same model share all of it."""
     provider.play(by=lambda request: Text("It is true to its source.\nScore: 4"))
     options: Any = {"limit": 2, **ASPECT, "settings": {"structured": "off"}}
     axes = {"model": ["openai:gpt-4o-mini", "openai:gpt-4o"]}
     planned = plan_sweep("single", axes, "demo", **options)
-    known = asyncio.run(expected_calls(planned, [0, 0]))
+    known = await expected_calls(planned, [0, 0])
     assert (provider.requests, known.one_by_one.most, known.together.most) == ([], 4, 4)
     assert known.cost_alone is not None
-    done = sweep("single", axes, "demo", **options)
+    done = await asweep("single", axes, "demo", **options)
     assert (len(provider.requests), done.calls_made) == (4, 4)
-
-
-async def test_from_async_code_and_without_a_folder() -> None:
     done = await asweep("single", {"repair": [0, 1]}, "demo", limit=2, **ASPECT)
     assert (done.folder, done.calls_made, done.calls_alone) == (None, 2, 4)
-
-
-@pytest.mark.parametrize("limit", [{"fresh": True}, {"replace": True}, {"batch": True}])
-def test_what_a_sweep_does_not_know_is_said(limit: Any) -> None:
-    with pytest.raises(UsageError, match="a sweep has no fresh, overwrite or batch"):
-        sweep("single", {"repair": [0, 1]}, "demo", limit=1, **limit)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.report.chart_style import save
 from jurygraph.eval.report.series_charts import Panel, columns, lines
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.eval.statistics.resampling import Statistic
@@ -18,6 +17,7 @@ from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 
 from .loopback import Failure, Provider, Request, Text
+from .sample_data import numbered
 
 DEMO = ("--data", "demo", "--aspect", "consistency", "--limit", "4")
 PAID = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
@@ -37,11 +37,11 @@ def answer(request: Request) -> Text | Failure:
     return Text("It stays close to the source.\nScore: 4\nNO ISSUE")
 
 
-def test_a_sweep_ends_in_a_table_files_and_a_place_to_read_on(tmp_path: Path) -> None:
-    axes = ("--axis", "n=1,2", "--axis", "persona=strict,plain")
-    done = command("debate", *axes, *DEMO, "--out", tmp_path / "out")
+def test_a_sweep_ends_in_a_table_and_files_and_its_cells_are_runs(tmp_path: Path) -> None:
+    axes, out = ("--axis", "n=1,2", "--axis", "persona=strict,plain"), tmp_path / "out"
+    done = command("debate", *axes, *DEMO, "--out", out)
     assert done.exit_code == 0, done.output
-    for word in [
+    said = (
         "4 cells, 16 verdicts",
         "no language model",
         "gain in rho",
@@ -49,13 +49,30 @@ def test_a_sweep_ends_in_a_table_files_and_a_place_to_read_on(tmp_path: Path) ->
         "saved",
         "total usage: ",
         " show ",
-    ]:
-        assert word in done.output
-    there = {
-        str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()
-    }
+    )
+    assert [words for words in said if words not in done.output] == []
+
     written = "sweep.json calls.sqlite tables/cells.md tables/cells.tex figures/agreement.svg"
-    assert {*written.split(), "cells/n=2,persona=plain/run.json"} <= there
+    cell = out / "cells" / "n=2,persona=plain"
+    assert all((out / name).is_file() for name in written.split()) and (cell / "run.json").is_file()
+    shown = CliRunner().invoke(app, ["show", str(cell), "lighthouse-good"], catch_exceptions=False)
+    assert shown.exit_code == 0 and "Scorer" in shown.output
+    agreed = CliRunner().invoke(app, ["agree", str(cell / "results.jsonl"), "--json"], catch_exceptions=False)
+    assert json.loads(agreed.output)["consistency"]["n"] == 4
+
+
+def test_without_labels_there_are_tables_and_no_figures(tmp_path: Path) -> None:
+    bare = numbered(tmp_path, 1)
+    asked = ("--data", bare, "--aspect", "fluency", "--out", tmp_path / "out")
+    done = command("debate", "--axis", "n=1,2", *asked)
+    assert done.exit_code == 0, done.output
+    assert "calls each" in done.output and "figures:" not in done.output
+    assert not (tmp_path / "out" / "figures").exists()
+
+
+def test_what_stands_under_a_narrow_table_is_as_wide_as_the_screen() -> None:
+    done = command("single", "--axis", "temperature=0", *DEMO, "--limit", "108")
+    assert "[ ] 95% confidence interval; what is resampled: 1,000 times, seed 0" in done.output.splitlines()
 
 
 @pytest.mark.slow
@@ -72,45 +89,30 @@ def test_a_sweep_ends_with_the_sentence_that_heads_a_report_on_its_cells(tmp_pat
     assert report[0] in command(*sweeping).output.splitlines()
 
 
-def test_a_cell_is_a_run_that_other_commands_read(tmp_path: Path) -> None:
-    command("debate", "--axis", "n=1,2", *DEMO, "--out", tmp_path / "out")
-    cell = tmp_path / "out" / "cells" / "n=2"
-    shown = CliRunner().invoke(app, ["show", str(cell), "lighthouse-good"], catch_exceptions=False)
-    assert shown.exit_code == 0 and "Scorer" in shown.output
-    agreed = CliRunner().invoke(app, ["agree", str(cell / "results.jsonl"), "--json"], catch_exceptions=False)
-    assert json.loads(agreed.output)["consistency"]["n"] == 4
-
-
 def test_a_dry_run_says_what_it_takes_and_asks_nobody(provider: Provider, tmp_path: Path) -> None:
     told = command("debate", "--axis", "n=1,2,3", *DEMO, *PAID, "--dry-run", "--out", tmp_path / "out")
     assert told.exit_code == 0 and provider.requests == []
     assert not (tmp_path / "out").exists()
     said = " ".join(told.output.split())
-    assert "one by one, the cells take 24 to 60 calls" in said
-    assert "and at least 8" in said
-    assert (
-        "to 28 calls" in said and "estimated by a dry run of 4 items per cell with the offline judge" in said
-    )
-    assert "expected cost: about $" in said
+    for words in (
+        "one by one, the cells take 24 to 60 calls",
+        "and at least 8",
+        "to 28 calls",
+        "estimated by a dry run of 4 items per cell with the offline judge",
+        "expected cost: about $",
+    ):
+        assert words in said
 
 
-def test_the_plan_is_printed_before_the_first_call(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=lambda request: Failure(400, "The plan came too late."))
-    done = command("single", "--axis", "repair=0,1", *DEMO, *PAID, "--out", tmp_path)
-    assert done.exit_code == 3
-    assert done.output.index("one by one, the cells take") < done.output.index("failed: repair=0: ")
-    assert "The plan came too late" in done.output
-
-
-def test_a_judge_who_fails_throughout_and_one_who_says_always_the_same(
-    provider: Provider, tmp_path: Path
-) -> None:
+def test_a_judge_who_fails_and_one_who_says_always_the_same(provider: Provider, tmp_path: Path) -> None:
+    """The plan is printed before the first call."""
     provider.play(by=lambda request: Failure(400) if request.model == "broken" else answer(request))
     axis = ("--axis", "model=openai:gpt-4o-mini,openai:broken")
     done = command("single", *axis, *DEMO, "--set", "structured=off", "--out", tmp_path / "out")
     assert done.exit_code == 3, done.output
     said = " ".join(done.output.split())
-    assert "failed: model=openai:broken: lighthouse-good and 3 more: " in said
+    failed = "failed: model=openai:broken: lighthouse-good and 3 more: "
+    assert -1 < said.find("one by one, the cells take") < said.find(failed)
     assert "consistency rho" in said and " show " in said and "cells/model=openai-gpt-4o-mini " in said
 
 
@@ -134,12 +136,6 @@ def test_recorded_replies_are_swept_over_without_a_call(tmp_path: Path) -> None:
         command("debate", "--axis", "persona=plain", "--replies", tmp_path / "run")
 
 
-def test_what_stands_under_a_narrow_table_is_as_wide_as_the_screen(tmp_path: Path) -> None:
-    done = command("single", "--axis", "temperature=0", *DEMO, "--limit", "108", "--out", tmp_path / "out")
-    note = "[ ] 95% confidence interval; what is resampled: 1,000 times, seed 0"
-    assert note in done.output.splitlines()
-
-
 def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=answer)
     arguments = ("single", "--axis", "temperature=0,1", *DEMO, *PAID, "--out", tmp_path)
@@ -154,50 +150,39 @@ def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("debate", "--axis", "n=1,2"), "give a dataset"),
-        (("debate", "--data", "demo"), "a sweep needs an axis"),
-        (("--axis", "n=1,2", "--data", "demo"), "no protocol given"),
-        (("--plan", "cheese", "--data", "demo"), "no plan 'cheese'"),
-        (("--plan", "jury", "--data", "demo"), "is for pairs of answers"),
-        (("rounds", "--data", "demo"), "rounds is a ready-made plan: give it as --plan rounds"),
-        (
-            ("debate", "--axis", "rounds=1,2", "--data", "demo"),
-            "rounds=1: debate: rounds is not a setting of debate; did you mean n?",
-        ),
-        (("debate", "--axis", "n=1", "--data", "demo", "--max-cost", "1", "--model", "openai:mine"), "price"),
+        ("debate --axis n=1,2", "give a dataset"),
+        ("debate --data demo", "a sweep needs an axis"),
+        ("--axis n=1,2 --data demo", "no protocol given"),
+        ("--plan cheese --data demo", "no plan 'cheese'"),
+        ("--plan jury --data demo", "is for pairs of answers"),
+        ("rounds --data demo", "rounds is a ready-made plan: give it as --plan rounds"),
+        ("debate --axis rounds=1,2 --data demo", "rounds is not a setting of debate; did you mean n?"),
+        ("debate --axis n=1 --data demo --max-cost 1 --model openai:mine", "price"),
     ],
 )
 def test_bad_input_is_told_before_any_call(
-    arguments: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    arguments: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=words):
-        command(*arguments)
+        command(*arguments.split())
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
 def test_figures_show_a_line_for_each_combination_of_the_other_axes(tmp_path: Path) -> None:
-    done = sweep(
-        "debate",
-        {"n": [3, 1], "persona": ["strict", "plain"]},
-        "demo",
-        aspects=["consistency", "relevance"],
-        limit=16,
-    )
+    axes: Any = {"n": [3, 1], "persona": ["strict", "plain"]}
+    done = sweep("debate", axes, "demo", aspects=["consistency", "relevance"], limit=16)
     drawn = done.figures()
     assert list(drawn) == ["agreement", "aspects"]
     drawn_lines = drawn["agreement"].axes[0].get_lines()
     assert [line.get_label() for line in drawn_lines] == ["strict", "plain"]
     for line in drawn_lines:
         assert np.asarray(line.get_xdata()) == pytest.approx([1.0, 3.0], abs=0.1)
-    at_three = done.measured()[0].figures
-    value = next(figure.value for place, figure in at_three.items() if place == ("average", "spearman"))
-    assert np.asarray(drawn_lines[0].get_ydata())[1] == value
+    at_three = {tuple(key): figure.value for key, figure in done.measured()[0].figures.items()}
+    assert np.asarray(drawn_lines[0].get_ydata())[1] == at_three["average", "spearman"]
     across = done.figures(along="persona")["agreement"]
     assert len(across.axes[0].patches) == 4
-    for name in ("a.svg", "a.png", "a.pdf"):
-        assert save(across, tmp_path / name).stat().st_size > 1000
     with pytest.raises(UsageError, match="no axis 'tau'; it has n, persona"):
         done.figures(along="tau")
 
@@ -212,14 +197,3 @@ def test_legends_stay_inside_and_places_that_grow_by_factors_stand_apart() -> No
         assert left >= 0 and right <= figure.bbox.width
     assert lines([panel], [0.01, 0.1, 1.0], "tau").axes[0].get_xscale() == "log"
     assert lines([panel], [1, 2, 5], "n").axes[0].get_xscale() == "linear"
-
-
-def test_without_labels_there_are_tables_and_no_figures(tmp_path: Path) -> None:
-    bare = tmp_path / "bare.jsonl"
-    bare.write_text(json.dumps({"id": "a", "source": "It rained all day.", "candidate": "Rain."}))
-    done = command(
-        "debate", "--axis", "n=1,2", "--data", bare, "--aspect", "fluency", "--out", tmp_path / "out"
-    )
-    assert done.exit_code == 0, done.output
-    assert "calls each" in done.output and "figures:" not in done.output
-    assert not (tmp_path / "out" / "figures").exists()

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
-from jurygraph.eval.datasets.items import CompareItem, Item
-from jurygraph.eval.statistics.resampling import Statistic
-from jurygraph.eval.sweeps import Axis, plan_ablation, sweep
+from jurygraph.eval.datasets.items import CompareItem
+from jurygraph.eval.sweeps import Axis, Sweep, plan_ablation, sweep
 from jurygraph.eval.sweeps.cell_metrics import EXTRAS
-from jurygraph.eval.sweeps.cells import CellResult
 from jurygraph.eval.sweeps.presets import ablations, fair
 from jurygraph.eval.sweeps.sweep_result import grids
 from jurygraph.state.errors import UsageError
@@ -30,51 +28,41 @@ def command(*arguments: object) -> Any:
     return CliRunner().invoke(app, ["sweep", *map(str, arguments)], catch_exceptions=False)
 
 
-def value_of(cell: Any) -> float:
-    assert isinstance(cell.value, float)
-    return cell.value
-
-
-def category_of(item: Item) -> str | None:
-    return item.category if isinstance(item, CompareItem) else None
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in PLANS]
 )
 def test_every_plan_runs_from_end_to_end(name: str, shared_data: Path, tmp_path: Path) -> None:
-    data = "faireval" if name in COMPARING else "topical-chat"
+    data, out = "faireval" if name in COMPARING else "topical-chat", tmp_path / "out"
     few = ["--limit", LIMITS.get(name, 3), *(["--aspect", "coherence"] if data == "topical-chat" else [])]
-    done = command("--plan", name, "--data", data, "--data-dir", shared_data, *few, "--out", tmp_path / "out")
+    done = command("--plan", name, "--data", data, "--data-dir", shared_data, *few, "--out", out)
     assert done.exit_code == 0, done.output
-    record = json.loads((tmp_path / "out" / "sweep.json").read_text())
+    record = json.loads((out / "sweep.json").read_text())
     assert record["plan"] == name
-    for cell in record["cells"]:
-        assert (tmp_path / "out" / cell["folder"] / "results.jsonl").stat().st_size
-    with (tmp_path / "out" / "tables" / "cells.csv").open() as file:
+    assert all((out / cell["folder"] / "results.jsonl").stat().st_size for cell in record["cells"])
+    with (out / "tables" / "cells.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(record["cells"]) and all(float(row["calls each"]) >= 1 for row in rows)
-    drawn = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
+    drawn = {path.name for path in (out / "figures").iterdir()}
     assert {"agreement.svg", "agreement.png", "agreement.pdf"} <= drawn
 
 
-def test_plans_are_listed_with_their_sources() -> None:
+def test_plans_are_listed_with_their_sources_and_refuse_other_data() -> None:
     listed = command("--plans")
     assert listed.exit_code == 0
     for word in (*PLANS, "Figure 2", "Table 1", "faireval"):
         assert word in listed.output
-
-
-def test_a_plan_for_pairs_refuses_texts_to_be_rated_and_names_what_fits() -> None:
-    with pytest.raises(UsageError, match=r"the plan jury is for pairs of answers.*mt-bench, faireval"):
-        plan_ablation("jury", "demo")
-    with pytest.raises(UsageError, match="the plan experts compares categories of items, but bare has none"):
-        bare = CompareItem(
-            id="a", question="How long?", answer_1="Nine days.", answer_2="No idea.", human="1"
-        )
-        plan_ablation("experts", Dataset.of("bare", [bare]))
-    with pytest.raises(UsageError, match="no plan 'cheese'; plans are rounds, personas"):
-        plan_ablation("cheese", "demo")
+    bare = CompareItem(id="a", question="How long?", answer_1="Nine days.", answer_2="No idea.", human="1")
+    for plan, data, words in (
+        ("jury", "demo", r"the plan jury is for pairs of answers.*mt-bench, faireval"),
+        (
+            "experts",
+            Dataset.of("bare", [bare]),
+            "the plan experts compares categories of items, but bare has none",
+        ),
+        ("cheese", "demo", "no plan 'cheese'; plans are rounds, personas"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            plan_ablation(plan, data)
 
 
 def test_axes_of_ones_own_replace_those_of_a_plan_or_come_before_them() -> None:
@@ -104,21 +92,17 @@ def test_a_fair_ensemble_has_as_many_calls_as_the_debate_may_take(
 def test_the_temperature_of_the_softmax_changes_weights_and_nothing_else() -> None:
     ablation = ablations()["tau"]
     done = sweep("more", ablation.axes, "demo-pairs", limit=4)
-    (cells,) = (grid for name, grid in grids(done, ablation).items() if name == "cells")
-    names = [column.name for column in cells.columns]
-    weights = [value_of(row[names.index("weight of the best")]) for row in cells.rows]
+    rows: Any = [dict(zip(names, row, strict=True)) for names, row in table(done, ablation)]
+    weights = [row["weight of the best"].value for row in rows]
     assert weights == sorted(weights, reverse=True) and weights[0] > 0.8 > weights[-1]
-    assert len({value_of(row[names.index("accuracy")]) for row in cells.rows}) == 1
+    assert len({row["accuracy"].value for row in rows}) == 1
     assert done.calls_made == done.cells[0].usage.total.calls
 
 
-def extra(name: str, cell: CellResult) -> Statistic:
-    """What a further column of a sweep shows of a cell."""
-    of = EXTRAS[name].of
-    assert of is not None
-    figure = of(cell)
-    assert isinstance(figure, Statistic)
-    return figure
+def table(done: Sweep, ablation: Any = None) -> list[tuple[list[str], Any]]:
+    """Each cell's row, with the names of its columns."""
+    cells = grids(done, ablation)["cells"]
+    return [([column.name for column in cells.columns], row) for row in cells.rows]
 
 
 def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> None:
@@ -126,30 +110,27 @@ def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> Non
     import numpy as np
 
     done = sweep("more", {"aggregate": ["best"]}, "demo-pairs", limit=6)
-    sides = [
-        totals
-        for result in done.cells[0].evaluation.results
-        for round in result.details["best"]
-        for totals in round["totals"]
-    ]
+    rounds = [round for result in done.cells[0].evaluation.results for round in result.details["best"]]
+    sides = [totals for round in rounds for totals in round["totals"]]
     expected = krippendorff.alpha(reliability_data=np.array(sides).T, level_of_measurement="interval")
-    found = extra("alpha", done.cells[0])
+    further: Any = EXTRAS
+    alpha, spread = (further[name].of(done.cells[0]) for name in ("alpha", "spread"))
     # An interval of alpha is withheld below ten units.
-    assert found.value == pytest.approx(expected) and found.low is None
-    spread = extra("spread", done.cells[0]).value
-    assert spread == pytest.approx(np.mean([max(side) - min(side) for side in sides]))
+    assert (alpha.value, alpha.low) == (pytest.approx(expected), None)
+    assert spread.value == pytest.approx(np.mean([max(side) - min(side) for side in sides]))
 
 
 def test_a_table_by_category_is_what_each_category_comes_to_alone(shared_data: Path) -> None:
+    def of(name: str, *categories: str) -> Dataset:
+        items = [item for item in data if isinstance(item, CompareItem) and item.category in categories]
+        return Dataset.of(name, items[:4] + items[4:][-4:])
+
     data = load_dataset("faireval", shared_data)
-    items = [item for item in data if category_of(item) in ("generic", "knowledge", "writing")]
-    few = Dataset.of("few", items[:4] + items[-4:])
-    done = sweep("single", {"position_calibration": [True]}, few)
-    ablation = ablations()["experts"]
-    paper = grids(done, ablation)["paper"]
+    data = of("few", "generic", "knowledge", "writing")
+    axes = {"position_calibration": [True]}
+    paper = grids(sweep("single", axes, data), ablations()["experts"])["paper"]
     for column, cell in list(zip(paper.columns, paper.rows[0], strict=True))[1:]:
-        of_category = Dataset.of("part", [item for item in few if category_of(item) == column.name])
-        alone = sweep("single", {"position_calibration": [True]}, of_category)
+        alone = sweep("single", axes, of("part", column.name))
         (accuracy, *_) = alone.measured()[0].figures.values()
         assert cell == accuracy
 
@@ -161,7 +142,7 @@ def test_flips_are_verdicts_that_differ_from_the_first_cells() -> None:
     before, after = (measured.flips for measured in done.measured())
     assert before is None and after is not None
     assert after.value == pytest.approx(differ / 16)
-    assert "flips" in [column.name for column in grids(done)["cells"].columns]
+    assert all("flips" in names for names, _ in table(done))
 
 
 @pytest.mark.parametrize("protocol", ["more", "geval", "chateval"])

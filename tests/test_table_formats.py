@@ -34,10 +34,10 @@ GRID = Grid(
 HOSTILE = "a|b\x1b[31m_*<script>&%$#{}~^\\\n\u202e`"
 
 
-def printed(grid: Grid, width: int = 120, fit: int | None = None) -> str:
+def printed(grid: Grid, width: int = 120, split: bool = False, fit: int | None = None) -> str:
     console = Console(width=width)
     with console.capture() as captured:
-        console.print(to_rich(grid, fit))
+        console.print(to_lines(grid, width) if split else to_rich(grid, fit))
     return captured.get()
 
 
@@ -79,18 +79,21 @@ def test_markdown_is_a_table_that_github_reads() -> None:
 
 def test_latex_is_a_table_with_booktabs_the_best_in_bold() -> None:
     text = to_latex(GRID)
+    interval = r"{\small {[}$-$0.250, 0.750{]}}"
     assert r"\begin{tabular}{@{}lrrrr@{}}" in text
-    assert [rule for rule in (r"\toprule", r"\midrule", r"\bottomrule") if text.count(rule) == 1] == [
-        r"\toprule",
-        r"\midrule",
-        r"\bottomrule",
-    ]
-    assert (
-        r"debate & \textbf{0.333} {\small {[}$-$0.250, 0.750{]}} & \$0.0021 & \textless{}0.001 & 1,234 \\"
-        in text
-    )
-    assert r"more & -- & -- & 0.250 & 9 \\" in text
-    assert r"single & 0.100 & \textbf{\$0} & -- & 1 \\" in text
+    assert all(text.count(rule) == 1 for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
+    for line in (
+        rf"debate & \textbf{{0.333}} {interval} & \$0.0021 & \textless{{}}0.001 & 1,234 \\",
+        r"more & -- & -- & 0.250 & 9 \\",
+        r"single & 0.100 & \textbf{\$0} & -- & 1 \\",
+    ):
+        assert line in text
+
+
+def test_an_empty_table_has_a_form_too() -> None:
+    empty = Grid("nothing", (text_column("judge"), Column("n")), ())
+    assert "judge" in printed(empty) and to_csv(empty) == "judge,n\n"
+    assert "| judge" in to_markdown(empty) and r"\bottomrule" in to_latex(empty)
 
 
 def test_no_value_is_the_best_where_all_are_the_same_or_none_is_asked_for() -> None:
@@ -104,33 +107,23 @@ def test_no_value_is_the_best_where_all_are_the_same_or_none_is_asked_for() -> N
 
 def test_hostile_text_stays_text() -> None:
     grid = Grid(HOSTILE, (text_column(HOSTILE), Column("n")), ((HOSTILE, 1),), (HOSTILE,))
-    markdown = to_markdown(grid)
-    for text in (printed(grid), markdown, to_latex(grid)):
+    markdown, latex = to_markdown(grid), to_latex(grid)
+    for text in (printed(grid), markdown, latex):
         assert "\x1b" not in text
         assert "\u202e" not in text
     assert r"a\|b" in markdown
     assert r"\<script\>" in markdown
     assert len([line for line in markdown.splitlines() if line.startswith("|")]) == 3
-    latex = to_latex(grid)
-    assert (
-        r"\textless{}script\textgreater{}\&\%\$\#\{\}\textasciitilde{}\textasciicircum{}\textbackslash{}"
-        in latex
-    )
+    assert r"\textless{}script\textgreater{}\&\%\$\#\{\}\textasciitilde{}" in latex
+    assert r"\textasciitilde{}\textasciicircum{}\textbackslash{}" in latex
     (row,) = list(csv.DictReader(io.StringIO(to_csv(grid))))
     assert row == {HOSTILE: HOSTILE, "n": "1"}
+    assert printable("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"
 
 
 def test_a_row_that_does_not_fit_its_columns_is_named() -> None:
     with pytest.raises(ValueError, match=r"wit: row 2 has 1 cells for 2 columns: \('b',\)"):
         Grid("wit", (text_column("a"), Column("n")), (("a", 1), ("b",)))
-
-
-def test_an_empty_table_has_a_form_too() -> None:
-    empty = Grid("nothing", (text_column("judge"), Column("n")), ())
-    assert "judge" in printed(empty)
-    assert to_csv(empty) == "judge,n\n"
-    assert "| judge" in to_markdown(empty)
-    assert r"\bottomrule" in to_latex(empty)
 
 
 @pytest.mark.parametrize(
@@ -148,14 +141,7 @@ def test_an_empty_table_has_a_form_too() -> None:
 )
 def test_figures(value: float | None, form: str, text: str) -> None:
     assert figure(value, Column("x", form=form)) == text  # type: ignore[arg-type]
-
-
-def test_counts_in_three_figures() -> None:
     assert [short(count) for count in (0, 999, 1_000, 999_499, 999_500)] == ["0", "999", "1k", "999k", "1M"]
-
-
-def test_half_a_character_can_be_printed() -> None:
-    assert printable("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"
 
 
 @pytest.mark.parametrize("width", [20, 24, 30, 36, 40, 50, 60, 70, 80, 100, 120, 160])
@@ -163,7 +149,7 @@ def test_at_any_width_all_numbers_and_names_stand_whole(width: int) -> None:
     draw = random.Random(width)
     for _ in range(25):
         grid = any_grid(draw)
-        text = laid_out(grid, width)
+        text = printed(grid, width, split=True)
         assert "…" not in text
         assert max(map(len, text.splitlines())) <= width
         together = re.sub(r"\s", "", text)
@@ -175,55 +161,39 @@ def test_at_any_width_all_numbers_and_names_stand_whole(width: int) -> None:
                     assert all(part in together for part in re.split(r"[\s,]+", cell.text)), (cell, text)
 
 
-def laid_out(grid: Grid, width: int) -> str:
-    console = Console(width=width)
-    with console.capture() as captured:
-        console.print(to_lines(grid, width))
-    return captured.get()
-
-
 def any_grid(draw: random.Random) -> Grid:
     """A table of names of any length and numbers of any size."""
     names = draw.randint(1, 2)
     numbers = [Column(f"{draw.choice(['rho', 'tokens in', 'Δ'])} {n}") for n in range(draw.randint(1, 9))]
-    called = [
-        "debate",
-        "single (openai:gpt-4o-mini)",
-        "debate n=2,persona=plain,commander=relay,temperature=0.5",
-    ]
+    long = "debate n=2,persona=plain,commander=relay,temperature=0.5"
+    called = ["debate", "single (openai:gpt-4o-mini)", long]
     rows: list[tuple[CellValue, ...]] = []
     for number in range(draw.randint(1, 4)):
-        values = [draw.choice([draw.random(), draw.random() * 1e6, -draw.random()]) for _ in numbers]
-        cells: list[CellValue] = []
-        for value in values:
+        cells: list[CellValue] = [f"{draw.choice(called)} {number}" for _ in range(names)]
+        for _ in numbers:
+            value = draw.choice([draw.random(), draw.random() * 1e6, -draw.random()])
             forms: list[CellValue] = [value, Statistic(value, value - 1, value + 1), 12_345_678]
             cells.append(draw.choice(forms))
-        rows.append((*(f"{draw.choice(called)} {number}" for _ in range(names)), *cells))
-    return Grid(
-        "A table", (*(text_column(f"name {n}") for n in range(names)), *numbers), tuple(rows), ("Why.",)
-    )
+        rows.append(tuple(cells))
+    columns = (*(text_column(f"name {n}") for n in range(names)), *numbers)
+    return Grid("A table", columns, tuple(rows), ("Why.",))
 
 
 def test_what_a_narrow_terminal_makes_of_a_table_is_said() -> None:
     figures = [Column(f"figure {n}") for n in range(6)]
     rows: tuple[tuple[CellValue, ...]] = (("debate n=2,persona=plain", *(number / 7 for number in range(6))),)
     grid = Grid("A table", (text_column("judge"), *figures), rows)
-    assert "too narrow" not in laid_out(grid, 120)
-    assert "split into several tables" in " ".join(laid_out(grid, 60).split())
-    assert "each value is on a line of its own" in " ".join(laid_out(grid, 24).split())
-    assert "figure 5: 0.714" in laid_out(grid, 24)
+    assert "too narrow" not in printed(grid, 120, split=True)
+    assert "split into several tables" in " ".join(printed(grid, 60, split=True).split())
+    assert "each value is on a line of its own" in " ".join(printed(grid, 24, split=True).split())
+    assert "figure 5: 0.714" in printed(grid, 24, split=True)
 
 
 @pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\n=", "\uff1d"])
 def test_no_text_begins_a_formula_where_a_spreadsheet_opens_a_csv(begins: str) -> None:
-    text = f"{begins}cmd|' /C calc'!A0"
-    grid = Grid("A table", (text_column(text), Column("value")), ((text, -0.5),))
-    [head, _], [name, value] = csv.reader(io.StringIO(to_csv(grid)))
-    assert head == name == f"'{text}"
-    assert float(value) == -0.5
-
-
-def test_what_is_no_formula_stays_as_it_is_in_a_csv() -> None:
-    values = ("-", "debate", "n=2", "-0.25", "+1e3", "a@b")
-    grid = Grid("A table", tuple(text_column(value) for value in values), (values,))
-    assert list(csv.reader(io.StringIO(to_csv(grid)))) == [list(values)] * 2
+    text, harmless = f"{begins}cmd|' /C calc'!A0", ("-", "debate", "n=2", "-0.25", "+1e3", "a@b")
+    columns = tuple(text_column(name) for name in (text, *harmless))
+    grid = Grid("A table", (*columns, Column("value")), ((text, *harmless, -0.5),))
+    head, row = csv.reader(io.StringIO(to_csv(grid)))
+    assert head[:-1] == row[:-1] == [f"'{text}", *harmless]
+    assert float(row[-1]) == -0.5

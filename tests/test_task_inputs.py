@@ -62,18 +62,16 @@ def test_the_examples_run_without_a_key(module: ModuleType, monkeypatch: pytest.
 def test_a_task_of_another_kind_is_refused_with_the_kinds_there_are(module: ModuleType) -> None:
     for kind, example in EXAMPLES.items():
         if kind not in module.protocol.kinds:
-            with pytest.raises(
-                UsageError, match=f"(takes no|a) task of the kind '{kind}'(, only| has one text)"
-            ):
+            told = f"(takes no|a) task of the kind '{kind}'(, only| has one text)"
+            with pytest.raises(UsageError, match=told):
                 module.graph.invoke({"task": example})
 
 
 def test_the_verdict_is_described_in_the_output(module: ModuleType) -> None:
     verdict = module.graph.get_output_jsonschema()["properties"]["verdict"]
     assert verdict["description"].endswith(".")
-    assert {"score", "scores", "winner", "stop_reason", "explanation", "cost_usd"} <= set(
-        verdict["properties"]
-    )
+    shown = {"score", "scores", "winner", "stop_reason", "explanation", "cost_usd"}
+    assert shown <= set(verdict["properties"])
     assert [name for name, field in verdict["properties"].items() if not field.get("description")] == []
 
 

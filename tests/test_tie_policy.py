@@ -36,17 +36,10 @@ ACCURACY, OTHERS = 4 / 8, 5 / 8
 
 def run(folder: Path, rule: TiePolicy | None = EACH) -> Path:
     """Two judges on five pairs of answers, of which people voted several times."""
+    compared: dict[str, Any] = {"aspect": None, "score": None, "score_by_round": (), "transcript": ()}
     results = [
         debate(
-            f"q{number}",
-            protocol,
-            aspect=None,
-            score=None,
-            winner=winner,
-            human=majority(votes),
-            annotations=tuple(votes),
-            score_by_round=(),
-            transcript=(),
+            f"q{number}", protocol, winner=winner, human=majority(votes), annotations=tuple(votes), **compared
         )
         for protocol, said in (("single", OTHER), ("more", JUDGED))
         for number, (winner, votes) in enumerate(zip(said, VOTES, strict=True))
@@ -133,10 +126,8 @@ def test_an_old_run_has_the_usual_rule_and_a_given_one_goes_before(tmp_path: Pat
     assert measured(Study.of(old)).votes == "majority"
     new = run(tmp_path / "new")
     assert preference(of_run(new).agreement("more", votes="majority")).n == 2
-    assert (of_run(new).rule.override(votes="majority"), of_run(old).rule) == (
-        TiePolicy(ties="left_out"),
-        DEFAULT_TIE_POLICY,
-    )
+    assert of_run(new).rule.override(votes="majority") == TiePolicy(ties="left_out")
+    assert of_run(old).rule == DEFAULT_TIE_POLICY
 
 
 def test_a_rule_that_there_is_not_is_told(tmp_path: Path) -> None:
@@ -149,11 +140,9 @@ def test_a_rule_that_there_is_not_is_told(tmp_path: Path) -> None:
 
 def test_the_report_says_the_rule(tmp_path: Path) -> None:
     folder = run(tmp_path / "run")
-    done = CliRunner().invoke(app, ["report", str(folder), "--resamples", "20"], env={"COLUMNS": "150"})
+    words = ["report", str(folder), "--resamples", "20"]
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "150"})
     assert "every human vote counts; human ties are left out" in done.output
-    done = CliRunner().invoke(
-        app,
-        ["report", str(folder), "--resamples", "20", "--ties", "half", "--votes", "majority"],
-        env={"COLUMNS": "150"},
-    )
+    words += ["--ties", "half", "--votes", "majority"]
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "150"})
     assert "the human majority counts; any verdict on a human tie is half right" in done.output

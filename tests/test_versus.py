@@ -54,6 +54,7 @@ BETTER, EQUAL = rival(0.1, 0.05, 0.15, 0.001), rival(0.0, -0.03, 0.03, 1.0)
         ([EQUAL, rival(None)], "does not pay", "the agreement of one is undefined"),
         ([], "cannot be told", "no opponent"),
         ([rival(None)], "cannot be told", "agreement cannot be compared"),
+        ([rival(0.5, 0.4, 0.6, 0.0001, items=40, clusters=7)], "cannot be told", "not 7"),
     ],
 )
 def test_a_protocol_pays_only_if_it_beats_every_opponent_at_equal_spending(
@@ -62,12 +63,6 @@ def test_a_protocol_pays_only_if_it_beats_every_opponent_at_equal_spending(
     finding = find("debate", rivals, "spearman", "tokens")
     assert finding.answer == answer
     assert words in finding.sentence
-
-
-def test_few_groups_claim_nothing() -> None:
-    few = find("debate", [rival(0.5, 0.4, 0.6, 0.0001, items=40, clusters=7)], "spearman", "tokens")
-    assert few.answer == "cannot be told"
-    assert "not 7" in few.sentence
 
 
 def test_so_many_items_as_are_recommended_tell_a_true_gain_four_times_in_five() -> None:
@@ -104,17 +99,23 @@ def objecting(call: Any, prompt: str) -> Any:
     }
 
 
-def texts(count: int = 36, **given: Any) -> Dataset:
-    def item(place: int) -> Item:
-        about = {"source": "The ferry sank in 1900.", "candidate": f"It sank, mark={place}. So they say."}
-        return ScoreItem(id=f"t{place:02}", **{"human": {"consistency": LABELS[place % 3]}, **about, **given})
+SHORT: Any = {"by": "calls", "settings": {"n": 1}}
+"""Debates of a round, against as many calls."""
 
-    return Dataset.of("mine", map(item, range(count)))
+
+def text(place: int, **given: Any) -> Item:
+    about = {"source": "The ferry sank in 1900.", "candidate": f"It sank, mark={place}. So they say."}
+    label = {"consistency": LABELS[place % 3]}
+    return ScoreItem(**{"id": f"t{place:02}", "human": label, **about, **given})
+
+
+def texts(count: int = 36, **given: Any) -> Dataset:
+    return Dataset.of("mine", [text(place, **given) for place in range(count)])
 
 
 def test_a_debate_that_finds_the_label_pays_against_a_judge_that_guesses(tmp_path: Path) -> None:
-    model = ScriptedModel(script=objecting)
-    result = versus("debate", texts(), by="calls", settings={"n": 1}, models=model, out=tmp_path / "v")
+    model, first = ScriptedModel(script=objecting), tmp_path / "v"
+    result = versus("debate", texts(), models=model, out=first, **SHORT)
     assert result.finding.answer == "pays"
     assert [contest.opponent for contest in result.contests] == ["single", "ensemble"]
     for contest in result.contests:
@@ -125,16 +126,15 @@ def test_a_debate_that_finds_the_label_pays_against_a_judge_that_guesses(tmp_pat
     assert (diagnosis.changes.helpful > 20, diagnosis.changes.harmful) == (True, 0)
     assert [moved.agent for moved in diagnosis.score_changes] == ["critic"]
     assert votes.after == {"1": 12, "3": 12, "5": 12} != votes.before
-    record = json.loads((tmp_path / "v" / "versus.json").read_text())
+    record = json.loads((first / "versus.json").read_text())
     assert (record["answer"], record["sentence"]) == ("pays", result.finding.sentence)
 
     # The same again asks nobody; a run that is there is taken up, with its settings and its items.
     asked = len(model.calls)
-    again = versus("debate", texts(), by="calls", settings={"n": 1}, models=model, out=tmp_path / "v")
+    again = versus("debate", texts(), models=model, out=first, **SHORT)
     assert (again.finding, len(model.calls)) == (result.finding, asked)
-    taken = versus(
-        "debate", texts(), by="calls", models=model, taken_from=tmp_path / "v" / "debate", out=tmp_path / "w"
-    )
+    run = first / "debate"
+    taken = versus("debate", texts(), by="calls", models=model, taken_from=run, out=tmp_path / "w")
     assert taken.finding == result.finding
     assert not any(call.metadata["role"] == "critic" for call in model.calls[asked:])
 
@@ -143,18 +143,11 @@ def test_both_columns_subtract_to_the_difference_and_its_groups_are_counted() ->
     """In two of the twelve groups the debate has no correlation: these count for neither side."""
     groups = [[3 * group + place for place in range(3)] for group in range(10)] + [[0, 3, 6], [9, 12, 15]]
     items = [
-        ScoreItem(
-            id=f"{group}-{label}",
-            group=f"g{group}",
-            source="The ferry sank in 1900.",
-            candidate=f"It sank, mark={place}. So they say.",
-            human={"consistency": label, "fluency": label},
-        )
+        text(place, id=f"{group}-{label}", group=f"g{group}", human={"consistency": label, "fluency": label})
         for group, places in enumerate(groups)
         for label, place in zip(LABELS, places, strict=True)
     ]
-    data = Dataset.of("mine", items)
-    result = versus("debate", data, by="calls", settings={"n": 1}, models=ScriptedModel(script=objecting))
+    result = versus("debate", Dataset.of("mine", items), models=ScriptedModel(script=objecting), **SHORT)
     assert {contest.subject for contest in result.contests} == {"consistency", "fluency", "average"}
     for contest in result.contests:
         assert (contest.items, contest.protocol) == (36, 1.0)
@@ -162,13 +155,27 @@ def test_both_columns_subtract_to_the_difference_and_its_groups_are_counted() ->
         assert 1 - contest.other == pytest.approx(contest.difference.value)
 
 
+def test_without_labels_flips_and_spending_are_told_and_nothing_of_agreement() -> None:
+    model = ScriptedModel(script=objecting)
+    result = versus("debate", texts(4, human={}), aspects=["consistency"], models=model, **SHORT)
+    assert "agreement cannot be compared" in result.finding.sentence
+    [diagnosis] = result.diagnoses
+    assert diagnosis.changes is not None
+    assert (diagnosis.changes.n, diagnosis.changes.helpful) == (4, 0)
+    assert all(contest.ratio == pytest.approx(1, abs=0.1) for contest in result.contests)
+
+
 def test_a_report_of_the_runs_says_the_same(tmp_path: Path) -> None:
-    models = ScriptedModel(script=objecting)
-    evaluate("debate", texts(), settings={"n": 1}, models=models, out=tmp_path / "debate")
     # A debate of one round has two scores and a critique: three calls, as three referees.
-    settings: Any = {"referees": 3, "roles": "same"}
-    evaluate("ensemble", texts(), settings=settings, models=models, out=tmp_path / "alike")
-    evaluate("ensemble", texts(), settings={"referees": 3}, models=models, out=tmp_path / "personas")
+    judges: dict[str, Any] = {
+        "debate": {"n": 1},
+        "alike": {"referees": 3, "roles": "same"},
+        "personas": {"referees": 3},
+    }
+    for name, settings in judges.items():
+        protocol: Any = "debate" if name == "debate" else "ensemble"
+        model = ScriptedModel(script=objecting)
+        evaluate(protocol, texts(), settings=settings, models=model, out=tmp_path / name)
     [finding] = findings_of(Study.of([tmp_path / "debate", tmp_path / "alike"]))
     assert finding.answer == "pays"
     assert not [*findings_of(Study.of([tmp_path / "debate", tmp_path / "personas"]))]
@@ -186,47 +193,21 @@ def test_graphs_and_wrappers_are_compared_like_protocols(graph: Any) -> None:
     assert (result.folder, result.failed) == (None, 0)
 
 
-def test_without_labels_flips_and_spending_are_told_and_nothing_of_agreement() -> None:
-    data = texts(4, human={})
-    model = ScriptedModel(script=objecting)
-    result = versus("debate", data, aspects=["consistency"], by="calls", settings={"n": 1}, models=model)
-    assert "agreement cannot be compared" in result.finding.sentence
-    [diagnosis] = result.diagnoses
-    assert diagnosis.changes is not None
-    assert (diagnosis.changes.n, diagnosis.changes.helpful) == (4, 0)
-    assert all(contest.ratio == pytest.approx(1, abs=0.1) for contest in result.contests)
-
-
 def test_a_budget_is_shared_and_what_all_have_judged_is_compared(tmp_path: Path) -> None:
-    def compare(calls: int) -> Any:
-        model = ScriptedModel(script=objecting)
-        settings: Any = {"n": 1}
-        result = versus(
-            "debate", texts(), by="calls", settings=settings, models=model, max_calls=calls, out=tmp_path
-        )
-        return result, len(model.calls)
-
-    result, made = compare(80)
-    assert (result.stopped, made <= 80) == ("budget", True)
+    model = ScriptedModel(script=objecting)
+    result = versus("debate", texts(), models=model, max_calls=80, out=tmp_path, **SHORT)
+    assert (result.stopped, len(model.calls) <= 80) == ("budget", True)
     assert {contest.opponent for contest in result.contests} == {"single", "ensemble"}
     assert all(0 < contest.items < 36 for contest in result.contests)
-    whole, _ = compare(1000)
+    whole = versus("debate", texts(), models=model, max_calls=1000, out=tmp_path, **SHORT)
     assert (whole.stopped, whole.finding.answer) == (None, "pays")
 
 
 def test_dollars_are_spent_equally_and_a_single_judge_is_sampled_at_temperature_1(provider: Provider) -> None:
     provider.play(by=lambda _request: Text("It is true to its source. NO ISSUE.\nScore: 4"))
     settings: Any = {"structured": "off", "debate": {"n": 2}}
-    result = versus(
-        "debate",
-        "demo",
-        aspects=["consistency"],
-        limit=3,
-        by="cost",
-        settings=settings,
-        models="openai:gpt-4o-mini",
-        against=["single"],
-    )
+    demo: Any = {"data": "demo", "aspects": ["consistency"], "limit": 3, "against": ["single"]}
+    result = versus("debate", **demo, by="cost", settings=settings, models="openai:gpt-4o-mini")
     [contest] = result.contests
     assert contest.ratio == pytest.approx(1, abs=0.1)
     asked = [request.body["temperature"] for request in provider.requests]
@@ -236,37 +217,26 @@ def test_dollars_are_spent_equally_and_a_single_judge_is_sampled_at_temperature_
 
 
 ONE_VALUE = texts(12, human={"consistency": 3})
+ONE_VALUE = texts(12, human={"consistency": 3})
+TWO_MODELS = {"scorer": "openai:gpt-4o-mini", "critic": "openai:gpt-4o"}
+UNPRICED = {"by": "cost", "models": "ollama:llama3.2"}
+SIZED = {"settings": {"ensemble": {"referees": 3}}}
 BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     ("debate", texts(), {"against": ["panel"]}, "unknown opponent 'panel'"),
     ("single", texts(), {}, "single has no single-judge counterpart"),
     (foreign(None), texts(), {}, "graph has no single-judge counterpart"),
-    (
-        "debate",
-        texts(),
-        {"models": {"scorer": "openai:gpt-4o-mini", "critic": "openai:gpt-4o"}},
-        "its roles have several models",
-    ),
+    ("debate", texts(), {"models": TWO_MODELS}, "its roles have several models"),
     ("debate", texts(1), {}, "one item"),
     ("debate", ONE_VALUE, {}, "all 12 labels of consistency are 3.0"),
     ("debate", texts(), {"metric": "group_spearman"}, "every group here is a single item"),
     ("debate", texts(), {"metric": "rho"}, "metric 'rho' is unknown"),
     ("debate", texts(), {"by": "euros"}, "budgets are counted by tokens, cost, calls"),
     ("debate", texts(), {"by": "cost"}, "offline costs nothing"),
-    (
-        "debate",
-        texts(),
-        {"by": "cost", "models": "ollama:llama3.2"},
-        "the price of ollama:llama3.2 is unknown",
-    ),
+    ("debate", texts(), UNPRICED, "the price of ollama:llama3.2 is unknown"),
     ("debate", texts(), {"max_calls": 4}, "the budget does not pay for one item"),
     ("debate", texts(), {"taken_from": "nowhere"}, "holds no run"),
     ("debate", texts(), {"repeats": 2}, "leave out --repeats"),
-    (
-        "debate",
-        texts(),
-        {"settings": {"ensemble": {"referees": 3}}},
-        "ensemble.referees follows from the budget",
-    ),
+    ("debate", texts(), SIZED, "ensemble.referees follows from the budget"),
     (debate.build(), texts(), {"settings": {"n": 3}}, "give n to its build()"),
 ]
 
@@ -282,32 +252,33 @@ def test_what_cannot_be_compared_is_refused_before_any_call(
 
 def test_a_run_of_other_items_is_not_taken_up(tmp_path: Path) -> None:
     evaluate("debate", "demo", aspects=["consistency"], limit=2, settings={"n": 1}, out=tmp_path / "run")
-    with pytest.raises(UsageError, match=r"it is a run of demo@.* but these items are mine@"):
-        versus("debate", texts(), taken_from=tmp_path / "run")
-    with pytest.raises(UsageError, match="it was judged with n=1, not with 3"):
-        versus("debate", "demo", taken_from=tmp_path / "run", settings={"debate": {"n": 3}})
-    with pytest.raises(UsageError, match="it was judged by offline; samples of another model"):
-        model = ScriptedModel(script=objecting)
-        versus("debate", "demo", taken_from=tmp_path / "run", models=model)
-    with pytest.raises(UsageError, match="it is a run of debate, with no verdict of chateval"):
-        versus("chateval", "demo", taken_from=tmp_path / "run")
+    refused: list[tuple[Any, Any, dict[str, Any], str]] = [
+        ("debate", texts(), {}, r"it is a run of demo@.* but these items are mine@"),
+        ("debate", "demo", {"settings": {"debate": {"n": 3}}}, "it was judged with n=1, not with 3"),
+        (
+            "debate",
+            "demo",
+            {"models": ScriptedModel(script=objecting)},
+            "it was judged by offline; samples of another",
+        ),
+        ("chateval", "demo", {}, "it is a run of debate, with no verdict of chateval"),
+    ]
+    for protocol, data, options, words in refused:
+        with pytest.raises(UsageError, match=words):
+            versus(protocol, data, taken_from=tmp_path / "run", **options)
 
 
 def test_the_command_prints_the_answer_and_refuses_with_exit_code_2(tmp_path: Path) -> None:
     common = command_line("versus debate --data demo --aspect consistency --limit 4 --set debate.n=1")
+    wrong = in_this_process(*common, "--against", "nobody", cwd=tmp_path)
+    assert (wrong.returncode, "unknown opponent 'nobody'" in wrong.stderr) == (2, True)
     done = in_this_process(*common, "--by", "calls", "--out", "v", cwd=tmp_path)
     assert "Whether debate pays cannot be told with 4 items" in done.stdout
     assert {path.name for path in (tmp_path / "v").iterdir()} >= {"debate", "single", "versus.json"}
-    wrong = in_this_process(*common, "--against", "nobody", cwd=tmp_path)
-    assert (wrong.returncode, "unknown opponent 'nobody'" in wrong.stderr) == (2, True)
-
-
-def test_the_total_usage_counts_an_ensemble_of_one_that_was_only_tried(tmp_path: Path) -> None:
-    command = command_line("versus debate --data demo --aspect consistency --limit 3 --by calls")
     for _ in range(2):
-        done = in_this_process(*command, "--against", "ensemble", "--out", "v", cwd=tmp_path)
+        done = in_this_process(*common, "--by", "calls", "--against", "ensemble", "--out", "w", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         # An ensemble of one judge says what a judge takes; its calls are in the journal, as are all others.
-        assert (tmp_path / "v" / "ensemble-1").is_dir()
-        spent = summarize(tmp_path / "v" / "calls.sqlite").spent
+        assert (tmp_path / "w" / "ensemble-1").is_dir()
+        spent = summarize(tmp_path / "w" / "calls.sqlite").spent
         assert f"total usage: {spent.calls:,} calls" in done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,9 @@ from jurygraph.state.errors import UsageError
 from jurygraph.state.transcript import turn_without_model
 
 from .processes import in_this_process
+from .sample_data import read_lines
+
+DEBATES: Any = {"aspects": ["consistency"], "settings": {"n": 1}}
 
 
 def test_a_dropped_turn_says_nothing_and_a_flipped_one_the_opposite() -> None:
@@ -47,7 +49,7 @@ def persuaded(call: Any, prompt: str) -> Any:
 
 def test_dropping_the_critic_shows_how_far_it_moved_the_verdicts(tmp_path: Path) -> None:
     run, model = tmp_path / "run", ScriptedModel(script=persuaded)
-    evaluate("debate", "demo", aspects=["consistency"], limit=12, settings={"n": 1}, models=model, out=run)
+    evaluate("debate", "demo", **DEBATES, limit=12, models=model, out=run)
     asked = len(model.calls)
     [dropped] = whatif(run, Edit("critic:1", "drop"), models=model)
     [effect] = dropped.effects
@@ -60,8 +62,7 @@ def test_dropping_the_critic_shows_how_far_it_moved_the_verdicts(tmp_path: Path)
     labels = [item.label("consistency") for item in items]
     assert effect.towards == sum(label < 3 for label in labels if label is not None)
     assert effect.away == sum(label > 3 for label in labels if label is not None)
-    lines = (run / "whatif" / "drop-critic-1" / "results.jsonl").read_text().splitlines()
-    results = [json.loads(line) for line in lines]
+    results = read_lines(run / "whatif" / "drop-critic-1")
     assert all(result["details"]["changed"] == ["critic:1"] for result in results)
     edited = [turn for result in results for turn in result["transcript"] if turn["id"] == "critic:1"]
     assert all((turn["content"], turn["edited"]) == (SILENCE, True) for turn in edited)
@@ -71,35 +72,21 @@ def test_dropping_the_critic_shows_how_far_it_moved_the_verdicts(tmp_path: Path)
     assert len(model.calls) == asked + 12
 
 
-def test_the_command_prints_how_far_a_turn_moved_verdicts(tmp_path: Path) -> None:
-    evaluate("debate", "demo", aspects=["consistency"], limit=4, settings={"n": 1}, out=tmp_path / "run")
+def test_the_command_prints_how_far_turns_moved_verdicts_and_refuses_others(tmp_path: Path) -> None:
+    evaluate("debate", "demo", **DEBATES, limit=4, out=tmp_path / "run")
     done = in_this_process("whatif", "run", "--drop", "critic:1", "--flip", "critic:1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "debate without critic:1" in done.stdout
     folders = {path.name for path in (tmp_path / "run" / "whatif").iterdir()}
     assert folders == {"drop-critic-1", "flip-critic-1"}
-
-
-@pytest.mark.parametrize(
-    ("turn", "words"),
-    [
-        ("critic:7", "no such turn; turns are commander:1"),
-        ("scorer:2", "it gives the score that is the verdict, and its agent gives no other"),
-    ],
-)
-def test_a_turn_that_cannot_be_changed_is_refused_with_those_that_are_there(
-    turn: str, words: str, tmp_path: Path
-) -> None:
-    evaluate("debate", "demo", aspects=["consistency"], limit=2, settings={"n": 1}, out=tmp_path / "run")
-    done = in_this_process("whatif", "run", "--drop", turn, cwd=tmp_path)
-    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
-    nothing = in_this_process("whatif", "run", cwd=tmp_path)
-    assert (nothing.returncode, "no turn to change" in nothing.stderr) == (2, True)
-
-
-def test_a_wrapper_is_refused(tmp_path: Path) -> None:
-    evaluate(
-        {"twice": repeated(debate.build(n=1), 2)}, "demo", aspects=["consistency"], limit=2, out=tmp_path
-    )
+    for arguments, words in (
+        (["--drop", "critic:7"], "no such turn; turns are commander:1"),
+        (["--drop", "scorer:2"], "it gives the score that is the verdict, and its agent gives no other"),
+        ([], "no turn to change"),
+    ):
+        refused = in_this_process("whatif", "run", *arguments, cwd=tmp_path)
+        assert (refused.returncode, words in refused.stderr) == (2, True), refused.stderr
+    twice = {"twice": repeated(debate.build(n=1), 2)}
+    evaluate(twice, "demo", aspects=["consistency"], limit=2, out=tmp_path / "wrapper")
     with pytest.raises(UsageError):
-        whatif(tmp_path, Edit("critic:1", "drop"))
+        whatif(tmp_path / "wrapper", Edit("critic:1", "drop"))

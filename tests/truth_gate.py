@@ -151,12 +151,8 @@ def leaning(share: float, answer: str, how_often: float) -> Judge:
 
 def longer(how_often: float) -> Judge:
     """Takes the longer answer so often, and finds the winner else."""
-    fair = right(0.85)
-    return lambda random, row: (
-        ("1" if row["lengths"][0] > row["lengths"][1] else "2")
-        if random.random() < how_often
-        else fair(random, row)
-    )
+    first, second = (leaning(0.85, answer, how_often) for answer in "12")
+    return lambda random, row: (first if row["lengths"][0] > row["lengths"][1] else second)(random, row)
 
 
 def _of_source(random: Random, row: Mapping[str, Any]) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ...state.aspects import ASPECTS
-from ...state.usage import total_usage
+from ...state.transcript import total_usage
 from ..datasets.dataset import data_options
 from ..results.evaluation import UsageTotals
 from ..statistics.alignment import Floats, grouped

@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple, cast
 
 from ...state.aggregation import mean_pair, winner_by_mean
 from ...state.role_kinds import RoleKind
-from ...state.transcript import Turn
-from ...state.usage import NO_USAGE, Usage
+from ...state.transcript import NO_USAGE, Turn, Usage
 from ...state.verdict import Winner
 from ..results.results import Result
 from ..results.turn_kinds import kind_of_turns

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...state.usage import USAGE_FIELDS, Usage
+from ...state.transcript import USAGE_FIELDS, Usage
 from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
 from ..results.results import Result

@@ -11,7 +11,7 @@ from math import inf
 
 from ...nodes.models import prices
 from ...nodes.models.call import Call
-from ...state.usage import NO_USAGE, Usage
+from ...state.transcript import NO_USAGE, Usage
 from ..journal.call_journal import Journal
 from ..journal.records import Amounts, GrantRequest, JournalError, Spent
 from ..results.config import RunConfig

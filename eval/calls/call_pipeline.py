@@ -22,7 +22,7 @@ from ...nodes.models.provider_errors import ProviderFault
 from ...nodes.models.rate_limiter import RateLimiter
 from ...nodes.models.send import CallMiddleware, call_with_retry, with_timeout
 from ...state.errors import ModelCallError, StoppedError, UsageError
-from ...state.usage import Usage
+from ...state.transcript import Usage
 from ..journal import records
 from ..journal.call_journal import Journal
 from ..journal.records import Amounts, Entry, JournalError, Notice

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...nodes.models.retry import Waits
-from ...state.usage import NO_USAGE, Usage
+from ...state.transcript import NO_USAGE, Usage
 from ..results.results import Result
 
 

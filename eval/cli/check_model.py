@@ -20,7 +20,7 @@ from ...nodes.models.send import attempt, call_with_retry, with_timeout
 from ...nodes.output_schemas import OutputSchema, ScoreSchema
 from ...state.errors import ModelCallError, ReplyError
 from ...state.settings import ModelSpec
-from ...state.usage import NO_USAGE, Usage
+from ...state.transcript import NO_USAGE, Usage
 from ..tables import Grid, text_column
 from .option_sets import argument
 from .runtime import ALL_JUDGED, BAD_USAGE, console, interruptible, run_async
@@ -196,7 +196,7 @@ def _print(trial: _Trial) -> None:
     rows = [("yes" if works else "no", name, words) for name, (works, words) in trial.outcomes.items()]
     columns = map(text_column, ("", "checked", "what was found"))
     out.print_grids([Grid(trial.model.label, tuple(columns), tuple(rows))])
-    for warning in trial.model.warnings:
+    for warning in trial.model.warnings.values():
         out.print_line(f"Warning: {warning}")
     if not trial.is_usable:
         out.print_line("No judge can use this model: no score could be read from its replies.")

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from ...state.errors import UsageError
-from ...state.usage import Usage
+from ...state.transcript import Usage
 from ..journal.admin import prune, summarize
 from ..tables.grid import Column, Grid, money, text_column
 from .option_sets import argument, flag, option

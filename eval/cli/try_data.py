@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from ...graphs.registry import DEFAULT
-from ...state.usage import NO_USAGE
+from ...state.transcript import NO_USAGE
 from ..analysis.equal_cost import ensemble_protocols
 from ..datasets.dataset import Dataset, data_options, describe_data
 from ..plan.plan import plan

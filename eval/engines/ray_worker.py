@@ -24,7 +24,7 @@ from ...nodes.models.retry import Wait, Waits
 from ...state.aspects import Aspect
 from ...state.errors import JurygraphError, UsageError
 from ...state.settings import Settings
-from ...state.usage import NO_USAGE
+from ...state.transcript import NO_USAGE
 from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import Reason

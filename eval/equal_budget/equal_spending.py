@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...state.usage import USAGE_FIELDS
+from ...state.transcript import USAGE_FIELDS
 from ..analysis.equal_cost import smaller_ensembles
 from ..analysis.loading import JudgeAspectData, load_evaluations
 from ..analysis.verdict_columns import Side, Verdicts

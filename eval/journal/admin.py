@@ -10,7 +10,7 @@ from typing import TypeVar
 from sqlalchemy import ColumnElement, Connection, exists, func, select, text, update
 
 from ...state.errors import UsageError
-from ...state.usage import Usage
+from ...state.transcript import Usage
 from .database import (
     SUMS,
     WRITTEN_BY,

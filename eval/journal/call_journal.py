@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from ...nodes.models.retry import Waits
-from ...state.usage import Usage
+from ...state.transcript import Usage
 from . import run_limits
 from .database import COUNTER_BITS, journal_location
 from .records import Batch, Entry, Grant, GrantRequest, Notice, Spent, usage_values

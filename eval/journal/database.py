@@ -52,7 +52,7 @@ from sqlalchemy.schema import CreateColumn
 from sqlalchemy.sql.elements import ColumnElement
 
 from ...state.errors import UsageError
-from ...state.usage import USAGE_FIELDS, Usage
+from ...state.transcript import USAGE_FIELDS, Usage
 from .records import USAGE_NAMES, Spent
 
 POSSIBLE = "a file such as runs/journal.sqlite, sqlite:///FILE or postgresql://USER@HOST:PORT/DATABASE"

@@ -14,7 +14,7 @@ from langchain_core.messages import messages_from_dict, messages_to_dict
 from ...nodes.models.call import Reply, UnreadResponseError
 from ...nodes.models.responses import read_response
 from ...state.errors import JurygraphError
-from ...state.usage import USAGE_FIELDS, Usage
+from ...state.transcript import USAGE_FIELDS, Usage
 
 
 @dataclass(frozen=True, slots=True)

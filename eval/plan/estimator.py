@@ -24,7 +24,7 @@ from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.errors import InputError
-from ...state.usage import Usage, total_usage
+from ...state.transcript import Usage, total_usage
 from ..datasets.items import Item, ScoreItem
 from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, money, short, text_column

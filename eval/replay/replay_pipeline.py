@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...nodes.models.call import Call, Reply, Send
 from ...state.errors import JurygraphError, UsageError
-from ...state.usage import NO_USAGE
+from ...state.transcript import NO_USAGE
 from ..calls.call_pipeline import CallPipeline, RunContext
 from ..calls.judge_item import current_judgement
 from ..results.config import RunConfig

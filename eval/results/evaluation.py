@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...state.usage import NO_USAGE, Usage
+from ...state.transcript import NO_USAGE, Usage
 from ..statistics.tie_policy import TiePolicy, Ties, Votes
 from ..tables.grid import Column, short, text_column
 from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement

@@ -20,8 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from ...state.errors import DataError
 from ...state.redaction import redact
-from ...state.transcript import Turn
-from ...state.usage import USAGE_FIELDS, Usage
+from ...state.transcript import USAGE_FIELDS, Turn, Usage
 from ...state.verdict import Winner
 from ..datasets.items import digest
 from ..storage.private_files import private, whole_file

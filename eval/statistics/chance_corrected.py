@@ -10,7 +10,7 @@ that two raters with the same habits would agree on by chance: the sum over clas
 
 the disagreement observed within units over the one expected if all values were shared out at random. 1 is perfect
 agreement, 0 what chance gives, below 0 systematic disagreement. Sources: Krippendorff 2011, Computing Krippendorff's
-Alpha-Reliability.
+Alpha-Reliability; Hayes and Krippendorff 2007 for the levels.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def kappas(tables: Floats) -> Floats:
     return kappa
 
 
-Level = Literal["nominal", "interval"]
-LEVELS: tuple[Level, ...] = ("nominal", "interval")
+Level = Literal["nominal", "ordinal", "interval"]
+LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
 
 class Reliability(NamedTuple):
@@ -75,7 +75,7 @@ def krippendorff_alpha(
     Args:
         ratings: of each unit the values that raters gave it, in any order; ``None`` and NaN are values not given. Which
             rater gave which does not matter. Numbers, or for ``nominal`` anything.
-        level: ``nominal`` or ``interval``.
+        level: ``nominal``, ``ordinal`` or ``interval``.
         groups: of each unit, equal where units belong together (candidates of one source); drawn as one.
         resampling: how the interval is made.
 
@@ -108,7 +108,8 @@ def krippendorff_alpha(
 class _Alpha:
     """Computes alpha of resamples, from how often each drew each cluster of units.
 
-    Values differ by being another at all (nominal) or by (x - y)^2 (interval).
+    Values differ by being another at all (nominal) or by (x - y)^2, where x and y are the values themselves (interval)
+    or their mean ranks among all values that count (ordinal).
     """
 
     def __init__(self, units: Sequence[Sequence[Hashable]], level: Level, clusters: Units) -> None:
@@ -117,29 +118,41 @@ class _Alpha:
         self._counts = np.array([len(unit) for unit in units], dtype=float)
         self._unit = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
         self._table = count_table(clusters[self._unit], self._code, (unit_count(clusters), len(self._values)))
-        self._observed = self._different_pairs() if level == "nominal" else self._squared_differences()
+        if level == "nominal":
+            self._observed = self._different_pairs()
+        elif level == "interval":
+            self._observed = self._squared_differences(self._values - self._values.mean())
 
     def __call__(self, weights: Weights) -> Floats:
         """Return alpha of weights of shape (resamples, clusters); NaN with fewer than two different values."""
         frequency = (self._table @ weights.T.astype(float)).T
-        total, observed = frequency.sum(axis=1), weights @ self._observed
+        total = frequency.sum(axis=1)
         if self._level == "nominal":
-            expected = total**2 - (frequency**2).sum(axis=1)
+            observed, expected = weights @ self._observed, total**2 - (frequency**2).sum(axis=1)
         else:
             # Differences do not change when all scores are shifted; around 0 their squares keep the most digits.
-            apart = self._values - (frequency @ self._values / total)[:, None]
+            if self._level == "interval":
+                apart = self._values - (frequency @ self._values / total)[:, None]
+                observed = weights @ self._observed
+            else:
+                # Mean ranks less 1/2: values that are equal share the middle of their ranks. Ranks depend on what was
+                # drawn, values do not: only the interval level is computed once for all resamples.
+                ranks = np.cumsum(frequency, axis=1) - frequency / 2
+                apart = ranks - ((frequency * ranks).sum(axis=1) / total)[:, None]
+                drawn = zip(weights, map(self._squared_differences, apart), strict=True)
+                observed = np.array([drawn_clusters @ squares for drawn_clusters, squares in drawn])
             expected = 2 * total * (frequency * apart**2).sum(axis=1)
         known = np.count_nonzero(frequency, axis=1) > 1
         # Both are sums over ordered pairs: D_o = observed / total and D_e = expected / (total (total - 1)).
         alphas: Floats = 1 - (total - 1) * observed / np.where(known, expected, np.nan)
         return alphas
 
-    def _squared_differences(self) -> Floats:
+    def _squared_differences(self, scores: Floats) -> Floats:
         """Sum over each cluster (x - y)^2 of the pairs of values of each unit, over its number of values less one.
 
-        Of n values that sum is 2 (n sum x^2 - (sum x)^2).
+        Of n values that sum is 2 (n sum x^2 - (sum x)^2). ``scores`` says what each distinct value counts as.
         """
-        x = (self._values - self._values.mean())[self._code]
+        x = scores[self._code]
         sums, squares = np.bincount(self._unit, x), np.bincount(self._unit, x * x)
         differences: Floats = 2 * (self._counts * squares - sums**2) / (self._counts - 1)
         return np.bincount(self._clusters, differences).astype(float)
@@ -163,7 +176,7 @@ def _coded(values: Sequence[Hashable], level: Level) -> tuple[Floats, Units]:
         return np.arange(unit_count(codes), dtype=float), codes
     if wrong := [value for value in values if isinstance(value, str)]:
         raise ValueError(f"{wrong[0]!r} is not a number, which level {level!r} needs; use level 'nominal'")
-
+    # Sorted, which the ordinal level relies on: it adds up frequencies to ranks.
     distinct, codes = np.unique(np.array(values, dtype=float), return_inverse=True)
     if not np.isfinite(distinct).all():
         raise ValueError("infinite values among the ratings")

@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ...state.errors import ModelCallError
-from ...state.usage import Usage
+from ...state.transcript import Usage
 from .loaded_model import LoadedModel
 
 

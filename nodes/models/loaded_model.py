@@ -83,14 +83,17 @@ class LoadedModel:
     Attributes:
         label: its name in turns and in the price list.
         identity: what identifies it in records of replies; it stays the same when a parameter is dropped.
-        chat: the chat model that is asked, before any fallbacks.
+        chats: the chat models in it, of which the first is asked before any fallbacks.
+        chat: the first of them.
         plays_roles: whether its replies depend on the agent that asks, not on the messages alone.
         form: in which replies are asked for that are to be JSON; ``text`` where it gives none.
         bounds: which bounds of a schema's fields are sent.
         serving: what is known of it beforehand.
         cache_marks: how a repeated beginning of a prompt is marked; None where it is not, or where a fallback has no
             marks.
+        warnings: what every verdict from now on carries, by what it is about; of a form that is eased twice, the last.
         room: how many times the default limit its replies may have, since it did not come to its answer with less.
+        dropped: what its provider turned out not to take: parameters, the default limit, the role of the system.
         misformed: how often in a row the provider failed to bring the model's words into the form that was asked for.
 
     A chat model that is ``shared`` may be in use on other event loops as well.
@@ -104,21 +107,20 @@ class LoadedModel:
         shared: bool = False,
         serving: Serving | None = None,
     ) -> None:
-        self._dropped: set[str] = set()
+        self.dropped: set[str] = set()
         self._take(chain)
-        remember_secrets(self._chats)
+        remember_secrets(self.chats)
         self.label = label
         self.identity = identity or identity_of_chain(label, chain)
         self.plays_roles = isinstance(self.chat, OfflineJudge | ScriptedModel)
         # The forms that the client has, and the clients of all fallbacks; strictest first.
-        first, *others = ([*capabilities.forms_of(chat)] for chat in self._chats)
+        first, *others = ([*capabilities.forms_of(chat)] for chat in self.chats)
         self._forms = [form for form in first if all(form in forms for forms in others)]
         self.form: Form = self._forms[0]
         self.bounds: Bounds = capabilities.bounds_of(self.chat)
         self.misformed, self.room = 0, 1
         self.serving = Serving(DISCLOSURE) if isinstance(self.chat, OfflineJudge) else serving or Serving()
-        # By what they are about: of a form that is eased twice, the last warning counts.
-        self._warnings: dict[str, str] = {}
+        self.warnings: dict[str, str] = {}
         if self.serving.warning:
             self.warn(self.serving.warning)
         self._runnables: dict[tuple[object, ...], Asked] = {}
@@ -128,10 +130,10 @@ class LoadedModel:
     def _take(self, chain: Chain) -> None:
         """Take a chain, and look through it once for all calls."""
         self._chain = chain
-        self._chats = [*chats_in(chain)]
-        self.chat = self._chats[0]
-        ways = {capabilities.marks_of(chat) for chat in self._chats}
-        marked = len(ways) == 1 and CACHE not in self._dropped
+        self.chats = [*chats_in(chain)]
+        self.chat = self.chats[0]
+        ways = {capabilities.marks_of(chat) for chat in self.chats}
+        marked = len(ways) == 1 and CACHE not in self.dropped
         self.cache_marks: Marks | None = ways.pop() if marked else None
 
     def runnable(
@@ -144,11 +146,12 @@ class LoadedModel:
             parameters: of this call alone; temperature, seed, ``max_tokens``, and what ``gives`` says that it takes.
             may_be_cached: whether LangChain's cache, or the model's own, may answer.
         """
-        # One that is shared may be changed by its owner between two calls, or be called on another loop.
-        if self._shared:
+        # One that is shared may be changed by its owner between two calls, or be called on another loop; one that plays
+        # roles has nothing that calls set, and no connections.
+        if self._shared and not self.plays_roles:
             return self._runnable(schema, parameters or {}, may_be_cached)
         # Most calls are of one of a few kinds; all that decides about a runnable is in here.
-        taken = self.form, self.bounds, frozenset(self._dropped)
+        taken = self.form, self.bounds, frozenset(self.dropped)
         around = may_be_cached, get_llm_cache() is None, request_handler.get() is None
         kind = repr((schema, parameters)), taken, around
         if kind not in self._runnables:
@@ -162,7 +165,7 @@ class LoadedModel:
         own = {name: bound.pop(name) for name in ("temperature", "seed", LIMIT) if name in bound}
         numbers = bound.pop(CHOICES, ())
         chooses = bool(numbers) and self.gives(CHOICES)
-        several = len(self._chats) > 1
+        several = len(self.chats) > 1
 
         def ready(chat: BaseChatModel) -> Chain:
             chat = self._adjusted(chat, own)
@@ -187,16 +190,12 @@ class LoadedModel:
         """Return a chat model with the parameters of one call, as far as it has them to set."""
         if isinstance(chat, OfflineJudge):
             return chat
-        wanted = {name: value for name, value in given.items() if name not in self._dropped}
+        wanted = {name: value for name, value in given.items() if name not in self.dropped}
         for name in wanted:
             # The limit is a default, which nobody has asked for.
             if name != LIMIT and _field(chat, name) is None:
                 self._warn_of_missing(name)
         return _with(chat, wanted)
-
-    def takes(self, parameter: str) -> bool:
-        """Tell whether nothing is known against a parameter, the default limit, or the role of the system."""
-        return parameter not in self._dropped
 
     def tuned(self, temperature: float | None, max_tokens: int | None) -> LoadedModel:
         """Return this model with these parameters set; itself where neither is given."""
@@ -221,7 +220,7 @@ class LoadedModel:
         Raises:
             UsageError: the model, or one that it falls back to, is known not to take one of them.
         """
-        blocks, *_ = [content_blocks(media, chat, label_of(chat)) for chat in self._chats]
+        blocks, *_ = [content_blocks(media, chat, label_of(chat)) for chat in self.chats]
         return blocks
 
     # What it takes
@@ -230,7 +229,7 @@ class LoadedModel:
         """Tell whether it can be asked for several replies at once, for log-probabilities, or for one of a list."""
         # Through retries and fallbacks comes one message.
         direct = isinstance(self._chain, BaseChatModel | RunnableBinding) and not fallbacks_in(self._chain)
-        if what in self._dropped or not direct:
+        if what in self.dropped or not direct:
             return False
         if what == CHOICES:
             return bool(capabilities.choice_options(self.chat, (1,)))
@@ -284,7 +283,7 @@ class LoadedModel:
             # A looser form may be in use already.
             if FORMS.index(form) > FORMS.index(self.form):
                 self.form = form
-                self._warnings.pop(STRUCTURE, None)
+                self.warnings.pop(STRUCTURE, None)
                 words = f"takes no reply schema: replies were asked for as {FORM_WORDS[form]}"
                 self._warn_of(STRUCTURE, words)
         elif kind == BOUNDS:
@@ -295,11 +294,11 @@ class LoadedModel:
             # Journals of earlier versions do not say how much room there was.
             self.room = max(self.room, int(eased or MOST_ROOM))
             self._warn_of(REASONING, _WARNINGS[REASONING].format(room=self.room))
-        elif parameter not in self._dropped:
+        elif parameter not in self.dropped:
             if not self._has(parameter, parameter in sent):
                 return False
-            self._dropped.add(parameter)
-            self.cache_marks = None if CACHE in self._dropped else self.cache_marks
+            self.dropped.add(parameter)
+            self.cache_marks = None if CACHE in self.dropped else self.cache_marks
             if parameter in _WARNINGS and (parameter != LIMIT or parameter in sent):
                 self._warn_of(parameter)
             # G-Eval's scorer warns of missing log-probabilities itself, with what it did instead.
@@ -321,25 +320,20 @@ class LoadedModel:
     def take_back(self, dropped: Sequence[str]) -> None:
         """Ask for JSON as at first if this call has eased the form and failed all the same: that was not the cause."""
         if any(parameter.startswith(STRUCTURE) for parameter in dropped):
-            self._warnings.pop(STRUCTURE, None)
+            self.warnings.pop(STRUCTURE, None)
             self.form = self._forms[0]
         if CHOICES in dropped:
-            self._warnings.pop(CHOICES, None)
-            self._dropped.discard(CHOICES)
+            self.warnings.pop(CHOICES, None)
+            self.dropped.discard(CHOICES)
 
     # What verdicts say of it
 
-    @property
-    def warnings(self) -> list[str]:
-        """What every verdict from now on carries."""
-        return [*self._warnings.values()]
-
     def warn(self, warning: str) -> None:
         """Add a warning that every verdict from now on carries; the same warning is added once."""
-        self._warnings[warning] = warning
+        self.warnings[warning] = warning
 
     def _warn_of(self, parameter: str, words: str | None = None) -> None:
-        self._warnings[parameter] = f"{self.label} {words or _WARNINGS[parameter]}"
+        self.warnings[parameter] = f"{self.label} {words or _WARNINGS[parameter]}"
 
     def _warn_of_missing(self, parameter: str) -> None:
         self.warn(f"{self.label} has no {parameter} to set: it was used as it is")

@@ -17,9 +17,9 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage
 
 from ...state.redaction import redact
-from ...state.usage import Usage
+from ...state.transcript import Usage
 from ..replies.json_fields import whole_object
-from ..replies.reasoning import without_reasoning
+from ..replies.own_words import without_reasoning
 from . import prices
 from .call import Reply, UnreadResponseError
 from .capabilities import Messages
@@ -45,17 +45,19 @@ def read_response(
         UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
     """
     writer = messages[0].response_metadata.pop(WRITER, label)
-    known = {} if writer == label else {"model": writer}
+    known: dict[str, Any] = {} if writer == label else {"model": writer}
     known |= _answered_by(messages[0].response_metadata, asked_name)
     try:
-        first = replace(_reply(messages[0], writer, seconds, tool), **known)
+        first = _reply(messages[0], writer, seconds, tool)
         others = [_reply(message, writer, seconds, tool) for message in messages[1:]]
     except ResponseError:
         raise
     except Exception as error:
         problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
         raise UnreadResponseError(problem, messages, seconds, tool) from error
-    return replace(first, others=tuple(reply.without_usage() for reply in others)) if others else first
+    if others:
+        known["others"] = tuple(reply.without_usage() for reply in others)
+    return replace(first, **known) if known else first
 
 
 def is_empty(message: BaseMessage) -> bool:
@@ -66,15 +68,15 @@ def is_empty(message: BaseMessage) -> bool:
 
 
 def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -> Reply:
-    usage, called = _usage(message, label, seconds), _called(message)
+    usage, called, blocks = _usage(message, label, seconds), _called(message), _blocks(message)
     # Reasoning in blocks of its own, and what was said on the way, do not count.
-    final = [block.get("text") or "" for block in _blocks(message) if block.get("phase") == "final_answer"]
+    final = [block.get("text") or "" for block in blocks if block.get("phase") == "final_answer"]
     words = "".join(final) or str(message.text)
     arguments = "\n".join(given for name, given in called if name == tool)
     answer = without_reasoning(words)
     # Servers of open models say ``reasoning`` or ``reasoning_content`` beside the text, others use blocks.
     beside = _REASONING & {name for name, value in message.additional_kwargs.items() if value}
-    apart = beside or any(block.get("type") in _REASONING for block in _blocks(message))
+    apart = beside or any(block.get("type") in _REASONING for block in blocks)
     reasoned = usage.reasoning_tokens > 0 or answer != words or bool(apart)
     how, problem = ending_of(message, answer or arguments, reasoned=reasoned)
     if how == "failed":

@@ -23,8 +23,8 @@ from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_con
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ...state.errors import ContextOverflowError, ModelCallError, StoppedError, TransientCallError
-from ...state.usage import NO_USAGE
-from ..replies.reasoning import without_reasoning
+from ...state.transcript import NO_USAGE
+from ..replies.own_words import without_reasoning
 from .call import (
     Call,
     Reply,
@@ -253,9 +253,10 @@ async def attempt(call: Call) -> Reply:
     while True:
         choices = CHOICES in call.parameters and model.gives(CHOICES)
         form, bounds = model.form, model.bounds
-        limit, room = call.parameters.get(LIMIT, 0) * model.takes(LIMIT), max(room, model.room)
-        roomy = {**call.parameters, LIMIT: limit * room} if limit and room > 1 else call.parameters
-        reply = await _reply_or_error(replace(call, parameters=roomy), form)
+        limit, room = call.parameters.get(LIMIT, 0) * (LIMIT not in model.dropped), max(room, model.room)
+        roomy = {**call.parameters, LIMIT: limit * room}
+        sent = replace(call, parameters=roomy) if limit and room > 1 else call
+        reply = await _reply_or_error(sent, form)
         if isinstance(reply, Exception):
             dropped.append(_parameter_to_drop(call, reply, form, bounds, choices, dropped))
             continue
@@ -403,8 +404,11 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
     """Return all replies to one request, where ``ainvoke`` would return the first alone."""
     model, wants_json = call.model, call.schema is not None and form != "text"
     schema = call.schema if wants_json else None
-    runnable = model.runnable(schema, call.parameters, is_first_of_its_kind(call))
-    messages = adapted(call.messages, call.schema, form, folded=not model.takes(SYSTEM))
+    cached = get_llm_cache() is not None or any(chat.cache for chat in model.chats)
+    runnable = model.runnable(schema, call.parameters, not cached or is_first_of_its_kind(call))
+    messages, folded = [*call.messages], SYSTEM in model.dropped
+    if folded or form in ("json", "text"):
+        messages = adapted(messages, call.schema, form, folded=folded)
     asked_in.set((call.messages, call.repeated))
     # The requests of a batch are answered in any order, and the next wave comes when a cache has been given up.
     if call.repeated and (marks := model.cache_marks) and request_handler.get() is None:

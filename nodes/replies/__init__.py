@@ -5,8 +5,9 @@ decided first, and a reader's grammar then finds all statements of a value in wh
 strength, by how clearly its form says that it is the verdict; the last of the strongest counts.
 
 scores, pairs              the grammars of one score, of a score for each of two answers,
-votes, declarations        of a preference for one of them (and of a multiple-choice grade), and of NO ISSUE
-statements                 the steps, the ladder of strengths, and what is wrong with a reply that states nothing usable
+votes                      of a preference for one of them (and of a multiple-choice grade)
+statements                 the steps, the ladder of strengths, what is wrong with a reply that states nothing usable,
+                           and whether one declares NO ISSUE
 vocabulary                 what scores and answers are called, and how numbers are written
 words.toml, patterns.toml  the words by which replies are read, and the forms in which these stand
 steps                      a list of evaluation steps
@@ -14,8 +15,8 @@ steps                      a list of evaluation steps
 Whose words are they:
 
 shown                      the texts that an agent was shown
-reasoning, json_fields     which tags cut reasoning away, and which objects state a value
-own_words                  a reply without quotations and markup
+json_fields                which objects state a value
+own_words                  a reply without reasoning, quotations and markup
 provenance                 which statements are the agent's own, and which it reprints or reports
 wording                    how agents give a verdict of their own, and disown another's
 """
@@ -23,11 +24,11 @@ wording                    how agents give a verdict of their own, and disown an
 from __future__ import annotations
 
 from ...state.errors import ReplyError
-from .declarations import contains_no_issue, declares_no_issue
 from .own_words import LONGEST_READ_WHOLE
 from .pairs import read_pair
 from .scores import read_score
 from .shown import Shown
+from .statements import contains_no_issue, declares_no_issue
 from .votes import read_vote
 
 __all__ = [

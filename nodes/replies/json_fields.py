@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .own_words import GAP, has_words, replaced, unwrapped
-from .shown import Shown, fold, lacks_word
+from .shown import NOTHING, RepeatedError, Shown, fold, lacks_word
 from .vocabulary import pattern
 
 Scalar = str | int | float | bool | None
@@ -138,13 +138,22 @@ def whole_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def stated_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, Any] | None:
-    """Return the object with these fields by which a text states its value among other words; None if there is none.
+def own_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, Any] | None:
+    """Return the object by which a text states its value: all of it, or one among other words that has these fields.
 
-    It is the last one that does not stand in the texts ``shown``; it begins a line, and no number follows it.
+    Among other words it is the last one that does not stand in the texts ``shown``; it begins a line, and no number
+    follows it.
+
+    Raises:
+        RepeatedError: the text is an object that stands in them.
     """
+    whole = whole_object(text)
+    if whole is not None and is_repeated(whole, shown):
+        raise RepeatedError
+    if whole is not None or "{" not in text:
+        return whole
     stated_objects = list(objects(text))
-    own = [stated for stated in stated_objects if not _stands_in(tuple(stated.entries), shown)]
+    own = [stated for stated in stated_objects if not _stands_in(stated.entries, shown)]
     if not own or own[-1].fields is None or not set(names) <= own[-1].fields.keys():
         return None
     last = own[-1]
@@ -164,14 +173,14 @@ def is_repeated(fields: Mapping[str, Any], shown: Shown) -> bool:
     (True, False)
     """
     entries = list(flat(fields))
-    return _gives_reasons(entries) and _stands_in(tuple(entries), shown)
+    return _gives_reasons(entries) and _stands_in(entries, shown)
 
 
 def without_repeats(text: str, shown: Shown) -> str:
     """Return a plain text with a gap in place of each object that stands with its reasons in ``shown``."""
-    stated = [known for known in (objects(text) if shown else ()) if _gives_reasons(known.entries)]
-    quoted = [known for known in stated if _stands_in(tuple(known.entries), shown)]
-    return replaced(text, [(known.start, known.end, GAP * 2) for known in quoted])
+    stated = [known for known in (objects(text) if shown != NOTHING else ()) if _gives_reasons(known.entries)]
+    quoted = [known for known in stated if _stands_in(known.entries, shown)]
+    return replaced(text, [(known.start, known.end, GAP * 2) for known in quoted]) if quoted else text
 
 
 _FENCED = re.compile(r"```(?:json|JSON)?\s*(\{.*\})\s*```", re.DOTALL)
@@ -205,8 +214,7 @@ def _gives_reasons(entries: list[Field]) -> bool:
     return any(isinstance(entry.value, str) and has_words(entry.value) for entry in entries)
 
 
-@lru_cache(maxsize=256)
-def _stands_in(entries: tuple[Field, ...], shown: Shown) -> bool:
+def _stands_in(entries: Sequence[Field], shown: Shown) -> bool:
     """Tell whether each field stands in one text under judgement, in whatever order and spelling."""
     # A text with escapes may hold words that it does not spell.
     words = [entry.value for entry in entries if isinstance(entry.value, str)]

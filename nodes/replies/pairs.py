@@ -25,8 +25,6 @@ from .vocabulary import (
     Number,
     ends_phrase,
     in_any_case,
-    is_of_others,
-    is_plain,
     marked,
     number_at,
     pattern,
@@ -147,7 +145,7 @@ def _named_pairs(text: str) -> Iterator[Statement[Pair]]:
     for match in _NAMED_PAIR.finditer(text):
         scores = _two(match.groups()[1:])
         before = text[max(0, match.start() - 60) : match.start()]
-        strength = _strength(f"{qualifier_of(before)} {match['label']}", alone=False)
+        strength = _strength(f"{qualifier_of(before).words} {match['label']}", alone=False)
         if scores and strength is not None and ends_phrase(text, match.end()):
             yield Statement(strength, *match.span(), scores, match["label"].casefold())
 
@@ -166,9 +164,9 @@ def _strength(context: str, *, alone: bool) -> Strength | None:
     scores = _SCORES.search(label)
     if scores:
         qualifier = qualifier_of(label[: scores.start()])
-        if is_of_others(qualifier):
+        if qualifier.is_of_others:
             return None
-        plainly = is_plain(qualifier) or re.search(r"\b(?:give|assign|the|are|is)\b", label)
+        plainly = qualifier.is_plain or re.search(r"\b(?:give|assign|the|are|is)\b", label)
         return Strength.LABEL if plainly else Strength.CRITERION
     if alone:
         return Strength.CRITERION if label else Strength.OWN_LINE

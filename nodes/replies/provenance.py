@@ -14,7 +14,7 @@ from enum import IntEnum, auto
 from typing import Generic, NamedTuple, TypeVar
 
 from .own_words import GAP, replaced
-from .shown import Place, Shown, fold
+from .shown import NOTHING, Place, RepeatedError, Shown, tells
 from .vocabulary import pattern
 from .wording import disowns, introduces, is_noun, leads_to
 
@@ -68,10 +68,6 @@ class Statement(NamedTuple, Generic[ValueT]):
     def spans(self) -> tuple[Span, ...]:
         """Start and end of each part of the text that states the value."""
         return self.parts or ((self.at, self.end),)
-
-
-class RepeatedError(Exception):
-    """Raised where all that a reply states may be a reprint."""
 
 
 class _Doubt(IntEnum):
@@ -230,7 +226,7 @@ def _origins(
     if len(standing) not in (0, len(spans)):
         origins |= {span: _Origin(_Doubt.REPRINTED) for span in standing}
     if all(origin == _OWN for origin in origins.values()):
-        if texts.shown and statement.value in forged():
+        if texts.shown != NOTHING and statement.value in forged():
             quoted = words.count(GAP, 0, statement.at) % 2 == 1
             doubt = _Doubt.REPRINTED if quoted else _Doubt.REPEATED
             return {span: _Origin(doubt, line=True, ends=True) for span in spans}
@@ -240,7 +236,7 @@ def _origins(
 
 
 def _origin(words: str, span: Span, texts: _Texts, *, plain: bool) -> _Origin:
-    stands = _passage(words, span, texts) if texts.shown else None
+    stands = _passage(words, span, texts) if texts.shown != NOTHING else None
     in_quotation = words.count(GAP, 0, span[0]) % 2 == 1
     if stands is None and not in_quotation:
         return _OWN
@@ -293,7 +289,7 @@ def _passage(words: str, span: Span, texts: _Texts) -> tuple[int, int, Place] | 
     place = texts.place_of(lines[0])
     if place is None and len(lines) > 2 and all(texts.place_of(line) for line in lines[1:]):
         return at, end, texts.place_of(lines[-1]) or "judged"
-    if place is None and fold(words[at:end]).tells:
+    if place is None and tells(words[at:end]):
         return None
     before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
     if place is None and before:

@@ -24,13 +24,11 @@ from .vocabulary import (
     FINAL_WORDS,
     VALUE,
     Number,
+    Qualifier,
     any_of,
     ends_line,
     ends_phrase,
     is_doubted,
-    is_final,
-    is_of_others,
-    is_plain,
     maximum,
     may_be_criterion,
     number_at,
@@ -223,20 +221,20 @@ def _labelled(words: str) -> Iterator[Score]:
                 continue
             qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()])
             prose = form is _STATED or not _SEPARATED.search(between)
-            if is_of_others(qualifier) or (prose and is_doubted(words, match)):
+            if qualifier.is_of_others or (prose and is_doubted(words, match)):
                 continue
             subject = (match["target"] or "").casefold()
             called_final = re.match(FINAL_WORDS, match["label"] + between, re.IGNORECASE)
-            if is_final(qualifier) or called_final or between.startswith(" final"):
+            if qualifier.is_final or called_final or between.startswith(" final"):
                 strength = Strength.FINAL
             elif prose and not _STATES.match(between) and not ends_phrase(words, match.end("value")):
                 continue
             elif prose:
                 strength = Strength.PHRASE
-            elif is_plain(qualifier):
+            elif qualifier.is_plain:
                 strength = Strength.LABEL
-            elif len(qualifier.split()) <= 5:
-                strength, subject = Strength.CRITERION, f"{qualifier} {match['label']}".casefold()
+            elif len(qualifier.words.split()) <= 5:
+                strength, subject = Strength.CRITERION, f"{qualifier.words} {match['label']}".casefold()
             else:
                 strength = Strength.PHRASE
             statement = _statement(words, match, strength, subject)
@@ -251,10 +249,11 @@ def _phrases(words: str) -> Iterator[Score]:
     """Find ``a score of 4 out of 5``, ``I would give it a 3``."""
     for match in (*_OF.finditer(words), *_GIVING.finditer(words)):
         is_of = match.re is _OF
-        qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()]) if is_of else ""
-        if is_of_others(qualifier) or is_doubted(words, match):
+        before = words[max(0, match.start() - 60) : match.start()]
+        qualifier = qualifier_of(before) if is_of else Qualifier()
+        if qualifier.is_of_others or is_doubted(words, match):
             continue
-        statement = _statement(words, match, Strength.FINAL if is_final(qualifier) else Strength.PHRASE)
+        statement = _statement(words, match, Strength.FINAL if qualifier.is_final else Strength.PHRASE)
         if statement and not _is_result(statement) and (is_of or ends_phrase(words, statement.end)):
             yield statement
 

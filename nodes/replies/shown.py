@@ -51,9 +51,6 @@ class Shown:
     judged: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.judged or self.said)
-
     @classmethod
     def in_prompt(cls, prompt: str, agent: str = "") -> Shown:
         """Return the fenced texts of a prompt, but for earlier words of the agent itself: it may say them again.
@@ -95,6 +92,10 @@ NOTHING = Shown()
 """Stands for texts that are not known."""
 
 
+class RepeatedError(Exception):
+    """Raised where all that a reply states may be a reprint of what its agent was shown."""
+
+
 class Folded(NamedTuple):
     """Hold the words of a text between blanks, once in one line and once sentence by sentence."""
 
@@ -122,6 +123,11 @@ def fold(text: str) -> Folded:
     return Folded(f" {' '.join(text.split())} ", "\n".join(["", *lines, ""]))
 
 
+def tells(passage: str) -> bool:
+    """Tell whether a passage says enough to be found again; see ``Folded.tells``."""
+    return fold(passage).tells
+
+
 def lacks_word(text: str, passage: str) -> bool:
     """Tell whether a text lacks a word of a passage, which cannot stand in it then. Of most it is known at once."""
     return any(word not in _light(text) for word in _LONG_WORDS.findall(_letters(passage)))
@@ -129,12 +135,10 @@ def lacks_word(text: str, passage: str) -> bool:
 
 def _holds(text: str, passage: Folded, prepare: Callable[[str], str]) -> bool:
     # ``str`` first: mostly the text as it is decides.
-    return any(_stands_in(passage, _folded(text, step)) for step in dict.fromkeys((str, prepare)))
-
-
-def _stands_in(passage: Folded, text: Folded) -> bool:
-    sentence = f"\n{passage.flat.strip()}\n"
-    return passage.flat in text.flat if passage.tells else sentence in text.sentences
+    texts = (_folded(text, step) for step in dict.fromkeys((str, prepare)))
+    if passage.tells:
+        return any(passage.flat in folded.flat for folded in texts)
+    return any(f"\n{passage.flat.strip()}\n" in folded.sentences for folded in texts)
 
 
 def _letters(text: str) -> str:

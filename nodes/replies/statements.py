@@ -1,21 +1,35 @@
-"""Take the steps that all readers share, from a raw reply to the statements that count, or to the error it deserves."""
+"""Take the steps that all readers share, from a raw reply to the statements that count, or to the error it deserves.
+
+The simplest reader follows: whether a critic declares that it has no issue.
+"""
 
 from __future__ import annotations
 
 import html
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Generic
 
 from ...state.errors import ReplyError
 from .json_fields import Field, closing_object, fields, objects, without_repeats
-from .own_words import GAP, both_ends, own_words, plain, replaced, unmarked
-from .provenance import RepeatedError, Statement, Statements, Strength, ValueT, own_among
-from .reasoning import possible_answers
-from .shown import Shown, latin
+from .own_words import (
+    GAP,
+    MARK,
+    MAY_HAVE_MARKS,
+    OPENING,
+    both_ends,
+    has_marks,
+    own_words,
+    plain,
+    replaced,
+    unmarked,
+    without_reasoning,
+)
+from .provenance import Statement, Statements, Strength, ValueT, own_among
+from .shown import NOTHING, RepeatedError, Shown, latin
 from .vocabulary import Number, pattern, written
 
 
@@ -57,11 +71,11 @@ def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[
     Raises:
         ReplyError: the reply is too long, or all that it states may be a reprint.
     """
-    whole = without_repeats(plain(possible_answers(bounded(reply), shown)[0]), shown)
+    whole = without_repeats(plain(possible_answers(reply, shown)[0]), shown)
     entries = fields(whole) if grammar.is_answer else None
     if entries is not None:
         return [Statement(Strength.LABEL, 0, 0, value) for value in grammar.from_fields(entries)], ""
-    words = unmarked(own_words(whole, answers=grammar.is_answer, keep=bool(shown)))
+    words = unmarked(own_words(whole, answers=grammar.is_answer, keep=shown != NOTHING))
 
     def find(text: str) -> Statements[ValueT]:
         # An object that closes a reply is a line with a label like any other.
@@ -110,25 +124,80 @@ def strongest(statements: Sequence[Statement[ValueT]]) -> list[Statement[ValueT]
     return sorted((s for s in statements if s.strength == most), key=lambda statement: statement.at)
 
 
+# --- what may be the answer of a reply that reasons --------------------------------------------------------------
+
+_LONGEST = 1_000_000
+
+
+def possible_answers(reply: str, shown: Shown) -> list[str]:
+    """Return what may be the reply's answer, the longest first: what is left of it once its reasoning is cut out.
+
+    There is one, unless a text that the agent was shown has a reasoning tag and the reply has one too. Then each tag
+    may be the agent's own or quoted, and the answer counts only if it is the same either way.
+
+    Raises:
+        ReplyError: the reply is longer than any agent's.
+
+    >>> possible_answers("<think>Is it a 5?</think>Score: 4", Shown(("A fine day.",)))
+    ['Score: 4']
+    >>> possible_answers("Score: 2\\nIt says:\\n</think>\\nScore: 5", Shown(("A fine day. </think> Score: 5",)))
+    ['Score: 2\\nIt says:\\n</think>\\nScore: 5']
+    """
+    if len(reply) > _LONGEST:
+        problem = f"The reply has {len(reply):,} characters; no more than {_LONGEST:,} are read."
+        # As one that ran into a limit: it is asked for again without being sent back.
+        raise ReplyError(problem, reply, "cut_off")
+    if not MAY_HAVE_MARKS.search(reply):
+        return [reply]
+    texts = [text for text in (*shown.judged, *shown.said) if _has_marks(text)]
+    if not texts or not has_marks(reply):
+        return [without_reasoning(reply)]
+    contexts = Shown(tuple(_unescaped(text) for text in texts))
+    tags = list(MARK.finditer(reply))
+    tags = tags if len(tags) <= 2 * _MOST_TAGS else tags[:_MOST_TAGS] + tags[-_MOST_TAGS:]
+    own = [tag for tag in tags if not _is_quoted(reply, tag, contexts)]
+    # What opens at the very beginning is reasoning, and the whole reply no answer.
+    opened = any(tag.start() == 0 and OPENING.match(tag[0]) for tag in own)
+    ends = [tag.end() for tag in own if not OPENING.match(tag[0])]
+    if opened and not ends:
+        ends = [tag.end() for tag in tags if not OPENING.match(tag[0])]
+        if not ends:
+            return [""]
+    starts = [*([] if opened else [0]), *ends[:_MOST_READINGS], *ends[-1:]]
+    return [_FINAL_MARKS.sub("", reply[start:]).strip() for start in dict.fromkeys(starts)]
+
+
+# A reply that has more tags quotes them over and over.
+_MOST_TAGS = 20
+# Each possible answer is read.
+_MOST_READINGS = 2
+_FINAL_MARKS = re.compile(r"(?:\s*<\|\w+\|>)+\s*\Z")
+_WORDS_BESIDE = 2
+
+
+def _is_quoted(reply: str, tag: re.Match[str], texts: Shown) -> bool:
+    """Tell whether a tag stands in a text together with the words before or behind it."""
+    before = re.findall(r"\S+", reply[max(0, tag.start() - 80) : tag.start()])[-_WORDS_BESIDE:]
+    behind = re.findall(r"\S+", reply[tag.end() : tag.end() + 80])[:_WORDS_BESIDE]
+    sides = ([*before, tag[0]] if before else [], [tag[0], *behind] if behind else [])
+    return any(side and texts.place_of(" ".join(side)) for side in sides)
+
+
+@lru_cache(maxsize=256)
+def _has_marks(text: str) -> bool:
+    return has_marks(text) or has_marks(_unescaped(text))
+
+
+def _unescaped(text: str) -> str:
+    """Return a text as a model may repeat it: letters as they look, ``&lt;`` as ``<``."""
+    return latin(html.unescape(text))
+
+
 # --- what is wrong with a reply -------------------------------------------------------------------------------------
 
 _REFUSAL = pattern("refusal")
 # A refusal opens a reply; further on, the same words belong to the argument ("I cannot give a 5").
 _OPENING = 400
-_LONGEST = 1_000_000
-
-
-def bounded(reply: str) -> str:
-    """Return the reply if it is short enough to be read.
-
-    Raises:
-        ReplyError: it is longer than any agent's reply.
-    """
-    if len(reply) <= _LONGEST:
-        return reply
-    problem = f"The reply has {len(reply):,} characters; no more than {_LONGEST:,} are read."
-    # As one that ran into a limit: it is asked for again without being sent back.
-    raise ReplyError(problem, reply, "cut_off")
 
 
 def contradictory(reply: str, first: str, second: str, what: str) -> ReplyError:
@@ -190,3 +259,114 @@ def breaks_off(reply: str) -> bool:
     if re.search(r"\b(?:score|rating|verdict)\W{0,4}\Z", text[-40:], re.IGNORECASE) and text[-1] in ":=*[(":
         return True
     return len(text) > 200 and (text[-1].isalnum() or text[-1] in ",;-(")
+
+
+# --- NO ISSUE: whether a critic declares that it has none -----------------------------------------------------------
+
+# The token is written NO ISSUE, NO_ISSUE, NO-ISSUES and so on, in any case. It counts as a declaration when it stands
+# alone on a line, or is the whole of the reply's first or last sentence. Quoted text never counts. The substring test
+# is Algorithm 1 of the DEBATE paper, which writes the token in three ways.
+
+_ANYWHERE, _ALONE, _DECLARATION = (
+    pattern(name, re.IGNORECASE | re.ASCII) for name in ("no_issue", "declaration_line", "declaration")
+)
+_TAKEN_BACK, _TURN = pattern("taken_back"), pattern("turn")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[)\]]* |\n+")
+_LINE_END = re.compile(r"\n")
+_LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")
+# Punctuation, markup and ticks that may surround a declaration.
+_AROUND = "\x00 .!,;:*_~#()[]{}|=+—-•✓✔✅☑👍"
+_LONGEST_SENTENCE = 600
+
+
+@dataclass(frozen=True)
+class _Declarations(Grammar[bool]):
+    what: ClassVar[str] = "declaration"
+    is_answer: ClassVar[bool] = False
+
+    def prepare(self, words: str) -> str:
+        return words.replace("’", "'")
+
+    def find(self, words: str) -> list[Statement[bool]]:
+        """Return the last line that declares, or else the first or last sentence that does."""
+        if not _ANYWHERE.search(words):
+            return []
+        lines = [(at, line) for at, line in _pieces(words, _LINE_END) if line.strip(_AROUND)]
+        places = [line for at, line in enumerate(lines) if _stands_alone(lines, at)][-1:]
+        if not places:
+            parts = [(at, part) for at, part in _pieces(words, _SENTENCE_END) if part.strip(_AROUND)]
+            places = [parts[at] for at in {0, len(parts) - 1} if parts and _declares(parts, at)][:1]
+        spans = [(at, match) for at, piece in places if (match := _ANYWHERE.search(piece))]
+        return [Statement(Strength.OWN_LINE, at + m.start(), at + m.end(), True) for at, m in spans]
+
+
+def declares_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
+    """Whether the reply declares that there is no issue; what it quotes does not count.
+
+    Args:
+        text: the raw reply.
+        shown: the texts that the critic was shown; what it reprints of them does not count.
+
+    Raises:
+        ReplyError: the reply's only declaration may be a reprint.
+
+    >>> declares_no_issue("The revised score is fair.\\n**NO ISSUE.**")
+    True
+    >>> declares_no_issue("Therefore, NO ISSUES: the score follows the rubric.")
+    True
+    >>> declares_no_issue("I cannot say NO ISSUE yet.")
+    False
+    >>> declares_no_issue("NO ISSUE with style, but the score is high.")
+    False
+    >>> declares_no_issue("It ends so:\\nNO ISSUE\\nThat is too easy.", shown=Shown(("Fine. NO ISSUE",)))
+    False
+    """
+    return bool(own_statements(text, shown, _Declarations())[0])
+
+
+def contains_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
+    """Whether the token stands anywhere in the text, in any case: the literal test of DEBATE's Algorithm 1.
+
+    Where the token stands in the texts that the critic was shown too, to name it is no declaration, and
+    `declares_no_issue` decides.
+
+    >>> contains_no_issue("I cannot say no_issues yet.")
+    True
+    """
+    named = _ANYWHERE.search(text) is not None
+    if not named or shown.place_of("NO ISSUE") is shown.place_of("NO ISSUES") is None:
+        return named
+    return declares_no_issue(text, shown=shown)
+
+
+def _pieces(words: str, separator: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Split a text, and return each piece with the place at which it begins."""
+    start = 0
+    for match in separator.finditer(words):
+        yield start, words[start : match.start()]
+        start = match.end()
+    yield start, words[start:]
+
+
+def _stands_alone(lines: list[tuple[int, str]], at: int) -> bool:
+    line = lines[at][1]
+    if len(line) > 80 or not _ALONE.fullmatch(_bare(line)):
+        return False
+    # "NO ISSUE" and on the next line "However, ..." takes the declaration back.
+    return at + 1 == len(lines) or not _TURN.match(lines[at + 1][1])
+
+
+def _declares(parts: list[tuple[int, str]], at: int) -> bool:
+    sentence = _bare(parts[at][1])
+    if len(sentence) > _LONGEST_SENTENCE:
+        return False
+    match = _DECLARATION.fullmatch(sentence)
+    if match is None or parts[at][1].rstrip(" )]*_").endswith("?"):
+        return False
+    following = parts[at + 1][1] if at + 1 < len(parts) else ""
+    return not _TAKEN_BACK.search(match["reason"] or "") and not _TURN.match(following)
+
+
+def _bare(line: str) -> str:
+    """Return a line without its list mark and the punctuation around it; quotation and question marks stay."""
+    return _LIST_MARK.sub("", line.strip()).strip(_AROUND)

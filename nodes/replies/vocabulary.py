@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 _HERE = Path(__file__)
 WORDS: dict[str, str] = tomllib.loads(_HERE.with_name("words.toml").read_text(encoding="utf-8"))
@@ -74,26 +74,33 @@ _OTHERS = word_set(WORDS["others"])
 _NO_SCORES = in_any_case(rf"\b{one_of(WORDS['no_score_words'])}\b")
 
 
-def qualifier_of(before: str) -> str:
-    """Return the words that stand before a score word in its own line and clause, casefolded."""
+class Qualifier(NamedTuple):
+    """Hold the words that stand before a score word.
+
+    Attributes:
+        words: those in its own line and clause, casefolded.
+        is_final: they make it the final score: ``my final``.
+        is_plain: they leave the score the judge's own: ``my revised``.
+        is_of_others: they make it another agent's score, or one only talked about: ``the initial``.
+    """
+
+    words: str = ""
+    is_final: bool = False
+    is_plain: bool = True
+    is_of_others: bool = False
+
+
+def qualifier_of(before: str) -> Qualifier:
+    """Return what qualifies a score word behind this text."""
     clause = re.split(r"[.,;:!?()\[\]\n\x00—]|\d|(?<!\w)- ", before[-60:])[-1]
-    return clause.strip().casefold()
-
-
-def is_final(qualifier: str) -> bool:
-    """Whether the qualifier makes it the final score: ``"my final"``."""
-    unspaced = ("最终", "最終", "综合", "総合", "최종")
-    return re.search(rf"\b{FINAL_WORDS}\b", qualifier) is not None or qualifier.endswith(unspaced)
-
-
-def is_plain(qualifier: str) -> bool:
-    """Whether the qualifier leaves the score the judge's own: ``"my revised"``."""
-    return all(word in _PLAIN_QUALIFIERS for word in qualifier.split())
-
-
-def is_of_others(qualifier: str) -> bool:
-    """Whether the qualifier makes it another agent's score, or one only talked about: ``"the initial"``."""
-    return any(word in _OTHERS for word in re.split(r"[\s'’]+", qualifier)[-3:])
+    words = clause.strip().casefold()
+    final = re.search(rf"\b{FINAL_WORDS}\b", words) is not None
+    return Qualifier(
+        words,
+        final or words.endswith(("最终", "最終", "综合", "総合", "최종")),
+        _PLAIN_QUALIFIERS.issuperset(words.split()),
+        any(word in _OTHERS for word in re.split(r"[\s'’]+", words)[-3:]),
+    )
 
 
 def may_be_criterion(label: str) -> bool:

@@ -18,6 +18,7 @@ from ..nodes.plugins import Group, load_plugin, plugins
 from ..state.checked import did_you_mean
 from ..state.errors import UsageError
 from ..state.protocols import Protocol
+from ..state.review_rules import KindOf
 from ..state.role_kinds import RoleKind
 from .references import Given, NameOrGraph, is_protocol, is_reference, referenced, source_digest
 
@@ -191,3 +192,12 @@ def role_kinds(name: str) -> Mapping[str, RoleKind]:
     for other in sorted(known, key=lambda other: (other not in _bundled_names(), other)):
         kinds = {**known[other].protocol.role_kinds, **kinds}
     return kinds
+
+
+def kind_of_turns(protocol: str, details: Mapping[str, Any]) -> KindOf:
+    """Return the function that tells what a turn does to a protocol's verdict with these details.
+
+    A wrapper's verdict names in its details the protocol inside, whose turns these are. An unknown role ``scores``.
+    """
+    kinds = role_kinds(str(details.get("of", protocol)))
+    return lambda turn: kinds.get(turn["role"], "scores")

@@ -26,7 +26,7 @@ from ..nodes.prompt_context import score_schema
 from ..nodes.verdicts import number_of_orders, outcome_fields
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
-from ..state.review_rules import IN_DOUBT, KindOf, Rule, reasons
+from ..state.review_rules import IN_DOUBT, Rule, reasons
 from ..state.settings import ReviewSettings
 from ..state.settings.base_settings import explicitly_set
 from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
@@ -35,7 +35,7 @@ from .base import ProtocolGraph, SyncFunction
 from .calibrated import BothOrders
 from .judge_graph import context_of_run
 from .options import AnyJudge, Bound, ReviewOptions
-from .registry import role_kinds
+from .registry import kind_of_turns
 from .repeated import Repeats
 from .wrapper import (
     GivenJudges,
@@ -96,7 +96,8 @@ class Review(Wrapper[ReviewSettings]):
 
         def judged(_state: ReviewState, outcome: JudgeOutput) -> dict[str, Any]:
             verdict, turns = verdict_in(outcome), outcome["transcript"]
-            why = reasons(self.settings().rules, verdict, turns, kinds_of_turns(verdict))
+            kind_of = kind_of_turns(verdict.protocol, verdict.details)
+            why = reasons(self.settings().rules, verdict, turns, kind_of)
             return {"outcome": outcome, "why": why, **gathered(outcome)}
 
         self.judge("judge", "of", judged)
@@ -114,12 +115,6 @@ class Review(Wrapper[ReviewSettings]):
         chosen, _ = self.judges.slots["of"].choose(context_of_run())
         if chosen is not None:
             _check_chosen(self.settings(), chosen)
-
-
-def kinds_of_turns(verdict: Verdict) -> KindOf:
-    """Return the function that tells what a turn does to this verdict; a wrapper's is of the protocol inside."""
-    kinds = role_kinds(str(verdict.details.get("of", verdict.protocol)))
-    return lambda turn: kinds.get(turn["role"], "scores")
 
 
 def reviewed(verdict: Verdict, answer: HumanAnswer, turn_id: str, why: Sequence[str]) -> Verdict:

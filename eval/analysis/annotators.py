@@ -121,8 +121,7 @@ class Annotators:
             for rater in self.raters[place:]
             if rater.others.value is not None
         )
-        metric = METRICS[self.metric].title
-        told = f"{self.subject.label}: {metric} with the other annotators: {mean}"
+        told = f"{self.subject.label}: {METRICS[self.metric].title} with the other annotators: {mean}"
         return f"{told}; on the same labels {', '.join(judges)}"
 
 
@@ -138,9 +137,8 @@ def compare_annotators(
     if not counted:
         return None
     people, rows = [], counted[0][1]
-    labels = rows.by_annotator
     for place, others in _left_out(comparator, rows):
-        everybody = _with_all(comparator, rows, labels[:, place])
+        everybody = _with_all(comparator, rows, rows.by_annotator[:, place])
         people.append(Rater(f"annotator {place + 1}", len(others), others.statistic(metric), everybody))
     if not people:
         return None

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Units
+from ..statistics.alignment import Floats, Units, grouped
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..statistics.sample import Pair, Sample, paired_difference, same_clusters
@@ -291,17 +291,14 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
         bases: by dataset's digest, the label of its base judge.
     """
     pairwise: list[PairwiseComparison] = []
-    datasets: dict[str, list[PairwiseComparator]] = {}
     for comparator in comparators:
         base, sides = bases.get(comparator.subject.digest), comparator.sides
-        pairwise += adjusted(
-            [
-                comparator.compare(sides[first], sides[second], with_base=second == base)
-                for first, second in _pairs([*sides], base)
-            ]
-        )
-        if comparator.averaged:
-            datasets.setdefault(comparator.subject.digest, []).append(comparator)
+        compared = [
+            comparator.compare(sides[first], sides[second], with_base=second == base)
+            for first, second in _pairs([*sides], base)
+        ]
+        pairwise += adjusted(compared)
+    datasets = grouped((each.subject.digest, each) for each in comparators if each.averaged)
     averages = [
         pair
         for digest, of_dataset in datasets.items()
@@ -395,8 +392,7 @@ def _caution(pairwise: Sequence[PairwiseComparison]) -> str | None:
 
 
 def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
-    unshared = [pair for pair in pairwise if pair.only_first or pair.only_second]
-    if unshared:
+    if unshared := [pair for pair in pairwise if pair.only_first or pair.only_second]:
         yield (
             f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
             "judges are compared on the items that all of them judged"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
@@ -10,6 +9,7 @@ from typing import Annotated
 
 from ...state.errors import UsageError
 from ..results.evaluation import UsageTotals
+from ..statistics.alignment import grouped
 from ..statistics.resampling import Statistic
 from ..tables import Column
 from .comparison import PairwiseComparator
@@ -111,8 +111,7 @@ def _row(judge: Judge) -> CostRow:
 
 
 def _people(judges: Sequence[Judge], people: People) -> Iterator[CostRow]:
-    for digest in dict.fromkeys(judge.digest for judge in judges):
-        of_dataset = [judge for judge in judges if judge.digest == digest]
+    for of_dataset in grouped((judge.digest, judge) for judge in judges).values():
         # Asking a model again is a repeat; people would judge each item once.
         judgements = max(
             judge.usage.judgements // max(1, int(judge.manifest.get("repeats") or 1)) for judge in of_dataset
@@ -134,8 +133,7 @@ def _people(judges: Sequence[Judge], people: People) -> Iterator[CostRow]:
 
 def _notes(judges: Sequence[Judge]) -> Iterator[str]:
     yield "time is the sum over all calls; since calls run concurrently, a run takes less by the clock"
-    unknown = [judge.label for judge in judges if judge.usage.total.cost_usd is None]
-    if unknown:
+    if unknown := [judge.label for judge in judges if judge.usage.total.cost_usd is None]:
         yield f"the cost is unknown, because the price of a model is: {', '.join(unknown)}"
     if least := [judge.label for judge in judges if judge.usage.total.uncounted]:
         yield f"token counts are lower bounds, because those of some calls are unknown: {', '.join(least)}"
@@ -218,10 +216,11 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
             left_out[label] = "its cost is unknown"
         else:
             points.append(_point(label, usage, agreement, currency))
-    curves: defaultdict[str, list[Point]] = defaultdict(list)
-    for of in ensembles:
-        if of.subject == comparator.subject.label and of.agreement.value is not None:
-            curves[of.source].append(_point(of.label, of.usage, of.agreement, currency, of.k))
+    curves = grouped(
+        (of.source, _point(of.label, of.usage, of.agreement, currency, of.k))
+        for of in ensembles
+        if of.subject == comparator.subject.label and of.agreement.value is not None
+    )
     best = {id(point) for point in pareto_front([*points, *chain(*curves.values())])}
 
     def shown(of: Sequence[Point]) -> tuple[Point, ...]:

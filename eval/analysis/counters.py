@@ -16,8 +16,6 @@ from ..results.results import Result
 from ..tables.grid import Column, counts, share_column, text_column
 from .result_rows import Said
 
-# The stop reason of a debate that nothing else ended.
-_UNRESOLVED = "max_rounds"
 # Characters of a reason that are shown.
 _REASON = 60
 
@@ -33,14 +31,14 @@ def spending(of: Overview) -> Spending:
         stop_reasons=dict(ends.most_common()),
         mean_rounds=of.rounds.value,
         mean_calls=of.calls.value,
-        unresolved=ends[_UNRESOLVED] / of.judged if of.judged else None,
+        # The stop reason of debates that nothing else ended.
+        unresolved=ends["max_rounds"] / of.judged if of.judged else None,
     )
 
 
 def places_of_winners(result: Result) -> Iterator[str]:
     """Yield in which place the winner of a comparison was shown, ``first`` or ``second``, or ``tie``, in each order."""
-    by_order = result.details.get("winner_by_order") or [result.winner]
-    for order, winner in enumerate(by_order, start=1):
+    for order, winner in enumerate(result.details.get("winner_by_order") or [result.winner], start=1):
         if winner is not None:
             # A winner is named by its answer, not its place; in the second order answer 2 was shown first.
             yield "tie" if winner == "tie" else "first" if (winner == "1") == (order == 1) else "second"
@@ -56,11 +54,8 @@ class ReplyCounter:
 
     def add(self, result: Result) -> None:
         """Count one judgement's warnings, or why it has no verdict."""
-        kinds = {
-            kind(warning)
-            for warning in result.warnings
-            if warning not in (DISCLOSURE, local_model.DISCLOSURE)
-        }
+        warnings = (text for text in result.warnings if text not in (DISCLOSURE, local_model.DISCLOSURE))
+        kinds = set(map(kind, warnings))
         # Sorted, since a set of texts has another order in each process, and equal counts come in order of occurrence.
         self._warnings.update(sorted(kinds))
         self._unread += bool(kinds & {UNREAD_SAMPLES.label, VOID_VOTE.label})
@@ -111,8 +106,7 @@ class CallsByRound:
         if self.first is None or self._mixed:
             return None
         # The first entry belongs to the first round with a score, which need not be round 1.
-        last = self.first + entry
-        return sum(calls for round, calls in self._calls.items() if round <= last) / verdicts
+        return sum(calls for round, calls in self._calls.items() if round <= self.first + entry) / verdicts
 
 
 def kind(warning: str) -> str:

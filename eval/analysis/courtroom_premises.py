@@ -129,8 +129,7 @@ def fit_prior(gaps: Floats) -> tuple[float, float] | None:
         return -float(beta_distribution.logpdf(values, alpha + growths, beta + without).sum())
 
     best = minimize(surprise, np.zeros(2), method="L-BFGS-B", bounds=[(-7, 7)] * 2)
-    inside = bool(best.success) and bool((np.abs(best.x) < 7).all())
-    return tuple(np.exp(best.x).tolist()) if inside else None
+    return tuple(np.exp(best.x).tolist()) if best.success and (np.abs(best.x) < 7).all() else None
 
 
 def predicted_gaps(judges: Sequence[CourtroomSide], resampling: Resampling) -> Iterator[PredictedGap]:
@@ -145,9 +144,8 @@ def predicted_gaps(judges: Sequence[CourtroomSide], resampling: Resampling) -> I
             lasted = ~np.isnan(judge.gaps[:, number - 1])
             observed = judge.gaps[lasted, number - 1]
             predicted = (alpha + growths[lasted, number - 1]) / (alpha + beta + number)
-            gap, excess = (
-                judge.mean(values, lasted, resampling) for values in (observed, observed - predicted)
-            )
+            gap = judge.mean(observed, lasted, resampling)
+            excess = judge.mean(observed - predicted, lasted, resampling)
             n, mean = len(observed), float(predicted.mean())
             yield PredictedGap(judge.label, alpha, beta, number, n, gap, mean, excess)
 
@@ -176,6 +174,5 @@ def premises(judges: Sequence[CourtroomSide], resampling: Resampling) -> Iterato
             paths = judge.gaps[several]
             last = paths[np.arange(len(paths)), (~np.isnan(paths)).sum(axis=1) - 1]
             figure = judge.mean(last - paths[:, 0], several, resampling)
-            yield Premise(
-                f"gaps grow with the rounds: {judge.label}, last round minus first", len(several), figure
-            )
+            claim = f"gaps grow with the rounds: {judge.label}, last round minus first"
+            yield Premise(claim, len(several), figure)

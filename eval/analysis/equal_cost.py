@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from shlex import join
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from ...state.aspects import ASPECTS
 from ...state.transcript import total_usage
 from ..datasets.dataset import data_options
 from ..results.evaluation import UsageTotals
-from ..statistics.alignment import Floats
+from ..statistics.alignment import Floats, grouped
 from .comparison import PairwiseComparator, PairwiseComparison, adjusted
 from .loading import JudgeAspectData, LoadedJudge
 from .verdict_columns import Side
@@ -103,17 +102,8 @@ _SLACK = 1e-9
 _MUCH = 1.5
 
 
-class SubEnsemble(NamedTuple):
-    """Holds an ensemble of the first k judges of a run, on one subject; ``cell`` is all that the run has there."""
-
-    k: int
-    of: int
-    side: Side
-    cell: JudgeAspectData
-
-
-_Offer = tuple[SubEnsemble, EnsembleOf]
-"""An ensemble that judges may be matched with, and how it is shown."""
+_Offer = tuple[JudgeAspectData, int, Side, EnsembleOf]
+"""A run, how many judges it has, an ensemble of some of them that others may be matched with, and how that is shown."""
 
 
 def currency_of(usages: Sequence[UsageTotals]) -> Currency:
@@ -130,7 +120,7 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
     without: list[PairwiseComparator] = []
     for comparator in comparators:
         offers = list(_offers(comparator))
-        ensembles += [shown for _, shown in offers]
+        ensembles += [shown for *_, shown in offers]
         if not offers:
             without.append(comparator)
             continue
@@ -152,17 +142,18 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
 def _offers(comparator: PairwiseComparator) -> Iterator[_Offer]:
     measure = comparator.subject.metric
     for cell in filter(holds_ensembles, comparator.cells):
-        for smaller in smaller_ensembles(cell):
+        sides = list(smaller_ensembles(cell))
+        for k, side in enumerate(sides, start=1):
             shown = EnsembleOf(
-                label=smaller.side.label,
+                label=side.label,
                 source=cell.judge.label,
                 subject=comparator.subject.label,
-                k=smaller.k,
-                usage=smaller.side.rows.usage_totals,
+                k=k,
+                usage=side.rows.usage_totals,
                 measure=measure,
-                agreement=comparator.labelled_sample(smaller.side).statistic(measure),
+                agreement=comparator.labelled_sample(side).statistic(measure),
             )
-            yield smaller, shown
+            yield cell, len(sides), side, shown
 
 
 def _matched(
@@ -173,15 +164,15 @@ def _matched(
     if not price or not len(cell.rows):
         return None
     affordable = [
-        (cost, smaller.of, smaller.side, shown)
-        for smaller, shown in offers
-        if smaller.cell is not cell
+        (cost, judges, side, shown)
+        for source, judges, side, shown in offers
+        if source is not cell
         and (cost := cost_of(shown.usage, currency)) is not None
         and cost <= price * (1 + _SLACK)
     ]
     if not affordable:
         # Where the only ensembles are parts of this very run, it has nothing to be compared with.
-        if all(smaller.cell is cell for smaller, _ in offers):
+        if all(source is cell for source, *_ in offers):
             return None
         return f"{label} on {comparator.subject.label}: spends less than a single judge of any ensemble here"
     # Of several that cost as much, the one from the largest run.
@@ -192,10 +183,7 @@ def _matched(
 
 def _how_to_get_one(without: Sequence[PairwiseComparator]) -> Iterator[str]:
     """Yield for each dataset the command that makes an ensemble as expensive as its most expensive judge."""
-    by_data: defaultdict[str, list[PairwiseComparator]] = defaultdict(list)
-    for comparator in without:
-        by_data[comparator.subject.data].append(comparator)
-    for data, subjects in by_data.items():
+    for data, subjects in grouped((each.subject.data, each) for each in without).items():
         calls = max(cell.usage.calls_each or 0.0 for comparator in subjects for cell in comparator.cells)
         yield (
             f"{data}: no equal-cost baseline, because no run has an ensemble of single judges; to make one, "
@@ -269,8 +257,8 @@ def ensemble_protocols() -> dict[str, Ensemble]:
     return {name: ensemble for name, ensemble in ensembles.items() if ensemble is not None}
 
 
-def smaller_ensembles(cell: JudgeAspectData) -> Iterator[SubEnsemble]:
-    """Yield a run's ensembles, k rising; the largest is the run itself.
+def smaller_ensembles(cell: JudgeAspectData) -> Iterator[Side]:
+    """Yield a run's ensembles of its first k judges, k rising from 1; the largest is the run itself.
 
     Rows in which a judge is missing count for none. Of an ensemble: each verdict's first k referees, whose scores (over
     both orders of the answers) are averaged, as the ensemble itself does. Of a single judge: each item's first k
@@ -296,7 +284,7 @@ def smaller_ensembles(cell: JudgeAspectData) -> Iterator[SubEnsemble]:
     for k in range(1, most + 1):
         spent = spent + usage[lines[:, k - 1]]
         of_k = replace(rows, judged=rows.decided(_means(values[lines[:, :k]])), usage=spent)
-        yield SubEnsemble(k, most, Side(f"{judge.label}, {k} of {most}", of_k, cell.distances), cell)
+        yield Side(f"{judge.label}, {k} of {most}", of_k, cell.distances)
 
 
 def _means(values: Floats) -> Floats:

@@ -198,15 +198,13 @@ def leaderboard(
         samples = averaged[judge.label, judge.digest]
         if len(samples) > 1:
             measures = {name: average([*samples.values()], name) for name in of_kind("score")}
-            mean = Average(judge.label, judge.data, tuple(samples), measures, {})
-            means[judge.label, judge.digest] = mean
+            means[judge.label, judge.digest] = Average(judge.label, judge.data, tuple(samples), measures, {})
     standings, averages = [], []
     for judge in judges:
         base = bases.get(judge.digest, "")
         for cell in judge.cells.values():
             entry = entries[judge.label, cell.subject.label]
-            gains = _gains(entry, entries.get((base, cell.subject.label)))
-            standings.append(replace(entry, gains=gains))
+            standings.append(replace(entry, gains=_gains(entry, entries.get((base, cell.subject.label)))))
         if own := means.get((judge.label, judge.digest)):
             of_base = means.get((base, judge.digest))
             alike = of_base is not None and {*of_base.subjects} == {*own.subjects}
@@ -224,15 +222,13 @@ def _entry(
     cell: JudgeAspectData, rows: Verdicts, labelled: Sample, resampling: Resampling, notes: dict[str, None]
 ) -> LeaderboardEntry:
     done = len(cell.rows) + cell.failed
-    # A manifest may not say how many are wanted: then nothing counts as missing.
-    wanted = cell.judge.wanted_each() or done
-
     return LeaderboardEntry(
         judge=cell.judge.label,
         subject=cell.subject.label,
         judged=len(cell.rows),
         failed=cell.failed,
-        missing=max(0, wanted - done),
+        # A manifest may not say how many are wanted: then nothing counts as missing.
+        missing=max(0, (cell.judge.wanted_each() or done) - done),
         mean=cell.overview.score.value,
         rounds=cell.overview.rounds.value,
         stop_reasons=spending(cell.overview).stop_reasons,
@@ -290,14 +286,12 @@ def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agree
 
 def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:
     subject, rows = cell.subject, cell.rows
-    if subject.kind != "score" or not cell.judge.models or subject.low is None or subject.high is None:
+    if subject.kind != "score" or not cell.judge.models or not len(rows):
+        return None
+    if subject.low is None or subject.high is None:
         return None
     scale = subject.low, subject.high
-    return (
-        score_distribution(rows.judged, rows.all_labels, rows.clusters, scale, resampling)
-        if len(rows)
-        else None
-    )
+    return score_distribution(rows.judged, rows.all_labels, rows.clusters, scale, resampling)
 
 
 def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare, ...]:
@@ -307,10 +301,9 @@ def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare
     # Judge and people are counted over the same rows, or their shares could not be compared.
     labelled = len(cell.labelled) > 0
     rows = cell.labelled if labelled else cell.rows
-    units = rows.clusters
 
     def percent(winners: Floats, winner: str) -> Statistic:
-        return mean_statistic(winners == CODES[winner], units, resampling).percent()
+        return mean_statistic(winners == CODES[winner], rows.clusters, resampling).percent()
 
     return tuple(
         WinnerShare(

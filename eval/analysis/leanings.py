@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..statistics.alignment import Floats
+from ..statistics.alignment import Floats, grouped
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, paired_difference
 from ..statistics.significance import LEVEL, holm
@@ -59,11 +59,10 @@ def leanings(comparators: Sequence[PairwiseComparator]) -> tuple[Leaning, ...]:
     Judges that always say the same lean no way: they are told as what they are.
     """
     tested: list[Leaning] = []
-    for dataset in dict.fromkeys(comparator.subject.digest for comparator in comparators):
+    for of_dataset in grouped((each.subject.digest, each) for each in comparators).values():
         family = [
             leaning
-            for comparator in comparators
-            if comparator.subject.digest == dataset
+            for comparator in of_dataset
             for side in comparator.sides.values()
             for leaning in _of_judge(comparator, side)
         ]

@@ -61,10 +61,8 @@ def length_bias(cell: JudgeAspectData, resampling: Resampling) -> LengthBias | N
     labelled = rows.take(rows.labelled)
     bias = LengthBias(len(rows), len(labelled))
     if not scores:
-        longer, human_longer = (
-            _longer(*pair, resampling) for pair in ((rows, rows.judged), (labelled, labelled.human))
-        )
-        return replace(bias, longer=longer, human_longer=human_longer)
+        longer = _longer(rows, rows.judged, resampling)
+        return replace(bias, longer=longer, human_longer=_longer(labelled, labelled.human, resampling))
 
     def correlated(rows: Verdicts, x: Floats, y: Floats) -> Sample:
         return Sample("score", x, y, rows.clusters, False, resampling)

@@ -18,6 +18,7 @@ from ..results.evaluation import Evaluation, Overview, UsageTotals
 from ..results.flagged_items import FlaggedItems
 from ..results.folder import FILE, read_manifest
 from ..results.results import Result, ResultsFile
+from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, ReplyCounter, places_of_winners
@@ -27,8 +28,6 @@ from .judges import EvaluationTarget, Judge
 from .objections import ObjectionCounter
 from .result_rows import Judged, discussions, turns_of, verdict_of
 from .verdict_columns import Side, StudyNames, VerdictColumns, Verdicts
-
-_PREFERENCE = "preference"
 
 
 class Measuring(Overrides, total=False):
@@ -182,8 +181,7 @@ class LoadedJudge:
     def finish(self) -> None:
         """Finish after the last result: sort rows, and add empty data for aspects without a single result."""
         for aspect in [aspect_fields["name"] for aspect_fields in self.aspects] or [None]:
-            if aspect not in self.cells:
-                self.cells[aspect] = JudgeAspectData(self, aspect)
+            self.cells.setdefault(aspect, JudgeAspectData(self, aspect))
         for cell in self.cells.values():
             cell.finish()
 
@@ -199,10 +197,9 @@ class LoadedJudge:
         failed = sum(cell.failed for cell in self.cells.values())
         wanted_each = self.wanted_each()
         wanted = judged + failed if wanted_each is None else wanted_each * len(self.cells)
-        # What both have under one name is the same.
-        same = {of.name: getattr(self, of.name) for of in fields(Judge) if hasattr(self, of.name)}
         return Judge(
-            **same,
+            # What both have under one name is the same.
+            **{of.name: getattr(self, of.name) for of in fields(Judge) if hasattr(self, of.name)},
             note=self.manifest.get("note"),
             subjects=tuple(cell.subject.label for cell in self.cells.values()),
             wanted=wanted,
@@ -217,7 +214,7 @@ class LoadedJudge:
         """Return what it judged on an aspect, as its own run has it."""
         scale = next((fields for fields in self.aspects if fields.get("name") == aspect), {})
         return EvaluationTarget(
-            label=aspect or _PREFERENCE,
+            label=aspect or "preference",
             data=self.data,
             digest=self.digest,
             aspect=aspect,
@@ -253,7 +250,9 @@ def load_runs(
     if flagged.left_out:
         # Read first, since a judge of another run may flag an item: it is left out for all judges alike.
         for folder in chosen:
-            _find_flagged(folder, flagged, names)
+            run = LoadedJudge("", folder, read_manifest(folder), names=names)
+            for result in ResultsFile(folder).read():
+                flagged.add(names.items.code((run.digest, result.item)), result.warnings)
     judges = [judge for folder in chosen for judge in _read(folder, flagged, names)]
     for judge, label in zip(judges, judge_labels(judges), strict=True):
         judge.label = label
@@ -280,12 +279,6 @@ def load_evaluations(
         judges.append(judge)
     _name_subjects(judges, otherwise)
     return judges
-
-
-def _find_flagged(folder: Path, flagged: FlaggedItems, names: StudyNames) -> None:
-    run = LoadedJudge("", folder, read_manifest(folder), names=names)
-    for result in ResultsFile(folder).read():
-        flagged.add(names.items.code((run.digest, result.item)), result.warnings)
 
 
 def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[LoadedJudge]:
@@ -321,8 +314,12 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
     for judge in judges:
         for aspect, cell in judge.cells.items():
             # By the content's digest, not the name: a dataset of the same name may hold other items.
-            known = subjects.setdefault((judge.digest, aspect), cell.subject)
-            _refuse_other_scale(known, cell.subject, judge)
+            known, now = subjects.setdefault((judge.digest, aspect), cell.subject), cell.subject
+            if (known.low, known.high) != (now.low, now.high) and None not in (known.low, now.low):
+                raise UsageError(
+                    f"{judge.folder}: scores {aspect} of {now.data} from {now.low:g} to {now.high:g}, but another run "
+                    f"does so from {known.low:g} to {known.high:g}: scores on two scales need two reports"
+                )
     labels = Counter(subject.label for subject in subjects.values())
     long = Counter((subject.data, subject.label) for subject in subjects.values())
     if (metric := otherwise.get("metric")) not in (None, *METRICS):
@@ -349,28 +346,16 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
 def _leading_metrics(judges: Sequence[LoadedJudge]) -> dict[str, str]:
     """Choose by each dataset's digest the metric that leads on it, by the labels of all rows that any judge has."""
     leading = {}
-    for digest in dict.fromkeys(judge.digest for judge in judges):
-        of_dataset = [judge for judge in judges if judge.digest == digest]
+    for digest, of_dataset in grouped((judge.digest, judge) for judge in judges).items():
         telling = []
-        for aspect in dict.fromkeys(aspect for judge in of_dataset for aspect in judge.cells):
-            cells = [judge.cells[aspect] for judge in of_dataset if aspect in judge.cells]
+        for cells in grouped(pair for judge in of_dataset for pair in judge.cells.items()).values():
             # Rows without a verdict have labels, too: whether a judge failed does not change the data's metric.
             tables = [rows for cell in cells for rows in (cell.rows, cell.unjudged) if len(rows)]
             if any(rows.labelled.any() for rows in tables):
                 columns = zip(*((rows.item, rows.group, rows.human) for rows in tables), strict=True)
                 telling.append(telling_groups(*map(np.concatenate, columns)))
-        first = of_dataset[0]
-        leading[digest] = leading_metric(first.kind, first.data, telling)
+        leading[digest] = leading_metric(of_dataset[0].kind, of_dataset[0].data, telling)
     return leading
-
-
-def _refuse_other_scale(known: EvaluationTarget, now: EvaluationTarget, judge: LoadedJudge) -> None:
-    if (known.low, known.high) == (now.low, now.high) or None in (known.low, now.low):
-        return
-    raise UsageError(
-        f"{judge.folder}: scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}, but another run does "
-        f"so from {known.low:g} to {known.high:g}: scores on two scales need two reports"
-    )
 
 
 def _number(value: Any) -> float | None:

@@ -13,20 +13,13 @@ from ...state.transcript import NO_USAGE, Turn, Usage
 from ...state.verdict import Winner
 from ..results.results import Result
 from ..results.turn_kinds import kind_of_turns
+from ..statistics.alignment import grouped
 
 Value = float | tuple[float, float]
 """A score, or the scores of two answers."""
 
 Judged = float | Winner
 """A verdict or a human label: a score, or a winner."""
-
-
-class AgentScore(NamedTuple):
-    """Holds the last score or vote (mean over both orders) and the usage of one of several agents behind a verdict."""
-
-    agent: str
-    value: Value | Winner
-    usage: Usage
 
 
 def verdict_of(result: Result) -> Judged | None:
@@ -65,9 +58,7 @@ def direction(before: Judged, after: Judged, human: Judged | None) -> Literal[-1
     if isinstance(human, str) or isinstance(before, str) or isinstance(after, str):
         return cast("Literal[-1, 0, 1]", (after == human) - (before == human))
     was, now = abs(before - human), abs(after - human)
-    if close(was, now):
-        return 0
-    return 1 if now < was else -1
+    return 0 if close(was, now) else 1 if now < was else -1
 
 
 def close(value: float, other: float) -> bool:
@@ -91,15 +82,15 @@ def turns_of(result: Result) -> list[Said]:
 
 def discussions(turns: Iterable[Said]) -> list[list[Said]]:
     """Split turns into their discussions: one for each order of the answers, repeat and stage."""
-    by_place: dict[tuple[int, int, str], list[Said]] = {}
-    for said in turns:
-        place = said.turn.get("order", 1), said.turn.get("repeat", 0), said.turn.get("stage", "")
-        by_place.setdefault(place, []).append(said)
+    by_place = grouped(
+        ((said.turn.get("order", 1), said.turn.get("repeat", 0), said.turn.get("stage", "")), said)
+        for said in turns
+    )
     return list(by_place.values())
 
 
-def agent_scores(result: Result) -> Iterator[AgentScore]:
-    """Yield the last score of each member of a panel, and each vote."""
+def agent_scores(result: Result) -> Iterator[tuple[str, Value | Winner, Usage]]:
+    """Yield each member of a panel, or voter, with its last score or vote (mean over both orders) and its usage."""
     last: dict[str, dict[int, Value | Winner]] = {}
     usages: dict[str, Usage] = {}
     for turn, kind, score in turns_of(result):
@@ -111,7 +102,7 @@ def agent_scores(result: Result) -> Iterator[AgentScore]:
         if value is not None:
             # A later turn of the same order replaces the earlier one; turns come in time.
             last.setdefault(agent, {})[turn.get("order", 1)] = value
-    yield from (AgentScore(agent, _over_orders(values), usages[agent]) for agent, values in last.items())
+    yield from ((agent, _over_orders(values), usages[agent]) for agent, values in last.items())
 
 
 def _over_orders(values: dict[int, Value | Winner]) -> Value | Winner:

@@ -149,8 +149,7 @@ def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
         raise UsageError(
             f"item {item}, {label}: {scores[row].tolist()} is off the scale from {LOW:g} to {HIGH:g}"
         )
-    gaps: Floats = np.abs(scores[:, 0] - scores[:, 1]) / (HIGH - LOW)
-    return gaps
+    return np.abs(scores[:, 0] - scores[:, 1]) / (HIGH - LOW)
 
 
 def _shared(
@@ -170,6 +169,6 @@ def _shared(
     lacking = np.isnan(table)
     shared = ~lacking.any(axis=1)
     missing = Counter(
-        "no scores of " + ", ".join(compress(figures, row)) for row in lacking[~shared].tolist()
+        f"no scores of {', '.join(compress(figures, row))}" for row in lacking[~shared].tolist()
     )
     return dict(zip(figures, table[shared].T, strict=True)), clusters[shared], dict(missing)

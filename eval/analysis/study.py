@@ -14,6 +14,7 @@ import numpy as np
 
 from ...state.errors import UsageError
 from ..results.flagged_items import FlaggedItems
+from ..statistics.alignment import grouped
 from ..statistics.resampling import Resampling
 from .annotators import EPSILON, Annotators, compare_annotators
 from .comparison import Comparison, PairwiseComparator, compare
@@ -110,8 +111,7 @@ class Study:
         flagged = FlaggedItems(left_out=without_flagged)
         eps, prior = otherwise.pop("eps", 0.1), otherwise.pop("prior", (1, 1))
         epsilon = otherwise.pop("annotator_epsilon", EPSILON)
-        measuring = cast("Measuring", otherwise)
-        loaded = load_runs([Path(folder) for folder in given], flagged, **measuring)
+        loaded = load_runs([Path(folder) for folder in given], flagged, **cast("Measuring", otherwise))
         resampling = resampling or Resampling()
         bases = choose_bases(loaded, base)
         comparators = comparators_of(loaded, resampling)
@@ -165,8 +165,7 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
         known = ", ".join(judge.label for judge in judges)
         raise UsageError(f"no judge {base!r} to compare with; judges are {known}")
     bases: dict[str, str] = {}
-    for digest in dict.fromkeys(judge.digest for judge in judges):
-        of_dataset = [judge for judge in judges if judge.digest == digest]
+    for digest, of_dataset in grouped((judge.digest, judge) for judge in judges).items():
         protocols = _usual_bases() if protocol is None else (protocol,)
         candidates = [judge for name in protocols for judge in of_dataset if judge.protocol == name]
         if named is not None and named.digest == digest:

@@ -228,8 +228,7 @@ class Verdicts:
     def all_labels(self) -> Floats:
         """The same, with the row's own label where those of single annotators are not known."""
         labels = self.by_annotator
-        unknown = np.isnan(labels).all(axis=1)
-        return np.column_stack([np.where(unknown, self.human, nan), labels])
+        return np.column_stack([np.where(np.isnan(labels).all(axis=1), self.human, nan), labels])
 
     def votes(self, counted: Votes) -> Floats:
         """Count how often people said 1, 2 and tie of each row, as (rows, 3); every row has a label."""
@@ -237,9 +236,8 @@ class Verdicts:
 
     def as_verdicts(self, values: Floats) -> list[Judged | None]:
         """Return values of ``judged`` or ``human`` as results have them: scores, or winners of their codes."""
-        if self.winners:
-            return [None if isnan(code) else WINNERS[int(code)] for code in values.tolist()]
-        return [None if isnan(value) else value for value in values.tolist()]
+        known = [None if isnan(value) else value for value in values.tolist()]
+        return known if not self.winners else [None if code is None else WINNERS[int(code)] for code in known]
 
     def opinions(self) -> Iterator[list[float]]:
         """Yield of each row its agents' last scores, or the codes of their votes; of two scores, the winner's."""
@@ -262,9 +260,7 @@ class Side(NamedTuple):
     distances: bool
 
 
-_OF_ROWS = [
-    column.name for column in fields(Verdicts) if column.name not in ("names", "winners", "path", "agents")
-]
+_OF_ROWS = Verdicts.__dataclass_fields__.keys() - {"names", "winners", "path", "agents"}
 
 
 def _code(judged: Judged | None) -> float:
@@ -319,8 +315,7 @@ def winners_by_mean(pairs: Floats) -> Floats:
 
 def moved(before: Floats, after: Floats, winners: bool) -> Booleans:
     """Tell which verdicts differ by more than rounding."""
-    different: Booleans = before != after if winners else ~close(before, after)
-    return different
+    return before != after if winners else ~close(before, after)
 
 
 def directions(before: Floats, after: Floats, human: Floats, winners: bool) -> NDArray[np.int64]:

@@ -16,13 +16,14 @@ from rich.text import Text
 
 from ...state.errors import JurygraphError, UsageError
 from ...state.redaction import redact, spelled_out
+from ...state.review_rules import KindOf
 from ...state.role_kinds import RoleKind
 from ...state.transcript import Turn, Usage
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
 from ..results.folder import read_manifest
 from ..results.results import Result, ResultsFile
-from ..results.turn_kinds import KindOf, kind_of_turns
+from ..results.turn_kinds import kind_of_turns
 from ..tables.grid import money
 from .option_sets import argument, option
 from .runtime import Output, console

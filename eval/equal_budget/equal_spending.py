@@ -66,10 +66,10 @@ def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
     allows. Which items these are depends on their ids alone (a hash), not on how long the judge debated them.
     """
     sizes = list(smaller_ensembles(cell))
-    shared = np.isin(sizes[0].side.rows.keys, judge.keys) if sizes else np.zeros(0, dtype=bool)
+    shared = np.isin(sizes[0].rows.keys, judge.keys) if sizes else np.zeros(0, dtype=bool)
     if not shared.any():
         return None
-    rows = [size.side.rows.take(shared) for size in sizes]
+    rows = [side.rows.take(shared) for side in sizes]
     spent = [spending(of_size, unit) for of_size in rows]
     budget = float(spending(judge.take(np.isin(judge.keys, rows[0].keys)), unit).sum())
     affordable = [place for place, of_rows in enumerate(spent) if of_rows.sum() <= budget * (1 + 1e-9)]
@@ -87,7 +87,7 @@ def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
         judged=np.where(takes_more, rows[above].judged, rows[below].judged),
         usage=np.where(takes_more[:, None], rows[above].usage, rows[below].usage),
     )
-    size = sizes[below].k + (float(takes_more.mean()) if above > below else 0.0)
+    size = below + 1 + (float(takes_more.mean()) if above > below else 0.0)
     alike = len(rows) > 1 and all(np.array_equal(rows[0].judged, larger.judged) for larger in rows[1:])
     side = Side(cell.judge.label, mixed, cell.distances)
     return Matched(side, size, float(spending(mixed, unit).sum()), budget, alike)

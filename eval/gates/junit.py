@@ -38,9 +38,8 @@ def write_junit(
         name = f"{result.item} (repeat {result.repeat})" if result.repeat else result.item
         gate = failing.get((result.protocol, result.aspect, result.item))
         kind = "error" if result.status == "failed" else "failure" if gate else ""
-        problem = (
-            result.error or f"{_verdict(result)}{f', and the gate {gate.gate} is not met' if gate else ''}"
-        )
+        unmet = f", and the gate {gate.gate} is not met" if gate else ""
+        problem = result.error or f"{_verdict(result)}{unmet}"
         turns = (turn["content"] for turn in result.transcript if turn.get("id") == result.explained_by)
         text = f"{problem}\n{next(turns, '')[:_LONGEST]}\n{_show(run, result, program)}"
         of = result.aspect or "preference"

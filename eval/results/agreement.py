@@ -26,7 +26,6 @@ __all__ = ["Agreement", "Resampling", "Statistic", "Ties", "Votes", "agreement"]
 
 STANDARD = Resampling()
 """The default for intervals: 1000 resamples, 95 %, seed 0."""
-NO_INTERVALS = Resampling(resamples=0)
 ROWS = Column("rows", about="rows with a verdict and a label")
 
 
@@ -200,8 +199,7 @@ class RowsByAspect:
         """
         self._rows += 1
         # An empty field, as a CSV file has it, is no aspect.
-        aspect = str(row.get("aspect") or "") or None
-        rows = self._aspects.setdefault(aspect, AspectRows())
+        rows = self._aspects.setdefault(str(row.get("aspect") or "") or None, AspectRows())
         if left_out:
             rows.leave_out(row, left_out)
         else:
@@ -217,8 +215,8 @@ class RowsByAspect:
         Raises:
             DataError: two rows of the same item, aspect, protocol and repeat that differ.
         """
-        how = resampling or STANDARD
-        return {name: _agreement(table, how, rule) for name, table in self._tables().items()}
+        resampling = resampling or STANDARD
+        return {name: _agreement(table, resampling, rule) for name, table in self._tables().items()}
 
     def over_repeats(self, rule: TiePolicy = DEFAULT_TIE_POLICY) -> dict[str, RepeatedAgreement]:
         """Measure how the figures vary between repeats, for each aspect that has several.
@@ -234,7 +232,8 @@ class RowsByAspect:
             if len(numbers := np.unique(table.repeats)) > 1:
                 repeats = [table.chosen(np.flatnonzero(table.repeats == number)) for number in numbers]
                 # Only the values are read, so no resamples are drawn for the intervals.
-                spreads[name] = _over_repeats([_agreement(repeat, NO_INTERVALS, rule) for repeat in repeats])
+                values_alone = Resampling(resamples=0)
+                spreads[name] = _over_repeats([_agreement(repeat, values_alone, rule) for repeat in repeats])
         return spreads
 
     def _tables(self) -> dict[str, RowTable]:

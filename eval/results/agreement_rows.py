@@ -96,13 +96,8 @@ class RowTable:
 
     def chosen(self, rows: Units) -> RowTable:
         """Return the table of some of the rows."""
-        return replace(
-            self,
-            values=self.values[rows],
-            units=self.units[rows],
-            grouped=self.grouped[rows],
-            repeats=self.repeats[rows],
-        )
+        columns = ("values", "units", "grouped", "repeats")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 
 class AspectRows:
@@ -193,9 +188,8 @@ class AspectRows:
             repeats=np.array(self._repeats, dtype=np.int64),
             left_out=dict(self._left_out),
         )
-        _, first, key_numbers = np.unique(
-            np.array(self._keys, dtype=np.uint64), return_index=True, return_inverse=True
-        )
+        keys = np.array(self._keys, dtype=np.uint64)
+        _, first, key_numbers = np.unique(keys, return_index=True, return_inverse=True)
         if len(first) == len(whole):
             return whole
         # A row that differs from the first one with the same key: nothing says which of them is right.
@@ -227,8 +221,7 @@ def _preferences(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]
         return (), reason
     if not judged or not human or "" in votes:
         return (), NO_PREFERENCE
-    codes = PREFERENCES.index(judged), PREFERENCES.index(human)
-    return (*codes, *map(votes.count, PREFERENCES)), None
+    return (PREFERENCES.index(judged), PREFERENCES.index(human), *map(votes.count, PREFERENCES)), None
 
 
 def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]]:

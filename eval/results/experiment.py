@@ -42,8 +42,7 @@ class ExperimentResult(ABC):
     @staticmethod
     def ended(evaluation: Evaluation) -> dict[str, Any]:
         """Return how an experiment of one run ended: the last fields of its result."""
-        failed = len(evaluation.failed)
-        return {"folder": evaluation.folder, "stopped": evaluation.stopped, "failed": failed}
+        return {"folder": evaluation.folder, "stopped": evaluation.stopped, "failed": len(evaluation.failed)}
 
     def write(self) -> None:
         """Write the file, where there is a folder."""

@@ -29,7 +29,6 @@ from .turn_kinds import kind_of_turns
 JOURNAL = "journal.sqlite"
 SHARED_JOURNAL = "calls.sqlite"
 """The journal of several runs that share their calls, in the folder above theirs."""
-SHARDS_LOCK = "shards.lock"
 
 
 class RunFolder:
@@ -80,9 +79,8 @@ class RunFolder:
         Other steps are asked for again in each pass, until the item that asks for them first has its verdict.
         """
         new = {planned.key for planned in self.new_steps}
-        return EvaluationStepsCache(
-            [planned for planned in self.steps.all if planned.key not in new], self.steps.note
-        )
+        kept = [planned for planned in self.steps.all if planned.key not in new]
+        return EvaluationStepsCache(kept, self.steps.note)
 
     def keep_rest(self) -> None:
         """Add to the manifest the steps whose first item failed, but which other items were judged with.
@@ -222,7 +220,7 @@ def run_of_shards(folder: Path, manifest: Mapping[str, Any], *, begin_anew: bool
     """
     whole = {name: value for name, value in manifest.items() if name != "shard"}
     mine = read_manifest(folder)["run"] if (folder / FILE).exists() else None
-    with FileLock(folder.parent / SHARDS_LOCK):
+    with FileLock(folder.parent / "shards.lock"):
         above = read_manifest(folder.parent) if (folder.parent / FILE).exists() else None
         if above is not None:
             is_done = above["run"] == mine or any(differences(above["signatures"], whole["signatures"]))
@@ -322,16 +320,11 @@ def write_whole(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    if old.get("shard") != new.get("shard"):
-        was, is_now = (
-            f"shard {shard}" if shard else "no shard" for shard in (old.get("shard"), new.get("shard"))
-        )
-        raise UsageError(
-            f"{folder} belongs to another run: it is {was}, not {is_now}. {_OTHERWISE.capitalize()}"
-        )
-    unlike = list(differences(old["signatures"], new["signatures"]))
-    if unlike:
-        remedy = _OTHERWISE.capitalize()
+    was, is_now = (f"shard {run['shard']}" if run.get("shard") else "no shard" for run in (old, new))
+    remedy = _OTHERWISE.capitalize()
+    if was != is_now:
+        raise UsageError(f"{folder} belongs to another run: it is {was}, not {is_now}. {remedy}")
+    if unlike := list(differences(old["signatures"], new["signatures"])):
         if any("base_url=" in part for part in unlike):
             remedy = (
                 f"The same model at another address? Add &identity=OLD_ADDRESS to its name. Else {_OTHERWISE}"

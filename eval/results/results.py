@@ -26,7 +26,6 @@ from ..datasets.items import digest
 from ..storage.private_files import private, whole_file
 
 FILE = "results.jsonl"
-_BLOCK = 1 << 16
 
 Lines = NDArray[np.intp]
 """Numbers of lines, counted from 0."""
@@ -101,7 +100,6 @@ _ORDER = (
     *("systems", "category", "lengths", "annotations", "explained_by"),
     *("details", "warnings", "transcript"),
 )
-_DETAILS = b',"details":'
 _COUNTED = tuple(name for name in _ORDER if name != "uncounted")
 _HEAD_LENGTH = _COUNTED.index("details")
 
@@ -228,8 +226,7 @@ class LineIndex:
         known = np.array(self.digests, dtype=np.uint64)[latest]
         wanted = np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
         _, of_wanted, of_known = np.intersect1d(wanted, known, return_indices=True)
-        lines: Lines = latest[of_known[np.argsort(of_wanted)]]
-        return lines
+        return latest[of_known[np.argsort(of_wanted)]]
 
 
 class ResultsFile:
@@ -327,9 +324,8 @@ class ResultsFile:
         self.close()
         index = self._index()
         wanted = index.latest_of(keys)
-        others = index.latest()
-        others = others[~np.isin(others, wanted)]
-        lines = np.concatenate([wanted, others])
+        # Those that are not wanted stay in their order, since the numbers of lines are unique.
+        lines = np.concatenate([wanted, np.setdiff1d(index.latest(), wanted, assume_unique=True)])
         size = self.path.stat().st_size if self.path.exists() else 0
         # The sizes differ if half a line is left at the end; such a file is rewritten in any case.
         if size != index.end or not np.array_equal(lines, np.arange(len(index))):
@@ -388,8 +384,8 @@ def _about(line: bytes, path: Path, offset: int, scales: Mapping[str, Any]) -> t
 
 def _head(line: bytes, path: Path, offset: int) -> Mapping[str, Any]:
     """Parse the fields of a line up to its details; a line in another order is parsed whole."""
-    # The mark cannot occur inside a JSON string, since quotes are escaped there.
-    end = line.find(_DETAILS)
+    # This cannot occur inside a JSON string, since quotes are escaped there.
+    end = line.find(b',"details":')
     try:
         head = orjson.loads(line[:end] + b"}") if end > 0 else {}
     except ValueError:
@@ -409,5 +405,5 @@ def _parsed(line: bytes, path: Path, offset: int) -> Result:
 def _number(path: Path, offset: int) -> int:
     """Return the number of the line that begins at an offset, counted from 1."""
     with path.open("rb") as file:
-        blocks = iter(lambda: file.read(min(_BLOCK, offset - file.tell())), b"")
+        blocks = iter(lambda: file.read(min(1 << 16, offset - file.tell())), b"")
         return 1 + sum(block.count(b"\n") for block in blocks)

@@ -179,8 +179,6 @@ def _safe(value: Any) -> Any:
 
 LONGEST = 1000
 KEPT_AT_THE_END = 300
-# The words before the reply that `ReplyError` quotes at the end of its message.
-_RAW_REPLY = " Raw reply: "
 
 
 def log_text(text: str) -> str:
@@ -194,7 +192,8 @@ def log_text(text: str) -> str:
     >>> print(log_text("fine\\n\\x1b[31mERROR"))
     fine\\n\\x1b[31mERROR
     """
-    shown = one_line(text.partition(_RAW_REPLY)[0])
+    # The words before the reply that `ReplyError` quotes at the end of its message.
+    shown = one_line(text.partition(" Raw reply: ")[0])
     if len(shown) <= LONGEST:
         return shown
     return f"{shown[: LONGEST - KEPT_AT_THE_END]} ... {shown[-KEPT_AT_THE_END:]}"

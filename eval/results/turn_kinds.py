@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ...state.role_kinds import RoleKind
-from ...state.transcript import Turn
+from ...state.review_rules import KindOf
 from .results import Result
-
-KindOf = Callable[[Turn], RoleKind]
 
 
 def kind_of_turns(result: Result) -> KindOf:
@@ -19,8 +14,6 @@ def kind_of_turns(result: Result) -> KindOf:
     'objects'
     """
     # Reading results needs no graphs: they are imported when the first transcript is looked at.
-    from ...graphs.registry import role_kinds
+    from ...graphs import registry
 
-    # A wrapper's verdict carries the name of the protocol inside, whose turns these are.
-    kinds = role_kinds(str(result.details.get("of", result.protocol)))
-    return lambda turn: kinds.get(turn["role"], "scores")
+    return registry.kind_of_turns(result.protocol, result.details)

@@ -38,8 +38,7 @@ def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Units:
     if isinstance(groups, np.ndarray):
         # unique() numbers by value; ranking the first occurrences turns that into the order of appearance.
         _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
-        by_appearance: Units = np.argsort(np.argsort(first))[numbers]
-        return by_appearance
+        return np.argsort(np.argsort(first))[numbers]
     number_of: dict[Hashable, int] = {}
     in_order = (number_of.setdefault(group, len(number_of)) for group in groups)
     return np.fromiter(in_order, dtype=np.intp, count=len(groups))
@@ -65,8 +64,7 @@ def rows_by_unit(units: Units) -> Iterator[Units]:
     """Yield the indices of each unit's rows, unit by unit."""
     # Stable, so that the rows of a unit stay in their own order.
     order = np.argsort(units, kind="stable")
-    ends = np.cumsum(np.bincount(units))
-    yield from np.split(order, ends[:-1])
+    yield from np.split(order, np.cumsum(np.bincount(units))[:-1])
 
 
 Group = TypeVar("Group", bound=Hashable)

@@ -29,8 +29,7 @@ from .resampling import Resampling, Statistic, Weights, none_if_nan
 def accuracies(tables: Floats) -> Floats:
     """Return the share of each table of shape (some, classes, classes) on its diagonal; NaN of an empty table."""
     total = tables.sum(axis=(1, 2))
-    agreed = np.trace(tables, axis1=1, axis2=2)
-    shares: Floats = agreed / np.where(total > 0, total, np.nan)
+    shares: Floats = np.trace(tables, axis1=1, axis2=2) / np.where(total > 0, total, np.nan)
     return shares
 
 
@@ -44,10 +43,8 @@ def kappas(tables: Floats) -> Floats:
     """
     total = tables.sum(axis=(1, 2))
     chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1)
-    beyond_chance = total**2 - chance
-    kappa: Floats = (accuracies(tables) * total**2 - chance) / np.where(
-        beyond_chance > 0, beyond_chance, np.nan
-    )
+    beyond = total**2 - chance
+    kappa: Floats = (accuracies(tables) * total**2 - chance) / np.where(beyond > 0, beyond, np.nan)
     return kappa
 
 
@@ -120,8 +117,7 @@ class _Alpha:
         self._values, self._code = _coded([value for unit in units for value in unit], level)
         self._counts = np.array([len(unit) for unit in units], dtype=float)
         self._unit = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
-        shape = unit_count(clusters), len(self._values)
-        self._table = count_table(clusters[self._unit], self._code, shape)
+        self._table = count_table(clusters[self._unit], self._code, (unit_count(clusters), len(self._values)))
         if level == "nominal":
             self._observed = self._different_pairs()
         elif level == "interval":

@@ -100,8 +100,7 @@ def mean_ranks(x: Floats) -> Floats:
     array([2.5, 1. , 2.5])
     """
     _, value_numbers, counts = np.unique(x, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[value_numbers]
-    return ranks
+    return (np.cumsum(counts) - (counts - 1) / 2)[value_numbers]
 
 
 class ResampledSpearman:
@@ -290,6 +289,5 @@ def count_table(units: Units, codes: Units, shape: tuple[int, int]) -> Any:
     # Imported where it is needed: it takes longer to load than numpy.
     from scipy.sparse import csr_array
 
-    ones = np.ones(len(units))
-    table = csr_array((ones, (codes, units)), shape=shape[::-1])
+    table = csr_array((np.ones(len(units)), (codes, units)), shape=shape[::-1])
     return table.toarray() if shape[0] * shape[1] <= _TABLE_CELLS else table

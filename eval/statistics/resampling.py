@@ -311,5 +311,4 @@ def none_if_nan(value: float) -> float | None:
 
 def without_nan(values: Floats) -> Floats:
     """Return the values that exist."""
-    known: Floats = values[~np.isnan(values)]
-    return known
+    return values[~np.isnan(values)]

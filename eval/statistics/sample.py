@@ -14,7 +14,7 @@ Of fewer than ``FEWEST_UNITS`` clusters only a share has an interval: others wou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -133,13 +133,11 @@ class Sample:
         groups = len(self.by_group(metric)) - skipped
         return GroupedCorrelation(mean.value, mean.low, mean.high, groups, skipped)
 
-    def statistics(self, metrics: Iterable[str]) -> dict[str, Statistic]:
+    def statistics(self, metrics: Collection[str]) -> dict[str, Statistic]:
         """Return several metrics by name; correlations over rows share the preparation of their resamples."""
-        names = tuple(metrics)
-        over_rows = [name for name in names if self.kind == "score" and not METRICS[name].within]
-        if self.count >= FEWEST_UNITS:
-            self._draw_over_rows(over_rows)
-        return {name: self.statistic(name) for name in names}
+        if self.kind == "score" and self.count >= FEWEST_UNITS:
+            self._draw_over_rows(name for name in metrics if not METRICS[name].within)
+        return {name: self.statistic(name) for name in metrics}
 
     def _value(self, metric: str) -> float | None:
         if METRICS[metric].within:
@@ -264,10 +262,9 @@ def average(samples: Sequence[Sample], metric: str) -> Statistic:
     mean, first = _mean_of_all([sample.value(metric) for sample in samples]), samples[0]
     if len(samples) == 1:
         return first.statistic(metric)
-    shared = all(same_clusters(sample, first) for sample in samples)
-    count = min(telling_clusters((sample,), metric) for sample in samples)
-    if not shared:
+    if not all(same_clusters(sample, first) for sample in samples):
         return Statistic(mean)
+    count = min(telling_clusters((sample,), metric) for sample in samples)
     drawn = np.mean([sample.drawn(metric) for sample in samples], axis=0)
     return first.resampling.studentised(mean, drawn, count, bounded=True)[0]
 
@@ -331,7 +328,6 @@ def mean_of_groups(by_group: Floats, resampling: Resampling) -> Floats:
 
     def mean(weights: Weights) -> Floats:
         drawn = weights @ counts
-        means: Floats = weights @ values / np.where(drawn > 0, drawn, np.nan)
-        return means
+        return weights @ values / np.where(drawn > 0, drawn, np.nan)
 
     return resampling.figures(len(by_group), mean)

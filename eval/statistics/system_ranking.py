@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,6 @@ from .resampling import Resampling, Statistic, Weights, none_if_nan
 MIN_SYSTEMS = 3
 """Systems below which there is no correlation: two points always lie on a line."""
 
-# Far below ``_SOLVED``: a fit that converges to this passes the check of its solution.
-_TOLERANCE = 1e-13
-_ITERATIONS = 10_000
 _SOLVED = 1e-9
 """By how much of all games a system's expected wins may differ from its wins."""
 
@@ -74,11 +71,11 @@ def rank_by_scores(
     systems, units = systems[counted], units[counted]
     present = np.unique(systems)
     of_system = [np.flatnonzero(systems == number) for number in present]
-    sides = []
-    for column in (judged[counted], human[counted]):
-        known = not np.isnan(column).any()
-        intervals = [resampling.mean_interval(column[rows], units[rows])[0] for rows in of_system]
-        sides.append((intervals, np.array([column[rows].mean() for rows in of_system])) if known else None)
+    sides = [
+        [resampling.mean_interval(column[rows], units[rows])[0] for rows in of_system]
+        for column in (judged[counted], human[counted])
+        if not np.isnan(column).any()
+    ]
     return _ranking("mean", [names[number] for number in present], sides)
 
 
@@ -109,7 +106,7 @@ def rank_by_verdicts(
     numbers, shown = numbers.reshape(-1, 2), [names[number] for number in present]
     games = [_Games(numbers, column[counted], units, len(present)) for column in (judged, human)]
     sides = [games[0].figures(resampling)]
-    problem = games[0].problem(shown) if np.isnan(sides[0][1]).any() or not shown else None
+    problem = games[0].problem(shown) if not shown or sides[0][0].value is None else None
     if len(counted) and not np.isnan(human[counted]).any():
         sides.append(games[1].figures(resampling))
     return _ranking("bradley_terry", shown, sides, problem)
@@ -125,7 +122,7 @@ def _counted(human: Floats) -> Units:
 def _ranking(
     method: str,
     names: Sequence[str],
-    sides: Sequence[tuple[Sequence[Statistic], Floats] | None],
+    sides: Sequence[Sequence[Statistic]],
     problem: str | None = None,
 ) -> SystemRanking:
     """Order the systems, and correlate the figures of both sides: the judge's, and people's if they have any.
@@ -136,15 +133,15 @@ def _ranking(
     ordered: list[dict[str, Statistic]] = [{}, {}]
     order = sorted(names)
     for place, side in enumerate(sides):
-        if side is not None and not np.isnan(side[1]).any():
-            value = dict(zip(names, side[1].tolist(), strict=True))
+        figures = dict(zip(names, side, strict=True))
+        known = {name: figure.value for name, figure in figures.items() if figure.value is not None}
+        if len(known) == len(names):
             # Stable: systems that people find equal stand in the judge's order.
-            order.sort(key=value.__getitem__, reverse=True)
-            figures = dict(zip(names, side[0], strict=True))
+            order.sort(key=known.__getitem__, reverse=True)
             ordered[place] = {name: figures[name] for name in order}
     correlations = dict.fromkeys(STATISTICS, Statistic(None))
     if all(ordered) and len(names) >= MIN_SYSTEMS:
-        values = [side[1] for side in sides if side is not None]
+        values = [np.array([figure.value for figure in side], dtype=float) for side in sides]
         correlations = {name: Statistic(correlation(name, *values)) for name in STATISTICS}
     judge, human = ordered
     return SystemRanking(method, judge, human, correlations, problem)
@@ -168,23 +165,19 @@ class _Games:
         self._kinds, kind = np.unique(games, axis=0, return_inverse=True)
         self._kind: Units = kind.reshape(-1)
 
-    def figures(self, resampling: Resampling) -> tuple[list[Statistic], Floats]:
-        """Return each system's strength with its interval, and without; NaN where there is none."""
+    def figures(self, resampling: Resampling) -> list[Statistic]:
+        """Return each system's strength with its interval."""
         count = unit_count(self._units)
         resampled = np.full((resampling.resamples, self._systems), np.nan)
-        values = np.full(self._systems, np.nan)
-        if count:
-            values = self._strengths(np.ones(count, dtype=np.int64))
+        values = self._strengths(np.ones(count, dtype=np.int64))
         # Without a figure there is no interval: the resamples, each a fit of its own, are not computed.
         if count > 1 and resampling.resamples and not np.isnan(values).any():
-            resampled = np.array(
-                [self._strengths(weights) for block in resampling.weights(count) for weights in block]
-            )
-        figures = [
+            draws = chain.from_iterable(resampling.weights(count))
+            resampled = np.array([self._strengths(weights) for weights in draws])
+        return [
             resampling.studentised(none_if_nan(value), resampled[:, system], count)[0]
             for system, value in enumerate(values)
         ]
-        return figures, values
 
     def _strengths(self, weights: Weights) -> Floats:
         """Compute Bradley-Terry strengths, natural logarithms with mean 0; NaN where they do not exist."""
@@ -193,8 +186,11 @@ class _Games:
         # Checked in every resample: a draw may leave out the one game that kept two sets of systems together.
         if self._systems < 2 or not _reachable(points > 0).all():
             return none
-        evalica = load_evalica()
-        import pandas as pd  # a dependency of evalica
+        try:
+            import evalica
+            import pandas as pd  # a dependency of evalica
+        except ImportError as error:
+            raise UsageError('rankings need the package evalica: pip install "jurygraph[report]"') from error
 
         first, second, outcome = self._kinds.T
         fit = evalica.bradley_terry(
@@ -203,8 +199,9 @@ class _Games:
             [evalica.Winner(int(won)) for won in outcome],
             index=pd.RangeIndex(self._systems),
             weights=counts,
-            tolerance=_TOLERANCE,
-            limit=_ITERATIONS,
+            # Far below ``_SOLVED``: a fit that converges to this passes the check of its solution.
+            tolerance=1e-13,
+            limit=10_000,
         )
         # evalica returns scores by rank, the best first; sorted by index they are by system again.
         strengths: Floats = np.log(fit.scores.sort_index().to_numpy(dtype=float))
@@ -256,16 +253,3 @@ def _reachable(beaten: NDArray[np.bool_]) -> NDArray[np.bool_]:
     for _ in range(max(1, len(beaten)).bit_length()):
         reach = (reach.astype(float) @ reach.astype(float)) > 0
     return reach
-
-
-def load_evalica() -> ModuleType:
-    """Import the package ``evalica``.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    try:
-        import evalica
-    except ImportError as error:
-        raise UsageError('rankings need the package evalica: pip install "jurygraph[report]"') from error
-    return evalica

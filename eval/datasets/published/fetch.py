@@ -24,7 +24,6 @@ from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
-from ....nodes.models.provider_errors import retry_after
 from ....nodes.models.retry import RetryPolicy
 from ....state.errors import DataError, JurygraphError, UsageError
 from ..files import sha256
@@ -273,6 +272,8 @@ def _may_pass(error: BaseException) -> bool:
 
 def _wait(state: RetryCallState) -> float:
     """Return the seconds to wait: as the server asks, else twice as long each time; at most the longest wait."""
+    from ....nodes.models.provider_errors import retry_after
+
     response: Any = getattr(state.outcome.exception() if state.outcome else None, "response", None)
     asked = None if response is None else retry_after(response.headers, None)
     wait = PATIENCE.first_wait * 2 ** (state.attempt_number - 1) if asked is None else asked

@@ -121,7 +121,7 @@ def test_agree_refuses_what_cannot_tell_which_items_are_flagged(tmp_path: Path) 
     os.mkfifo(pipe)
     for file, error, why in (
         (rows, UsageError, "line 1: the row has no list of warnings"),
-        (pipe, UsageError, "read the rows twice"),
+        (pipe, UsageError, "reads rows twice"),
         (tmp_path, UsageError, "not the folder of a run"),
         (tmp_path / "nowhere.jsonl", DataError, "nowhere.jsonl"),
     ):

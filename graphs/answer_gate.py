@@ -121,10 +121,8 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         if reaches(verdict, self._until):
             return {"judged": [done]}
         if len(judged) < self._tries:
-            objection = objections(verdict, outcome["transcript"])
-            words = (
-                f"Your answer is not good enough yet. Give a whole new one that meets this:\n\n{objection}"
-            )
+            why = objections(verdict, outcome["transcript"])
+            words = f"Your answer is not good enough yet. Give a whole new one that meets this:\n\n{why}"
             return {"judged": [done], "messages": [HumanMessage(words, name=OBJECTOR)], "jump_to": "model"}
         # An earlier answer that was better is given again, as the last message is what counts.
         best = max(reversed(judged), key=lambda attempt: (attempt["verdict"] or verdict)["score"])

@@ -80,9 +80,8 @@ class TurnLabelSchema(OutputSchema):
     template: ClassVar[str] = "audit/form_label"
 
     def schema(self) -> dict[str, Any]:
-        return object_schema(
-            "turn_label_reply", kind={"type": "string", "enum": [*KINDS]}, answers={"type": "boolean"}
-        )
+        kind = {"type": "string", "enum": [*KINDS]}
+        return object_schema("turn_label_reply", kind=kind, answers={"type": "boolean"})
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         kind, answers = fields.get("kind"), fields.get("answers")

@@ -99,8 +99,7 @@ def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None
         ),
         "gap": (gap < settings.gap, f"{gap:g} between the answers is less than {settings.gap:g}"),
     }
-    holding = (f"{name}: {reasons[name][1]}" for name in settings.when if reasons[name][0])
-    return next(holding, None)
+    return next((f"{name}: {reasons[name][1]}" for name in settings.when if reasons[name][0]), None)
 
 
 class Cascade(Wrapper[CascadeSettings]):

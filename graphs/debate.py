@@ -90,9 +90,8 @@ def next_speaker(state: JudgeState) -> Recipient:
     """Name who speaks next: the Critic answers the Scorer, the Scorer answers the task and every objection."""
     speakers = (turn["role"] for turn in reversed(state["transcript"]))
     # The Commander's own messages lie between theirs.
-    return (
-        "critic" if next(filter({"scorer", "critic"}.__contains__, speakers), None) == "scorer" else "scorer"
-    )
+    last = next((role for role in speakers if role in ("scorer", "critic")), None)
+    return "critic" if last == "scorer" else "scorer"
 
 
 def round_of(state: JudgeState, speaker: Recipient) -> int:

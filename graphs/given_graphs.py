@@ -39,11 +39,10 @@ def named(protocols: Protocols) -> dict[str, NameOrGraph]:
     """
     if isinstance(protocols, Mapping):
         pairs: list[tuple[str | None, Given]] = list(protocols.items())
+    elif isinstance(protocols, Sequence) and not isinstance(protocols, str):
+        pairs = [_with_label(judge) for judge in protocols]
     else:
-        several = (
-            protocols if isinstance(protocols, Sequence) and not isinstance(protocols, str) else [protocols]
-        )
-        pairs = [_with_label(judge) for judge in several]
+        pairs = [_with_label(protocols)]
     if not pairs:
         raise UsageError(f"no protocol given; protocols are {', '.join(protocol_names())}")
     judges: dict[str, NameOrGraph] = {}
@@ -127,9 +126,8 @@ def _check_name(name: object, judge: NameOrGraph) -> None:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise UsageError(f"a judge needs a name in one line of text, as in {{'mine': graph}}; got {name!r}")
     builder = getattr(judge, "builder", judge)
-    protocol = (
-        judge if isinstance(judge, str) else getattr(getattr(builder, "bound_judge", None), "protocol", None)
-    )
+    bound = getattr(builder, "bound_judge", None)
+    protocol = judge if isinstance(judge, str) else getattr(bound, "protocol", None)
     # What a graph that runs elsewhere is, its name alone tells.
     if name != protocol and isinstance(builder, str | StateGraph) and name in protocol_names():
         raise UsageError(f"{name} is the name of a protocol, but not of this judge: choose another name")
@@ -142,9 +140,8 @@ def compiled(name: str, judge: AnyGraph) -> Graph:
     if isinstance(judge, CompiledStateGraph):
         return judge.copy(update={"checkpointer": None, "name": name})
     around = StateGraph(JudgeState, input_schema=JudgeInput, output_schema=JudgeOutput)
-    asked = nested_judge_node(
-        JudgeSlot.of(judge), lambda state: {"task": state["task"]}, lambda _, outcome: outcome
-    )
+    slot = JudgeSlot.of(judge)
+    asked = nested_judge_node(slot, lambda state: {"task": state["task"]}, lambda _, outcome: outcome)
     around.add_node("judge", asked)
     around.add_edge(START, "judge")
     return around.compile(name=name)

@@ -82,9 +82,8 @@ class JudgeSlot(NamedTuple):
 def shared_input(*slots: JudgeSlot) -> type[Any]:
     """Return the input of a wrapper: the kinds of task that all judges in it take, as far as their graphs tell."""
     inputs = [getattr(getattr(slot.graph, "builder", None), "input_schema", JudgeInput) for slot in slots]
-    return input_schema_of(
-        [kind for kind in EXAMPLES if all(kind in kinds_of_input(schema) for schema in inputs)]
-    )
+    kinds = [kind for kind in EXAMPLES if all(kind in kinds_of_input(schema) for schema in inputs)]
+    return input_schema_of(kinds)
 
 
 def nested_judge_node(

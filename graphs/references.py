@@ -50,14 +50,8 @@ def is_reference(name: str) -> bool:
 
 def is_protocol(module: object) -> bool:
     """Tell whether a module defines a protocol, whose graphs can be built with other settings."""
-    return isinstance(getattr(module, "protocol", None), Protocol) and callable(
-        getattr(module, "build", None)
-    )
-
-
-def is_graph(found: object) -> bool:
-    """Tell whether something is a graph, compiled or not."""
-    return isinstance(found, StateGraph | PregelProtocol)
+    build = getattr(module, "build", None)
+    return isinstance(getattr(module, "protocol", None), Protocol) and callable(build)
 
 
 def referenced(name: str) -> Any:
@@ -70,7 +64,7 @@ def referenced(name: str) -> Any:
     assert match is not None
     source, wanted = match["source"], match["object"]
     module = _of_file(source) if source.endswith(".py") else _of_name(source)
-    graphs = {name: found for name, found in vars(module).items() if is_graph(found)}
+    graphs = {n: found for n, found in vars(module).items() if isinstance(found, StateGraph | PregelProtocol)}
     if wanted is None and is_protocol(module):
         return module
     if wanted is None and (len(graphs) == 1 or "graph" in graphs):

@@ -291,8 +291,7 @@ def _writing_node(writer: Any) -> Runnable[Any, Any]:
     elif isinstance(writer, str) or is_chain(writer):
         node = _model_writer(writer)
     elif isinstance(writer, Runnable) or callable(writer):
-        said = RunnablePassthrough.assign(said=RunnableLambda(_given) | writer)
-        node = said | RunnableLambda(_read)
+        node = RunnablePassthrough.assign(said=RunnableLambda(_given) | writer) | RunnableLambda(_read)
     else:
         raise UsageError(f"a writer must be a model, function, runnable or graph, got {shortened(writer)}")
     return softly(node, _not_written)

@@ -61,8 +61,7 @@ def protocol_names() -> list[str]:
     >>> "debate" in protocol_names()
     True
     """
-    bundled = [name for name in _bundled_names() if _bundled(name) is not None]
-    return sorted({*bundled, *plugins(_GROUP)})
+    return sorted({*filter(_bundled, _bundled_names()), *plugins(_GROUP)})
 
 
 def find_protocol(name: str) -> ModuleType:

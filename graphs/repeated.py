@@ -13,7 +13,7 @@ Model calls: k times those of the protocol inside.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar, Unpack, cast
+from typing import Annotated, Any, Literal, Unpack, cast
 
 from langgraph.graph import END, StateGraph
 from langgraph.types import Send
@@ -40,8 +40,6 @@ from .wrapper import (
     marked_outcome,
     wrapper_record,
 )
-
-T = TypeVar("T")
 
 
 class RepeatsState(WrapperState):
@@ -152,8 +150,8 @@ def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) ->
         return ({"score": mean}, "average") if most is None else ({"score": most}, "majority")
     winners = [verdict.winner or "tie" for verdict in verdicts]
     outcome = {"scores": (mean[0], mean[1])}
-    if winner := _shared(winners):
-        return {**outcome, "winner": winner}, "all"
+    if len(set(winners)) == 1:
+        return {**outcome, "winner": winners[0]}, "all"
     if by == "vote" and (winner := majority(winners)):
         return {**outcome, "winner": winner}, "majority"
     return {**outcome, "winner": winner_by_mean(mean)}, "average"
@@ -187,11 +185,6 @@ def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         **({"winners": winners} if any(winners) else {}),
         **({"details_by_run": details} if any(details) else {}),
     }
-
-
-def _shared(values: Sequence[T]) -> T | None:
-    """Return the value that all have in common, else ``None``."""
-    return values[0] if len(set(values)) == 1 else None
 
 
 def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:

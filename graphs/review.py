@@ -126,9 +126,8 @@ def reviewed(verdict: Verdict, answer: HumanAnswer, turn_id: str, why: Sequence[
         turn_id: of the person's turn.
         why: the reasons for which the person was asked.
     """
-    before = verdict.model_dump(
-        mode="json", include={"score", "scores", "winner", "stop_reason", "explained_by"}
-    )
+    kept = {"score", "scores", "winner", "stop_reason", "explained_by"}
+    before = verdict.model_dump(mode="json", include=kept)
     decision = "let it stand" if answer.value is None else answer.value
     about = {"why": [*why], "name": answer.name or None, "answer": decision, "judge": before}
     update: dict[str, Any] = {"stop_reason": "human", "details": {**verdict.details, "review": about}}

@@ -100,8 +100,7 @@ class GivenJudges(Generic[WrapperSettingsT]):
     def parameters(self) -> dict[str, Any]:
         """What the wrapper was given besides the graphs, for the description of a run."""
         others = {*Settings.model_fields, *self.bound.places, *self.bound.places.values()}
-        described: dict[str, Any] = self.bound.model_dump(mode="json", exclude=others)
-        return described
+        return self.bound.model_dump(mode="json", exclude=others)
 
 
 class NestedJudge(Generic[WrapperSettingsT]):

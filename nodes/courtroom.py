@@ -193,19 +193,17 @@ def sums_that_differ(turn: Turn) -> list[str]:
     value = turn["value"]
     # Of one defence, the points of the other side are None, so that its copy of the total is compared with nothing.
     totals = value if isinstance(value, list) else [value] * len(SIDES)
+    points = read_points(turn["content"], side_of(turn))
     return [
         f"{turn['agent']}, round {turn['round']}: the points of answer {answer} add up to {sum(stated):g}, not to the "
         f"total of {total:g} that is stated and counts"
-        for answer, stated, total in zip(
-            SIDES, read_points(turn["content"], side_of(turn)), totals, strict=True
-        )
+        for answer, stated, total in zip(SIDES, points, totals, strict=True)
         if stated is not None and isinstance(total, int | float) and abs(sum(stated) - total) > 1e-6
     ]
 
 
 def _criterion(label: str) -> int | None:
-    words = label.casefold()
-    return next((at for at, called in enumerate(_CALLED) if called.search(words)), None)
+    return next((at for at, called in enumerate(_CALLED) if called.search(label.casefold())), None)
 
 
 def _values(text: str, side: int | None) -> list[tuple[int, float]]:

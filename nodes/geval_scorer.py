@@ -165,9 +165,8 @@ def _expected(answer: Answer, task: ScoreTask) -> Expectation:
     try:
         return expected_score(score_tokens(answer.tokens, rating, low, high), low, high)
     except ValueError as error:
-        raise NoProbabilitiesError(
-            f"token log-probabilities cannot be used: {error}", [answer.turn]
-        ) from error
+        why = f"token log-probabilities cannot be used: {error}"
+        raise NoProbabilitiesError(why, [answer.turn]) from error
 
 
 async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) -> WeightedScore:

@@ -92,9 +92,7 @@ async def load_referees(
         roles = ("annotator",) * settings.referees if roles == SAME else GROUPS[roles]
     chosen = roles[: settings.referees]
     # Referees who would get the same words are numbered, so that they remain several voices.
-    return [
-        Referee(number, role, numbered=chosen.count(role) > 1) for number, role in enumerate(chosen, start=1)
-    ]
+    return [Referee(n, role, numbered=chosen.count(role) > 1) for n, role in enumerate(chosen, start=1)]
 
 
 def names_a_file(settings: RefereeSettings) -> bool:

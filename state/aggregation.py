@@ -236,9 +236,8 @@ def token_mass(
     whole = math.fsum(mass.values())
     if whole <= 0:
         raise ValueError("none of the likely tokens is one of those asked for")
-    shares = {label: part / whole for label, part in mass.items()}
     # Rounded, since probabilities of tokens that add up to 1 miss it by some last bits.
-    return shares, max(0.0, round(1.0 - whole, 12))
+    return {label: part / whole for label, part in mass.items()}, max(0.0, round(1.0 - whole, 12))
 
 
 def score_tokens(

@@ -235,9 +235,8 @@ def _unknown(name: str, holder: type[Checked]) -> str:
     }
     free = [known for known in names if known not in single]
     words = field_docstrings(holder)
-    meant = did_you_mean(
-        name, names, {known: about[known].description or words.get(known, "") for known in free}
-    )
+    described = {known: about[known].description or words.get(known, "") for known in free}
+    meant = did_you_mean(name, names, described)
     its = " Its" if meant else "; its"
     return f"is not a {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
 

@@ -35,9 +35,7 @@ class JurygraphError(Exception):
     """Serve as the base of every error that jurygraph raises itself; its message holds no keys."""
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(
-            *(redact(argument) if isinstance(argument, str) else argument for argument in arguments)
-        )
+        super().__init__(*(redact(given) if isinstance(given, str) else given for given in arguments))
 
 
 class UsageError(JurygraphError, ValueError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, get_args
 
-from .call_counts import CallsByRole, Can, CountCalls, total
+from .call_counts import CountCalls, total
 from .errors import UsageError
 from .role_kinds import RoleKind
 from .settings import Settings, SettingsT
@@ -77,16 +77,6 @@ class Ablation:
     extras: tuple[str, ...] = ()
 
 
-def no_calls(_settings: Settings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """Count no calls: a protocol prepares nothing that several verdicts share."""
-    return {}
-
-
-def never_pauses(_settings: Settings) -> str:
-    """Name no setting: a protocol never waits for a person."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Protocol(Generic[SettingsT]):
     """Hold what the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
@@ -127,11 +117,11 @@ class Protocol(Generic[SettingsT]):
     settings: type[SettingsT]
     prompts: tuple[str, ...]
     calls: CountCalls[SettingsT]
-    calls_once: CountCalls[SettingsT] = no_calls
+    calls_once: CountCalls[SettingsT] = lambda _settings, _kind, _can: {}
     templates: Path | None = None
     role_kinds: Mapping[str, RoleKind] = field(default_factory=dict)
     number_only_roles: tuple[str, ...] = ()
-    pauses_for_person: Callable[[SettingsT], str] = never_pauses
+    pauses_for_person: Callable[[SettingsT], str] = lambda _settings: ""
     may_end_unresolved: Callable[[SettingsT], bool] = lambda _settings: False
     replay: Replay = Replay()
     ensemble: Ensemble | None = None
@@ -154,10 +144,8 @@ class Protocol(Generic[SettingsT]):
         """
 
         def of_kind(kind: TaskKind) -> int:
-            counts = (
-                count(settings, kind, lambda _role, _what: False) for count in (self.calls, self.calls_once)
-            )
-            return sum(total(by_role.values()).most for by_role in counts)
+            counts = (self.calls, self.calls_once)
+            return sum(total(count(settings, kind, lambda *_: False).values()).most for count in counts)
 
         return min(map(of_kind, kinds or self.kinds))
 

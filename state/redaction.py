@@ -25,8 +25,7 @@ _FORMS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_
 
 
 def _filled(form: str) -> str:
-    parts: dict[str, str] = _FORMS["parts"]
-    return re.sub(r"\{([a-z]+)\}", lambda part: parts[part[1]], form)
+    return re.sub(r"\{([a-z]+)\}", lambda part: str(_FORMS["parts"][part[1]]), form)
 
 
 _SHAPES = [re.compile(_filled(form)) for form in _FORMS["shapes"].values()]

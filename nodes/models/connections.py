@@ -149,10 +149,8 @@ def close_with_loop(loop: object, *clients: Any) -> None:
         if (hooks := getattr(client, "event_hooks", None)) is None:
             _close_at_the_end_of(loop, client)
         else:
-            client.event_hooks = {
-                **hooks,
-                "request": [*hooks.get("request", ()), _once_used(loop, ref(client))],
-            }
+            on_request = [*hooks.get("request", ()), _once_used(loop, ref(client))]
+            client.event_hooks = {**hooks, "request": on_request}
 
 
 def _once_used(loop: object, client: ref[Any]) -> Callable[[object], Awaitable[None]]:
@@ -339,8 +337,7 @@ async def _ask_anthropic(self: Any, messages: Messages, stop: Stop = None, **kwa
     body = request_body(self._get_request_payload(messages, stop=stop, **kwargs))
     body.pop("stream", None)
     if other := sorted(body.keys() & {"betas", "extra_headers", "extra_query", "timeout"}):
-        unfit = ", ".join(other)
-        raise UsageError(f"{self.model} is used with {unfit}, which a batch request cannot have")
+        raise UsageError(f"{self.model} is used with {', '.join(other)}, which a batch request cannot have")
     result: ChatResult = self._format_output(Message.construct(**await _answer(self, body)), **kwargs)
     return result
 

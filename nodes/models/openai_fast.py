@@ -181,8 +181,7 @@ def _counted(usage: object) -> dict[str, Any] | None:
     """Return the numbers of a response's usage that are numbers of tokens, on which ``ChatOpenAI`` calculates."""
     if not isinstance(usage, dict):
         return None
-    counts = usage.items()
-    return {name: _counted(n) if isinstance(n, dict) else token_count(n) for name, n in counts}
+    return {name: _counted(n) if isinstance(n, dict) else token_count(n) for name, n in usage.items()}
 
 
 _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}

@@ -149,8 +149,7 @@ def _check_key(spec: ModelSpec, keys: Sequence[str]) -> None:
         problem = f"{keys[0]} is not set, and the model {spec.name} cannot be called without it"
         others = "".join(f" or {key}" for key in keys[1:] if not missing)
         local = " (for a local server any value will do)" if spec.name.startswith("openai:") else ""
-        remedy = f"set it{others}{local}, or choose the model `offline`"
-        raise UsageError(f"{problem}; {remedy}")
+        raise UsageError(f"{problem}; set it{others}{local}, or choose the model `offline`")
 
 
 def provider_names() -> tuple[str, ...]:

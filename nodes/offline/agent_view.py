@@ -114,11 +114,9 @@ class View:
         fact = profile(texts.get("reference" if self.compares else "fact", ""))
         # A fact comes with a dialogue: the text is a reply then.
         kind: Literal["text", "reply", "answer"] = "reply" if "fact" in texts else "text"
-        names = wanted if self.compares else ["the candidate"]
-        cases = [
-            Case(profile(texts[label]), source, fact, "answer" if self.compares else kind, name)
-            for label, name in zip(wanted, names, strict=True)
-        ]
+        kind = "answer" if self.compares else kind
+        named = zip(wanted, wanted if self.compares else ["the candidate"], strict=True)
+        cases = [Case(profile(texts[label]), source, fact, kind, name) for label, name in named]
         evidence = []
         for feature, (weight, quick) in weights_of("answers" if self.compares else self.aspect).items():
             measured = [value for value in map(FEATURES[feature], cases) if value is not None]

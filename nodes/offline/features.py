@@ -50,10 +50,8 @@ def support_from_the_source(case: Case) -> Measured:
     # A summary draws on its source, a reply brings in words of its own.
     words, phrases = ((0.0, 0.8), (0.0, 0.6)) if case.kind == "reply" else ((0.5, 1.0), (0.2, 1.0))
     quality = (ramp(known_words / len(stems), *words) + ramp(share(known_pairs, len(pairs)), *phrases)) / 2
-    clause = (
-        f"{known_words} of the {many(len(stems), 'content word')} of {case.name} and {known_pairs} of its"
-    )
-    return quality, f"{clause} {many(len(pairs), 'word pair')} can be found in the source"
+    known = f"{known_words} of the {many(len(stems), 'content word')} of {case.name} and {known_pairs}"
+    return quality, f"{known} of its {many(len(pairs), 'word pair')} can be found in the source"
 
 
 def names_and_numbers(case: Case) -> Measured:
@@ -225,9 +223,7 @@ _FEATURES = (
     *(length_of_the_text, casing_and_punctuation, grammar_of_the_sentences, order_of_the_source),
     *(flow_between_sentences, reply_to_what_was_asked, level_of_detail, use_of_the_fact),
 )
-FEATURES: dict[str, Callable[[Case], Measured]] = {
-    feature.__name__.replace("_", " "): feature for feature in _FEATURES
-}
+FEATURES: dict[str, Callable[[Case], Measured]] = {f.__name__.replace("_", " "): f for f in _FEATURES}
 
 
 def weights_of(aspect: str) -> dict[str, tuple[float, bool]]:

@@ -56,7 +56,7 @@ def test_a_table_that_a_program_saved_is_read_as_it_was_meant(tmp_path: Path, fo
     assert notice.startswith(f"{told}source = 'Article', candidate = 'Summary', group = 'Doc ID'"), notice
     assert notice.endswith("human.fluency = 'Fluency', row numbers as ids")
     assert dataset.columns == {**FIELDS, "human.fluency": "Fluency"}
-    found = [(item.id, item.group, item.source, item.candidate, item.label("fluency")) for item in dataset]  # type: ignore[union-attr, call-arg]
+    found = [(item.id, item.group, item.source, item.candidate, item.label("fluency")) for item in dataset]  # type: ignore[union-attr]
     assert found == [
         (str(number), row["Doc ID"], row["Article"], row["Summary"], row["Fluency"])
         for number, row in enumerate(ROWS, start=1)

@@ -63,7 +63,7 @@ def test_unieval_s_row_is_rho_and_tau_over_the_rows_without_the_original_respons
     for aspect in ("naturalness", "engagingness"):
         by_id = {item.id: item for item in dataset}
         given = [float(row["unieval"][aspect]) for row in rows]
-        labels = [float(by_id[row["item_id"]].label(aspect)) for row in rows]  # type: ignore[call-arg, arg-type]
+        labels = [float(by_id[row["item_id"]].label(aspect)) for row in rows]  # type: ignore[arg-type]
         assert value(figures[aspect, "spearman"]) == pytest.approx(stats.spearmanr(given, labels)[0])
         assert value(figures[aspect, "kendall"]) == pytest.approx(stats.kendalltau(given, labels)[0])
     assert done.rows == {"UniEval": len(rows)}

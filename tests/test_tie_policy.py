@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ def run(folder: Path, rule: TiePolicy | None = EACH) -> Path:
     ]
     data = {"name": "wit", "digest": "abc", "kind": "compare", "labels": "people", "items": 5}
     return write_run(
-        folder, results, data=data | ({"rule": rule.described()} if rule else {}), aspects=[], models={}
+        folder, results, data=data | ({"rule": asdict(rule)} if rule else {}), aspects=[], models={}
     )
 
 

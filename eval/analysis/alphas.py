@@ -33,9 +33,8 @@ class Alphas:
     agents: Annotated[Statistic | None, Column("between agents")] = None
     repeats: Annotated[Statistic | None, Column("between repeats")] = None
     people: Annotated[Statistic | None, Column("between annotators")] = None
-    with_judge: Annotated[
-        Statistic | None, Column("with the judge", about="the judge as one more annotator")
-    ] = None
+    with_judge: Annotated[Statistic | None, Column("with the judge")] = None
+    """the judge as one more annotator"""
 
 
 def alphas_of(cell: JudgeAspectData, resampling: Resampling) -> Alphas:
@@ -55,7 +54,7 @@ def alphas_of(cell: JudgeAspectData, resampling: Resampling) -> Alphas:
         ratings = [values.tolist() for values in np.split(rows.judged, starts[1:])]
         repeats = alpha(ratings, rows.clusters[starts])
     # Scores on another scale than the humans' differ from them by amount, however well they agree.
-    if len(labelled := cell.labelled) and (cell.distances or cell.subject.kind == "compare"):
+    if len(labelled := cell.labelled) and cell.distances:
         # Each repeat of an item counts by itself.
         ratings = np.column_stack([labelled.all_labels, labelled.judged]).tolist()
         with_judge, annotations = alpha(ratings, labelled.clusters), labelled.by_annotator

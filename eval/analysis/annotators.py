@@ -50,17 +50,10 @@ class Rater:
 
     name: Annotated[str, text_column("rater")]
     n: Annotated[int, Column("rows")]
-    others: Annotated[
-        Statistic,
-        Column(
-            "with the others",
-            best="high",
-            about="agreement with the other annotators; for a judge, with the same labels",
-        ),
-    ]
-    everybody: Annotated[
-        Statistic, Column("with all", about="with the label, which includes an annotator's own")
-    ]
+    others: Annotated[Statistic, Column("with the others", best="high")]
+    """agreement with the other annotators; for a judge, with the same labels"""
+    everybody: Annotated[Statistic, Column("with all")]
+    """with the label, which includes an annotator's own"""
     test: Annotated[
         AlternativeAnnotatorTest | None,
         share_column(
@@ -149,7 +142,7 @@ def compare_annotators(
         samples = [others for _, others in _left_out(comparator, rows, rows.judged)]
         mean = _mean([others.statistic(metric) for others in samples])
         everybody = _with_all(comparator, rows, rows.judged)
-        test = _test(rows, epsilon) if side.distances or subject.kind == "compare" else None
+        test = _test(rows, epsilon) if side.distances else None
         judges.append(Rater(side.label, max(map(len, samples), default=0), mean, everybody, test))
     return Annotators(subject, metric, (*people, ceiling, *judges), epsilon)
 

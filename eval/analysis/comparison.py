@@ -50,10 +50,13 @@ class Difference:
     """
 
     measure: str
-    first: Annotated[float | None, Column("value", about="the judge's value")]
+    first: Annotated[float | None, Column("value")]
+    """the judge's value"""
     second: Annotated[float | None, Column("other's value")]
-    difference: Annotated[Statistic, Column("Δ", best="high", about="difference of the two values")]
-    p: Annotated[float | None, Column("p", form="p", about="two-sided p-value of the difference")] = None
+    difference: Annotated[Statistic, Column("Δ", best="high")]
+    """difference of the two values"""
+    p: Annotated[float | None, Column("p", form="p")] = None
+    """two-sided p-value of the difference"""
     adjusted: Annotated[float | None, _HOLM] = None
     adjusted_to_base: Annotated[float | None, _HOLM] = None
     needed: int | None = None
@@ -220,7 +223,7 @@ class PairwiseComparator:
         """Compare two sides on the rows that both judged and people labelled."""
         both = int(np.isin(first.rows.keys, second.rows.keys).sum())
         mine, theirs = self.shared(first, second)
-        pair = self.samples(first, second)
+        pair = self.sample(first.label, mine), self.sample(second.label, theirs)
         return PairwiseComparison(
             subject=self.subject.label,
             first=first.label,

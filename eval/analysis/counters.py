@@ -26,13 +26,13 @@ def spending(of: Overview) -> Spending:
     for reason, verdicts in of.stop_reasons.items():
         ends[reason or "complete"] += verdicts
     return Spending(
-        rounds=dict(sorted(of.rounds.items())),
-        calls=dict(sorted(of.calls.items())),
-        stop_reasons=dict(ends.most_common()),
         mean_rounds=of.rounds.value,
         mean_calls=of.calls.value,
         # The stop reason of debates that nothing else ended.
         unresolved=ends["max_rounds"] / of.judged if of.judged else None,
+        rounds=dict(sorted(of.rounds.items())),
+        stop_reasons=dict(ends.most_common()),
+        calls=dict(sorted(of.calls.items())),
     )
 
 
@@ -141,9 +141,12 @@ def _reasons(numbers: Mapping[str, int]) -> str:
 class Spending:
     """Says how long debates were. Counts by number rise, those by reason begin with the most frequent."""
 
-    mean_rounds: Annotated[float | None, Column("rounds", digits=2, about="per verdict")]
-    mean_calls: Annotated[float | None, Column("calls", digits=2, about="model calls per judgement")]
-    unresolved: Annotated[float | None, share_column("unresolved", "stopped by the round limit")]
+    mean_rounds: Annotated[float | None, Column("rounds", digits=2)]
+    """per verdict"""
+    mean_calls: Annotated[float | None, Column("calls", digits=2)]
+    """model calls per judgement"""
+    unresolved: Annotated[float | None, share_column("unresolved")]
+    """stopped by the round limit"""
     rounds: Annotated[Mapping[int, int], text_column("debates by round count", of=counts)]
     stop_reasons: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]
     calls: Mapping[int, int]
@@ -157,21 +160,18 @@ class Replies:
         warnings: every kind of warning with the judgements that carry it, disclosures left out.
     """
 
-    repaired: Annotated[int, Column("repaired", about="judgements with a repair request")]
-    unread: Annotated[
-        int, Column("unreadable", about="judgements without some samples or votes, which could not be read")
-    ]
-    copied: Annotated[
-        int, Column("copied", about="judgements with a reply that copies its prompt or another agent's words")
-    ]
-    failed: Annotated[int, Column("failed", about="judgements without a verdict")]
-    reasons: Annotated[
-        Mapping[str, int], text_column("reason", "first words of each reason, and how often", _reasons)
-    ]
-    health: Annotated[
-        Mapping[str, int],
-        text_column("warnings", "judgements in which agents did not work as intended", counts),
-    ] = field(default_factory=dict)
+    repaired: Annotated[int, Column("repaired")]
+    """judgements with a repair request"""
+    unread: Annotated[int, Column("unreadable")]
+    """judgements without some samples or votes, which could not be read"""
+    copied: Annotated[int, Column("copied")]
+    """judgements with a reply that copies its prompt or another agent's words"""
+    failed: Annotated[int, Column("failed")]
+    """judgements without a verdict"""
+    reasons: Annotated[Mapping[str, int], text_column("reason", of=_reasons)]
+    """first words of each reason, and how often"""
+    health: Annotated[Mapping[str, int], text_column("warnings", of=counts)] = field(default_factory=dict)
+    """judgements in which agents did not work as intended"""
     warnings: Mapping[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import Resampling, Statistic
 from ..tables import Column, text_column
-from .gap_analysis import growths_of
+from .gap_analysis import growths_of, rounds_of
 from .verdict_columns import Booleans, Verdicts
 
 Outcome = Literal["holds", "refuted", "cannot be told"]
@@ -63,7 +63,8 @@ class Premise:
 
     claim: Annotated[str, text_column("premise")]
     n: Annotated[int, Column("cases")]
-    figure: Annotated[Statistic, Column("figure", about="above 0: the premise holds; a share of the scale")]
+    figure: Annotated[Statistic, Column("figure")]
+    """above 0: the premise holds; a share of the scale"""
 
     @property
     def outcome(self) -> Outcome:
@@ -139,11 +140,8 @@ def predicted_gaps(judges: Sequence[CourtroomSide], resampling: Resampling) -> I
         if prior is None:
             continue
         alpha, beta = prior
-        growths = growths_of(judge.gaps)
-        for number in range(1, judge.gaps.shape[1] + 1):
-            lasted = ~np.isnan(judge.gaps[:, number - 1])
-            observed = judge.gaps[lasted, number - 1]
-            predicted = (alpha + growths[lasted, number - 1]) / (alpha + beta + number)
+        for number, lasted, observed, grown_in in rounds_of(judge.gaps):
+            predicted = (alpha + grown_in) / (alpha + beta + number)
             gap = judge.mean(observed, lasted, resampling)
             excess = judge.mean(observed - predicted, lasted, resampling)
             n, mean = len(observed), float(predicted.mean())

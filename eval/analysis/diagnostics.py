@@ -13,6 +13,7 @@ import numpy as np
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, paired_difference
 from ..statistics.significance import sign_test
+from ..statistics.tie_policy import TOWARDS_FIRST
 from ..tables.grid import Column, share_column
 from .counters import Replies, Spending, spending
 from .influence import Conformity, ScoreChanges
@@ -40,14 +41,17 @@ class Changes:
 
     n: Annotated[int, Column("verdicts")]
     moved: Annotated[Statistic, share_column("changed")]
-    helpful: Annotated[int, Column("helpful", about="changes towards the label")]
-    harmful: Annotated[int, Column("harmful", about="changes away from the label")]
+    helpful: Annotated[int, Column("helpful")]
+    """changes towards the label"""
+    harmful: Annotated[int, Column("harmful")]
+    """changes away from the label"""
     neither: Annotated[int, Column("neither")]
-    p: Annotated[float | None, Column("p", form="p", about="sign test of helpful against harmful")]
-    error: Annotated[
-        Statistic | None, Column("Δ error", about="mean change of the absolute error: below zero is better")
-    ]
-    back: Annotated[int, Column("returned", about="verdicts that changed and then returned to the first one")]
+    p: Annotated[float | None, Column("p", form="p")]
+    """sign test of helpful against harmful"""
+    error: Annotated[Statistic | None, Column("Δ error")]
+    """mean change of the absolute error: below zero is better"""
+    back: Annotated[int, Column("returned")]
+    """verdicts that changed and then returned to the first one"""
     up: Annotated[int, Column("up")]
     down: Annotated[int, Column("down")]
     changed: int
@@ -70,20 +74,23 @@ class Round:
     """
 
     round: Annotated[int, Column("round")]
-    active: Annotated[int, Column("active", about="verdicts with a score in this round")]
-    agreement: Annotated[
-        Statistic, Column("agreement", about="agreement with the labels if every debate had ended here")
-    ]
-    gain: Annotated[Statistic | None, Column("gain", about="over the previous round")]
-    calls: Annotated[float | None, Column("calls", digits=2, about="per judgement, up to this round")]
+    active: Annotated[int, Column("active")]
+    """verdicts with a score in this round"""
+    agreement: Annotated[Statistic, Column("agreement")]
+    """agreement with the labels if every debate had ended here"""
+    gain: Annotated[Statistic | None, Column("gain")]
+    """over the previous round"""
+    calls: Annotated[float | None, Column("calls", digits=2)]
+    """per judgement, up to this round"""
     gain_per_call: Annotated[float | None, Column("gain per call", digits=4)]
-    changed: Annotated[int, Column("changed", about="verdicts that this round changed")]
-    helpful: Annotated[int, Column("helpful", about="changes towards the label")]
-    harmful: Annotated[int, Column("harmful", about="changes away from the label")]
-    error: Annotated[
-        float | None,
-        Column("absolute error", about="mean over verdicts; in comparisons the share of wrong winners"),
-    ]
+    changed: Annotated[int, Column("changed")]
+    """verdicts that this round changed"""
+    helpful: Annotated[int, Column("helpful")]
+    """changes towards the label"""
+    harmful: Annotated[int, Column("harmful")]
+    """changes away from the label"""
+    error: Annotated[float | None, Column("absolute error")]
+    """mean over verdicts; in comparisons the share of wrong winners"""
     final: bool = False
 
 
@@ -97,11 +104,13 @@ class Positions:
     """
 
     n: Annotated[int, Column("verdicts")]
-    consistent: Annotated[Statistic | None, share_column("consistent", "both orders gave the same winner")]
+    consistent: Annotated[Statistic | None, share_column("consistent")]
+    """both orders gave the same winner"""
     shown_first: Annotated[int, Column("first shown wins")]
     shown_second: Annotated[int, Column("second shown wins")]
     ties: Annotated[int, Column("ties")]
-    p: Annotated[float | None, Column("p", form="p", about="sign test of first against second")]
+    p: Annotated[float | None, Column("p", form="p")]
+    """sign test of first against second"""
 
 
 def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
@@ -111,11 +120,11 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
         return None
     first, last, winners = rows.after(0), rows.judged, rows.winners
     changed = moved(first, last, winners)
-    comparable = changed & rows.labelled & (cell.distances or cell.subject.kind == "compare")
+    comparable = changed & rows.labelled & cell.distances
     ways = Counter(directions(first[comparable], last[comparable], rows.human[comparable], winners).tolist())
     on_the_way = np.any([moved(first, rows.after(entry), winners) for entry in range(rows.rounds)], axis=0)
     if winners:
-        first, last = (_WINNERS_BY_RANK[codes.astype(np.intp)] for codes in (first, last))
+        first, last = (TOWARDS_FIRST[codes.astype(np.intp)] for codes in (first, last))
     rise = (last - first)[changed]
     return Changes(
         n=len(rows),
@@ -147,7 +156,7 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     # A tie-breaker or a jury may have decided otherwise than the last round.
     if moved(stages[-1][0], rows.judged, rows.winners).any():
         stages.append((rows.judged, len(rows), cell.rows.usage_totals.calls_each))
-    measure, comparable = cell.subject.metric, cell.distances or cell.subject.kind == "compare"
+    measure, comparable = cell.subject.metric, cell.distances
     measured: list[Round] = []
     before: Sample | None = None
     # The first round is held against itself: it changed nothing.
@@ -232,8 +241,8 @@ def diagnose(cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
 def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | None:
     if cell.subject.kind != "compare" or not len(cell.rows):
         return None
-    places, both, clusters = cell.places, np.asarray(cell.consistent), np.asarray(cell.consistent_clusters)
-    consistent = mean_statistic(both, clusters, resampling) if len(both) else None
+    places, both = cell.places, cell.orders.table()
+    consistent = mean_statistic(both["consistent"], both["cluster"], resampling) if len(both) else None
     first, second, ties = places["first"], places["second"], places["tie"]
     return Positions(len(both), consistent, first, second, ties, sign_test(first, second))
 
@@ -253,16 +262,10 @@ def _notes(cell: JudgeAspectData) -> Iterator[str]:
         yield f"no verdict: {cell.failed} judgements failed" if cell.failed else "nothing was judged yet"
 
 
-# A number by code that rises towards answer 1.
-_WINNERS_BY_RANK = np.array([2.0, 0.0, 1.0])
-
-
 def _error(cell: JudgeAspectData, rows: Verdicts, resampling: Resampling) -> Statistic | None:
     """Return the mean change of the distance to people."""
-    if cell.subject.kind != "score" or not cell.distances:
-        return None
     labelled = rows.take(rows.labelled)
-    if not len(labelled):
+    if cell.subject.kind != "score" or not cell.distances or not len(labelled):
         return None
     apart = np.abs(labelled.judged - labelled.human) - np.abs(labelled.after(0) - labelled.human)
     return mean_statistic(apart, labelled.clusters, resampling)

@@ -140,19 +140,13 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
 
 
 def _offers(comparator: PairwiseComparator) -> Iterator[_Offer]:
-    measure = comparator.subject.metric
+    target = comparator.subject
     for cell in filter(holds_ensembles, comparator.cells):
         sides = list(smaller_ensembles(cell))
         for k, side in enumerate(sides, start=1):
-            shown = EnsembleOf(
-                label=side.label,
-                source=cell.judge.label,
-                subject=comparator.subject.label,
-                k=k,
-                usage=side.rows.usage_totals,
-                measure=measure,
-                agreement=comparator.labelled_sample(side).statistic(measure),
-            )
+            agreement = comparator.labelled_sample(side).statistic(target.metric)
+            whose = side.label, cell.judge.label, target.label
+            shown = EnsembleOf(*whose, k, side.rows.usage_totals, target.metric, agreement)
             yield cell, len(sides), side, shown
 
 
@@ -289,9 +283,6 @@ def smaller_ensembles(cell: JudgeAspectData) -> Iterator[Side]:
 
 def _means(values: Floats) -> Floats:
     """Average scores, or pairs answer by answer: of shape (rows, judges, 2) to (rows, 2)."""
-    rows, judges, _ = values.shape
-    if judges == 1:
-        return values[:, 0]
     # As the ensemble itself does it: exactly, which a sum of columns is not.
     sides = (values[:, :, side].tolist() for side in range(2))
-    return np.array([list(map(fmean, side)) for side in sides]).reshape(2, rows).T
+    return np.array([list(map(fmean, side)) for side in sides]).reshape(2, len(values)).T

@@ -13,11 +13,12 @@ complexity). Protocols are compared on the items that all of them judged.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..statistics.alignment import Floats, Reasons, Units
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
@@ -46,16 +47,13 @@ class RoundOfGaps:
     """
 
     round: Annotated[int, Column("round")]
-    n: Annotated[int, Column("cases", about="cases that lasted this long")]
+    n: Annotated[int, Column("cases")]
+    """cases that lasted this long"""
     # Totals of six criteria, 1 to 20 each, lie between 6 and 120: 114 points apart at most.
-    gap: Annotated[
-        Statistic,
-        Column(
-            "gap",
-            about="mean difference of the two answers' scores, as a share of the largest possible one (114 points)",
-        ),
-    ]
-    growths: Annotated[Statistic, Column("growths", 2, about="mean number of rounds in which the gap grew")]
+    gap: Annotated[Statistic, Column("gap")]
+    """mean difference of the two answers' scores, as a share of the largest possible one (114 points)"""
+    growths: Annotated[Statistic, Column("growths", 2)]
+    """mean number of rounds in which the gap grew"""
     tail: Statistic
     holds: Annotated[int, Column("bound holds", about=BOUND)]
     vacuous: Annotated[int, Column("vacuous")]
@@ -86,23 +84,27 @@ def gaps_by_round(
     from scipy.special import betaincc
 
     resampling = resampling or Resampling()
-    growths = growths_of(gaps)
     by_round = []
-    for number in range(1, gaps.shape[1] + 1):
-        lasted = ~np.isnan(gaps[:, number - 1])
-
-        grown_in = growths[lasted, number - 1]
+    for number, lasted, observed, grown_in in rounds_of(gaps):
         a, b = prior[0] + grown_in, prior[1] + number - grown_in
         mean, variance = a / (a + b), a * b / ((a + b) ** 2 * (a + b + 1))
         applies, positive = mean > 1 - eps / 2, 1 - 4 * variance / eps**2 > 0
         # betaincc and not 1 - betainc, so that a very small tail keeps its digits.
         gap, grown, tail = (
             resampling.mean_interval(column, units[lasted])[0]
-            for column in (gaps[lasted, number - 1], grown_in.astype(float), betaincc(a, b, 1 - eps))
+            for column in (observed, grown_in.astype(float), betaincc(a, b, 1 - eps).astype(float))
         )
         bound = [int(which.sum()) for which in (applies & positive, applies & ~positive, ~applies)]
         by_round.append(RoundOfGaps(number, len(a), gap, grown, tail, *bound))
     return tuple(by_round)
+
+
+def rounds_of(gaps: Floats) -> Iterator[tuple[int, NDArray[np.bool_], Floats, Units]]:
+    """Yield each round's number, which debates lasted so long, their gaps, and in how many rounds these had grown."""
+    growths = growths_of(gaps)
+    for place in range(gaps.shape[1]):
+        lasted = ~np.isnan(gaps[:, place])
+        yield place + 1, lasted, gaps[lasted, place], growths[lasted, place]
 
 
 def growths_of(gaps: Floats) -> Units:
@@ -169,7 +171,8 @@ class RoundsNeeded:
 
     share: Annotated[Statistic, Column("reached", 0, form="percent")]
     never: Annotated[int, Column("never")]
-    rounds: Annotated[Statistic, Column("mean round", 2, about="over the items that reached it")]
+    rounds: Annotated[Statistic, Column("mean round", 2)]
+    """over the items that reached it"""
     after: Annotated[Mapping[int, int], text_column("items by round", of=counts)]
 
 
@@ -183,7 +186,8 @@ class SoonerOrLater:
     sooner: int
     later: Annotated[int, Column("later")]
     same: Annotated[int, Column("same")]
-    p: Annotated[float | None, Column("p", form="p", about="sign test")]
+    p: Annotated[float | None, Column("p", form="p")]
+    """sign test"""
     adjusted: Annotated[float | None, Column("p (Holm)", form="p")]
 
 

@@ -150,10 +150,8 @@ class ConformityCounter:
                 others = [other_value for other, other_value in known.items() if other != agent]
                 if agent in latest and others and not close(value, latest[agent]):
                     step = direction(latest[agent], value, fmean(others))
-                    to_previous = direction(latest[agent], value, others[-1]) > 0
-                    self._counts.update(
-                        changes=1, towards=step > 0, away=step < 0, towards_previous=to_previous
-                    )
+                    follows = direction(latest[agent], value, others[-1]) > 0
+                    self._counts.update(changes=1, towards=step > 0, away=step < 0, towards_previous=follows)
                 if not self._together:
                     # Taken out and put in again: a dict keeps the place of a key, and the last one must be who spoke
                     # last.
@@ -180,11 +178,16 @@ class ScoreChanges:
     """
 
     agent: Annotated[str, text_column("agent")]
-    turns: Annotated[int, Column("turns", about="turns that could have changed the verdict")]
-    moves: Annotated[int, Column("changes", about="turns after which the verdict changed")]
-    mean_move: Annotated[float | None, Column("mean change", digits=2, about="mean size of the changes")]
-    helpful: Annotated[int, Column("helpful", about="changes towards the label")]
-    harmful: Annotated[int, Column("harmful", about="changes away from the label")]
+    turns: Annotated[int, Column("turns")]
+    """turns that could have changed the verdict"""
+    moves: Annotated[int, Column("changes")]
+    """turns after which the verdict changed"""
+    mean_move: Annotated[float | None, Column("mean change", digits=2)]
+    """mean size of the changes"""
+    helpful: Annotated[int, Column("helpful")]
+    """changes towards the label"""
+    harmful: Annotated[int, Column("harmful")]
+    """changes away from the label"""
 
 
 def _spread(deviations: Sequence[float]) -> str:
@@ -205,14 +208,14 @@ class Conformity:
 
     n: Annotated[int, Column("verdicts")]
     changes: Annotated[int, Column("changes")]
-    towards: Annotated[int, Column("towards", about="changes towards the other referees' scores")]
+    towards: Annotated[int, Column("towards")]
+    """changes towards the other referees' scores"""
     away: Annotated[int, Column("away")]
-    p: Annotated[float | None, Column("p", form="p", about="sign test")]
-    towards_previous: Annotated[
-        int | None, Column("towards previous", about="changes towards the previous speaker's score")
-    ]
+    p: Annotated[float | None, Column("p", form="p")]
+    """sign test"""
+    towards_previous: Annotated[int | None, Column("towards previous")]
+    """changes towards the previous speaker's score"""
     start_equal: Annotated[float | None, share_column("equal at start")]
     end_equal: Annotated[float | None, share_column("equal at end")]
-    spread_by_turn: Annotated[
-        tuple[float, ...], text_column("sd by turn", "mean standard deviation between referees", _spread)
-    ]
+    spread_by_turn: Annotated[tuple[float, ...], text_column("sd by turn", of=_spread)]
+    """mean standard deviation between referees"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 from ..results.folder import signature_parts
 
@@ -15,14 +15,16 @@ _FIRST = ("models", "replies")
 """The parts that are tried first, since they say most."""
 
 
-class _Labelled(Protocol):
+class Labelled(NamedTuple):
+    """Holds what a judge is told by; without a folder and a dataset it stands for a method, whatever run it is of."""
+
     protocol: str
-    folder: Path
-    digest: str
     signature: str
+    folder: Path = Path()
+    digest: str = ""
 
 
-def judge_labels(judges: Sequence[_Labelled]) -> list[str]:
+def judge_labels(judges: Sequence[Labelled]) -> list[str]:
     """Label each judge by its protocol; where that is not enough, with the model and the settings that tell it apart.
 
     Equal models and settings on two datasets are one judge, and have one label. Two runs of them on one dataset have

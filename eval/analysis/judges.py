@@ -79,8 +79,10 @@ class Judge:
     kind: TaskKind
     subjects: tuple[str, ...]
     wanted: int
-    judged: Annotated[int, Column("judged", about="verdicts")]
-    failed: Annotated[int, Column("failed", about="judgements without a verdict")]
+    judged: Annotated[int, Column("judged")]
+    """verdicts"""
+    failed: Annotated[int, Column("failed")]
+    """judgements without a verdict"""
     missing: int
     usage: UsageTotals
     left_out: Mapping[str, int] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, average
 from ..statistics.score_distribution import ScoreDistribution, score_distribution
 from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
-from ..statistics.tie_policy import CODES
+from ..statistics.tie_policy import CODES, WINNERS
 from ..tables.grid import Column, share_column
 from .alphas import Alphas, alphas_of
 from .comparison import PairwiseComparator
@@ -29,7 +29,7 @@ from .counters import spending
 from .loading import JudgeAspectData, LoadedJudge
 from .measures import mean_statistic, sample
 from .result_rows import Judged
-from .verdict_columns import WINNERS, Verdicts
+from .verdict_columns import Verdicts
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,10 @@ class Gain:
 
     value: float | None
     base: float | None
-    absolute: Annotated[float | None, Column("gain", best="high", about="the judge's value minus the base's")]
-    relative: Annotated[float | None, share_column("gain %", "the same, as a share of the base's value")]
+    absolute: Annotated[float | None, Column("gain", best="high")]
+    """the judge's value minus the base's"""
+    relative: Annotated[float | None, share_column("gain %")]
+    """the same, as a share of the base's value"""
 
 
 def gain(value: float | None, base: float | None) -> Gain:

@@ -15,7 +15,7 @@ from ..statistics.alignment import Floats, grouped
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, paired_difference
 from ..statistics.significance import LEVEL, holm
-from ..statistics.tie_policy import CODES
+from ..statistics.tie_policy import TOWARDS_FIRST
 from .comparison import PairwiseComparator
 from .verdict_columns import Side, Verdicts
 
@@ -105,9 +105,7 @@ def _chosen(
     if not len(pointed):
         return
     rows, toward = rows.take(pointed), toward[pointed]
-    points = np.zeros(len(CODES))
-    points[CODES["1"]], points[CODES["2"]] = 1.0, -1.0
-    judged, human = (points[winners.astype(np.intp)] * toward for winners in (rows.judged, rows.human))
+    judged, human = (TOWARDS_FIRST[winners.astype(np.intp)] * toward for winners in (rows.judged, rows.human))
     excess, p = how.mean_interval((judged - human) / 2, rows.clusters)
     own = how.mean_interval(judged, rows.clusters)[0]
     further = (excess.value or 0.0) > 0

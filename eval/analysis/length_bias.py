@@ -32,23 +32,14 @@ class LengthBias:
 
     n: Annotated[int, Column("verdicts")]
     labelled: int
-    correlation: Annotated[
-        Statistic | None,
-        Column("rho with length", about="Spearman's rho of scores with the candidate's length"),
-    ] = None
-    partial: Annotated[
-        Statistic | None,
-        Column(
-            "partial rho",
-            about="the same, controlled for the label: above zero, longer texts score more than labels say",
-        ),
-    ] = None
-    human: Annotated[
-        Statistic | None, Column("label's rho", about="Spearman's rho of the label with length")
-    ] = None
-    longer: Annotated[
-        Statistic | None, share_column("longer wins", "share of winners that are the longer answer")
-    ] = None
+    correlation: Annotated[Statistic | None, Column("rho with length")] = None
+    """Spearman's rho of scores with the candidate's length"""
+    partial: Annotated[Statistic | None, Column("partial rho")] = None
+    """the same, controlled for the label: above zero, longer texts score more than labels say"""
+    human: Annotated[Statistic | None, Column("label's rho")] = None
+    """Spearman's rho of the label with length"""
+    longer: Annotated[Statistic | None, share_column("longer wins")] = None
+    """share of winners that are the longer answer"""
     human_longer: Annotated[Statistic | None, share_column("longer wins by label")] = None
 
 

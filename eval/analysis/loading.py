@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -17,13 +16,14 @@ from ...state.tasks import TaskKind
 from ..results.evaluation import Evaluation, Overview, UsageTotals
 from ..results.flagged_items import FlaggedItems
 from ..results.folder import FILE, read_manifest
+from ..results.number_rows import NumberRows
 from ..results.results import Result, ResultsFile
 from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, ReplyCounter, places_of_winners
 from .influence import ConformityCounter, ScoreChangeCounter
-from .judge_labels import judge_labels
+from .judge_labels import Labelled, judge_labels
 from .judges import EvaluationTarget, Judge
 from .objections import ObjectionCounter
 from .result_rows import Judged, discussions, turns_of, verdict_of
@@ -58,7 +58,7 @@ class JudgeAspectData:
         together = judge.settings.get("strategy", "one_by_one") != "one_by_one"
         self.conformity, self.objections = ConformityCounter(together), ObjectionCounter()
         # Of each comparison that was held in both orders: whether both gave one winner, and what it is drawn with.
-        self.consistent, self.consistent_clusters = array("b"), array("q")
+        self.orders = NumberRows(consistent="?", cluster="q")
         self._judged, self._unjudged = (VerdictColumns(judge.names, judge.digest) for _ in range(2))
 
     def add(self, result: Result) -> None:
@@ -97,7 +97,7 @@ class JudgeAspectData:
 
     @property
     def distances(self) -> bool:
-        """Whether all verdicts and labels are on one scale, so that absolute errors mean something."""
+        """Whether all verdicts and labels are on one scale, so that absolute errors mean something; winners are."""
         return not self.off_scale
 
     @property
@@ -130,8 +130,7 @@ class JudgeAspectData:
         if path and isinstance(path[0], tuple):
             self.places.update(places_of_winners(result))
         if result.position_consistent is not None:
-            self.consistent.append(result.position_consistent)
-            self.consistent_clusters.append(cluster)
+            self.orders.add(result.position_consistent, cluster)
 
 
 @dataclass
@@ -213,23 +212,14 @@ class LoadedJudge:
     def target(self, aspect: str | None) -> EvaluationTarget:
         """Return what it judged on an aspect, as its own run has it."""
         scale = next((fields for fields in self.aspects if fields.get("name") == aspect), {})
-        return EvaluationTarget(
-            label=aspect or "preference",
-            data=self.data,
-            digest=self.digest,
-            aspect=aspect,
-            kind=self.kind,
-            low=_number(scale.get("low")),
-            high=_number(scale.get("high")),
-            labels=str(self.described.get("labels", "people")),
-            rule=TiePolicy.of(self.manifest),
-        )
+        low, high = (None if (end := scale.get(name)) is None else float(end) for name in ("low", "high"))
+        of_data = self.data, self.digest, aspect, self.kind
+        labels, rule = str(self.described.get("labels", "people")), TiePolicy.of(self.manifest)
+        return EvaluationTarget(aspect or "preference", *of_data, low, high, labels, rule)
 
 
 def load_runs(
-    folders: Sequence[Path],
-    flagged: FlaggedItems | None = None,
-    **otherwise: Unpack[Measuring],
+    folders: Sequence[Path], flagged: FlaggedItems | None = None, **otherwise: Unpack[Measuring]
 ) -> list[LoadedJudge]:
     """Read runs: each protocol of each run is one judge; they are labelled and in the order given.
 
@@ -254,7 +244,8 @@ def load_runs(
             for result in ResultsFile(folder).read():
                 flagged.add(names.items.code((run.digest, result.item)), result.warnings)
     judges = [judge for folder in chosen for judge in _read(folder, flagged, names)]
-    for judge, label in zip(judges, judge_labels(judges), strict=True):
+    told_by = [Labelled(judge.protocol, judge.signature, judge.folder, judge.digest) for judge in judges]
+    for judge, label in zip(judges, judge_labels(told_by), strict=True):
         judge.label = label
     _name_subjects(judges, otherwise)
     return judges
@@ -294,18 +285,15 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
         judge(name)
     results = ResultsFile(folder)
     if not results.path.exists():
-        raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: {_why_without_results(folder)}")
+        why = "nothing was judged in it"
+        if any((shard / FILE).exists() for shard in folder.glob("shard-*-of-*")):
+            why = f"its verdicts are in shards; first run jurygraph merge {folder} --out {folder}"
+        raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: {why}")
     for result in results.read():
         judge(result.protocol).add(result)
     for read in judges.values():
         read.finish()
         yield read
-
-
-def _why_without_results(folder: Path) -> str:
-    if any((shard / FILE).exists() for shard in folder.glob("shard-*-of-*")):
-        return f"its verdicts are in shards; first run jurygraph merge {folder} --out {folder}"
-    return "nothing was judged in it"
 
 
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
@@ -356,7 +344,3 @@ def _leading_metrics(judges: Sequence[LoadedJudge]) -> dict[str, str]:
                 telling.append(telling_groups(*map(np.concatenate, columns)))
         leading[digest] = leading_metric(of_dataset[0].kind, of_dataset[0].data, telling)
     return leading
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
 
+from ..results.number_rows import NumberRows
 from ..statistics.alignment import Floats, Units, number_groups
 from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, Weights, share_of_rows
 from ..tables.grid import Column, share_column
@@ -32,20 +32,20 @@ class Objections:
     """
 
     wrong: Annotated[int, Column("wrong scores")]
-    to_wrong: Annotated[Statistic, share_column("objected to", "of the wrong scores")]
+    to_wrong: Annotated[Statistic, share_column("objected to")]
+    """of the wrong scores"""
     right: Annotated[int, Column("right scores")]
-    to_right: Annotated[Statistic, share_column("objected to", "of the right scores")]
-    difference: Annotated[
-        Statistic, share_column("difference", "above 0: critics object more often to wrong scores")
-    ]
+    to_right: Annotated[Statistic, share_column("objected to")]
+    """of the right scores"""
+    difference: Annotated[Statistic, share_column("difference")]
+    """above 0: critics object more often to wrong scores"""
 
 
 @dataclass
 class ObjectionCounter:
     """Collects of each score that a critic was shown whether it was right, and whether the critic objected."""
 
-    # Of each: whether it was right, whether the critic objected, and the cluster.
-    _shown: array[int] = field(default_factory=lambda: array("q"))
+    _shown: NumberRows = field(default_factory=lambda: NumberRows(right="?", objected="?", cluster="q"))
 
     def add(self, discussions: Iterable[Sequence[Said]], human: Judged | None, cluster: int) -> None:
         """Add the critics' turns of one verdict; ``human`` is its label, if it can be compared with scores."""
@@ -55,25 +55,20 @@ class ObjectionCounter:
                 if value is not None:
                     shown = judged_by(value)
                 elif shown is not None and kind == "objects" and isinstance(turn["value"], bool):
-                    self._shown.extend((_is_right(shown, human), not turn["value"], cluster))
+                    self._shown.add(_is_right(shown, human), not turn["value"], cluster)
 
     def objections(self, resampling: Resampling) -> Objections | None:
         """Return what was counted; ``None`` where critics were not shown both right and wrong scores."""
-        *flags, names = np.array(self._shown).reshape(-1, 3).T
-        right, objected = (flag.astype(bool) for flag in flags)
+        shown = self._shown.table()
+        right, objected, names = (shown[field] for field in ("right", "objected", "cluster"))
         if not right.any() or right.all():
             return None
 
         def share(chosen: Booleans) -> Statistic:
             return share_of_rows(objected[chosen], names[chosen], resampling)
 
-        return Objections(
-            wrong=int((~right).sum()),
-            to_wrong=share(~right),
-            right=int(right.sum()),
-            to_right=share(right),
-            difference=_difference(right, objected, number_groups(names), resampling),
-        )
+        difference = _difference(right, objected, number_groups(names), resampling)
+        return Objections(int((~right).sum()), share(~right), int(right.sum()), share(right), difference)
 
 
 def _difference(right: Booleans, objected: Booleans, units: Units, resampling: Resampling) -> Statistic:

@@ -12,7 +12,6 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -22,7 +21,7 @@ from ..statistics.resampling import Resampling, Statistic, student_interval
 from ..statistics.sample import Pair
 from ..tables import Column, text_column
 from .comparison import Difference, PairwiseComparator
-from .judge_labels import judge_labels
+from .judge_labels import Labelled, judge_labels
 from .loading import LoadedJudge
 
 POOLED = "pooled"
@@ -45,8 +44,10 @@ class LevelGain:
     method: Annotated[str, text_column("method")]
     level: Annotated[str, text_column("level")]
     base: Annotated[float | None, Column("base")]
-    gain: Annotated[Statistic, Column("gain", best="high", about="gain over the base of the same model")]
-    between: Annotated[float | None, Column("sd between levels", about="of the true gains (tau)")] = None
+    gain: Annotated[Statistic, Column("gain", best="high")]
+    """gain over the base of the same model"""
+    between: Annotated[float | None, Column("sd between levels")] = None
+    """of the true gains (tau)"""
 
 
 @dataclass(frozen=True)
@@ -58,20 +59,8 @@ class PooledGains:
     rows: tuple[LevelGain, ...]
 
 
-@dataclass(unsafe_hash=True)
-class _Method:
-    """Stands for a judge without its model, so that judges of one method have one label."""
-
-    protocol: str
-    signature: str
-    folder: Path = Path()
-    digest: str = ""
-
-
 def pooled_gains(
-    comparators: Sequence[PairwiseComparator],
-    bases: Mapping[str, str],
-    resampling: Resampling,
+    comparators: Sequence[PairwiseComparator], bases: Mapping[str, str], resampling: Resampling
 ) -> tuple[PooledGains, ...]:
     """Pool gains over levels; empty unless some method has a base of its own model on two levels or more."""
     judges = {cell.judge.label: cell.judge for comparator in comparators for cell in comparator.cells}
@@ -84,7 +73,7 @@ def pooled_gains(
     methods = {label: _method(judge) for label, judge in judges.items() if judge.models}
     different = list(dict.fromkeys(methods.values()))
     names = dict(zip(different, judge_labels(different), strict=True))
-    pairs: defaultdict[tuple[_Method, str], list[Pair]] = defaultdict(list)
+    pairs: defaultdict[tuple[Labelled, str], list[Pair]] = defaultdict(list)
     for comparator in comparators:
         with_models = [cell for cell in comparator.cells if cell.judge.models]
         of_base = [cell for cell in with_models if cell.judge.protocol == base_protocol]
@@ -96,7 +85,7 @@ def pooled_gains(
                 pairs[methods[cell.judge.label], f"{cell.subject.data}, {model}"].append(
                     comparator.samples(cell.side, base.side)
                 )
-    gains: defaultdict[_Method, list[LevelGain]] = defaultdict(list)
+    gains: defaultdict[Labelled, list[LevelGain]] = defaultdict(list)
     for (method, level), of in pairs.items():
         apart = Difference.of(metric, of)
         gains[method].append(LevelGain(names[method], level, apart.second, apart.difference))
@@ -107,10 +96,11 @@ def pooled_gains(
     return (PooledGains(base_protocol, metric, tuple(rows)),) if rows else ()
 
 
-def _method(judge: LoadedJudge) -> _Method:
+def _method(judge: LoadedJudge) -> Labelled:
+    """Return a judge without its model, so that judges of one method have one label."""
     parts = signature_parts(judge.signature).items()
     kept = (f"{key}:{value}" for key, value in parts if key not in _OF_LEVEL)
-    return _Method(judge.protocol, "|".join(kept))
+    return Labelled(judge.protocol, "|".join(kept))
 
 
 def _models(judge: LoadedJudge) -> str:

@@ -76,11 +76,7 @@ class Courtroom:
     premises: tuple[Premise, ...] = ()
 
 
-def courtroom(
-    comparator: PairwiseComparator,
-    eps: float,
-    prior: tuple[float, float] = (1, 1),
-) -> Courtroom | None:
+def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, float]) -> Courtroom | None:
     """Compute the gap analysis of one subject; ``None`` where none of the protocols with gaps judged it.
 
     Raises:
@@ -101,9 +97,9 @@ def courtroom(
         return None
     by_judge = {}
     for side in sides:
-        some = side.rows.path_count > 0
-        rounds = gaps_by_round(side.gaps[some], side.rows.take(some).clusters, eps, how, prior)
-        by_judge[side.label] = Gaps(rounds, {"not judged": int((~some).sum())} if not some.all() else {})
+        rounds = gaps_by_round(side.gaps, side.rows.clusters, eps, how, prior)
+        unjudged = int((side.rows.path_count == 0).sum())
+        by_judge[side.label] = Gaps(rounds, {"not judged": unjudged} if unjudged else {})
     differentiation = complexity = None
     if len(sides) > 1:
         final = {side.label: _gaps(side.label, side.rows, side.rows.scores) for side in sides}
@@ -168,7 +164,5 @@ def _shared(
     table, clusters = table[np.argsort(first)], clusters[np.sort(first)]
     lacking = np.isnan(table)
     shared = ~lacking.any(axis=1)
-    missing = Counter(
-        f"no scores of {', '.join(compress(figures, row))}" for row in lacking[~shared].tolist()
-    )
+    missing = Counter(f"no scores of {', '.join(compress(figures, row))}" for row in lacking[~shared])
     return dict(zip(figures, table[shared].T, strict=True)), clusters[shared], dict(missing)

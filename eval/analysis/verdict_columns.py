@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
@@ -17,17 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.transcript import USAGE_FIELDS, Usage
-from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
+from ..results.number_rows import NumberRows
 from ..results.results import Result
 from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import FEWEST_UNITS
-from ..statistics.tie_policy import CODES, Votes, count_votes
+from ..statistics.tie_policy import CODES, WINNERS, Votes, count_votes
 from .result_rows import Judged, Value, agent_scores
 
 Booleans = NDArray[np.bool_]
-WINNERS: tuple[Winner, ...] = ("1", "2", "tie")
-"""The winners by their codes."""
 
 
 class Codes(dict[Hashable, int]):
@@ -81,8 +78,14 @@ class VerdictColumns:
     def __init__(self, names: StudyNames, digest: str) -> None:
         self._names, self._digest = names, digest
         self._winners = False
-        # Lines of a fixed width, one a result; and one for each entry of their paths, and for each of their agents.
-        self._lines, self._path, self._agents = array("d"), array("d"), array("d")
+        codes = dict.fromkeys(("item", "repeat", "group", "systems", "annotations"), "i")
+        counts, scores = (
+            {"path_count": "i", "agent_count": "i"},
+            {"judged": "d", "human": "d", "scores": "2d"},
+        )
+        self._rows = NumberRows(**codes, **counts, **scores, lengths="2d", usage=f"{_USAGE}d")
+        # A row for each entry of their paths, and for each of their agents.
+        self._path, self._agents = NumberRows(values="2d"), NumberRows(values=f"{3 + _USAGE}d")
 
     def add(self, result: Result, judged: Judged | None) -> None:
         """Take in one result; ``judged`` is its verdict, ``None`` where it has none."""
@@ -90,41 +93,30 @@ class VerdictColumns:
         self._winners = self._winners or isinstance(judged, str) or isinstance(human, str)
         path = result.score_by_round if judged is not None else ()
         agents = list(agent_scores(result)) if judged is not None else []
-        codes = (
-            names.items.code((self._digest, result.item)),
-            result.repeat,
-            names.groups.code(result.group),
-            names.systems.code(result.systems),
-            names.annotations.code(result.annotations),
-            len(path),
-            len(agents),
-        )
+        item, group = names.items.code((self._digest, result.item)), names.groups.code(result.group)
+        systems, annotations = names.systems.code(result.systems), names.annotations.code(result.annotations)
         scores = result.scores or (nan, nan)
         lengths = (*result.lengths, nan)[:2] if len(result.lengths) in (1, 2) else (nan, nan)
-        self._lines.extend((*codes, _code(judged), _code(human), *scores, *lengths, *_usage_numbers(result)))
+        figures = (_code(judged), _code(human), *scores, *lengths, *_usage_numbers(result))
+        self._rows.add(item, result.repeat, group, systems, annotations, len(path), len(agents), *figures)
         for value in path:
-            self._path.extend(_two(value))
+            self._path.add(*_two(value))
         for agent, last, usage in agents:
             two = (_code(last), np.inf) if isinstance(last, str) else _two(last)
-            self._agents.extend((names.agents.code(agent), *two, *_usage_numbers(usage)))
+            self._agents.add(names.agents.code(agent), *two, *_usage_numbers(usage))
 
     def verdicts(self) -> Verdicts:
         """Return all results by item and repeat, so that no figure depends on which judgement finished first."""
-        lines = np.asarray(self._lines).reshape(-1, len(_CODES) + 6 + _USAGE)
-        codes, values = lines[:, : len(_CODES)].astype(np.int32).T, lines[:, len(_CODES) :]
-        columns: dict[str, Any] = dict(zip(_CODES, codes, strict=True))
-        columns |= {"judged": values[:, 0], "human": values[:, 1], "scores": values[:, 2:4]}
-        columns |= {"lengths": values[:, 4:6], "usage": values[:, 6:]}
+        rows = self._rows.table()
+        columns = {name: rows[name] for name in rows.dtype.names or ()}
         for of in ("path", "agent"):
             counts = columns[f"{of}_count"]
             columns[f"{of}_start"] = np.cumsum(counts, dtype=np.int64) - counts
-        path, agents = np.asarray(self._path).reshape(-1, 2), np.asarray(self._agents).reshape(-1, 3 + _USAGE)
+        path, agents = (lines.table()["values"] for lines in (self._path, self._agents))
         unsorted = Verdicts(self._names, self._winners, **columns, path=path, agents=agents)
         return unsorted.take(np.lexsort((unsorted.repeat, self._names.item_ranks()[unsorted.item])))
 
 
-_CODES = ("item", "repeat", "group", "systems", "annotations", "path_count", "agent_count")
-"""The columns of whole numbers, which every line begins with."""
 _USAGE = len(fields(Usage))
 
 

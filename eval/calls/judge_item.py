@@ -18,7 +18,7 @@ from ...state.errors import JurygraphError, StoppedError
 from ...state.tasks import rubric_of_user
 from ...state.transcript import Turn, usage_of_turns
 from ...state.verdict import Verdict
-from ..datasets.items import Item, ScoreItem
+from ..datasets.items import Item
 from ..journal.records import JournalError
 from ..results.results import Key, Result
 
@@ -56,7 +56,6 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     Returns:
         The result, with the turns and their cost also where the item failed; ``None`` where the run ended meanwhile.
     """
-    asked: Any = item
     spoken: dict[str, Turn] = {}
     verdict: Verdict | None = None
     problem = "the graph ended without a verdict: it is waiting for a person, or it is not a judge"
@@ -72,8 +71,8 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     current_judgement.set(JudgementContext(key))
     with heard_by(hear), rubric_of_user(aspect):
         try:
-            task = asked.task(aspect) if isinstance(item, ScoreItem) and aspect else asked.task()
-            states: Any = graph.astream({"task": task.model_dump(mode="json")}, config, stream_mode="values")
+            asked = {"task": item.task(aspect).model_dump(mode="json")}
+            states: Any = graph.astream(asked, config, stream_mode="values")
             # A generator that is left early would otherwise be closed by the garbage collector, at some later time.
             async with aclosing(states):
                 async for state in states:
@@ -105,9 +104,7 @@ _OF_OTHERS = [*map(Path, sysconfig.get_paths().values()), Path(__file__).parents
 
 
 def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: tuple[Turn, ...]) -> Result:
-    judged: Any = item
-    of = (key.aspect or "",) if isinstance(item, ScoreItem) else ()
-    known = {"human": judged.label(*of), **judged.about(*of)}
+    known: Any = {"human": item.label(key.aspect), **item.about(key.aspect)}
     about = {**key._asdict(), "group": item.group, **known, "transcript": turns}
     if verdict is None:
         return Result(**about, status="failed", error=problem, **usage_of_turns(turns).flat())

@@ -6,7 +6,7 @@ import hashlib
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -384,7 +384,7 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
         "digest": dataset.digest,
         "kind": dataset.kind,
         "labels": dataset.labels,
-        "rule": dataset.rule.described(),
+        "rule": asdict(dataset.rule),
         "items": len(dataset),
         **({"columns": dict(dataset.columns)} if dataset.columns else {}),
         **({"sample": dataset.chosen.described()} if dataset.chosen else {}),

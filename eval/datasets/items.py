@@ -99,21 +99,23 @@ class ScoreItem(_Item):
     human: dict[str, Number | Numbers] = {}
     annotations: dict[str, Numbers] = {}
 
-    def task(self, aspect: Aspect) -> ScoreTask:
+    def task(self, aspect: Aspect | None) -> ScoreTask:
         """Return the task that a protocol is given."""
+        assert aspect is not None  # texts are rated on aspects alone
         texts = {"source": self.source, "candidate": self.candidate, "fact": self.fact}
         return ScoreTask(**texts, aspect=aspect, media=self.media)
 
-    def label(self, aspect: str) -> float | None:
+    def label(self, aspect: str | None) -> float | None:
         """Return people's score, the mean where several are given; ``None`` without any."""
-        label = self.human.get(aspect)
+        label = self.human.get(aspect or "")
         if not isinstance(label, list):
             return label
         given = [number for number in label if number is not None]
         return fmean(given) if given else None
 
-    def about(self, aspect: str) -> About:
+    def about(self, aspect: str | None) -> About:
         """Return what a result of that aspect repeats of the item."""
+        aspect = aspect or ""
         label = self.human.get(aspect)
         return About(
             systems=(self.system,) if self.system else (),
@@ -159,18 +161,18 @@ class CompareItem(_Item):
     criteria: tuple[str, ...] = DEFAULT_CRITERIA
     human: Preference | list[Preference | None] | None = None
 
-    def task(self) -> CompareTask:
-        """Return the task that a protocol is given."""
+    def task(self, _aspect: Aspect | None = None) -> CompareTask:
+        """Return the task that a protocol is given; like all else of a comparison, it is of no aspect."""
         return CompareTask(**{name: value for name, value in self if name in CompareTask.model_fields})
 
-    def label(self) -> Winner | None:
+    def label(self, _aspect: str | None = None) -> Winner | None:
         """Return people's preference: that of the majority, a tie if there is none; ``None`` without labels."""
         if not isinstance(self.human, list):
             return self.human
         given = [vote for vote in self.human if vote is not None]
         return majority(given) if given else None
 
-    def about(self) -> About:
+    def about(self, _aspect: str | None = None) -> About:
         """Return what a result repeats of the item."""
         return About(
             systems=(self.model_1, self.model_2) if self.model_1 and self.model_2 else (),
@@ -373,23 +375,16 @@ def profile_items(
         ids.append(digest(item.id))
     if profile is None:
         raise DataError(f"{name}: holds no items")
-    # Only now and only if need be are the items read again, for the ids behind the digests.
+    # Only now and only if need be are the items read again: digests say where to look, the ids themselves are compared.
     values, counts = np.unique(np.array(ids, dtype=np.uint64), return_counts=True)
-    if repeated := set(values[counts > 1].tolist()):
-        _refuse_repeated_id(repeated, read, name, unit)
-    return profile
-
-
-def _refuse_repeated_id(repeated: set[int], read: Reader, name: str, unit: str) -> None:
-    """Raise an error that names the first repeated id: digests say where to look, the ids themselves are compared."""
-    seen: dict[str, int] = {}
-    for number, item in read():
-        if digest(item.id) not in repeated:
-            continue
+    repeated, seen = set(values[counts > 1].tolist()), dict[str, int]()
+    for number, item in read() if repeated else ():
         if item.id in seen:
             where = f"{name}, {unit} {number}"
             raise DataError(f"{where}: id {item.id!r} is already used in {unit} {seen[item.id]}")
-        seen[item.id] = number
+        if digest(item.id) in repeated:
+            seen[item.id] = number
+    return profile
 
 
 def digest(*parts: Any) -> int:

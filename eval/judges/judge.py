@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -242,8 +242,7 @@ class AsyncJudge(partial[Coroutine[Any, Any, Feedback]]):
     @property
     def judge(self) -> Judge:
         """The judge that is called."""
-        bound: Judge = self.func.__self__  # type: ignore[attr-defined]
-        return bound
+        return cast("Judge", self.func.__self__)  # type: ignore[attr-defined]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.judge, name)

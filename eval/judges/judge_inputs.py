@@ -71,8 +71,8 @@ class TaskMaker:
     def made(self, texts: Mapping[str, Any]) -> ScoreTask | CompareTask:
         """Make the task of its texts and media."""
         kind = "score" if self.aspect is not None else "compare"
-        fixed = {"aspect": self.aspect} if self.aspect is not None else {"criteria": self.criteria}
-        return parse_task({k: v for k, v in {"kind": kind, **texts, **fixed}.items() if v is not None})
+        given = {"kind": kind, **texts, "aspect": self.aspect, "criteria": self.criteria}
+        return parse_task({name: value for name, value in given.items() if value is not None})
 
 
 @dataclass

@@ -21,7 +21,7 @@ from ..datasets.dataset import Data, Dataset, describe_data, load_dataset
 from ..datasets.files import repeated
 from ..datasets.items import Item, ScoreItem
 from ..results.evaluation import Evaluation
-from ..results.folder import rename_results, write_manifest
+from ..results.folder import refuse_file, rename_results, write_manifest
 from ..results.results import Result, ResultsFile
 from ..storage.private_files import make_private_folder
 from . import reference_metrics
@@ -76,8 +76,7 @@ def measure(
         raise UsageError(f"{dataset.name} compares answers: a metric rates one text at a time")
     chosen, dataset = choose_aspects(dataset, aspects), dataset.first(limit)
     folder = Path(out) if out is not None else None
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file: --out takes a folder")
+    refuse_file(folder)
     # All numbers before the first file: a metric that had nothing to work on must leave no folder behind.
     left_out = {name: Counter[str]() for name in wanted}
     results = tuple(_results(wanted, dataset, [aspect.name for aspect in chosen], left_out))

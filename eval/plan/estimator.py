@@ -25,7 +25,7 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.errors import InputError
 from ...state.transcript import Usage, total_usage
-from ..datasets.items import Item, ScoreItem
+from ..datasets.items import Item
 from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, money, short, text_column
 from .dry_run import RoleEstimate, calls_of_roles, models_of, role_estimates
@@ -118,11 +118,7 @@ def _task(plan: Plan, item: Item, number: int) -> Iterator[dict[str, Any]]:
     aspect = plan.aspects[number % len(plan.aspects)] if plan.aspects else None
     # An item with a blank text fails by itself when its turn comes, and makes no call.
     with suppress(InputError):
-        if isinstance(item, ScoreItem):
-            assert aspect is not None  # texts are rated on aspects alone
-            yield item.task(aspect).model_dump(mode="json")
-        else:
-            yield item.task().model_dump(mode="json")
+        yield item.task(aspect).model_dump(mode="json")
 
 
 def _wanted(

@@ -24,7 +24,7 @@ from ..replay.from_file import RecordedFile
 from ..replay.from_run import PastRun
 from ..replay.recording import Recording
 from ..results.config import RunConfig
-from ..results.folder import check_manifest
+from ..results.folder import check_manifest, refuse_file
 from ..results.results import FILE as RESULTS
 from ..results.results import Key, ResultsFile
 from .signatures import describe_run
@@ -266,8 +266,7 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
         UsageError: the folder holds another run, or is none.
     """
     folder = prepared.folder
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file: --out takes a folder")
+    refuse_file(folder)
     if folder is None or config.fresh or config.overwrite:
         return {}
     check_manifest(folder, prepared.manifest)

@@ -235,9 +235,9 @@ class RecordedText(ScoreItem):
     candidate: str = NOT_RECORDED
     known: dict[str, About] = Field(default_factory=dict)
 
-    def about(self, aspect: str) -> About:
+    def about(self, aspect: str | None) -> About:
         """Return what is known of the item; it has no lengths, since the texts are not there."""
-        return self.known.get(aspect) or {**super().about(aspect), "lengths": ()}
+        return self.known.get(aspect or "") or {**super().about(aspect), "lengths": ()}
 
 
 class RecordedAnswers(CompareItem):
@@ -248,7 +248,7 @@ class RecordedAnswers(CompareItem):
     answer_2: str = NOT_RECORDED
     known: About | None = None
 
-    def about(self) -> About:
+    def about(self, _aspect: str | None = None) -> About:
         """Return what is known of the item; it has no lengths, since the texts are not there."""
         return self.known or {**super().about(), "lengths": ()}
 

@@ -6,6 +6,7 @@ themselves are in ``statistics/``. Every result is frozen and carries its interv
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
@@ -97,8 +98,10 @@ class PreferenceAgreement:
     n: Annotated[int, ROWS]
     left_out: Mapping[str, int]
     accuracy: Annotated[Statistic, Column("accuracy", best="high")]
-    kappa: Annotated[Statistic, Column("kappa", best="high", about="Cohen's kappa")]
-    ties: Annotated[int, Column("ties", about="verdicts that are a tie")]
+    kappa: Annotated[Statistic, Column("kappa", best="high")]
+    """Cohen's kappa"""
+    ties: Annotated[int, Column("ties")]
+    """verdicts that are a tie"""
     human_ties: Annotated[int, Column("human ties")] = 0
     ties_as: Ties = "class"
     votes: Votes = "majority"
@@ -183,7 +186,7 @@ class RowsByAspect:
 
     def __init__(self, called: str = "row") -> None:
         self._called = called
-        self._aspects: dict[str | None, AspectRows] = {}
+        self._aspects: defaultdict[str | None, AspectRows] = defaultdict(AspectRows)
         self._rows = 0
 
     def add(self, row: Mapping[str, Any], place: int | None = None, *, left_out: str | None = None) -> None:
@@ -199,7 +202,7 @@ class RowsByAspect:
         """
         self._rows += 1
         # An empty field, as a CSV file has it, is no aspect.
-        rows = self._aspects.setdefault(str(row.get("aspect") or "") or None, AspectRows())
+        rows = self._aspects[str(row.get("aspect") or "") or None]
         if left_out:
             rows.leave_out(row, left_out)
         else:
@@ -229,8 +232,9 @@ class RowsByAspect:
         """
         spreads = {}
         for name, table in self._tables().items():
-            if len(numbers := np.unique(table.repeats)) > 1:
-                repeats = [table.chosen(np.flatnonzero(table.repeats == number)) for number in numbers]
+            rows = table.rows
+            if len(numbers := np.unique(rows["repeat"])) > 1:
+                repeats = [table._replace(rows=rows[rows["repeat"] == number]) for number in numbers]
                 # Only the values are read, so no resamples are drawn for the intervals.
                 values_alone = Resampling(resamples=0)
                 spreads[name] = _over_repeats([_agreement(repeat, values_alone, rule) for repeat in repeats])
@@ -253,12 +257,13 @@ class RowsByAspect:
 
 
 def _agreement(table: RowTable, resampling: Resampling, rule: TiePolicy) -> Agreement:
-    groups, repeats = len(np.unique(table.units[table.grouped])), max(1, len(np.unique(table.repeats)))
-    judged, human, *_ = table.values.T.copy()
+    rows, values = table.rows, table.rows["values"]
+    groups, repeats = len(np.unique(rows["unit"][rows["grouped"]])), max(1, len(np.unique(rows["repeat"])))
+    judged, human, *_ = values.T.copy()
     if table.kind == "compare":
         # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
-        human = table.values[:, 2:] if rule.votes == "each" else count_votes(human[:, None])
-    sample = Sample(table.kind, judged, human, table.units, groups > 0, resampling, rule.ties)
+        human = values[:, 2:] if rule.votes == "each" else count_votes(human[:, None])
+    sample = Sample(table.kind, judged, human, rows["unit"], groups > 0, resampling, rule.ties)
     return agreement_of(sample, table.left_out, groups, repeats, rule.votes)
 
 

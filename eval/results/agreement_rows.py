@@ -1,17 +1,15 @@
 """Collect rows of judges' and people's values one at a time: which of them count, and why the others do not.
 
-Of a row that counts a few numbers are kept in typed arrays, some 40 bytes, however long it is.
+Of a row that counts a few numbers are kept, some 50 bytes, however long it is.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import isfinite, isnan
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +18,14 @@ from ...state.errors import DataError
 from ...state.tasks import TaskKind
 from ...state.verdict import Winner
 from ..datasets.items import digest, majority
-from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Floats, Units
+from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED
+from ..statistics.tie_policy import CODES, WINNERS
+from .number_rows import NumberRows
 
 NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
 FLAGGED = "contains a verdict"
 """The reasons for which a row does not count, beside those that hold for all statistics."""
 
-PREFERENCES: tuple[Winner, ...] = ("1", "2", "tie")
 Preference = Winner | Literal[""]
 
 
@@ -64,47 +63,34 @@ def preference(value: Any) -> Preference | None:
         return None
     # A column with gaps is often read as floats: 1.0 stands for 1.
     text = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
-    return next((known for known in PREFERENCES if known == text), "")
+    return next((known for known in WINNERS if known == text), "")
 
 
 def _missing(value: Any) -> bool:
     return value is None or (isinstance(value, str | list | tuple) and not value)
 
 
-@dataclass(frozen=True)
-class RowTable:
+class RowTable(NamedTuple):
     """Holds the rows of one aspect that count, in columns, and how many do not, by reason.
 
     Attributes:
         kind: whether these are scores or preferences.
-        values: a column for each value that ``AspectRows`` keeps, the judge's first.
-        units: the digest of what each row is drawn with in resampling: its group, else its item.
-        grouped: whether it has a group.
-        repeats: which repeat it is of, numbered in the order in which they come up.
+        rows: in these columns: ``values``, those that ``AspectRows`` keeps, the judge's first; ``unit``, the digest of
+            what the row is drawn with in resampling: its group, else its item; ``grouped``, whether it has a group;
+            ``repeat``, which repeat it is of, numbered in the order in which they come up.
         left_out: reasons, with the number of rows.
     """
 
     kind: TaskKind
-    values: Floats
-    units: NDArray[Any]
-    grouped: NDArray[np.bool_]
-    repeats: NDArray[np.int64]
+    rows: NDArray[Any]
     left_out: Mapping[str, int]
-
-    def __len__(self) -> int:
-        return len(self.units)
-
-    def chosen(self, rows: Units) -> RowTable:
-        """Return the table of some of the rows."""
-        columns = ("values", "units", "grouped", "repeats")
-        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 
 class AspectRows:
     """Collects the rows of one aspect, which are of one kind as soon as one of them has a score or a winner.
 
     Of a row that counts its values are kept: of scores the judge's and people's, of preferences the numbers of both in
-    ``PREFERENCES``, and people's votes for each of these.
+    ``WINNERS``, and people's votes for each of these.
     """
 
     def __init__(self) -> None:
@@ -112,8 +98,7 @@ class AspectRows:
         self._first_place = 0
         self._labels_are_preferences = False
         self._left_out = Counter[str]()
-        self._values, self._grouped = array("d"), array("b")
-        self._units, self._keys, self._places, self._repeats = (array("Q") for _ in range(4))
+        self._rows = _number_rows("score")
         self._repeat_numbers: dict[str, int] = {}
 
     def add(self, row: Mapping[str, Any], place: int, called: str) -> None:
@@ -137,7 +122,7 @@ class AspectRows:
             return
         kind: TaskKind = "score" if scored else "compare"
         if self._kind is None:
-            self._kind, self._first_place = kind, place
+            self._kind, self._first_place, self._rows = kind, place, _number_rows(kind)
         if kind != self._kind:
             about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
             raise DataError(
@@ -156,7 +141,6 @@ class AspectRows:
         self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(preference(row["human"]))
 
     def _keep(self, row: Mapping[str, Any], place: int, values: Sequence[float]) -> None:
-        self._values.extend(values)
         # No repeat, an empty one and 0 are the same: the first.
         item, group, repeat = row.get("item"), row.get("group"), str(row.get("repeat") or 0)
         grouped = not _missing(group)
@@ -164,11 +148,9 @@ class AspectRows:
         alone = ("row", place) if _missing(item) else ("item", item)
         identity = (group, *map(row.get, ("system", "systems", "aspect", "protocol")), repeat)
         # Digests of eight bytes stand for names of any length; equal rows are found by comparing these alone.
-        self._units.append(digest("group", group) if grouped else digest(*alone))
-        self._keys.append(digest(*alone, *identity))
-        self._places.append(place)
-        self._repeats.append(self._repeat_numbers.setdefault(repeat, len(self._repeat_numbers)))
-        self._grouped.append(grouped)
+        unit = digest("group", group) if grouped else digest(*alone)
+        number_of_repeat = self._repeat_numbers.setdefault(repeat, len(self._repeat_numbers))
+        self._rows.add(*values, unit, digest(*alone, *identity), place, number_of_repeat, grouped)
 
     def table(self, called: str) -> RowTable:
         """Return the rows that count, of rows that are the same the first; without a verdict, labels tell the kind.
@@ -180,29 +162,25 @@ class AspectRows:
             DataError: two rows of the same item, aspect, protocol and repeat that differ.
         """
         kind = self._kind or ("compare" if self._labels_are_preferences else "score")
-        whole = RowTable(
-            kind=kind,
-            values=np.array(self._values).reshape(-1, 2 if kind == "score" else 2 + len(PREFERENCES)),
-            units=np.array(self._units, dtype=np.uint64),
-            grouped=np.array(self._grouped, dtype=np.bool_),
-            repeats=np.array(self._repeats, dtype=np.int64),
-            left_out=dict(self._left_out),
-        )
-        keys = np.array(self._keys, dtype=np.uint64)
-        _, first, key_numbers = np.unique(keys, return_index=True, return_inverse=True)
-        if len(first) == len(whole):
-            return whole
+        rows = self._rows.table()
+        _, first, key_numbers = np.unique(rows["key"], return_index=True, return_inverse=True)
         # A row that differs from the first one with the same key: nothing says which of them is right.
-        differs = np.flatnonzero((whole.values != whole.values[first[key_numbers]]).any(axis=1))
+        values, first_alike = rows["values"], first[key_numbers]
+        differs = np.flatnonzero((values != values[first_alike]).any(axis=1))
         if len(differs):
-            earlier, later = self._places[first[key_numbers][differs[0]]], self._places[differs[0]]
+            earlier, later = rows["place"][first_alike[differs[0]]], rows["place"][differs[0]]
             raise DataError(
                 f"{called} {earlier} and {called} {later} have the same item, aspect, protocol and repeat, but differ: "
                 "delete one of them, or give them different items, systems, protocols or repeats"
             )
+        duplicates = {DUPLICATE: len(rows) - len(first)} if len(first) < len(rows) else {}
         # np.unique sorts by key; the rows are to stay in their order.
-        unique = whole.chosen(np.sort(first))
-        return replace(unique, left_out={**whole.left_out, DUPLICATE: len(whole) - len(first)})
+        return RowTable(kind, rows[np.sort(first)], {**self._left_out, **duplicates})
+
+
+def _number_rows(kind: TaskKind) -> NumberRows:
+    values = 2 if kind == "score" else 2 + len(WINNERS)
+    return NumberRows(values=f"{values}d", unit="Q", key="Q", place="Q", repeat="Q", grouped="?")
 
 
 def _scores(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]:
@@ -221,7 +199,7 @@ def _preferences(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]
         return (), reason
     if not judged or not human or "" in votes:
         return (), NO_PREFERENCE
-    return (PREFERENCES.index(judged), PREFERENCES.index(human), *map(votes.count, PREFERENCES)), None
+    return (CODES[judged], CODES[human], *map(votes.count, WINNERS)), None
 
 
 def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]]:

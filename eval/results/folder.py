@@ -164,10 +164,14 @@ def make_folder(folder: Path) -> None:
     Raises:
         UsageError: a file stands there.
     """
-    try:
-        make_private_folder(folder)
-    except FileExistsError:
-        raise UsageError(f"{folder} is a file: --out takes a folder") from None
+    refuse_file(folder)
+    make_private_folder(folder)
+
+
+def refuse_file(out: Path | None) -> None:
+    """Raise a UsageError where something that is no folder stands in the place of one for results."""
+    if out is not None and out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file: --out takes a folder")
 
 
 @contextmanager

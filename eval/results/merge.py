@@ -13,7 +13,7 @@ from ...state.errors import DataError, UsageError
 from ..datasets.dataset import load_again
 from ..datasets.selection import Shard
 from ..storage.private_files import make_private_folder, whole_file
-from .folder import FILE, differences, read_manifest, read_steps, write_manifest
+from .folder import FILE, differences, read_manifest, read_steps, refuse_file, write_manifest
 from .results import FILE as RESULTS
 from .results import Key, ResultsFile
 
@@ -90,8 +90,7 @@ def _check_parts(parts: Mapping[Path, Mapping[str, Any]]) -> tuple[Shard, ...]:
 
 
 def _check_out(out: Path, parts: Mapping[Path, Mapping[str, Any]]) -> None:
-    if out.is_file():
-        raise UsageError(f"{out} is a file: --out takes a folder")
+    refuse_file(out)
     if out.resolve() in {folder.resolve() for folder in parts}:
         raise UsageError(f"{out} is itself one of the folders to merge: choose another --out")
     if (out / FILE).exists() or (out / RESULTS).exists():

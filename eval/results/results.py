@@ -67,9 +67,10 @@ class Result(BaseModel, Usage):
     category: str | None = None
     lengths: tuple[int, ...] = ()
     annotations: tuple[float | Winner | None, ...] = ()
+    explained_by: str | None = None
+    # The long fields come last, so that `_head` can stop before them.
     details: dict[str, Any] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    explained_by: str | None = None
     transcript: tuple[Turn, ...] = ()
 
     @property
@@ -93,13 +94,10 @@ class Result(BaseModel, Usage):
             return json.dumps(ordered, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
-# The long fields come last, so that `_head` can stop before them.
-_ORDER = (
-    *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
-    *("stop_reason", "score_by_round", "repeat", *USAGE_FIELDS, "uncounted", "error", "position_consistent"),
-    *("systems", "category", "lengths", "annotations", "explained_by"),
-    *("details", "warnings", "transcript"),
-)
+_FIELDS = list(Result.__annotations__)
+# The usage, whose fields are inherited, stands before what went wrong.
+_ERROR = _FIELDS.index("error")
+_ORDER = (*_FIELDS[:_ERROR], *USAGE_FIELDS, "uncounted", *_FIELDS[_ERROR:])
 _COUNTED = tuple(name for name in _ORDER if name != "uncounted")
 _HEAD_LENGTH = _COUNTED.index("details")
 

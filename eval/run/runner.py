@@ -116,7 +116,10 @@ async def execute(planned: Plan, context: RunContext, engine: Engine | None = No
         pipeline = make_pipeline(planned, folder, context)
         await pipeline.open()
         run = Run(planned, folder, context)
-        log.info("run started", extra=run.description())
+        models = ", ".join(sorted(set(planned.models().values())))
+        about = {"run": folder.manifest["run"], "protocols": ", ".join(planned.graphs), "models": models}
+        amounts = {"concurrency": config.concurrency, "wanted": counts.wanted, "there": counts.resumed}
+        log.info("run started", extra={**about, **amounts})
         await (run.judge(pipeline) if engine is None else engine.judge(run))
         log.info("run ended", extra={"stopped": context.stop.reason, **counts.summary()})
         return run.evaluation()
@@ -227,17 +230,6 @@ class Run:
             # They stay in the order in which they were judged; the next start puts them in the dataset's.
             self.stop.ask_for(error, self.folder.results.path)
             return self.folder.results.read()
-
-    def description(self) -> dict[str, Any]:
-        """Describe the run for its log."""
-        return {
-            "run": self.folder.manifest["run"],
-            "protocols": ", ".join(self.plan.graphs),
-            "models": ", ".join(sorted(set(self.plan.models().values()))),
-            "concurrency": self.config.concurrency,
-            "wanted": self.counts.wanted,
-            "there": self.counts.resumed,
-        }
 
 
 @asynccontextmanager

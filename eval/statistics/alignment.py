@@ -5,7 +5,7 @@ A *unit* is what the bootstrap draws: a group of rows that belong together, or a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -60,11 +60,14 @@ def unit_count(units: Units) -> int:
     return int(units.max(initial=-1)) + 1
 
 
-def rows_by_unit(units: Units) -> Iterator[Units]:
-    """Yield the indices of each unit's rows, unit by unit."""
-    # Stable, so that the rows of a unit stay in their own order.
-    order = np.argsort(units, kind="stable")
-    yield from np.split(order, np.cumsum(np.bincount(units))[:-1])
+def ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> Floats:
+    """Divide columns; NaN where the denominator is not above 0.
+
+    >>> ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0])).tolist()
+    [0.5, nan]
+    """
+    ratios: Floats = numerators / np.where(denominators > 0, denominators, np.nan)
+    return ratios
 
 
 Group = TypeVar("Group", bound=Hashable)

@@ -21,16 +21,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from .alignment import Floats, Units, number_groups, number_units, unit_count
+from .alignment import Floats, Units, number_groups, number_units, ratio, unit_count
 from .coefficients import count_table
 from .resampling import Resampling, Statistic, Weights, none_if_nan
 
 
 def accuracies(tables: Floats) -> Floats:
     """Return the share of each table of shape (some, classes, classes) on its diagonal; NaN of an empty table."""
-    total = tables.sum(axis=(1, 2))
-    shares: Floats = np.trace(tables, axis1=1, axis2=2) / np.where(total > 0, total, np.nan)
-    return shares
+    return ratio(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
 
 
 def kappas(tables: Floats) -> Floats:
@@ -43,9 +41,7 @@ def kappas(tables: Floats) -> Floats:
     """
     total = tables.sum(axis=(1, 2))
     chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1)
-    beyond = total**2 - chance
-    kappa: Floats = (accuracies(tables) * total**2 - chance) / np.where(beyond > 0, beyond, np.nan)
-    return kappa
+    return ratio(accuracies(tables) * total**2 - chance, total**2 - chance)
 
 
 Level = Literal["nominal", "ordinal", "interval"]
@@ -144,8 +140,7 @@ class _Alpha:
             expected = 2 * total * (frequency * apart**2).sum(axis=1)
         known = np.count_nonzero(frequency, axis=1) > 1
         # Both are sums over ordered pairs: D_o = observed / total and D_e = expected / (total (total - 1)).
-        alphas: Floats = 1 - (total - 1) * observed / np.where(known, expected, np.nan)
-        return alphas
+        return 1 - ratio((total - 1) * observed, np.where(known, expected, 0.0))
 
     def _squared_differences(self, scores: Floats) -> Floats:
         """Sum over each cluster (x - y)^2 of the pairs of values of each unit, over its number of values less one.

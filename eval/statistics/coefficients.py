@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Units, unit_count
+from .alignment import Floats, Units, ratio, unit_count
 from .resampling import ByteWeights, split_resamples
 
 # The share of its squares that a resample must keep as spread: below it, subtracting sums loses three digits or more.
@@ -125,9 +125,7 @@ class ResampledSpearman:
         # In place: the weights are not needed again, and the product of a weight and both ranks is what is summed.
         by_x *= self._x.value_to_rows(x_ranks)
         products = np.einsum("ij,ij->i", by_x, np.take(y_ranks, self._y_values_by_x, axis=1))
-        spread = x_spread * y_spread
-        rho: Floats = np.clip(products / np.sqrt(np.where(spread > 0, spread, np.nan)), -1, 1)
-        return rho
+        return ratio(products, np.sqrt(x_spread * y_spread)).clip(-1, 1)
 
 
 class _RankedColumn:
@@ -232,8 +230,7 @@ class ResampledTau:
         # Ordered pairs, each row with itself included: pairs tied in both columns are given back once.
         difference = total - tied_x - tied_y + tied_both - 4 * discordant
         untied = (total - tied_x) * (total - tied_y)
-        tau: Floats = np.clip(difference / np.sqrt(np.where(untied > 0, untied, np.nan)), -1, 1)
-        return tau
+        return ratio(difference, np.sqrt(untied)).clip(-1, 1)
 
 
 def _starts(ordered: Units) -> Units:

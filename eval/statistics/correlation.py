@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .alignment import Floats, Units, rows_by_unit, unit_count
+from .alignment import Floats, Units, ratio, unit_count
 from .coefficients import (
     FewValues,
     ResampledPearson,
@@ -29,17 +29,15 @@ _SMALL_GROUP = 64
 _CELLS = 1 << 20
 
 
-STATISTICS: dict[str, Callable[[Floats, Floats], float | Floats]] = {
-    "pearson": pearson,
-    "spearman": spearman,
-    "kendall": tau_b,
+_Coefficient = Callable[[Floats, Floats], float | Floats]
+_Resampled = Callable[[Floats, Floats, Units], Callable[[Any], Floats]]
+
+STATISTICS: dict[str, tuple[_Coefficient, _Resampled]] = {
+    "pearson": (pearson, ResampledPearson),
+    "spearman": (spearman, ResampledSpearman),
+    "kendall": (tau_b, ResampledTau),
 }
-"""The correlations by name."""
-_RESAMPLED: dict[str, Callable[[Floats, Floats, Units], Callable[[Any], Floats]]] = {
-    "pearson": ResampledPearson,
-    "spearman": ResampledSpearman,
-    "kendall": ResampledTau,
-}
+"""The correlations by name: of two columns, and of many resamples of them."""
 
 
 def correlation(name: str, x: Floats, y: Floats) -> float | None:
@@ -47,7 +45,7 @@ def correlation(name: str, x: Floats, y: Floats) -> float | None:
     # Scaled first: the spread of very large numbers is no finite number.
     if len(x) < 2 or np.ptp(scaled(x)) == 0 or np.ptp(scaled(y)) == 0:
         return None
-    return float(STATISTICS[name](x, y))
+    return float(STATISTICS[name][0](x, y))
 
 
 def resampled_correlations(
@@ -71,8 +69,8 @@ def resampled_correlations(
         return {name: np.full(resampling.resamples, np.nan) for name in names}
     of_ranks = [name for name in names if name != "pearson"]
     few = FewValues.of(x, y, units) if of_ranks else None
-    of_rows = {name: _RESAMPLED[name](x, y, units) for name in names if few is None or name == "pearson"}
-    of_pairs = {name: _RESAMPLED[name](few.x, few.y, few.units) for name in of_ranks} if few else {}
+    of_rows = {name: STATISTICS[name][1](x, y, units) for name in names if few is None or name == "pearson"}
+    of_pairs = {name: STATISTICS[name][1](few.x, few.y, few.units) for name in of_ranks} if few else {}
     resampled: dict[str, list[Floats]] = {name: [] for name in names}
     for weights in resampling.blocks(count):
         for name, coefficient in of_rows.items():
@@ -90,8 +88,9 @@ def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Float
     Small groups of one size are computed together, as lines of a table: a call of numpy for each of thousands of
     groups would take most of the time.
     """
-    # Without rows np.split would still give one part, an empty one, which would be a group.
-    rows = list(rows_by_unit(groups)) if len(groups) else []
+    # Stable, so that the rows of a group stay in their own order; without rows, split would give an empty group.
+    order = np.argsort(groups, kind="stable")
+    rows = np.split(order, np.cumsum(np.bincount(groups))[:-1]) if len(groups) else []
     by_group = np.full(len(rows), np.nan)
     sizes = np.array([len(of_group) for of_group in rows], dtype=np.intp)
     for size in np.unique(sizes):
@@ -124,6 +123,4 @@ def _correlate_lines(name: str, x: Floats, y: Floats) -> Floats:
     products, x_untied, y_untied = (
         np.einsum("gij,gij->g", a, b) for a, b in (signs, (signs[0], signs[0]), (signs[1], signs[1]))
     )
-    spread = np.sqrt(x_untied * y_untied)
-    tau: Floats = products / np.where(spread > 0, spread, np.nan)
-    return tau
+    return ratio(products, np.sqrt(x_untied * y_untied))

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...state.tasks import TaskKind
-from .alignment import Floats, Units, number_groups
+from .alignment import Floats, Units, number_groups, ratio
 from .chance_corrected import accuracies, kappas
 from .correlation import correlation, correlations_within, resampled_correlations
 from .metrics import METRICS
@@ -36,7 +36,7 @@ from .resampling import (
     share_interval,
     without_nan,
 )
-from .tie_policy import TIE_CODE, Ties, confusion_tables, counted_votes, sum_by_unit
+from .tie_policy import TIE_CODE, Ties, confusion_tables
 
 _OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
 
@@ -88,7 +88,7 @@ class Sample:
         self.human_ties = 0
         if self.kind == "compare":
             self.human_ties = int(self.human[:, TIE_CODE].sum())
-            votes = counted_votes(self.human, self.ties)
+            votes = self.human * [1, 1, self.ties != "left_out"]
             # A row without a vote must not be drawn: its resamples would have fewer votes than there are.
             voted = votes.any(axis=1)
             self.judged, self.human, self.clusters = self.judged[voted], votes[voted], self.clusters[voted]
@@ -172,7 +172,10 @@ class Sample:
     @cached_property
     def _tables(self) -> Floats:
         """Confusion tables: how often in each cluster the judge said one thing and humans another, (clusters, 3, 3)."""
-        return sum_by_unit(confusion_tables(self.judged, self.human, self.ties), self.clusters)
+        tables = np.zeros((self.count, 3, 3))
+        # add.at counts every row of a cluster; ``tables[clusters] += rows`` would keep the last of them.
+        np.add.at(tables, self.clusters, confusion_tables(self.judged, self.human, self.ties))
+        return tables
 
 
 def _calibrated(mean: Statistic, groups: int) -> Statistic:
@@ -327,7 +330,6 @@ def mean_of_groups(by_group: Floats, resampling: Resampling) -> Floats:
     values, counts = np.where(known, by_group, 0.0), known.astype(float)
 
     def mean(weights: Weights) -> Floats:
-        drawn = weights @ counts
-        return weights @ values / np.where(drawn > 0, drawn, np.nan)
+        return ratio(weights @ values, weights @ counts)
 
     return resampling.figures(len(by_group), mean)

@@ -46,11 +46,7 @@ class ScoreDistribution:
 
 
 def score_distribution(
-    scores: Floats,
-    people: Floats,
-    units: Units,
-    scale: tuple[float, float],
-    resampling: Resampling,
+    scores: Floats, people: Floats, units: Units, scale: tuple[float, float], resampling: Resampling
 ) -> ScoreDistribution:
     """Return the distribution of a judge's scores beside people's.
 

@@ -120,10 +120,7 @@ def _counted(human: Floats) -> Units:
 
 
 def _ranking(
-    method: str,
-    names: Sequence[str],
-    sides: Sequence[Sequence[Statistic]],
-    problem: str | None = None,
+    method: str, names: Sequence[str], sides: Sequence[Sequence[Statistic]], problem: str | None = None
 ) -> SystemRanking:
     """Order the systems, and correlate the figures of both sides: the judge's, and people's if they have any.
 

@@ -6,16 +6,18 @@ Confusion tables hold in row i and column j how often the judge said i and peopl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import UsageError
-from .alignment import Floats, Units, unit_count
+from ...state.verdict import Winner
+from .alignment import Floats
 
-CODES = {"1": 0, "2": 1, "tie": 2}
+WINNERS: tuple[Winner, ...] = ("1", "2", "tie")
+CODES: dict[str, int] = {winner: code for code, winner in enumerate(WINNERS)}
 """The number that a winner has in arrays."""
 
 Ties = Literal["class", "left_out", "half"]
@@ -58,10 +60,6 @@ class TiePolicy:
         """
         return "" if self == TiePolicy() else f"ties={self.ties},votes={self.votes}"
 
-    def described(self) -> dict[str, str]:
-        """Return the policy as the manifest of a run has it."""
-        return asdict(self)
-
     def override(self, ties: str | None = None, votes: str | None = None) -> TiePolicy:
         """Return the same policy, except for what is given.
 
@@ -101,8 +99,9 @@ class Overrides(TypedDict, total=False):
     votes: str | None
 
 
-TIE_CODE = 2
-"""The code of a tie; 0 and 1 are the answers."""
+TIE_CODE = CODES["tie"]
+TOWARDS_FIRST = np.array([1.0, -1.0, 0.0])
+"""By its code, how far a winner leans towards answer 1."""
 
 
 def count_votes(labels: Floats) -> Floats:
@@ -117,22 +116,6 @@ def count_votes(labels: Floats) -> Floats:
     return np.stack([(labels == code).sum(axis=1) for code in CODES.values()], axis=1).astype(float)
 
 
-def counted_votes(votes: Floats, ties: Ties) -> Floats:
-    """Return the votes that count: those for a tie do not where human ties are left out.
-
-    Args:
-        votes: of each row how often people said 1, 2 and tie: shape (rows, 3).
-        ties: what a human tie is.
-
-    >>> counted_votes(np.array([[1.0, 0.0, 2.0]]), "left_out").tolist()
-    [[1.0, 0.0, 0.0]]
-    """
-    counted = votes.astype(float)
-    if ties == "left_out":
-        counted[:, TIE_CODE] = 0
-    return counted
-
-
 def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
     """Return for each row how often the judge said one thing and people another: shape (rows, 3, 3).
 
@@ -141,7 +124,7 @@ def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
 
     Args:
         judged: of each row the code of the judge's verdict.
-        votes: of each row how often people said 1, 2 and tie, as ``counted_votes`` has it: shape (rows, 3).
+        votes: of each row how often people said 1, 2 and tie, where that counts: shape (rows, 3).
         ties: what a human tie is.
 
     >>> tables = confusion_tables(np.array([0, 2]), np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), "half")
@@ -155,15 +138,3 @@ def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
     verdicts_on_ties = np.where(verdicts[:, TIE_CODE:] == 1, [0.5, 0.5, 0], verdicts)
     tables: Floats = np.einsum("ri,rj->rij", verdicts, votes * [1, 1, ties != "half"])
     return tables if ties != "half" else tables + np.einsum("ri,rj->rij", verdicts_on_ties, tied)
-
-
-def sum_by_unit(tables: Floats, units: Units) -> Floats:
-    """Add up the tables of rows that are drawn together: shape (units, 3, 3).
-
-    >>> sum_by_unit(np.ones((3, 3, 3)), np.array([0, 1, 0]))[0, 0, 0].item()
-    2.0
-    """
-    sums = np.zeros((unit_count(units), 3, 3))
-    # add.at counts every row of a unit; ``sums[units] += tables`` would keep the last of them.
-    np.add.at(sums, units, tables)
-    return sums

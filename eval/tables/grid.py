@@ -1,12 +1,14 @@
 """Define a table independently of its format: values in rows and columns, which every format lays out alike.
 
 Values are computed elsewhere. This file says how they are written: digits, intervals, money, a dash for a missing one.
-A column knows its value in a record, so that a figure is described once. The fields of a record may be columns, too::
+A column knows its value in a record, so that a figure is described once. The fields of a record may be columns, too; a
+field's docstring says what a reader of the table is told of it::
 
     @dataclass(frozen=True)
     class Changes:
         n: Annotated[int, Column("verdicts")]
-        p: Annotated[float | None, Column("p", form="p", about="sign test of helpful against harmful")]
+        p: Annotated[float | None, Column("p", form="p")]
+        '''sign test of helpful against harmful'''
         labelled: int                                                               # no column
         ended: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]  # written by ``counts``
 """
@@ -19,6 +21,7 @@ from itertools import compress
 from math import isfinite
 from typing import Any, Literal, NamedTuple, get_type_hints
 
+from ...state.checked import field_docstrings
 from ..statistics.resampling import Statistic
 
 CellValue = str | int | float | Statistic | None
@@ -36,7 +39,8 @@ class Column:
         form: ``plain``; ``money`` (US dollars); ``percent`` (of 1); ``p`` (a p-value); ``short`` (as 2.64M).
         best: whether the highest or the lowest value is the best one, which is printed bold.
         interval: whether a terminal or a page prints a statistic's interval beside it.
-        about: what the values are; the page shows it as a tooltip.
+        about: what the values are; the page shows it as a tooltip. Of a column that a field declares alone, the
+            field's docstring says it.
         of: takes the value from a record; of a column that a field declares, makes it of the field's value.
     """
 
@@ -174,13 +178,19 @@ def columns_of(
     >>> Grid.from_records("Turns", columns_of(Count), [Count("critic", 3)]).rows
     ((3,),)
     """
+    words = field_docstrings(record)
+
+    def named(field: str, mark: Column) -> Column:
+        about = mark.about or words.get(field, "")
+        return replace(mark, name=(names or {}).get(field, mark.name), about=about)
+
     # A field may declare several columns, such as the figures of a test.
     return tuple(
         column
         for name, hint in get_type_hints(record, include_extras=True).items()
         for mark in getattr(hint, "__metadata__", ())
         if isinstance(mark, Column) and (not only or name in only)
-        for column in fields_of(of, **{name: replace(mark, name=(names or {}).get(name, mark.name))})
+        for column in fields_of(of, **{name: named(name, mark)})
     )
 
 

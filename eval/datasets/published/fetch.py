@@ -58,22 +58,34 @@ def _instead(source: Source) -> str:
 
 
 def _check_packages(source: Source) -> None:
-    needed = ["pooch"] if isinstance(source.home, GitHub) else ["huggingface_hub"]
-    extras = ["hub"]
+    # Each with the extra that it belongs to.
+    needed = {"pooch" if isinstance(source.home, GitHub) else "huggingface_hub": "hub"}
     if any(name.endswith(".parquet") for name in source.forms[0].files):
-        needed.append("pyarrow")
-        extras.append("frames")
+        needed["pyarrow"] = "frames"
     if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
         raise UsageError(
             f"{source.name} is not bundled, and {missing[0]}, which fetches or reads it, is not installed: "
-            f'pip install "jurygraph[{",".join(extras)}]", or {_instead(source)}'
+            f'pip install "jurygraph[{",".join(needed.values())}]", or {_instead(source)}'
         )
 
 
 def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
-    folders = set()
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    cache, folders = cache_folder(), set()
     for name, known in zip(files, home.sha256, strict=True):
-        path = Path(_hub_file(home, name))
+        fetched = hf_hub_download(
+            home.repository,
+            name,
+            repo_type="dataset",
+            revision=home.revision,
+            cache_dir=cache / "hub" if cache else None,
+            endpoint=os.environ.get("HF_ENDPOINT"),
+            library_name="jurygraph",
+        )
+        path = Path(fetched)
         if (digest := sha256(path)) != known:
             # The Hub's cache keeps a link for each revision to the content: both go, else the content stays.
             path.resolve().unlink()
@@ -85,23 +97,6 @@ def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
         # Up from the file by as many steps as its name has parts: the folder of the revision, the same for all files.
         folders.add(path.parents[len(PurePosixPath(name).parts) - 1])
     return folders.pop()
-
-
-def _hub_file(home: HuggingFace, name: str) -> str:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils.tqdm import disable_progress_bars
-
-    disable_progress_bars()
-    folder = cache_folder()
-    return hf_hub_download(
-        home.repository,
-        name,
-        repo_type="dataset",
-        revision=home.revision,
-        cache_dir=folder / "hub" if folder else None,
-        endpoint=os.environ.get("HF_ENDPOINT"),
-        library_name="jurygraph",
-    )
 
 
 def _reason(error: BaseException) -> str:
@@ -245,12 +240,8 @@ def _download(url: str, path: Path) -> None:
     if not path.exists():
         log.info("fetching", extra={"url": url})
     client = pooch.HTTPDownloader(timeout=PATIENCE.timeout)
-    for attempt in Retrying(
-        stop=stop_after_attempt(PATIENCE.attempts),
-        retry=retry_if_exception(_may_pass),
-        wait=_wait,
-        reraise=True,
-    ):
+    stop, retry = stop_after_attempt(PATIENCE.attempts), retry_if_exception(_may_pass)
+    for attempt in Retrying(stop=stop, retry=retry, wait=_wait, reraise=True):
         with attempt:
             try:
                 pooch.retrieve(url, known_hash=None, fname=path.name, path=path.parent, downloader=client)

@@ -142,11 +142,12 @@ def test_a_run_that_waits_says_for_what_and_until_when() -> None:
     assert shown(counts)[1].startswith("waiting for openai:gpt-4o and 1 more until ")
 
 
-def test_without_a_terminal_a_long_wait_is_told_once(tmp_path: Path) -> None:
+def test_without_a_terminal_a_long_wait_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LOGGED_EVERY", 0.02)
     counts, out = resumed(), io.StringIO()
     counts.waits.add("openai:gpt-4o-mini", "next attempt", 1800)
     with logging_to(tmp_path, None):
-        minutes = _LogEveryMinute(counts, every=0.02, console=Console(file=out))
+        minutes = _LogEveryMinute(counts, Console(file=out))
         minutes.start()
         log = tmp_path / FILE
         until(lambda: log.exists() and log.read_text().count("waiting for openai:gpt-4o-mini until") >= 3)
@@ -170,10 +171,11 @@ def test_the_rate_is_of_the_last_seconds() -> None:
     assert [rate.of(20_000) for _ in range(20)][-1] == 0
 
 
-def test_the_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
+def test_the_log_gets_a_line_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LOGGED_EVERY", 0.2)
     counts = resumed()
     with logging_to(tmp_path, None):
-        minutes = _LogEveryMinute(counts, every=0.2)
+        minutes = _LogEveryMinute(counts)
         begun = time.monotonic()
         minutes.start()
         with at_work(counts, verdicts=10, calls=100):

@@ -12,6 +12,7 @@ from jurygraph.eval import Study, evaluate, versus
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import Item, ScoreItem
 from jurygraph.eval.equal_budget.finding import Contest, find, findings_of, items_needed
+from jurygraph.eval.equal_budget.terms import Terms
 from jurygraph.eval.journal.admin import summarize
 from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.graphs import debate, repeated
@@ -60,7 +61,7 @@ BETTER, EQUAL = rival(0.1, 0.05, 0.15, 0.001), rival(0.0, -0.03, 0.03, 1.0)
 def test_a_protocol_pays_only_if_it_beats_every_opponent_at_equal_spending(
     rivals: list[Contest], answer: str, words: str
 ) -> None:
-    finding = find("debate", rivals, "spearman", "tokens")
+    finding = find("debate", rivals, "spearman", Terms())
     assert finding.answer == answer
     assert words in finding.sentence
 
@@ -71,7 +72,7 @@ def test_so_many_items_as_are_recommended_tell_a_true_gain_four_times_in_five() 
     # Paired differences with mean 0.1 and standard deviation 0.8, one an item: the test is a plain t over items.
     random, mean, spread = np.random.default_rng(7), 0.1, 0.8
     half = stats.t.ppf(0.975, 99) * spread / np.sqrt(100)
-    needed = items_needed([Statistic(mean, mean - half, mean + half)], 100, 100, worth=0.0)
+    needed = items_needed([Statistic(mean, mean - half, mean + half)], 100, 100, Terms(worth=0.0))
     # (1.960 + 0.8416)^2 0.8^2 / 0.1^2 = 502.3, as statsmodels' NormalIndPower has it; two digits, rounded up.
     assert needed == 510
     drawn = random.normal(mean, spread, (2000, needed))

@@ -115,10 +115,9 @@ def _flagged_items(file: Path) -> FlaggedItems:
     called, rows = _rows(file, whole=True)
     for place, row in rows:
         if not isinstance(warnings := row.get("warnings"), list | tuple):
-            raise UsageError(
-                f"{called} {place}: the row has no list of warnings, so --without-flagged cannot tell whether a text "
-                f"of its item states a verdict: give the folder of a run, or its {FILE}"
-            )
+            problem = "--without-flagged cannot tell whether a text of its item states a verdict"
+            remedy = f"give the folder of a run, or its {FILE}"
+            raise UsageError(f"{called} {place}: the row has no list of warnings, so {problem}: {remedy}")
         flagged.add(_item(row, place), map(str, warnings))
     return flagged
 

@@ -48,9 +48,7 @@ class _Command(NamedTuple):
 
 
 _PANELS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-COMMANDS = {
-    name: _Command(panel, **about) for panel, listed in _PANELS.items() for name, about in listed.items()
-}
+COMMANDS = {name: _Command(panel, **about) for panel, its in _PANELS.items() for name, about in its.items()}
 """The commands, listed in the order of the help."""
 
 

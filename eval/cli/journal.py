@@ -51,10 +51,8 @@ def journal(
         raise UsageError("--prune needs a selection: add --older-than DAYS, --run ID or --invalidated")
     output = console()
     if chosen.delete:
-        pruned = prune(
-            where, older_than_days=chosen.older_than, run=chosen.run, invalidated=chosen.invalidated
-        )
-        output.print(f"deleted {pruned:,} {'reply' if pruned == 1 else 'replies'}; their cost stays counted")
+        gone = prune(where, older_than_days=chosen.older_than, run=chosen.run, invalidated=chosen.invalidated)
+        output.print(f"deleted {gone:,} {'reply' if gone == 1 else 'replies'}; their cost stays counted")
     summary = summarize(where)
     span = f", from {_day(summary.oldest)} to {_day(summary.newest)}" if summary.spent.calls else ""
     calls = f"{summary.spent.calls:,} calls, {summary.replies:,} replies cached{span}"

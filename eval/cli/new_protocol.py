@@ -11,11 +11,7 @@ from ...state.errors import UsageError
 from .option_sets import argument, option
 from .runtime import console
 
-_FILES = {
-    "{name}.py": "protocol.txt",
-    "prompts/{name}/scorer.md": "scorer.txt",
-    "test_{name}.py": "test.txt",
-}
+_FILES = {"{name}.py": "protocol.txt", "prompts/{name}/scorer.md": "scorer.txt", "test_{name}.py": "test.txt"}
 """The files of a new protocol, and what each is made of."""
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
-from ..tables.grid import money, short
+from ..tables.grid import cost_in_words, short
 
 log = logging.getLogger("jurygraph.run")
 
@@ -30,6 +30,7 @@ LOOKING_BACK = 600.0
 """The seconds over which the speed for the time left is averaged: many, since debates end rarely and in bursts."""
 
 LOGGED_EVERY = 60.0
+"""The seconds between two records in the log."""
 
 
 class Rate:
@@ -119,7 +120,7 @@ def _figures(counts: ProgressCounters, rate: float) -> Text:
         Text(waiting, "yellow") if waiting else None,
         Text(f"{counts.failed:,} failed", "red") if counts.failed else None,
         f"{rate:,.1f} calls/s",
-        "cost unknown" if counts.usage.cost_usd is None else money(counts.usage.cost_usd),
+        cost_in_words(counts.usage.cost_usd),
         f"{_short(counts.usage.calls)} calls",
         f"{counts.usage.shown_tokens(_short)} tokens",
         f"{_short(counts.served)} cached" if counts.served else None,
@@ -144,15 +145,12 @@ class _LogEveryMinute(Thread):
 
     Args:
         counts: what is logged.
-        every: how many seconds lie between two records.
         console: gets a line when the run has begun to wait for something else; ``None`` where a display shows it.
     """
 
-    def __init__(
-        self, counts: ProgressCounters, every: float = LOGGED_EVERY, console: Console | None = None
-    ) -> None:
+    def __init__(self, counts: ProgressCounters, console: Console | None = None) -> None:
         super().__init__(name="jurygraph-minutes", daemon=True)
-        self._counts, self._every, self._console = counts, every, console
+        self._counts, self._console = counts, console
         self._over = Event()
 
     def stop(self) -> None:
@@ -160,10 +158,10 @@ class _LogEveryMinute(Thread):
         self.join()
 
     def run(self) -> None:
-        rate = Rate(self._every)
+        rate = Rate(LOGGED_EVERY)
         rate.of(self._counts.made)  # where the first minute begins: a rate needs two observations
         shown = ""
-        while not self._over.wait(self._every):
+        while not self._over.wait(LOGGED_EVERY):
             waiting = self._counts.waits.summary()
             if self._console and waiting not in ("", shown):
                 self._console.print(Text(waiting), soft_wrap=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.filesize import decimal
 
@@ -100,15 +100,12 @@ class ReportOptions:
         from ..statistics.resampling import Resampling
 
         asked = self.human_price is not None or self.human_minutes is not None
+        people = People(self.human_price, self.human_minutes, self.annotators) if asked else None
+        how = Resampling(resamples=self.resamples, confidence=self.confidence, seed=self.seed)
         # These are called alike there.
-        alike = ("base", "without_flagged", "annotator_epsilon", "eps", "metric", "ties", "votes")
-        return Study.of(
-            folders,
-            resampling=Resampling(resamples=self.resamples, confidence=self.confidence, seed=self.seed),
-            people=People(self.human_price, self.human_minutes, self.annotators) if asked else None,
-            prior=_prior(self.gap_prior),
-            **{name: getattr(self, name) for name in alike},
-        )
+        names = ("base", "without_flagged", "annotator_epsilon", "eps", "metric", "ties", "votes")
+        alike: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return Study.of(folders, resampling=how, people=people, prior=_prior(self.gap_prior), **alike)
 
 
 def _prior(text: str) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from ..results.evaluation import Evaluation
 from ..results.run_log import logging_to
 from ..run.runner import check_run, execute
 from ..statistics.alignment import grouped
-from ..tables.grid import money
+from ..tables.grid import cost_in_words
 from .gate import GateOptions, end_with_gates
 from .option_sets import argument, option
 from .plan_options import PlanOptions, engine_of
@@ -204,7 +204,7 @@ def show_experiment(out: Output, done: ExperimentResult) -> None:
 def total_usage(counts: ProgressCounters) -> str:
     """Write the line on what was spent since the run's first start, and how many calls the cache answered."""
     usage = counts.usage
-    cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
+    cost = cost_in_words(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
     sent = f" ({usage.calls + counts.refused:,} requests, incl. refused ones)" if counts.refused else ""
     lost = ""

@@ -24,7 +24,7 @@ from ..datasets.items import Item, ScoreItem
 from ..results.folder import read_manifest
 from ..results.results import Result, ResultsFile
 from ..results.turn_kinds import kind_of_turns
-from ..tables.grid import money
+from ..tables.grid import cost_in_words
 from .option_sets import argument, option
 from .runtime import Output, console
 
@@ -97,12 +97,10 @@ def debates_view(results: Sequence[Result], width: int) -> RenderableType:
 
 def _debate(result: Result) -> RenderableType:
     repeat = f"repeat {result.repeat}" if result.repeat else ""
-    return Panel(
-        Group(*_turns(result.transcript, kind_of_turns(result)), Rule(style="dim"), _verdict(result)),
-        title=Text(" · ".join(filter(None, (result.protocol, result.aspect, repeat))), style="bold"),
-        border_style="red" if result.status == "failed" else "white",
-        padding=(1, 2),
-    )
+    turns = Group(*_turns(result.transcript, kind_of_turns(result)), Rule(style="dim"), _verdict(result))
+    title = Text(" · ".join(filter(None, (result.protocol, result.aspect, repeat))), style="bold")
+    border = "red" if result.status == "failed" else "white"
+    return Panel(turns, title=title, border_style=border, padding=(1, 2))
 
 
 def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableType]:
@@ -193,7 +191,7 @@ def _verdict(result: Result) -> RenderableType:
         path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
         ended = f"stop reason {result.stop_reason} after {result.rounds} round(s)"
         text.append(f"\n{ended}, score by round {path}", style="dim")
-    cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
+    cost = cost_in_words(result.cost_usd)
     calls = "1 call" if result.calls == 1 else f"{result.calls:,} calls"
     text.append(f"\n{calls}, {Usage.of_fields(vars(result)).shown_tokens()} tokens, {cost}", style="dim")
     for warning in result.warnings:

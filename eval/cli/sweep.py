@@ -189,22 +189,17 @@ def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Grid:
         (*cell.cell.labels.values(), cell.protocol, left, between(calls))
         for cell, left, calls in cells[:SHOWN_CELLS]
     ]
-    named = (*(axis.name for axis in planned.axes), "protocol")
-    more = len(cells) - SHOWN_CELLS
-    return Grid(
-        f"{len(cells)} cells, {len(planned):,} verdicts",
-        (*map(text_column, named), Column("to judge"), Column("calls alone")),
-        tuple(rows),
-        (f"... {more} more",) if more > 0 else (),
-    )
+    named = map(text_column, (*(axis.name for axis in planned.axes), "protocol"))
+    columns, more = (*named, Column("to judge"), Column("calls alone")), len(cells) - SHOWN_CELLS
+    notes = (f"... {more} more",) if more > 0 else ()
+    return Grid(f"{len(cells)} cells, {len(planned):,} verdicts", columns, tuple(rows), notes)
 
 
 def _in_words(known: ExpectedCalls) -> list[str]:
     """Write sentences on the calls and the cost that are expected, and how they were estimated."""
-    lines = [
-        f"run one by one, the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable "
-        f"replies; since cells share calls, the sweep takes no more than that and at least {known.bounds.least:,}"
-    ]
+    alone = f"the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable replies"
+    shared = f"since cells share calls, the sweep takes no more than that and at least {known.bounds.least:,}"
+    lines = [f"run one by one, {alone}; {shared}"]
     if not known.sampled:
         return lines
     saved = f"which saves {between(known.saved)}" if known.saved.most else "since the cells share no calls"

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import typer
 
@@ -18,7 +17,7 @@ from ..plan.plan import plan
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..run.runner import check_run, execute
-from ..tables.grid import money
+from ..tables.grid import cost_in_words
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA, PlanOptions
 from .run import announce, carry_out_to_end, default_out, print_evaluation
@@ -67,14 +66,12 @@ def try_(
         announce(out, prepared, config, dry=False)
     work, show = partial(execute, prepared), partial(print_evaluation, out)
     evaluation, code = carry_out_to_end(out, folder, flags, config, work, show)
-    for line in _the_rest(evaluation, len(few), whole, chosen, folder):
+    for line in _the_rest(evaluation, len(few), whole, chosen):
         out.print_line(line)
     raise typer.Exit(code)
 
 
-def _the_rest(
-    evaluation: Evaluation, tried: int, whole: Dataset, chosen: PlanOptions, folder: Path
-) -> Iterator[str]:
+def _the_rest(evaluation: Evaluation, tried: int, whole: Dataset, chosen: PlanOptions) -> Iterator[str]:
     """Say what judging the other items would take, as these did, and with which command."""
     left = len(whole) - tried
     if not left or evaluation.stopped or evaluation.failed:
@@ -83,11 +80,10 @@ def _the_rest(
     for (protocol, _aspect), overview in evaluation.figures.overviews.items():
         spent[protocol] += overview.usage
     more = left / tried
-    parts = [
-        f"{name} about {more * usage.calls:,.0f} calls, "
-        + ("cost unknown" if usage.cost_usd is None else money(more * usage.cost_usd))
-        for name, usage in spent.items()
-    ]
+    parts = []
+    for name, usage in spent.items():
+        cost = cost_in_words(usage.cost_usd and more * usage.cost_usd)
+        parts.append(f"{name} about {more * usage.calls:,.0f} calls, {cost}")
     yield f"judging the other {left:,} items would take: {'; '.join(parts)}"
     taken = {
         "--aspect": chosen.aspect,
@@ -97,6 +93,6 @@ def _the_rest(
     }
     given = [word for option, values in taken.items() for value in values or () for word in (option, value)]
     seed = [] if chosen.seed is None else ["--seed", str(chosen.seed)]
-    sample = ["--sample", str(len(whole)), *seed, "--out", str(folder)]
+    sample = ["--sample", str(len(whole)), *seed, "--out", str(evaluation.folder)]
     words = ["run", ",".join(TRIED), *data_options(describe_data(whole)), *given, *sample]
     yield f"to judge them, too: {program()} {shlex.join(words)}"

@@ -61,7 +61,7 @@ def whatif(
     out, left = console(), 0
     with interruptible():
         items = None if chosen.data is None else load_dataset(chosen.data, chosen.data_dir)
-        planned = [plan_whatif(folder, edit, items, chosen.protocol, config) for edit in edits]
+        planned = [plan_whatif(folder, edit, items, chosen.protocol, config, None) for edit in edits]
         for fork in planned:
             check_run(fork.plan, fork.config)
         print_note(out, planned[0].plan.manifest)

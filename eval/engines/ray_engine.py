@@ -87,10 +87,9 @@ class Ray:
             UsageError: one is a graph.
         """
         if graphs := [name for name, judge in named(protocols).items() if not isinstance(judge, str)]:
-            raise UsageError(
-                f"{graphs[0]} is a graph, which cannot be sent to workers: an engine takes protocols by name. "
-                "Give your graph a name as an entry point of the group jurygraph.protocols"
-            )
+            problem = "which cannot be sent to workers: an engine takes protocols by name"
+            remedy = "Give your graph a name as an entry point of the group jurygraph.protocols"
+            raise UsageError(f"{graphs[0]} is a graph, {problem}. {remedy}")
 
     def check(self, planned: Plan, config: RunConfig) -> None:
         """Check that a plan can be carried out by several processes; nothing is called or written.
@@ -99,17 +98,13 @@ class Ray:
             UsageError: says what cannot be, and what to do.
         """
         load_ray()
-        given = {
-            "--batch": config.batch,
-            "--replies": planned.recording is not None,
-            "--shard": "shard" in planned.manifest,
-        }
+        given = {"--batch": config.batch, "--replies": planned.recording is not None}
+        given["--shard"] = "shard" in planned.manifest
         if refused := [option for option, is_given in given.items() if is_given]:
             raise UsageError(f"{refused[0]} only works with one process: leave it out, or leave out --engine")
         if config.journal is None or journal_location(config.journal).file is not None:
-            raise UsageError(
-                "workers share one journal, which cannot be a file: give --journal postgresql://USER@HOST/DATABASE"
-            )
+            remedy = "give --journal postgresql://USER@HOST/DATABASE"
+            raise UsageError(f"workers share one journal, which cannot be a file: {remedy}")
         if planned.folder is None:
             raise UsageError("an engine writes results to a folder: give one with out=")
         for name, graph in planned.graphs.items():

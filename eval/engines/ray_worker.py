@@ -117,9 +117,8 @@ def protocol_and_settings(name: str, graph: Graph) -> tuple[str, Settings | dict
     models = [model for judge in judges.values() for model in judge.chosen().values()]
     own = judges.get("")
     if own is None or any(isinstance(model, LoadedModel) for model in models):
-        raise UsageError(
-            f"{name}: a chat model object cannot be sent to workers; give the model's name, such as openai:gpt-4o-mini"
-        )
+        remedy = "give the model's name, such as openai:gpt-4o-mini"
+        raise UsageError(f"{name}: a chat model object cannot be sent to workers; {remedy}")
     reference = reference_of(own.protocol)
     # Workers have no class of a file that was not imported there yet.
     return reference, own.bound if reference == own.protocol else own.bound.model_dump(mode="json")

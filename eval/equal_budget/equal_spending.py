@@ -82,11 +82,9 @@ def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
     wanted = max(0.0, budget - float(spent[below].sum()))
     count = int(np.abs(more - wanted).argmin()) if np.isfinite(more).all() and np.isfinite(wanted) else 0
     takes_more = np.isin(np.arange(len(order)), order[:count])
-    mixed = replace(
-        rows[below],
-        judged=np.where(takes_more, rows[above].judged, rows[below].judged),
-        usage=np.where(takes_more[:, None], rows[above].usage, rows[below].usage),
-    )
+    judged = np.where(takes_more, rows[above].judged, rows[below].judged)
+    usage = np.where(takes_more[:, None], rows[above].usage, rows[below].usage)
+    mixed = replace(rows[below], judged=judged, usage=usage)
     size = below + 1 + (float(takes_more.mean()) if above > below else 0.0)
     alike = len(rows) > 1 and all(np.array_equal(rows[0].judged, larger.judged) for larger in rows[1:])
     side = Side(cell.judge.label, mixed, cell.distances)

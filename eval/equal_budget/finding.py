@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, isfinite, log10
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from ..analysis import Study
 from ..analysis.comparison import Difference
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
-from ..tables import Column, text_column
-from .terms import WORTH
+from ..tables.grid import Column, share_column, text_column
+from .terms import Terms
 
 Answer = Literal["pays", "does not pay", "cannot be told"]
+Rival = tuple[str, float, str]
+"""An opponent: its name, its size, and both in words."""
+
 TOLERANCE = 0.1
 """By how much the spending of two may differ and still count as equal."""
 
@@ -48,27 +51,18 @@ class Contest:
     title: str
     items: Annotated[int, Column("items", about="labelled items that both have judged")]
     clusters: Annotated[int, Column("groups", about="groups that count, or items without a group")]
-    ratio: Annotated[
-        float | None, Column("spent", form="percent", digits=0, about="as a share of what the protocol spent")
-    ]
+    ratio: Annotated[float | None, share_column("spent", "as a share of what the protocol spent")]
     protocol: Annotated[float | None, Column("protocol")]
     other: Annotated[float | None, Column("opponent")]
     difference: Annotated[Statistic, Column("difference")]
     p: Annotated[float | None, Column("p (Holm)", form="p", about="adjusted over the opponents")]
 
     @classmethod
-    def of(
-        cls,
-        subject: str,
-        opponent: tuple[str, float, str],
-        items: int,
-        ratio: float | None,
-        difference: Difference,
-    ) -> Contest:
-        """Make a contest of a difference, adjusted over the opponents; ``opponent`` is its name, size and title."""
+    def of(cls, subject: str, rival: Rival, items: int, ratio: float | None, difference: Difference) -> Self:
+        """Make a contest of a difference, adjusted over the opponents."""
         first, second, value = difference.first, difference.second, difference.difference
         clusters, p = difference.clusters, difference.adjusted
-        return cls(subject, *opponent, items, clusters, ratio, first, second, value, p)
+        return cls(subject, *rival, items, clusters, ratio, first, second, value, p)
 
 
 @dataclass(frozen=True)
@@ -88,26 +82,18 @@ class Finding:
     needed: int | None = None
 
 
-def find(
-    protocol: str,
-    contests: Sequence[Contest],
-    metric: str,
-    unit: str,
-    worth: float = WORTH,
-    confidence: float = 0.95,
-) -> Finding:
+def find(protocol: str, contests: Sequence[Contest], metric: str, terms: Terms) -> Finding:
     """Decide whether a protocol pays.
 
     It pays if it is significantly better than each opponent. It does not if it is significantly worse than one, or if
-    the interval of its gain over one lies below ``worth``: then more items would not make it worth the effort.
+    the interval of its gain over one lies below the smallest that is worth having: then more items would not make it
+    worth the effort.
 
     Args:
         protocol: its label.
         contests: the comparison with each opponent, on the same items.
         metric: what agreement is measured by.
-        unit: what was spent equally: ``tokens``, ``cost`` or ``calls``.
-        worth: the smallest gain that would be worth having.
-        confidence: of the intervals.
+        terms: of the comparison.
     """
     items = min((contest.items for contest in contests), default=0)
     differences = [contest.difference for contest in contests]
@@ -115,11 +101,11 @@ def find(
     # Those without an interval say in words that they have none; fewer groups than enough are of all of them.
     most = max((contest.clusters for contest in contests), default=0)
     clusters = min((contest.clusters for contest in known), default=most)
-    by, against = f"by {METRICS[metric].title}, at equal {unit}", "; ".join(map(_in_words, contests))
+    by, against = f"by {METRICS[metric].title}, at equal {terms.by}", "; ".join(map(_in_words, contests))
     whether = f"Whether {protocol} pays cannot be told"
 
     def significant(contest: Contest) -> bool:
-        return contest.p is not None and contest.p < 1 - confidence
+        return contest.p is not None and contest.p < 1 - terms.resampling.confidence
 
     def cannot_tell(reason: str, needed: int | None = None) -> Finding:
         enough = f"; about {needed:,} would tell" if needed else ""
@@ -132,7 +118,7 @@ def find(
         nothing = "there is no opponent with verdicts on the same items"
     elif unequal:
         share = "an unknown amount" if unequal[0].ratio is None else f"{unequal[0].ratio:.0%}"
-        nothing = f"{unequal[0].title} spent {share} of its {unit}, which is not the same budget"
+        nothing = f"{unequal[0].title} spent {share} of its {terms.by}, which is not the same budget"
     elif all(difference.value is None for difference in differences):
         missing = f"agreement cannot be compared, because {METRICS[metric].title} is undefined here"
         nothing = f"{missing}: verdicts or labels are missing, or all the same"
@@ -146,38 +132,32 @@ def find(
     # One opponent that is as good is enough: the budget buys as much without a debate.
     reasons = ["it is behind" for contest in known if _gain(contest) < 0 and significant(contest)]
     for contest in known:
-        if contest.difference.high is not None and contest.difference.high < worth:
-            reasons.append(f"any gain over {contest.title} is smaller than {worth:g}")
+        if contest.difference.high is not None and contest.difference.high < terms.worth:
+            reasons.append(f"any gain over {contest.title} is smaller than {terms.worth:g}")
     if reasons:
         sentence = f"{protocol} does not pay: {by}, {reasons[0]} on {items:,} items: {against}"
         return Finding("does not pay", sentence, items)
     if known != [*contests]:
         return cannot_tell(": too few groups have verdicts of both that vary")
-    return cannot_tell("", items_needed(differences, items, clusters, worth=worth, confidence=confidence))
+    return cannot_tell("", items_needed(differences, items, clusters, terms))
 
 
-def items_needed(
-    differences: Sequence[Statistic],
-    items: int,
-    clusters: int,
-    *,
-    worth: float = WORTH,
-    confidence: float = 0.95,
-) -> int | None:
+def items_needed(differences: Sequence[Statistic], items: int, clusters: int, terms: Terms) -> int | None:
     """Estimate how many items would tell whether a protocol pays, from the paired spread seen.
 
     The standard error of a difference is read off its Student's interval and taken to fall with the square root of the
     number of items, the groups being as large as now. By the normal approximation a distance d is told from 0 with the
     chance ``POWER`` on n (z_(1 - alpha / 2m) + z_power)^2 se^2 / d^2 items, with m opponents (Holm's first step). It
     pays if d, the difference seen, is told from 0 for every opponent; it does not as soon as one difference is told
-    from ``worth``; whichever takes fewer items counts. Differences seen on few items are themselves uncertain, and so
-    is this number: it is rounded to two digits.
+    from the smallest gain worth having; whichever takes fewer items counts. Differences seen on few items are
+    themselves uncertain, and so is this number: it is rounded to two digits.
 
-    >>> items_needed([Statistic(0.04, -0.02, 0.10)], 100, 100)
+    >>> items_needed([Statistic(0.04, -0.02, 0.10)], 100, 100, Terms())
     450
     """
     from scipy.special import ndtri, stdtrit
 
+    confidence = terms.resampling.confidence
     z = float(ndtri(1 - (1 - confidence) / (2 * len(differences)))) + float(ndtri(POWER))
     student = float(stdtrit(clusters - 1, (1 + confidence) / 2))
 
@@ -186,8 +166,9 @@ def items_needed(
         error = (difference.high - difference.low) / 2 / student
         return items * (z * error / distance) ** 2 if distance > 0 else inf
 
-    pays = max(items_for(difference, difference.value or 0.0) for difference in differences)
-    does_not = min(items_for(difference, worth - (difference.value or 0.0)) for difference in differences)
+    gains = [(difference, difference.value or 0.0) for difference in differences]
+    pays = max(items_for(difference, gain) for difference, gain in gains)
+    does_not = min(items_for(difference, terms.worth - gain) for difference, gain in gains)
     needed = max(min(pays, does_not), items + 1)
     if not isfinite(needed):
         return None
@@ -207,7 +188,7 @@ def _in_words(contest: Contest) -> str:
     return f"{value:+z.3f}{interval} against {contest.title}"
 
 
-def findings_of(study: Study, worth: float = WORTH) -> Iterator[Finding]:
+def findings_of(study: Study) -> Iterator[Finding]:
     """Say of every protocol in a study whose agents talk, and of every subject, whether it pays.
 
     Only those are in it for which the study holds several samples of the same model, or an ensemble of judges who are
@@ -226,4 +207,4 @@ def findings_of(study: Study, worth: float = WORTH) -> Iterator[Finding]:
         opponent = ensemble.source, ensemble.k, ensemble.label
         contest = Contest.of(match.subject, opponent, match.pairwise.shared, ratio, difference)
         label = match.judge if len(subjects) == 1 else f"{match.judge} on {match.subject}"
-        yield find(label, [contest], subject.metric, match.unit, worth, study.resampling.confidence)
+        yield find(label, [contest], subject.metric, Terms(by=match.unit, resampling=study.resampling))

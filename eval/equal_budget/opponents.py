@@ -22,6 +22,7 @@ from ..analysis.equal_cost import ensemble_protocols
 from ..datasets.dataset import Dataset
 from ..plan.plan import Options, Plan, plan
 
+_NO_COUNTERPART = "has no single-judge counterpart"
 SAMPLED = 1.0
 """The temperature at which a single judge is sampled, where nobody sets one: at 0 its samples would all be alike."""
 
@@ -77,14 +78,11 @@ def opponent_names(name: str, against: Sequence[str]) -> list[str]:
     known = [opponent for opponent in dict.fromkeys([*usual, *protocol_names()]) if opponent != name]
     for opponent in chosen:
         if opponent not in protocol_names():
-            raise UsageError(
-                f"unknown opponent {opponent!r}; opponents are {', '.join(known)}{did_you_mean(opponent, known)}"
-            )
+            listed = f"{', '.join(known)}{did_you_mean(opponent, known)}"
+            raise UsageError(f"unknown opponent {opponent!r}; opponents are {listed}")
     if name in usual or name in chosen:
-        raise UsageError(
-            f"{name} has no single-judge counterpart: protocols are compared with it. Name a protocol whose agents "
-            "talk, or name its opponents with --against (against=)"
-        )
+        remedy = "Name a protocol whose agents talk, or name its opponents with --against (against=)"
+        raise UsageError(f"{name} {_NO_COUNTERPART}: protocols are compared with it. {remedy}")
     return chosen
 
 
@@ -123,10 +121,9 @@ def own_options(name: str, given: bool, against: Sequence[str], options: Options
         return {**options, "settings": cast("RunSettings", settings)}
     unused = [key for key in settings if key not in _shared_settings(against)]
     if unused:
-        raise UsageError(
-            f"{name} is a graph with settings of its own: give {unused[0]} to its build(), or set it for an opponent, "
-            f"such as {next(iter(against), 'single')}.{unused[0]}"
-        )
+        elsewhere = f"set it for an opponent, such as {next(iter(against), 'single')}.{unused[0]}"
+        remedy = f"give {unused[0]} to its build(), or {elsewhere}"
+        raise UsageError(f"{name} is a graph with settings of its own: {remedy}")
     return {**options, "settings": {}, "models": None}
 
 
@@ -158,17 +155,14 @@ def _models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
     else:
         bound_judges = [inner for outer in judges_of(graph).values() for inner in all_judges(outer)]
         if not bound_judges:
-            raise UsageError(
-                f"{name} has no single-judge counterpart: it contains no judge of this package, so its model is unknown"
-            )
+            unknown = "it contains no judge of this package, so its model is unknown"
+            raise UsageError(f"{name} {_NO_COUNTERPART}: {unknown}")
         candidates = []
         for bound in bound_judges:
             candidates += bound.bound.models.values()
             candidates += [model.chat for model in bound.chosen().values() if isinstance(model, LoadedModel)]
     different = [model for place, model in enumerate(candidates) if model not in candidates[:place]]
     if len(different) > 1:
-        raise UsageError(
-            f"{name} has no single-judge counterpart: its roles have several models; name the single judge's model "
-            'with --model (models={"*": ...})'
-        )
+        remedy = 'name the single judge\'s model with --model (models={"*": ...})'
+        raise UsageError(f"{name} {_NO_COUNTERPART}: its roles have several models; {remedy}")
     return {"*": different[0]} if different else None

@@ -89,12 +89,10 @@ class VersusPlan:
             price = _middle(estimate(self.of_opponent(opponent, 1)), spent)
             sizes[opponent.name] = max(1, ceil(budget / price)) if price else 1
             estimates.append(estimate(self.of_opponent(opponent, sizes[opponent.name])))
-        return Estimate(
-            {name: count for of_run in estimates for name, count in of_run.verdicts.items()},
-            tuple(part for of_run in estimates for part in of_run.parts),
-            max(of_run.sampled for of_run in estimates),
-            any(of_run.limited for of_run in estimates),
-        ), sizes
+        verdicts = {name: count for of_run in estimates for name, count in of_run.verdicts.items()}
+        parts = tuple(part for of_run in estimates for part in of_run.parts)
+        sampled = max(of_run.sampled for of_run in estimates)
+        return Estimate(verdicts, parts, sampled, any(of_run.limited for of_run in estimates)), sizes
 
 
 _IN_FLIGHT = 0.2
@@ -123,9 +121,8 @@ def plan_versus(
         UsageError: what cannot be; says what to do.
     """
     if options.get("repeats", 1) != 1 or options.get("replies") is not None or options.get("shard"):
-        raise UsageError(
-            "a comparison calls a model and judges each item once: leave out --repeats, --replies, --shard"
-        )
+        remedy = "leave out --repeats, --replies, --shard"
+        raise UsageError(f"a comparison calls a model and judges each item once: {remedy}")
     if any(getattr(config, name) for name in VERSUS_WITHOUT):
         raise UsageError("to judge again, choose another --out: the runs share calls with earlier starts")
     if any((folder / other).exists() for other in (MANIFEST, SWEEP)):
@@ -150,10 +147,9 @@ def plan_versus(
     if terms.by == "cost":
         models = {model for of_one in smallest for model in of_one.models().values()}
         if unpriced := sorted(model for model in models if not prices.is_priced(model)):
-            raise UsageError(
-                f"--by cost: the price of {unpriced[0]} is unknown; compare --by tokens or calls, or give the price in "
-                f"US$ per million tokens: {unpriced[0]}?price_in=...&price_out=..."
-            )
+            price = f"the price in US$ per million tokens: {unpriced[0]}?price_in=...&price_out=..."
+            remedy = f"compare --by tokens or calls, or give {price}"
+            raise UsageError(f"--by cost: the price of {unpriced[0]} is unknown; {remedy}")
         if models <= {*prices.FREE}:
             raise UsageError(f"--by cost: {', '.join(sorted(models))} costs nothing; use tokens or calls")
     return replace(planned, in_flight=_check_budget(planned, smallest, config))
@@ -171,18 +167,16 @@ def _check_labels(planned: Plan, metric: str | None) -> None:
         raise UsageError("one item cannot tell a difference between judges from chance; give more items")
     grouped = len({item.group or item.id for item in items}) < len(items)
     if metric is not None and METRICS[metric].within and not grouped:
-        raise UsageError(
-            f"--metric {metric} is measured within groups, and every group here is a single item: give items that "
-            f"belong together the same group, or take {METRICS[metric].coefficient}"
-        )
+        problem = f"--metric {metric} is measured within groups, and every group here is a single item"
+        remedy = f"give items that belong together the same group, or take {METRICS[metric].coefficient}"
+        raise UsageError(f"{problem}: {remedy}")
     for aspect in [aspect.name for aspect in planned.aspects] or [""]:
         labels = [item.label(aspect) if isinstance(item, ScoreItem) else item.label() for item in items]
         known = [label for label in labels if label is not None]
         if len(known) > 1 and len(set(known)) == 1:
-            raise UsageError(
-                f"all {len(known)} labels of {aspect or 'the comparisons'} are {known[0]}: equal labels cannot tell "
-                "judges apart; give items whose labels differ, or leave the labels out"
-            )
+            equal = f"all {len(known)} labels of {aspect or 'the comparisons'} are {known[0]}"
+            remedy = "give items whose labels differ, or leave the labels out"
+            raise UsageError(f"{equal}: equal labels cannot tell judges apart; {remedy}")
 
 
 def _check_same(own: Plan, taken_up: Evaluation) -> None:
@@ -190,16 +184,12 @@ def _check_same(own: Plan, taken_up: Evaluation) -> None:
     name = next(iter(own.graphs))
     asked, made = own.manifest["protocols"][name], taken_up.manifest["protocols"][name]
     if changed := [key for key in asked if key != "models" and key in made and asked[key] != made[key]]:
-        key = changed[0]
-        raise UsageError(
-            f"--from {taken_up.folder}: it was judged with {key}={made[key]}, not with {asked[key]}; leave that out"
-        )
+        other = f"{changed[0]}={made[changed[0]]}, not with {asked[changed[0]]}"
+        raise UsageError(f"--from {taken_up.folder}: it was judged with {other}; leave that out")
     was = {label.partition("?")[0] for label in taken_up.manifest["models"][name].values()}
     if not {*own.models().values()} <= was:
-        raise UsageError(
-            f"--from {taken_up.folder}: it was judged by {', '.join(sorted(was))}; samples of another model cannot "
-            "be compared with it"
-        )
+        problem = f"--from {taken_up.folder}: it was judged by {', '.join(sorted(was))}"
+        raise UsageError(f"{problem}; samples of another model cannot be compared with it")
 
 
 def _check_budget(planned: VersusPlan, smallest: Sequence[Plan], config: RunConfig) -> int | None:
@@ -221,10 +211,9 @@ def _check_budget(planned: VersusPlan, smallest: Sequence[Plan], config: RunConf
             continue
         if problem := next(iter(expected.exceeds(**share.budget)), None):
             name = next(iter(run.graphs))
-            raise UsageError(
-                f"the budget does not pay for one item: for {name}, which gets a part of it, {problem}; "
-                "the protocol and each of its opponents may spend about the same"
-            )
+            why = f"for {name}, which gets a part of it, {problem}"
+            equally = "the protocol and each of its opponents may spend about the same"
+            raise UsageError(f"the budget does not pay for one item: {why}; {equally}")
         most = expected.total.most
         dearest = {"max_cost": most.cost_usd, "max_calls": most.calls, "max_tokens": most.tokens}
         verdicts = sum(expected.verdicts.values())
@@ -257,10 +246,9 @@ def take_up_run(
             data = data.sample(**{"spread": False, **about["sample"]})
     dataset = data if isinstance(data, Dataset) else load_dataset(data)
     if dataset.digest != about["digest"]:
-        raise UsageError(
-            f"--from {folder}: it is a run of {about['name']}@{about['digest']}, but these items are "
-            f"{dataset.name}@{dataset.digest}; give the data of that run, or leave out --from"
-        )
+        was, now = f"{about['name']}@{about['digest']}", f"{dataset.name}@{dataset.digest}"
+        remedy = "give the data of that run, or leave out --from"
+        raise UsageError(f"--from {folder}: it is a run of {was}, but these items are {now}; {remedy}")
     if options.get("limit") is not None:
         raise UsageError("--from compares the items of that run; leave out --limit")
     aspects = [Aspect.model_validate(row) for row in manifest.get("aspects") or ()]

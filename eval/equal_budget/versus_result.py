@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import floor, isfinite, nan
-from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
-from ..analysis.annotators import Annotators, Rater, compare_annotators
+from ..analysis.annotators import Annotators, compare_annotators
 from ..analysis.comparison import Difference, PairwiseComparator
 from ..analysis.diagnostics import Diagnosis, diagnose
 from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
+from ..report.debate_tables import diagnostics
+from ..report.ranking_tables import annotators
 from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
 from ..statistics.metrics import METRICS
@@ -78,20 +79,10 @@ class Versus(ExperimentResult):
         """Make the tables: the comparison, flips, votes, and whose turns moved verdicts."""
         at_equal = f"{self.protocol} at equal {self.unit}: {METRICS[self.metric].title}"
         yield Grid.from_records(at_equal, columns_of(Contest), self.contests)
-        # Of a pair: the subject, and the record that declares the columns.
-        flips: list[Any] = [(of.subject, of.changes) for of in self.diagnoses if of.changes is not None]
-        moves = [(of.subject, moved) for of in self.diagnoses for moved in of.score_changes]
-        for title, records in (
-            ("Flips: verdicts that the discussion changed", flips),
-            ("Verdict changes by agent, towards the labels and away", moves),
-        ):
-            if records:
-                columns = columns_of(type(records[0][1]), of=itemgetter(1))
-                named = (text_column("on", of=itemgetter(0)), *columns)
-                yield Grid.from_records(title, named, records, drop_empty=True)
-        raters = columns_of(Rater)
-        for people in self.annotators:
-            yield Grid.from_records(people.title, raters, people.raters, people.notes, drop_empty=True)
+        subject = text_column("on", of=lambda pair: pair[0].subject)
+        for name, title in _DIAGNOSTICS.items():
+            yield from diagnostics(self.diagnoses, name, title, [subject])
+        yield from annotators(self.annotators)
         if self.votes:
             both = [(votes, when) for votes in self.votes for when in ("before", "after")]
             rows = [(votes.subject, when, counts(getattr(votes, when))) for votes, when in both]
@@ -99,36 +90,36 @@ class Versus(ExperimentResult):
             yield Grid("Verdicts before and after the discussion", tuple(heads), tuple(rows))
 
 
-def compare(
-    evaluations: Mapping[str, tuple[str, Evaluation]], opponents: Sequence[Opponent], terms: Terms
-) -> Versus:
+_DIAGNOSTICS = {
+    "changes": "Flips: verdicts that the discussion changed",
+    "score_changes": "Verdict changes by agent, towards the labels and away",
+}
+
+
+def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms: Terms) -> Versus:
     """Compare the first judge with its opponents, at equal spending on the items that all of them judged.
 
     Args:
-        evaluations: by label, the name that a judge has in its run, and the run: the protocol, then its opponents.
+        runs: by the name of the judge: the protocol's, then its opponents'.
         opponents: in the same order.
         terms: of the comparison.
     """
-    judge, *others = load_evaluations(evaluations, metric=terms.metric)
+    by_label = {name: (name, run) for name, run in runs.items()}
+    judge, *others = load_evaluations(by_label, metric=terms.metric)
     loaded_by_opponent = dict(zip(opponents, others, strict=True))
     subjects = [_Subject(cell, loaded_by_opponent, terms) for cell in judge.cells.values()]
     metric = subjects[0].comparator.subject.metric
     contests = {subject.label: _contests(subject.label, [subject]) for subject in subjects}
     if len(subjects) > 1:
         contests[AVERAGE] = _contests(AVERAGE, subjects)
-    findings = {
-        label: find(judge.label, of_subject, metric, terms.by, terms.worth, terms.resampling.confidence)
-        for label, of_subject in contests.items()
-    }
+    findings = {label: find(judge.label, of_subject, metric, terms) for label, of_subject in contests.items()}
     finding = findings.pop(AVERAGE) if len(subjects) > 1 else next(iter(findings.values()))
     described = [loaded.describe() for loaded in (judge, *others)]
     notes = dict.fromkeys(about.note for about in described if about.note)
     matches = [pair for subject in subjects for pair in subject.matched.items()]
-    notes |= dict.fromkeys(
-        f"all samples of {name} are the same, so several are no better than one: the model does not sample, "
-        "or its temperature is 0"
-        for name in sorted({opponent.name for opponent, match in matches if match.alike})
-    )
+    why = "several are no better than one: the model does not sample, or its temperature is 0"
+    alike = sorted({opponent.name for opponent, match in matches if match.alike})
+    notes |= dict.fromkeys(f"all samples of {name} are the same, so {why}" for name in alike)
     return Versus(
         protocol=judge.label,
         data=described[0].data,

@@ -86,7 +86,7 @@ async def carry_out_versus(planned: VersusPlan, context: RunContext) -> Versus:
 
     with shared_calls(planned.folder, "comparison", context.config) as sharing:
         own = planned.taken_up or await judged_by(name, planned.own)
-        runs = {name: (name, own)}
+        runs = {name: own}
         judged = frozenset((result.item, result.aspect) for result in own.results if result.status == "ok")
         first = planned.opponents[0]
         for opponent in planned.opponents:
@@ -94,7 +94,7 @@ async def carry_out_versus(planned: VersusPlan, context: RunContext) -> Versus:
                 break
             if first.name in runs and first.panel is None:
                 # A judge's samples are much like those of an ensemble of such judges, which need not be tried first.
-                sampled = runs[first.name][1]
+                sampled = runs[first.name]
                 once = [result for result in sampled.results if not result.repeat]
                 one_each = replace(sampled, results=once)
             else:
@@ -102,10 +102,8 @@ async def carry_out_versus(planned: VersusPlan, context: RunContext) -> Versus:
                 one_each = await judged_by(opponent.name, one)
             size = size_for(own, name, one_each, planned.terms.by)
             of_size = replace(planned.of_opponent(opponent, size), only=judged)
-            runs[opponent.name] = opponent.name, await judged_by(opponent.name, of_size)
+            runs[opponent.name] = await judged_by(opponent.name, of_size)
         if stopped is not None:
             stop.ask(stopped, explanation)
         result = compare(runs, planned.opponents[: len(runs) - 1], planned.terms)
-        result = replace(result, folder=planned.folder, stopped=stopped)
-        result.write()
-    return result
+        return replace(result, folder=planned.folder, stopped=stopped).write()

@@ -114,10 +114,8 @@ class Gates:
         if not problem and not any(key in items for figures in before.values() for key in figures):
             problem = "none of the items that it judged is in this run"
         if problem:
-            raise UsageError(
-                f"{self.baseline} cannot be the baseline: {problem}. It has to be a run of the same judge on "
-                "the same items: judge the earlier texts that way first"
-            )
+            remedy = "a run of the same judge on the same items: judge the earlier texts that way first"
+            raise UsageError(f"{self.baseline} cannot be the baseline: {problem}. It has to be {remedy}")
 
     def results(self, run: Evaluation) -> list[GateResult]:
         """Apply the gates to a run that has ended.

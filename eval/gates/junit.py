@@ -31,15 +31,14 @@ def write_junit(
         program: how this program is called.
     """
     root = Element("testsuites", name="jurygraph")
-    failing = {
-        (gate.protocol, gate.aspect, item): gate for gate in gates if not gate.passed for item in gate.below
-    }
+    unmet = [gate for gate in gates if not gate.passed]
+    failing = {(gate.protocol, gate.aspect, item): gate for gate in unmet for item in gate.below}
     for result in run.results:
         name = f"{result.item} (repeat {result.repeat})" if result.repeat else result.item
         gate = failing.get((result.protocol, result.aspect, result.item))
         kind = "error" if result.status == "failed" else "failure" if gate else ""
-        unmet = f", and the gate {gate.gate} is not met" if gate else ""
-        problem = result.error or f"{_verdict(result)}{unmet}"
+        because = f", and the gate {gate.gate} is not met" if gate else ""
+        problem = result.error or f"{_verdict(result)}{because}"
         turns = (turn["content"] for turn in result.transcript if turn.get("id") == result.explained_by)
         text = f"{problem}\n{next(turns, '')[:_LONGEST]}\n{_show(run, result, program)}"
         of = result.aspect or "preference"

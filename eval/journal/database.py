@@ -305,11 +305,10 @@ def version_of(connection: Connection, place: JournalLocation) -> int | None:
         return None
     version = connection.execute(select(about.c.version)).scalar()
     if version not in _READABLE:
-        raise UsageError(
-            f"{place.shown}: made by version {version} of the journal format; this jurygraph reads "
-            f"{' and '.join(map(str, _READABLE))}."
-            " Use the jurygraph that made it, or choose another place for the journal"
-        )
+        readable = " and ".join(map(str, _READABLE))
+        problem = f"made by version {version} of the journal format; this jurygraph reads {readable}"
+        remedy = "Use the jurygraph that made it, or choose another place for the journal"
+        raise UsageError(f"{place.shown}: {problem}. {remedy}")
     return int(version)
 
 

@@ -20,12 +20,7 @@ T = TypeVar("T")
 
 logger = logging.getLogger("jurygraph.journal")
 _WAIT_AT_MOST = 5.0
-_PASSING_SQLITE = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-}
+_PASSING_SQLITE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 
 # Connection lost, session ended for idling in a transaction, transaction lost to another (deadlock), resources,
 # operator's shutdown, lock not available, I/O.

@@ -175,10 +175,9 @@ class Store:
         if self._inode is None:
             self._inode = inode
         if inode is None or inode != self._inode:
-            raise JournalError(
-                f"journal {self._place.shown}: the file was removed or replaced while it was in use; put it back, "
-                "or start again (finished verdicts are kept)"
-            )
+            problem = "the file was removed or replaced while it was in use"
+            remedy = "put it back, or start again (finished verdicts are kept)"
+            raise JournalError(f"journal {self._place.shown}: {problem}; {remedy}")
 
     @property
     def dialect(self) -> Dialect:

@@ -249,9 +249,7 @@ def _draw(
 
 async def carry_out_redteam(planned: RedTeamPlan, context: RunContext) -> RedTeam:
     """Judge the clean and the attacked items, as far as the budget goes, and compare them."""
-    result = compare_attacked(planned, await execute(planned.plan, context))
-    result.write()
-    return result
+    return compare_attacked(planned, await execute(planned.plan, context)).write()
 
 
 def compare_attacked(planned: RedTeamPlan, evaluation: Evaluation) -> RedTeam:

@@ -186,10 +186,9 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
         # The first line that is chosen decides for the whole file.
         shape = shape or shape_of(row)
         if shape is None:
-            raise DataError(
-                f"{file.path}, line {number}: no recorded reply; a line has `item` and `reply` or `replies` "
-                f"(see docs/replay.md), this one has {', '.join(row)}"
-            )
+            wanted = "a line has `item` and `reply` or `replies` (see docs/replay.md)"
+            why = f"no recorded reply; {wanted}, this one has {', '.join(row)}"
+            raise DataError(f"{file.path}, line {number}: {why}")
         try:
             yield number, row, Line.model_validate(shape(row))
         except (ValidationError, LookupError) as error:

@@ -109,10 +109,9 @@ class PastRun(Recording):
         for name in given.keys() & fixed & recorded.keys():
             wanted = known.model_validate({name: given[name]}).model_dump(mode="json")[name]
             if wanted != recorded[name]:
-                raise UsageError(
-                    f"{name}={given[name]}: the replies were recorded with {name}={recorded[name]}, and with another "
-                    "value there would have been other replies; leave the setting out"
-                )
+                why = "with another value there would have been other replies; leave the setting out"
+                was = f"the replies were recorded with {name}={recorded[name]}"
+                raise UsageError(f"{name}={given[name]}: {was}, and {why}")
         own = recorded_settings(self._manifest, protocol, known, _ELSEWHERE)
         # The first verdict says how often a scorer was asked: the settings of a run hold for all of them.
         first = self._first_verdicts.get(protocol)

@@ -79,10 +79,10 @@ class Recording(ABC):
         recorded = {item.id for item in self.dataset}
         if not any(item.id in recorded for item in dataset):
             given, known = next(iter(dataset)).id, next(iter(self.dataset)).id
-            raise UsageError(
-                f"{self.name}: no recorded reply is for an item of {dataset.name}; an item there is {given!r}, "
-                f"a recorded one is {known!r}. Leave out --data to judge the recorded items"
-            )
+            why = f"an item there is {given!r}, a recorded one is {known!r}"
+            remedy = "Leave out --data to judge the recorded items"
+            nothing = f"no recorded reply is for an item of {dataset.name}"
+            raise UsageError(f"{self.name}: {nothing}; {why}. {remedy}")
 
     @property
     def model(self) -> RecordedModel:
@@ -116,9 +116,7 @@ def unasked(protocol: str, samples: int) -> dict[str, Any]:
     return {"repair": 0, **find_protocol(protocol).protocol.replay.settings(samples)}
 
 
-def chosen(
-    dataset: Dataset, names: Sequence[str | Aspect], recorded: Mapping[str, Any] | Sequence[str]
-) -> list[Aspect]:
+def chosen(dataset: Dataset, names: Sequence[str | Aspect], recorded: Iterable[str]) -> list[Aspect]:
     """Return the aspects named, else the recorded ones."""
     return choose_aspects(dataset, list(names) or ([] if dataset.kind == "compare" else list(recorded)))
 

@@ -57,9 +57,7 @@ def theme(dark: bool = False) -> str:
     return "\n".join(f"{name}: {shade if dark else color};" for color, (name, shade) in _THEMED.items())
 
 
-def new_figure(
-    width: float = 6.4, height: float = 4.0, columns: int = 1, **subplots: Any
-) -> tuple[Figure, list[Axes]]:
+def new_figure(width: float, height: float, columns: int = 1, **subplots: Any) -> tuple[Figure, list[Axes]]:
     """Make an empty figure in this style, and the axes of its columns.
 
     Args:
@@ -118,9 +116,8 @@ def save(figure: Figure, path: str | Path) -> Path:
     """
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES:
-        raise UsageError(
-            f"{path}: charts are written as {', '.join(_SUFFIXES)}; choose a file name with one of these suffixes"
-        )
+        problem = f"{path}: charts are written as {', '.join(_SUFFIXES)}"
+        raise UsageError(f"{problem}; choose a file name with one of these suffixes")
     path.parent.mkdir(parents=True, exist_ok=True)
     with _settings():
         figure.savefig(path, dpi=200, facecolor=PAPER, metadata=_SUFFIXES[path.suffix.lower()])

@@ -61,22 +61,16 @@ def frontiers(study: Study) -> Iterator[Picture]:
         if not frontier.points:
             continue
         title = f"{MEASURES[frontier.measure]} over {UNITS[frontier.unit]}, {frontier.subject}"
-        points = "; ".join(
-            f"{point.label} {point.agreement.value:.3f} at {point.spent:.4g}"
-            for point in frontier.points
-            if point.agreement.value is not None
-        )
+        known = [(of, of.agreement.value) for of in frontier.points if of.agreement.value is not None]
+        points = "; ".join(f"{point.label} {value:.3f} at {point.spent:.4g}" for point, value in known)
         best = ", ".join(point.label for point in frontier.frontier)
         curves = " Dashed: ensembles of 1, 2, 3, ... single judges." if frontier.curves else ""
         crowded = " Names that do not fit are left out." if len(frontier.points) > MANY else ""
         left = "".join(f" {label} is not drawn: {reason}." for label, reason in frontier.left_out.items())
-        yield Picture(
-            frontier_figure(frontier, numbers_of(study)),
-            title,
-            f"{points}. On the Pareto frontier: {best}.",
-            f"{title}. Line, filled marks, bold names: Pareto frontier, no judge agrees better for less."
-            f"{curves}{crowded}{left}",
-        )
+        described = f"{points}. On the Pareto frontier: {best}."
+        marks = "Line, filled marks, bold names: Pareto frontier, no judge agrees better for less."
+        caption = f"{title}. {marks}{curves}{crowded}{left}"
+        yield Picture(frontier_figure(frontier, numbers_of(study)), title, described, caption)
 
 
 def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
@@ -92,10 +86,8 @@ def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
     level = {"color": MUTED, "linewidth": 1.6, "alpha": 0.55, "drawstyle": "steps-post"}
     dashed = {"linestyle": (0, (4, 2)), "marker": ".", "markersize": 5, "linewidth": 1.2}
     curves = [curve.points for curve in frontier.curves]
-    paths: list[tuple[tuple[Point, ...], dict[str, Any]]] = [
-        (frontier.frontier, level),
-        *((points, dashed | {"color": (MUTED, INK)[n % 2]}) for n, points in enumerate(curves)),
-    ]
+    paths: list[tuple[tuple[Point, ...], dict[str, Any]]] = [(frontier.frontier, level)]
+    paths += [(points, dashed | {"color": (MUTED, INK)[n % 2]}) for n, points in enumerate(curves)]
     for points, style in paths:
         values: Any = [point.agreement.value for point in points]  # a line is broken where there is none
         axes.plot([point.spent for point in points], values, zorder=2, **style)
@@ -207,25 +199,19 @@ def rounds(study: Study) -> Iterator[Picture]:
     numbers = numbers_of(study)
     for subject in study.subjects:
         # A debate of a single round has no course to draw.
-        debated = [
-            diagnosis
-            for diagnosis in sorted(study.diagnoses, key=lambda diagnosis: numbers[diagnosis.judge])
-            if diagnosis.subject == subject.label and len(diagnosis.rounds) > 1
-        ]
+        debated = [of for of in study.diagnoses if of.subject == subject.label and len(of.rounds) > 1]
         if not debated:
             continue
+        debated.sort(key=lambda diagnosis: numbers[diagnosis.judge])
         stages = {of.judge: {stage.round: stage.agreement for stage in of.rounds} for of in debated}
         last = max(map(max, stages.values()))
         series = {judge: [of.get(round) for round in range(last + 1)] for judge, of in stages.items()}
         texts = "; ".join(f"{judge}: {', '.join(map(_written, of.values()))}" for judge, of in stages.items())
         panel = Panel(subject.label, MEASURES[debated[0].measure], series)
         title = f"Agreement by round, {subject.label}"
-        yield Picture(
-            lines([panel], range(last + 1), "rounds of debate (0: the first verdict)", numbers),
-            title,
-            f"From the first verdict on: {texts}.",
-            f"{title}, if every debate had ended there. Vertical lines are intervals.",
-        )
+        caption = f"{title}, if every debate had ended there. Vertical lines are intervals."
+        figure = lines([panel], range(last + 1), "rounds of debate (0: the first verdict)", numbers)
+        yield Picture(figure, title, f"From the first verdict on: {texts}.", caption)
 
 
 def _written(agreement: Statistic) -> str:
@@ -240,11 +226,9 @@ def distributions(study: Study) -> Iterator[Picture]:
     """Make a chart for each subject of how often each score was given, by humans and by the best judges."""
     for subject in study.subjects:
         entries = {entry.judge: entry for entry in study.leaderboard.on(subject.label)}
-        judges = {
-            judge.label: shares
-            for judge in RankedDataset(study, (subject,), subject.metric).best_first
-            if judge.label in entries and _whole(shares := shares_of(entries[judge.label]))
-        }
+        best_first = [judge.label for judge in RankedDataset(study, (subject,), subject.metric).best_first]
+        of_judges = {label: shares_of(entries[label]) for label in best_first if label in entries}
+        judges = {label: shares for label, shares in of_judges.items() if _whole(shares)}
         if not judges:
             continue
         numbers = numbers_of(study)
@@ -261,12 +245,8 @@ def distributions(study: Study) -> Iterator[Picture]:
         title = f"Score distribution, {subject.label}"
         left_out = len(judges) > MOST_BARS
         some = f" Of {len(judges)} judges, the {MOST_BARS} with the best agreement." if left_out else ""
-        yield Picture(
-            columns([Panel(subject.label, "% of verdicts", bars)], points, "", numbers),
-            title,
-            f"{'; '.join(in_words)}.",
-            f"{title}.{some}",
-        )
+        figure = columns([Panel(subject.label, "% of verdicts", bars)], points, "", numbers)
+        yield Picture(figure, title, f"{'; '.join(in_words)}.", f"{title}.{some}")
 
 
 def _whole(shares: Mapping[str, Statistic]) -> bool:

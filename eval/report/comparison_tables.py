@@ -14,13 +14,7 @@ from .labels import HUMANS, MEASURES
 from .ranked_dataset import main_measure
 
 _DIFFERENCE = ("first", "second", "difference", "p")
-_TESTS = {
-    "williams": "Williams",
-    "steiger": "Steiger",
-    "mcnemar": "McNemar",
-    "t_errors": "t",
-    "t_right": "t",
-}
+_TESTS = {"williams": "Williams", "steiger": "Steiger", "mcnemar": "McNemar", "t_errors": "t", "t_right": "t"}
 
 
 def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> Iterator[Grid]:
@@ -37,22 +31,17 @@ def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> I
         versus = f"difference vs. {base} (Δ)" if to_base else "pairwise differences (Δ)"
         others = {} if to_base else {"second": text_column("compared with")}
         shared = Column("rows", about="rows with a label and a verdict of both judges")
-        differences = columns_of(
-            Difference,
-            value_at(measure, attrgetter("differences")),
-            # Adjusted over the comparisons that the table shows: with the base alone there are fewer.
-            only=(*_DIFFERENCE, "adjusted_to_base" if to_base else "adjusted"),
-            names={"second": f"{base}'s value"} if to_base else {},
-        )
+        # Adjusted over the comparisons that the table shows: with the base alone there are fewer.
+        figures = (*_DIFFERENCE, "adjusted_to_base" if to_base else "adjusted")
+        names = {"second": f"{base}'s value"} if to_base else {}
+        of_pair = value_at(measure, attrgetter("differences"))
+        differences = columns_of(Difference, of_pair, only=figures, names=names)
         pair = fields_of(first=text_column("judge"), **others, shared=shared)
         rule = [str(subject.rule)] if subject.kind == "compare" else []
-        yield Grid.from_records(
-            f"{subject.label}: {MEASURES[measure]}, {versus}, same rows",
-            (*pair, *differences, *_tests(pairwise, measure)),
-            pairwise,
-            (study.comparison.family, *study.comparison.caution, *rule),
-            [str(base)] if to_base else [],
-        )
+        title = f"{subject.label}: {MEASURES[measure]}, {versus}, same rows"
+        columns = (*pair, *differences, *_tests(pairwise, measure))
+        notes = (study.comparison.family, *study.comparison.caution, *rule)
+        yield Grid.from_records(title, columns, pairwise, notes, [str(base)] if to_base else [])
 
 
 def _tests(pairwise: list[PairwiseComparison], measure: str) -> Iterator[Column]:
@@ -78,18 +67,15 @@ def matchings(study: Study) -> Iterator[Grid]:
         if not matches:
             continue
         currency, measure = matches[0].unit, matches[0].ensemble.measure
+        names = {"first": MEASURES[measure], "second": "ensemble's value"}
+        of_match = value_at(measure, attrgetter("pairwise.differences"))
         spent = Column(currency, 2, form="money" if currency == "cost" else "plain", about="per judgement")
         columns = (
             *fields_of(judge=text_column("judge"), spent=spent),
             text_column("ensemble", of=attrgetter("ensemble.label")),
             *fields_of(ensemble_spent=replace(spent, name=f"ensemble's {currency}")),
             Column("rows", of=attrgetter("pairwise.shared")),
-            *columns_of(
-                Difference,
-                lambda match: match.pairwise.differences.get(match.ensemble.measure),
-                only=_DIFFERENCE,
-                names={"first": MEASURES[measure], "second": "ensemble's value"},
-            ),
+            *columns_of(Difference, of_match, only=_DIFFERENCE, names=names),
         )
         title = f"{subject.label}: equal-cost baseline (compute-matched ensemble of single judges)"
         yield Grid.from_records(title, columns, matches, study.comparison.caution)

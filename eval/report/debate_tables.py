@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -39,18 +39,29 @@ _DIAGNOSTICS = {
 
 def diagnoses(study: Study) -> Iterator[Grid]:
     """Make all tables of diagnostics that are not empty."""
+    columns = [*whose(study.diagnoses, itemgetter(0))]
     for name, title in _DIAGNOSTICS.items():
-        records = [
-            (diagnosis, record)
-            for diagnosis in study.diagnoses
-            for record in _records(getattr(diagnosis, name))
-        ]
-        if records:
-            of_record = columns_of(type(records[0][1]), itemgetter(1))
-            notes = [_rounds_note(study)] if name == "rounds" else []
-            # Scores and comparisons do not have the same figures.
-            columns = (*whose(study.diagnoses, itemgetter(0)), *of_record)
-            yield Grid.from_records(title, columns, records, notes, drop_empty=True)
+        notes = [_rounds_note(study)] if name == "rounds" else []
+        yield from diagnostics(study.diagnoses, name, title, columns, notes)
+
+
+def diagnostics(
+    diagnoses: Iterable[Diagnosis], name: str, title: str, whose: Iterable[Column], notes: Sequence[str] = ()
+) -> Iterator[Grid]:
+    """Tabulate what a field of diagnoses holds, unless that is nothing.
+
+    Args:
+        diagnoses: each is the first of a pair with a record of its field.
+        name: of the field.
+        title: of the table.
+        whose: the first columns, of such a pair.
+        notes: below the table.
+    """
+    records = [(of, record) for of in diagnoses for record in _records(getattr(of, name))]
+    if records:
+        # Scores and comparisons do not have the same figures.
+        columns = (*whose, *columns_of(type(records[0][1]), itemgetter(1)))
+        yield Grid.from_records(title, columns, records, notes, drop_empty=True)
 
 
 def _records(value: Any) -> Sequence[Any]:
@@ -65,9 +76,8 @@ def audits(study: Study) -> Iterator[Grid]:
         if records := read_audit(folder):
             models = ", ".join(dict.fromkeys(model for record in records for model in record["models"]))
             about = f"{len(records):,} verdicts of {folder.name}, labelled by {models}"
-            yield Grid.from_records(
-                f"What turns did: {about}", columns_of(AuditedRole), roles_of(records, study.resampling)
-            )
+            roles = roles_of(records, study.resampling)
+            yield Grid.from_records(f"What turns did: {about}", columns_of(AuditedRole), roles)
 
 
 def whose(
@@ -122,30 +132,24 @@ def gaps(study: Study) -> Iterator[Grid]:
 
 
 def _by_round(courtroom: Courtroom, data: str) -> Grid:
-    tail = Column(
-        "probability",
-        about=f"exact probability of a gap of {1 - courtroom.eps:g} or more under the paper's model",
-    )
+    gap = f"a gap of {1 - courtroom.eps:g} or more"
+    about = f"exact probability of {gap} under the paper's model"
     columns = (
+        text_column("judge", of=itemgetter(0)),
         *columns_of(RoundOfGaps, itemgetter(1), only=("round", "n", "gap", "growths")),
-        *fields_of(itemgetter(1), tail=tail),
+        *fields_of(itemgetter(1), tail=Column("probability", about=about)),
         *columns_of(RoundOfGaps, itemgetter(1), only=("holds", "vacuous", "not_applying")),
     )
     alpha, beta = courtroom.prior
-    model = (
-        f"probability: of a gap of {1 - courtroom.eps:g} or more (eps {courtroom.eps:g}), if after i rounds, in w "
-        f"of which it grew, it is distributed as Beta({alpha:g} + w, {beta:g} + i - w)"
-    )
-    return Grid.from_records(
-        f"{data}: score gap by round",
-        (text_column("judge", of=itemgetter(0)), *columns),
-        [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rounds],
-        (
-            model,
-            f"the last three columns count cases by the outcome of {BOUND}",
-            *(note for judge, gaps in courtroom.gaps.items() for note in left_out_note(gaps.left_out, judge)),
-        ),
-    )
+    model = f"it is distributed as Beta({alpha:g} + w, {beta:g} + i - w)"
+    by_round = [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rounds]
+    notes = [
+        f"probability: of {gap} (eps {courtroom.eps:g}), if after i rounds, in w of which it grew, {model}",
+        f"the last three columns count cases by the outcome of {BOUND}",
+    ]
+    for judge, gaps in courtroom.gaps.items():
+        notes += left_out_note(gaps.left_out, judge)
+    return Grid.from_records(f"{data}: score gap by round", columns, by_round, notes)
 
 
 def _compared(differentiation: ScoreDifferentiation, data: str) -> Grid:
@@ -175,12 +179,7 @@ def _rounds_taken(complexity: IterationComplexity, data: str) -> Grid:
         *fields_of(complexity.against.get, sooner=Column(f"{first} sooner", about=sooner)),
         *columns_of(SoonerOrLater, complexity.against.get),
     )
-    return Grid.from_records(
-        f"{data}: rounds until the score gap reaches {complexity.eps:g} (Theorem 2)",
-        columns,
-        complexity.protocols,
-        (
-            "mean round: only over the items that reached the gap; the others would have taken longer",
-            *left_out_note(complexity.left_out),
-        ),
-    )
+    title = f"{data}: rounds until the score gap reaches {complexity.eps:g} (Theorem 2)"
+    mean = "mean round: only over the items that reached the gap; the others would have taken longer"
+    notes = (mean, *left_out_note(complexity.left_out))
+    return Grid.from_records(title, columns, complexity.protocols, notes)

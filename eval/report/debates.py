@@ -58,11 +58,9 @@ class ReportedRun:
     @property
     def scales(self) -> dict[str | None, float]:
         """The length of each aspect's scale, from its lowest to its highest score."""
-        return {
-            aspect["name"]: aspect["high"] - aspect["low"]
-            for aspect in self.manifest.get("aspects") or ()
-            if {"name", "low", "high"} <= aspect.keys()
-        }
+        aspects = self.manifest.get("aspects") or ()
+        known = (aspect for aspect in aspects if {"name", "low", "high"} <= aspect.keys())
+        return {aspect["name"]: aspect["high"] - aspect["low"] for aspect in known}
 
 
 MOST = 5000
@@ -106,11 +104,10 @@ class Debates:
         """What readers must know where not every verdict is on the page."""
         if not (left_out := self.total - len(self)):
             return None
-        return (
-            f"{len(self):,} of {self.total:,} verdicts are on this page, those worth reading first: failed, far from "
-            f"the label, or changed in the debate. The other {left_out:,} are in the folders of the "
-            "runs: jurygraph show DIR ITEM prints all of an item, and --debates N puts more of them on the page."
-        )
+        chosen = f"{len(self):,} of {self.total:,} verdicts are on this page, those worth reading first"
+        others = f"The other {left_out:,} are in the folders of the runs: jurygraph show DIR ITEM prints all of an item"
+        more = "--debates N puts more of them on the page"
+        return f"{chosen}: failed, far from the label, or changed in the debate. {others}, and {more}."
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks with all transcripts, then with all texts, each as soon as it is full.

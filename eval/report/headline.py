@@ -109,10 +109,9 @@ def _chancy(dataset: RankedDataset, sure: Sequence[Judge]) -> str:
         if not dataset.compares and (dataset.figure(best).high or 0.0) < 0:
             why += ", significantly below 0, as where a low label means good"
         return f"no judge agrees with {dataset.whom} significantly better than chance: {why}"
-    return (
-        f"no judge can be said to agree best with {dataset.whom}: the highest {measure}, {figures} of {best.label}, "
-        f"cannot be told from chance; that of {sure[0].label}, {_figure(dataset, sure[0])}, can"
-    )
+    highest = f"the highest {measure}, {figures} of {best.label}, cannot be told from chance"
+    can = f"that of {sure[0].label}, {_figure(dataset, sure[0])}, can"
+    return f"no judge can be said to agree best with {dataset.whom}: {highest}; {can}"
 
 
 def _agrees(dataset: RankedDataset, most: str) -> str:
@@ -143,13 +142,11 @@ def _without_claim(dataset: RankedDataset) -> str:
         why = "aspects with labels on different items have no interval of their average"
     else:
         why = "nothing can be claimed without an interval"
-    figures = "; ".join(
-        f"{judge.label}'s {measure} is {value(dataset.figure(judge))}" for judge in dataset.ranked[:MANY]
-    )
+    figures = [f"{of.label}'s {measure} is {value(dataset.figure(of))}" for of in dataset.ranked[:MANY]]
     needed = dataset.lead(best, others[0]) if others else None
     # Of groups in common nobody can say how many more groups would bring.
     would = _would_tell(dataset, needed, ", at this difference") if (units or 0) < FEWEST_UNITS else ""
-    return f"{why}: {figures}{would}"
+    return f"{why}: {'; '.join(figures)}{would}"
 
 
 def _would_tell(dataset: RankedDataset, lead: LeadOverRunnerUp | None, more: str = "") -> str:
@@ -166,20 +163,17 @@ def _contradiction(dataset: RankedDataset) -> str:
     groups beside rows.
     """
     best, companion = dataset.ranked[0], METRICS[dataset.measure].companion
-    against = [
-        (other, lead)
-        for other in dataset.ranked[1:]
-        if companion and (lead := dataset.lead(other, best, companion)) and lead.holds
-    ]
-    if companion is None or not against:
+    if companion is None:
+        return ""
+    leads = [(other, dataset.lead(other, best, companion)) for other in dataset.ranked[1:]]
+    against = [(other, lead) for other, lead in leads if lead and lead.holds]
+    if not against:
         return ""
     # The one whose lead by the companion is the largest.
     rival, lead = max(against, key=lambda one: one[1].difference.value or 0.0)
     own = dataset.lead(best, rival)
-    figures = (
-        f"by {MEASURES[dataset.measure]} {best.label} is ahead{_by(own)}, "
-        f"by {MEASURES[companion]} {rival.label}{_by(lead)}"
-    )
+    figures = f"by {MEASURES[dataset.measure]} {best.label} is ahead{_by(own)}"
+    figures += f", by {MEASURES[companion]} {rival.label}{_by(lead)}"
     if dataset.compares or own is None or not own.holds:
         return f"{best.label} ranks first by {MEASURES[dataset.measure]}, but not by {MEASURES[companion]}: {figures}"
     # Both orders are significant: they measure two abilities.
@@ -195,10 +189,8 @@ def _lead(dataset: RankedDataset) -> str:
     others = [judge for judge in dataset.ranked[1:] if judge not in same]
     measure, figure = MEASURES[dataset.measure], _figure(dataset, best)
     if not others:
-        return (
-            f"{who} give the same verdict on every row, so there is no difference: each {_agrees(dataset, '')} "
-            f"significantly better than chance, {measure} {figure}"
-        )
+        each = f"each {_agrees(dataset, '')} significantly better than chance, {measure} {figure}"
+        return f"{who} give the same verdict on every row, so there is no difference: {each}"
     alike = ", which give the same verdict on every row," if same else ""
     leads = [(other, dataset.lead(best, other)) for other in others]
     open_to = [other for other, lead in leads if lead is None or not lead.holds]

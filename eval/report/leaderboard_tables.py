@@ -10,8 +10,9 @@ from ..analysis import Study
 from ..analysis.judges import Judge
 from ..analysis.leaderboard import Average, Gain, LeaderboardEntry
 from ..analysis.pooled_gains import LevelGain
+from ..results.agreement import Spread
 from ..statistics.metrics import METRICS, of_kind
-from ..tables.grid import Column, Grid, columns_of, fields_of, figure, text_column, value_at
+from ..tables.grid import Column, Grid, columns_of, fields_of, text_column, value_at
 from .labels import MEASURES, labels_of, left_out_note
 from .ranked_dataset import ranked_datasets
 from .result_tables import groups, preferences
@@ -75,12 +76,10 @@ def agreements(study: Study) -> Iterator[Grid]:
             correlations.append(Column(metric.short, best="high", about=about, of=of))
         of_agreement = attrgetter("agreement")
         (rows,) = fields_of(of_agreement, n=Column("rows", about="rows with a verdict and a label"))
-        yield Grid.from_records(
-            f"{subject.label}: agreement with {labels_of(subject)}",
-            (WHOSE[0], rows, *correlations, *(groups(of_agreement) if grouped else ())),
-            entries,
-            [n for e in entries if e.agreement for n in left_out_note(e.agreement.left_out, e.judge)],
-        )
+        columns = (WHOSE[0], rows, *correlations, *(groups(of_agreement) if grouped else ()))
+        notes = [n for e in entries if e.agreement for n in left_out_note(e.agreement.left_out, e.judge)]
+        title = f"{subject.label}: agreement with {labels_of(subject)}"
+        yield Grid.from_records(title, columns, entries, notes)
 
 
 def gains(study: Study, metric: str | None) -> Iterator[Grid]:
@@ -91,23 +90,18 @@ def gains(study: Study, metric: str | None) -> Iterator[Grid]:
         for name, entries in dataset.columns.items():
             names = {"absolute": name, "relative": f"{name} %"}
             columns += columns_of(Gain, value_at(measure, _part(entries, "gains")), names=names)
-        grid = Grid.from_records(
-            f"{dataset.name}: {MEASURES[measure]}, gain over {base}, each judge on its own rows",
-            (JUDGE, *columns),
-            [judge for judge in dataset.judges if judge.label != base],
-            ["computed on all rows of each judge; the comparison uses the rows that both judges have"],
-            [str(base)],
-        )
+        title = f"{dataset.name}: {MEASURES[measure]}, gain over {base}, each judge on its own rows"
+        note = "computed on all rows of each judge; the comparison uses the rows that both judges have"
+        others = [judge for judge in dataset.judges if judge.label != base]
+        grid = Grid.from_records(title, (JUDGE, *columns), others, [note], [str(base)])
         if base is not None and grid.has_values:
             yield grid
 
 
 def pooled(study: Study) -> Iterator[Grid]:
     """Tabulate what each method gains over the base of the same model, on each dataset and over all of them."""
-    note = (
-        "pooled: random effects over levels, each a model on a dataset; levels on one dataset share its items, so "
-        "their mean only holds for these models on these items"
-    )
+    shared = "levels on one dataset share its items, so their mean only holds for these models on these items"
+    note = f"pooled: random effects over levels, each a model on a dataset; {shared}"
     for gains in study.pooled:
         title = f"{MEASURES[gains.metric]}: gain over {gains.base} of the same model"
         yield Grid.from_records(title, columns_of(LevelGain), gains.rows, [note])
@@ -124,15 +118,7 @@ def repeats(study: Study) -> Iterator[Grid]:
     columns = (
         *fields_of(itemgetter(0), judge=text_column("judge"), subject=text_column("aspect")),
         text_column("measure", of=itemgetter(1)),
-        *fields_of(
-            itemgetter(2),
-            mean=Column("mean"),
-            sd=Column("sd", about="sample standard deviation"),
-            values=text_column("each repeat", of=lambda values: ", ".join(figure(v, _EACH) for v in values)),
-        ),
+        *columns_of(Spread, itemgetter(2)),
     )
     if spreads:
         yield Grid.from_records("Variation over repeats", columns, spreads)
-
-
-_EACH = Column("each repeat")

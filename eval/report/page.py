@@ -32,15 +32,16 @@ class Drawing:
 
 
 class Whiskers(NamedTuple):
-    """Holds the interval of each row of a column, as SVG.
+    """Says where the interval of each row of a column is drawn.
 
     Attributes:
         place: the index of the column.
-        drawn: empty where there is no interval.
+        on_scale: of each row where zero stands in the picture, then the value, the low and the high end; zero alone
+            where there is no interval.
     """
 
     place: int
-    drawn: tuple[Markup, ...]
+    on_scale: list[list[float]]
 
 
 def _interval(cell: CellValue) -> tuple[float, ...]:
@@ -48,14 +49,6 @@ def _interval(cell: CellValue) -> tuple[float, ...]:
     if not isinstance(cell, Statistic) or cell.value is None or cell.low is None or cell.high is None:
         return ()
     return cell.value, cell.low, cell.high
-
-
-_WHISKER = (
-    '<svg viewBox="0 0 136 16" aria-hidden="true" focusable="false">'
-    '<line class="zero" x1="{0:.1f}" x2="{0:.1f}" y1="0" y2="16"/>'
-    '<line class="line" x1="{2:.1f}" x2="{3:.1f}" y1="8" y2="8"/>'
-    '<circle class="dot" cx="{1:.1f}" cy="8" r="4"/></svg>'
-)
 
 
 # Characters of a table that fit into a column of the page and of a phone, and rows that are shown without a click.
@@ -81,9 +74,7 @@ class Table:
             low, width = min(ends), (max(ends) - min(ends)) or 1.0
             # The picture is 136 wide: a margin of 4 on either side keeps a dot of radius 4 at the ends whole.
             on_scale = [[4 + 128 * (end - low) / width for end in (0.0, *interval)] for interval in intervals]
-            # Safe as markup, since only numbers are put into it; a row without an interval has zero alone.
-            drawn = (Markup(_WHISKER.format(*at)) if len(at) > 1 else Markup() for at in on_scale)
-            return Whiskers(place, tuple(drawn))
+            return Whiskers(place, on_scale)
         return None
 
     @property

@@ -92,17 +92,15 @@ class RankedDataset:
 
         Only a judge that judged all aspects has an average.
         """
-        leaderboard = self.study.leaderboard
-        averages: dict[str, LeaderboardEntry | Average] = {
-            average.judge: average
-            for average in leaderboard.averages
-            if set(average.subjects) == {subject.label for subject in self.subjects}
-        }
-        of_subjects: dict[str, Mapping[str, LeaderboardEntry | Average]] = {
-            subject.aspect or subject.label: {entry.judge: entry for entry in leaderboard.on(subject.label)}
-            for subject in self.subjects
-        }
-        return {"average": averages, **of_subjects} if len(self.subjects) > 1 else of_subjects
+        leaderboard, labels = self.study.leaderboard, {subject.label for subject in self.subjects}
+        columns: dict[str, Mapping[str, LeaderboardEntry | Average]] = {}
+        if len(self.subjects) > 1:
+            of_all = (average for average in leaderboard.averages if {*average.subjects} == labels)
+            columns["average"] = {average.judge: average for average in of_all}
+        for subject in self.subjects:
+            entries = leaderboard.on(subject.label)
+            columns[subject.aspect or subject.label] = {entry.judge: entry for entry in entries}
+        return columns
 
     def entries(self, judge: Judge) -> list[LeaderboardEntry]:
         """Return the judge's entries on the subjects that it judged."""
@@ -177,11 +175,8 @@ class RankedDataset:
 
         Whoever always says the same agrees with nobody, however many labels are met.
         """
-        known = [
-            judge
-            for judge in self.best_first
-            if self.figure(judge).value is not None and not self.constant(judge)
-        ]
+        varied = (judge for judge in self.best_first if not self.constant(judge))
+        known = [judge for judge in varied if self.figure(judge).value is not None]
         most = max(map(self.rows, known), default=0)
         return [judge for judge in known if not self.rows(judge) < FEWEST_UNITS <= most]
 
@@ -219,13 +214,12 @@ class RankedDataset:
         """Return the ranked judges that say the same as this one of every row of every aspect."""
         pairs = (pair for pair in self.study.comparison.pairwise if pair.identical)
         identical = {(pair.subject, frozenset((pair.first, pair.second))) for pair in pairs}
-        return [
-            other
-            for other in self.ranked
-            if other is not judge
-            and identical
-            >= {(subject.label, frozenset((judge.label, other.label))) for subject in self.subjects}
-        ]
+
+        def is_same(other: Judge) -> bool:
+            both = frozenset((judge.label, other.label))
+            return other is not judge and all((subject.label, both) in identical for subject in self.subjects)
+
+        return [*filter(is_same, self.ranked)]
 
     def pair(self, first: str, second: str) -> PairwiseComparison | AverageComparison | None:
         """Return the comparison of two judges, in this order: on the only subject, or of their averages."""

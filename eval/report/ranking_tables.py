@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf
@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from ..analysis import Study
 from ..analysis.alphas import Alphas
-from ..analysis.annotators import Rater
+from ..analysis.annotators import Annotators, Rater
 from ..analysis.leaderboard import LeaderboardEntry, WinnerShare
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
@@ -85,13 +85,10 @@ def systems(study: Study) -> Iterator[Grid]:
                 notes.append(f"{entry.judge} is left out: {ranking.problem}")
                 continue
             values[entry.judge] = ranking.judge
-            known = ", ".join(
-                f"{METRICS[name].short} {correlation.value:.3f}"
-                for name, correlation in ranking.correlations.items()
-                if correlation.value is not None
-            )
+            known = {name: of.value for name, of in ranking.correlations.items() if of.value is not None}
             if known:
-                notes.append(f"{entry.judge} and {reference}, correlation over systems: {known}")
+                listed = ", ".join(f"{METRICS[name].short} {value:.3f}" for name, value in known.items())
+                notes.append(f"{entry.judge} and {reference}, correlation over systems: {listed}")
         # A single judge's values without labels rank systems, but there is nothing to compare them with.
         if len(values) < 2 and reference not in values:
             continue
@@ -120,7 +117,7 @@ def alphas(study: Study) -> Iterator[Grid]:
         yield replace(grid, rows=tuple(known))
 
 
-def annotators(study: Study) -> Iterator[Grid]:
+def annotators(of_subjects: Iterable[Annotators]) -> Iterator[Grid]:
     """Tabulate for each subject the annotators, how far they agree, and the judges in their place."""
-    for people in study.annotators:
+    for people in of_subjects:
         yield Grid.from_records(people.title, columns_of(Rater), people.raters, people.notes, drop_empty=True)

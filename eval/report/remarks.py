@@ -86,9 +86,8 @@ def _lacking(dataset: RankedDataset) -> Iterator[str]:
             rows = f"{lacking:,} of {judge.wanted:,} rows ({lacking / judge.wanted:.0%})"
             # Not those of a judge that is not compared, or of one that failed where all others did.
             others = (other for other in dataset.judges if other is not judge)
-            shared = judge in dataset.ranked and any(
-                agreement.left_out.get(NOT_BY_ALL) for agreement in dataset.agreements(*others)
-            )
+            left_out = (agreement.left_out for agreement in dataset.agreements(*others))
+            shared = judge in dataset.ranked and any(reasons.get(NOT_BY_ALL) for reasons in left_out)
             yield f"{judge.label} {what} {rows}{', which are left out for all judges' if shared else ''}"
 
 
@@ -142,11 +141,7 @@ def _alike(dataset: RankedDataset) -> Iterator[str]:
 def _leaning(dataset: RankedDataset, way: str, full: bool) -> Iterator[str]:
     """Yield how the judges lean in one way where the labels do not, significantly."""
     subjects = {subject.label: subject for subject in dataset.subjects}
-    leanings = [
-        leaning
-        for leaning in dataset.study.leanings
-        if leaning.way == way and leaning.subject in subjects and leaning.holds
-    ]
+    leanings = [of for of in dataset.study.leanings if of.way == way and of.subject in subjects and of.holds]
     if way == "level":
         leanings = [leaning for leaning in leanings if _is_large(leaning, subjects[leaning.subject])]
     for judge in dataset.judges:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from rich.console import Group
 
-from ..results.agreement import Agreement, PreferenceAgreement, RepeatedAgreement, ScoreAgreement
+from ..results.agreement import Agreement, PreferenceAgreement, RepeatedAgreement, ScoreAgreement, Spread
 from ..results.evaluation import Evaluation, Overview
 from ..statistics.correlation import STATISTICS
 from ..statistics.metrics import METRICS, Metric
@@ -50,9 +50,7 @@ def _plain(value: Any) -> Any:
 
 
 def grids(
-    agreements: Mapping[str, Agreements],
-    repeats: Mapping[str, Mapping[str, RepeatedAgreement]],
-    title: str,
+    agreements: Mapping[str, Agreements], repeats: Mapping[str, Mapping[str, RepeatedAgreement]], title: str
 ) -> Iterator[Grid]:
     """Make tables of agreement: over rows, within groups, of preferences, between repeats; empty ones are left out.
 
@@ -75,10 +73,8 @@ def grids(
         yield Grid.from_records(f"{title}: over rows", columns, scores.items(), notes)
     if within:
         columns = (*heads, *groups(_value), *_correlations("per_group"))
-        skipped = (
-            "skipped: groups of one row, or in which the judge or the humans give every row the same score"
-        )
-        notes = (skipped, *_on_intervals(within))
+        alike = "in which the judge or the humans give every row the same score"
+        notes = (f"skipped: groups of one row, or {alike}", *_on_intervals(within))
         yield Grid.from_records(f"{title}: mean within groups", columns, within.items(), notes)
     if compared:
         first = next(iter(compared.values()))
@@ -91,7 +87,7 @@ def grids(
             *heads,
             text_column("statistic", of=lambda record: _figure_name(record[1])),
             Column("repeats", of=itemgetter(2)),
-            *fields_of(itemgetter(3), mean=Column("mean"), sd=Column("sd")),
+            *columns_of(Spread, itemgetter(3), only=("mean", "sd")),
         )
         spreads = [
             (name, figure, of_repeats.repeats, spread)
@@ -120,12 +116,11 @@ def preferences(of: Callable[[Any], Any], *more: str, counted: str = "rows") -> 
     return (*columns_of(PreferenceAgreement, of, only=("n",), names={"n": counted}), *figures)
 
 
-def _correlations(where: str) -> list[Column]:
-    """Return the columns of the correlations ``over_rows`` or ``per_group``."""
-    return [
-        Column(_metric(where, name).short, of=value_at(name, lambda record: getattr(record[1], where)))
-        for name in STATISTICS
-    ]
+def _correlations(where: str) -> Iterator[Column]:
+    """Yield the columns of the correlations ``over_rows`` or ``per_group``."""
+    for name in STATISTICS:
+        of = value_at(name, lambda record: getattr(record[1], where))
+        yield Column(_metric(where, name).short, of=of)
 
 
 def _metric(where: str, name: str) -> Metric:
@@ -153,9 +148,8 @@ def _constant(name: Name, agreement: ScoreAgreement) -> str:
     if agreement.n == 1:
         return f"{' '.join(name)}: no correlation, because there is only one row"
     sides = {"judge": agreement.judged, "humans": agreement.human}
-    constant = ", ".join(
-        f"{who} always {side.least:g}" for who, side in sides.items() if side and side.least == side.greatest
-    )
+    same = {who: side.least for who, side in sides.items() if side and side.least == side.greatest}
+    constant = ", ".join(f"{who} always {score:g}" for who, score in same.items())
     return f"{' '.join(name)}: no correlation, because scores do not vary ({constant})" if constant else ""
 
 
@@ -177,18 +171,13 @@ def _on_intervals(agreements: Mapping[Name, Agreement]) -> Iterator[str]:
         drawn = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
         grouped = {agreement.groups > 0 for agreement in with_intervals.values()}
         clusters = "groups" if grouped == {True} else "items" if grouped == {False} else "groups or items"
-        yield (
-            f"[low, high]: {100 * how.confidence:.4g} % confidence interval, {how.resamples:,} bootstrap resamples "
-            f"of {drawn} {clusters}, seed {how.seed}"
-        )
+        resampled = f"{how.resamples:,} bootstrap resamples of {drawn} {clusters}, seed {how.seed}"
+        yield f"[low, high]: {100 * how.confidence:.4g} % confidence interval, {resampled}"
     if few := caution({" ".join(name): agreement.units for name, agreement in with_intervals.items()}):
         yield few
-    alone = [
-        " ".join(name)
-        for name, agreement in agreements.items()
-        if agreement.n and agreement.units < 2 and how.resamples
-    ]
-    if alone:
+    if alone := [
+        " ".join(name) for name, of in agreements.items() if of.n and of.units < 2 and how.resamples
+    ]:
         yield f"no interval for {', '.join(alone)}: all rows belong to one group or item"
     if (pooled := max(agreement.repeats for agreement in agreements.values())) > 1:
         yield f"{pooled} repeats are pooled; those of one item or group are resampled together"

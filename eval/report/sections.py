@@ -106,7 +106,7 @@ TABLES: Mapping[str, Callable[[Study, str | None], Iterable[Grid]]] = {
     "distribution": lambda study, _: distributions(study),
     "systems": lambda study, _: systems(study),
     "alpha": lambda study, _: alphas(study),
-    "annotators": lambda study, _: annotators(study),
+    "annotators": lambda study, _: annotators(study.annotators),
     "diagnostics": lambda study, _: diagnoses(study),
     "audit": lambda study, _: audits(study),
     "score-gap": lambda study, _: gaps(study),

@@ -39,16 +39,18 @@ class Panel:
     lines: Mapping[str, Sequence[Statistic | None]]
 
 
-def lines(
-    panels: Sequence[Panel], places: Sequence[float], axis: str, numbers: Mapping[str, int] | None = None
-) -> Figure:
+Numbers = Mapping[str, int] | None
+"""The number of each name's colour and mark (``look``), by default the order; others are people's."""
+
+
+def lines(panels: Sequence[Panel], places: Sequence[float], axis: str, numbers: Numbers = None) -> Figure:
     """Draw panels side by side with lines over the same values of a horizontal axis.
 
     Args:
         panels: the panels; lines of one name look the same in all of them.
         places: the values on the horizontal axis, in any order.
         axis: the label of the horizontal axis.
-        numbers: the number of each name's colour and mark (``look``), by default the order; others are people's.
+        numbers: which colours and marks the names have.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -77,9 +79,7 @@ def lines(
     return _drawn(panels, axis, max(4.6, (3.0 if shared else 3.6) * len(panels)), draw)
 
 
-def columns(
-    panels: Sequence[Panel], labels: Sequence[str], axis: str, numbers: Mapping[str, int] | None = None
-) -> Figure:
+def columns(panels: Sequence[Panel], labels: Sequence[str], axis: str, numbers: Numbers = None) -> Figure:
     """Draw panels side by side with columns at the same labels, given in order; else as ``lines``."""
     names = _names(panels)
     crowded = max(map(len, labels)) * len(labels) > LETTERS
@@ -93,9 +93,8 @@ def columns(
         axes.axhline(0, color=INK, linewidth=0.8)
         for name, figures in panel.lines.items():
             left = width * (names.index(name) + 0.5) - GROUP / 2
-            xs, ys = _values_and_intervals(
-                axes, [(at + left, known) for at, known in enumerate(figures)], INK
-            )
+            points = [(at + left, known) for at, known in enumerate(figures)]
+            xs, ys = _values_and_intervals(axes, points, INK)
             axes.bar(xs, ys, width=width * 0.92, color=_look(name, names, numbers)[0], label=plain(name))
 
     each = min(max(3.4, 1.2 + 0.32 * len(labels) * max(2, len(names))), 9.0)
@@ -106,7 +105,7 @@ def _names(panels: Sequence[Panel]) -> list[str]:
     return list(dict.fromkeys(name for panel in panels for name in panel.lines))
 
 
-def _look(name: str, names: Sequence[str], numbers: Mapping[str, int] | None) -> tuple[str, str]:
+def _look(name: str, names: Sequence[str], numbers: Numbers) -> tuple[str, str]:
     number = names.index(name) if numbers is None else numbers.get(name)
     return (PEOPLE, "o") if number is None else look(number)
 

@@ -19,6 +19,9 @@ from .labels import CONFIG, INTERVAL, MEASURES
 from .leaderboard_tables import JUDGE, leaderboards
 from .ranked_dataset import ranked_datasets, value
 
+Cells = Mapping[str, CellValue]
+"""The cells of a column, by the judge's label."""
+
 MARK = "*"
 _SIGNIFICANT = f"p < {LEVEL:g}, paired, Holm-adjusted over the judges in a column"
 _BASELINE = "size of the largest ensemble of single judges that costs no more (compute-matched)"
@@ -63,15 +66,11 @@ def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
         yield _with_marks(study, title, columns, judges, about)
 
 
-def _to_base(
-    pairwise: Sequence[PairwiseComparison | AverageComparison], base: str, measure: str
-) -> dict[str, CellValue]:
+def _to_base(pairwise: Sequence[PairwiseComparison | AverageComparison], base: str, measure: str) -> Cells:
     """Return the difference to the base by the label of each judge that has one."""
-    return {
-        pair.first: _marked(pair.differences[measure], pair.differences[measure].adjusted_to_base)
-        for pair in pairwise
-        if pair.second == base and measure in pair.differences
-    }
+    pairs = (pair for pair in pairwise if pair.second == base and measure in pair.differences)
+    differences = {pair.first: pair.differences[measure] for pair in pairs}
+    return {judge: _marked(apart, apart.adjusted_to_base) for judge, apart in differences.items()}
 
 
 def _marked(difference: Difference, p: float | None, more: str = "") -> CellValue:
@@ -97,24 +96,18 @@ def equal_cost(study: Study) -> Iterator[Grid]:
         if judges := [judge for judge in dataset.judges if any(judge.label in of for of in columns.values())]:
             about = f"difference vs. an ensemble of k single judges; k: {_BASELINE}"
             title = f"{dataset.name}: {MEASURES[measure]}, difference vs. equal-cost baseline (Δ)"
-            yield _with_marks(study, title, columns, judges, about, (f"k: {_BASELINE}",))
+            yield _with_marks(study, title, columns, judges, about, f"k: {_BASELINE}")
 
 
 def _with_marks(
-    study: Study,
-    title: str,
-    columns: Mapping[str, Mapping[str, CellValue]],
-    judges: Sequence[Judge],
-    about: str,
-    notes: Sequence[str] = (),
+    study: Study, title: str, columns: Mapping[str, Cells], judges: Sequence[Judge], about: str, *notes: str
 ) -> Grid:
     """Make a table whose notes say what the mark means, or that no difference has it, and which data is too little."""
     headings = [Column(name, about=about) for name in columns]
     rows = [(judge.label, *(column.get(judge.label) for column in columns.values())) for judge in judges]
     marked = any(isinstance(cell, str) and MARK in cell for row in rows for cell in row[1:])
     note = f"{MARK} {_SIGNIFICANT}" if marked else f"no difference is significant ({_SIGNIFICANT})"
-    notes = (*notes, note, *study.comparison.caution)
-    return Grid(title, (JUDGE, *headings), tuple(rows), notes)
+    return Grid(title, (JUDGE, *headings), tuple(rows), (*notes, note, *study.comparison.caution))
 
 
 def debate_diagnostics(study: Study) -> Iterator[Grid]:
@@ -122,9 +115,6 @@ def debate_diagnostics(study: Study) -> Iterator[Grid]:
     debates = [diagnosis for diagnosis in study.diagnoses if diagnosis.changes is not None]
     changes = columns_of(Changes, attrgetter("changes"), only=("moved", "helpful", "harmful", "p"))
     spending = columns_of(Spending, attrgetter("spending"), only=("mean_rounds", "mean_calls", "unresolved"))
-    note = (
-        "helpful: verdicts that the debate moved towards the label, harmful: away from it; "
-        "p: sign test, not adjusted"
-    )
-    columns = (*whose(study.diagnoses), *changes, *spending)
-    yield Grid.from_records("Debate diagnostics", columns, debates, [note]).without_intervals()
+    ways = "helpful: verdicts that the debate moved towards the label, harmful: away from it"
+    columns, notes = (*whose(study.diagnoses), *changes, *spending), [f"{ways}; p: sign test, not adjusted"]
+    yield Grid.from_records("Debate diagnostics", columns, debates, notes).without_intervals()

@@ -215,9 +215,8 @@ def _of_field(field: str, dataset: Dataset) -> Metric:
     rows = (row for file in files for _, row in row_file(file).rows() if isinstance(row.get(field), dict))
     by_id = {str(row.get("item_id", row.get("id"))): row[field] for row in rows}
     if not by_id:
-        raise UsageError(
-            f"{dataset.location} has no field {field!r}: this row needs a copy of {dataset.name} with it (--data-dir)"
-        )
+        remedy = f"this row needs a copy of {dataset.name} with it (--data-dir)"
+        raise UsageError(f"{dataset.location} has no field {field!r}: {remedy}")
 
     def score(item: ScoreItem, aspects: Sequence[str]) -> dict[str, float]:
         own = by_id.get(item.id, {})

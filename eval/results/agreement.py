@@ -20,7 +20,7 @@ from ..statistics.correlation import STATISTICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import GroupedCorrelation, Sample
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TIE_CODE, TiePolicy, Ties, Votes, count_votes
-from ..tables import Column, text_column
+from ..tables.grid import Column, figure, text_column
 from .agreement_rows import HUMAN_TIE, AspectRows, RowTable
 
 __all__ = ["Agreement", "Resampling", "Statistic", "Ties", "Votes", "agreement"]
@@ -118,6 +118,10 @@ class PreferenceAgreement:
 Agreement = ScoreAgreement | PreferenceAgreement
 
 
+def _listed(values: Iterable[float | None]) -> str:
+    return ", ".join(figure(value, Column("")) for value in values)
+
+
 class Spread(NamedTuple):
     """Holds a figure of each of several repeats, their mean and their standard deviation.
 
@@ -127,9 +131,9 @@ class Spread(NamedTuple):
         values: one for each repeat.
     """
 
-    mean: float | None
-    sd: float | None
-    values: tuple[float | None, ...]
+    mean: Annotated[float | None, Column("mean")]
+    sd: Annotated[float | None, Column("sd", about="sample standard deviation")]
+    values: Annotated[tuple[float | None, ...], text_column("each repeat", of=_listed)]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ..tables import Grid
 from .evaluation import Evaluation
@@ -44,7 +44,8 @@ class ExperimentResult(ABC):
         """Return how an experiment of one run ended: the last fields of its result."""
         return {"folder": evaluation.folder, "stopped": evaluation.stopped, "failed": len(evaluation.failed)}
 
-    def write(self) -> None:
-        """Write the file, where there is a folder."""
+    def write(self) -> Self:
+        """Write the file, where there is a folder, and return the result."""
         if self.folder is not None:
             write_whole(self.folder / self.file, self.to_json())
+        return self

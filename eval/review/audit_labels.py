@@ -11,6 +11,7 @@ import orjson
 
 from ...graphs.audit import KINDS
 from ...state.errors import DataError
+from ..results.agreement import STANDARD
 from ..results.results import Key
 from ..statistics.alignment import number_units
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
@@ -60,13 +61,10 @@ def read_audit(folder: Path) -> list[dict[str, Any]]:
     return [*records.values()]
 
 
-def roles_of(
-    records: Sequence[Mapping[str, Any]], resampling: Resampling | None = None
-) -> tuple[AuditedRole, ...]:
+def roles_of(records: Sequence[Mapping[str, Any]], how: Resampling = STANDARD) -> tuple[AuditedRole, ...]:
     """Count what the turns of each role did; intervals take all turns on one item together."""
     import numpy as np
 
-    resampling = resampling or Resampling()
     by_role: dict[tuple[str, str], list[tuple[str, Mapping[str, Any]]]] = {}
     for record in records:
         for label in record["labels"]:
@@ -74,7 +72,7 @@ def roles_of(
 
     def share(turns: Sequence[tuple[str, Any]], holds: Sequence[bool]) -> Statistic:
         units = number_units([item for item, _ in turns])
-        return share_of_rows(np.array(holds, dtype=bool), units, resampling)
+        return share_of_rows(np.array(holds, dtype=bool), units, how)
 
     def counted(protocol: str, role: str, turns: Sequence[tuple[str, Any]]) -> AuditedRole:
         shares = {kind: share(turns, [label["kind"] == kind for _, label in turns]) for kind in KINDS}

@@ -65,9 +65,8 @@ def measure(
         metric: what cells are compared by; default: what belongs to the data.
     """
     resampling = resampling or Resampling()
-    judges = load_evaluations(
-        {str(number): (cell.protocol, cell.evaluation) for number, cell in enumerate(cells)}, metric=metric
-    )
+    runs = {str(number): (cell.protocol, cell.evaluation) for number, cell in enumerate(cells)}
+    judges = load_evaluations(runs, metric=metric)
     # What no cell has a labelled verdict on is left out. What some cells lack stays: their average has no value then,
     # since means over different aspects cannot be compared.
     comparators = comparators_of(judges, resampling)

@@ -144,6 +144,10 @@ class Cell:
         return ",".join(parts)[:NAME_LENGTH]
 
 
+Axes = Sequence[Axis] | Mapping[str, Any]
+"""What varies: axes, or the name of each to its values or to labels and what is set under each."""
+
+
 def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
     """Yield every combination of the axes' values; the last axis varies fastest.
 

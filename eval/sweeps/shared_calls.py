@@ -9,8 +9,8 @@ object; a real model's debates may end in between, or elsewhere.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...graphs.registry import find_protocol
@@ -105,11 +105,9 @@ class ExpectedCalls:
 async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
     """Return the estimate that follows from protocols and settings alone; arguments as for ``expected_calls``."""
     pairs = list(zip(planned.cells, done, strict=True))
-    return ExpectedCalls(
-        verdicts=tuple(len(cell.plan) - judged for cell, judged in pairs),
-        alone=tuple([await calls_of(cell.plan, {cell.protocol: judged}) for cell, judged in pairs]),
-        cost_alone=None if planned.costs_money else Range(0.0, 0.0),
-    )
+    verdicts = tuple(len(cell.plan) - judged for cell, judged in pairs)
+    alone = tuple([await calls_of(cell.plan, {cell.protocol: judged}) for cell, judged in pairs])
+    return ExpectedCalls(verdicts, alone, cost_alone=None if planned.costs_money else Range(0.0, 0.0))
 
 
 async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
@@ -151,52 +149,47 @@ async def sample_call_shares(
         tasks: what each of them judges.
         content: whether Critics may be satisfied.
     """
-    journal, calls = _Journal(load(OFFLINE, asyncio.get_running_loop()), content), 0
+    stand_in = load(OFFLINE, asyncio.get_running_loop())
+    replies, asked = dict[bytes, Reply](), list[set[bytes]]()
     for cell in cells:
-        (graph,) = cell.plan.graphs.values()
-        journal.begin(cell)
-        await rehearse(graph, tasks, journal)
-        calls += len(journal.asked)
-    return CallShares(len(cells) * len(tasks), calls, len(journal.replies))
-
-
-class _Journal(CallMiddleware):
-    """Middleware that has the offline judge answer each new call; calls that serve a whole run are not counted.
-
-    Attributes:
-        replies: by fingerprint, over all cells.
-        asked: the fingerprints of the present cell.
-    """
-
-    def __init__(self, stand_in: LoadedModel, content: bool) -> None:
-        self.replies: dict[bytes, Reply] = {}
-        self.asked: set[bytes] = set()
-        self._once: dict[bytes, Reply] = {}
-        self._roles_once: frozenset[str] = frozenset()
-        self._stand_in = stand_in
-        self._content = content
-
-    def begin(self, cell: PlannedCell) -> None:
-        """Start the next cell."""
-        self.asked = set()
         (graph,) = cell.plan.graphs.values()
         protocol = find_protocol(cell.protocol).protocol
         once = protocol.calls_once(bound_judge_of(graph).bound, cell.plan.dataset.kind, lambda *_: False)
-        self._roles_once = frozenset(role.rpartition(".")[2] for role in once)
+        journal = _Journal(stand_in, not content, {role.rpartition(".")[2] for role in once}, replies)
+        await rehearse(graph, tasks, journal)
+        asked.append(journal.asked)
+    return CallShares(len(cells) * len(tasks), sum(map(len, asked)), len(set().union(*asked)))
+
+
+@dataclass
+class _Journal(CallMiddleware):
+    """Middleware that has the offline judge answer each new call of a cell.
+
+    Attributes:
+        stand_in: the offline judge.
+        objects: whether Critics always object.
+        roles_once: the roles whose calls serve the whole run.
+        replies: by fingerprint, of all cells.
+        asked: the fingerprints of the calls that serve a single verdict.
+    """
+
+    stand_in: LoadedModel
+    objects: bool
+    roles_once: Collection[str]
+    replies: dict[bytes, Reply]
+    asked: set[bytes] = field(default_factory=set)
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         """Return the earlier reply, else the offline judge's in the shape that the real model was asked for."""
         key = fingerprint(call)
-        # Such a call is made once however many items there are: counted here it would be scaled with them.
-        serves_all = call.metadata.get("role") in self._roles_once
-        replies = self._once if serves_all else self.replies
-        if not serves_all:
+        # Others are made once however many items there are: counted here they would be scaled with them.
+        if call.metadata.get("role") not in self.roles_once:
             self.asked.add(key)
-        if key not in replies:
-            reply = await ask_instead(call, send, self._stand_in)
-            reply = with_reply_shape(call, reply, objects=not self._content)
-            replies[key] = reply if call.model.plays_roles else _told_apart(reply, key)
-        return replies[key]
+        if key not in self.replies:
+            reply = await ask_instead(call, send, self.stand_in)
+            reply = with_reply_shape(call, reply, objects=self.objects)
+            self.replies[key] = reply if call.model.plays_roles else _told_apart(reply, key)
+        return self.replies[key]
 
 
 def _told_apart(reply: Reply, key: bytes) -> Reply:

@@ -22,7 +22,7 @@ from ..plan.plan import Options, Plan, count_judged, dataset_of, plan, recording
 from ..results.config import RunConfig
 from ..results.folder import FILE as MANIFEST
 from ..results.folder import write_whole
-from .cells import MODEL, PROMPTS, PROTOCOL, Axis, Cell, cells
+from .cells import MODEL, PROMPTS, PROTOCOL, Axes, Axis, Cell, cells
 
 CELLS = "cells"
 
@@ -98,17 +98,12 @@ class SweepPlan:
         return [sum(count_judged(cell.plan, config).values()) for cell in self.cells]
 
 
-def plan_sweep(
-    protocol: str,
-    axes: Sequence[Axis] | Mapping[str, Any],
-    data: Data | None = None,
-    **options: Unpack[Options],
-) -> SweepPlan:
+def plan_sweep(protocol: str, axes: Axes, data: Data | None = None, **options: Unpack[Options]) -> SweepPlan:
     """Check every cell, as far as it can be without calling a model.
 
     Args:
         protocol: of the cells whose axes name none.
-        axes: what varies; as a mapping, name to values, or to labels and what is set under each.
+        axes: what varies.
         data: a dataset, its name, or a file; may be left out where there are ``replies``.
         **options: what all cells have in common.
 

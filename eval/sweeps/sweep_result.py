@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import starmap
+from itertools import cycle, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from ..report.series_charts import Panel, columns, lines
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..tables import to_csv, to_latex, to_markdown
-from ..tables.grid import CellValue, Column, Grid, text_column
+from ..tables.grid import CellValue, Column, Grid, share_column, text_column
 from .cell_metrics import (
     AVERAGE,
     EXTRAS,
@@ -157,45 +157,42 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[s
         title: of the table.
         extras: names of further columns (``EXTRAS``).
     """
-    measured = sweep.measured()
+    measured, usage = sweep.measured(), [cell.usage for cell in sweep.cells]
     lead = leading(metric_keys(measured))
-    columns: list[tuple[Column, Sequence[CellValue]]] = [
-        (Column(name_of(key), best="high"), [metrics.figures.get(key) for metrics in measured])
-        for key in lead
-    ]
-    usage = [cell.usage for cell in sweep.cells]
-    calls = Column("calls each", digits=1, about="model calls per verdict")
-    cost = Column("cost each", form="money", about="US dollars per verdict")
-    further: list[tuple[Column, Sequence[CellValue]]] = []
+    columns: dict[Column, Sequence[CellValue]] = {
+        Column(name_of(key), best="high"): [metrics.figures.get(key) for metrics in measured] for key in lead
+    }
+    further: dict[Column, Sequence[CellValue]] = {}
     for key in lead[:1]:
         gain = Column(f"gain in {SHORT[key.statistic]}", interval=not extras, about="over the first cell")
-        further.append((gain, [metrics.gains.get(key) for metrics in measured]))
-    flips = Column("flips", form="percent", digits=0, about="verdicts that differ from the first cell's")
-    further.append((flips, [metrics.flips for metrics in measured]))
+        further[gain] = [metrics.gains.get(key) for metrics in measured]
+    flips = share_column("flips", about="verdicts that differ from the first cell's")
+    further[flips] = [metrics.flips for metrics in measured]
     for extra in map(EXTRAS.__getitem__, extras):
-        further.append((extra, [extra.of(cell) if extra.of else None for cell in sweep.cells]))
-    further.append((Column("failed"), [cell.failed for cell in sweep.cells]))
-    further.append((calls, [totals.calls_each for totals in usage]))
-    further.append((cost, [totals.cost_each for totals in usage]))
+        further[extra] = [extra.of(cell) if extra.of else None for cell in sweep.cells]
+    calls = Column("calls each", digits=1, about="model calls per verdict")
+    cost = Column("cost each", form="money", about="US dollars per verdict")
+    further[Column("failed")] = [cell.failed for cell in sweep.cells]
+    further |= {calls: [of.calls_each for of in usage], cost: [of.cost_each for of in usage]}
     # Without those that say nothing: no gains of a single cell, no failures where there are none.
-    for column, values in further:
+    for column, values in further.items():
         if any(value.value is not None if isinstance(value, Statistic) else value for value in values):
-            columns.append((column, values))
-    rows = ((cell, [of[place] for _, of in columns]) for place, cell in enumerate(sweep.cells))
-    return _by_cell(sweep, title, [column for column, _ in columns], rows, notes_of(sweep))
+            columns[column] = values
+    rows = ([values[place] for values in columns.values()] for place in range(len(sweep.cells)))
+    return _by_cell(sweep, title, columns, rows)
 
 
 def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
     """Lay out two lines a cell, one for each statistic, with the aspects side by side."""
-    keys = metric_keys(sweep.measured())
-    subjects = list(dict.fromkeys(key.subject for key in keys))
+    keys, measured = metric_keys(sweep.measured()), sweep.measured()
+    subjects, names = (list(dict.fromkeys(of)) for of in zip(*keys, strict=True))
     headings = (text_column("figure"), *(Column(subject, interval=False) for subject in subjects))
     rows = [
-        (cell, (SHORT[name], *(metrics.figures.get(MetricKey(subject, name)) for subject in subjects)))
-        for name in dict.fromkeys(key.statistic for key in keys)
-        for cell, metrics in zip(sweep.cells, sweep.measured(), strict=True)
+        (SHORT[name], *(metrics.figures.get(MetricKey(subject, name)) for subject in subjects))
+        for name in names
+        for metrics in measured
     ]
-    return _by_cell(sweep, title, headings, rows, notes_of(sweep))
+    return _by_cell(sweep, title, headings, rows)
 
 
 def category_grid(sweep: Sweep, title: str) -> Grid:
@@ -204,21 +201,20 @@ def category_grid(sweep: Sweep, title: str) -> Grid:
     most = [max(of_cell[name].n for of_cell in by_category if name in of_cell) for name in names]
     counted = ", ".join(f"{name} {rows}" for name, rows in zip(names, most, strict=True))
     headings = [Column(name, best="high", interval=False) for name in names]
-    rows = zip(sweep.cells, map(sweep.first_figures, by_category), strict=True)
     note = f"Accuracy by category of items; rows: {counted}."
-    return _by_cell(sweep, title, headings, rows, (note, *notes_of(sweep)))
+    return _by_cell(sweep, title, headings, map(sweep.first_figures, by_category), note)
 
 
 def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
     """Lay out the values of one axis side by side, a line for each combination of the others and each figure."""
-    measured = sweep.measured()
+    keys = leading(metric_keys(sweep.measured()))
     (axis,) = (axis for axis in sweep.axes if axis.name == across)
     others = [other.name for other in sweep.axes if other.name != across]
     headings = (*map(text_column, (*others, "figure")), *(Column(shown(across, v)) for v in axis.labels))
     rows = [
         (*labels, name_of(key), *(metrics.figures.get(key) for metrics in along))
         for _, labels, along in _lines_along(sweep, axis)
-        for key in leading(metric_keys(measured))
+        for key in keys
     ]
     return without_idle_notes(Grid(title, headings, tuple(rows), notes_of(sweep)))
 
@@ -238,16 +234,13 @@ def _lines_along(sweep: Sweep, axis: Axis) -> list[tuple[tuple[str, ...], tuple[
 
 
 def _by_cell(
-    sweep: Sweep,
-    title: str,
-    headings: Iterable[Column],
-    rows: Iterable[tuple[CellResult, Iterable[CellValue]]],
-    notes: tuple[str, ...],
+    sweep: Sweep, title: str, headings: Iterable[Column], rows: Iterable[Iterable[CellValue]], *notes: str
 ) -> Grid:
-    """Lay out a table whose rows begin with the labels of a cell."""
+    """Lay out a table whose rows begin with the labels of the cells, over again where there are more rows."""
     labels = (text_column(axis.name) for axis in sweep.axes)
-    whole = tuple((*cell.cell.labels.values(), *values) for cell, values in rows)
-    return without_idle_notes(Grid(title, (*labels, *headings), whole, notes))
+    cells = cycle(sweep.cells)
+    whole = tuple((*cell.cell.labels.values(), *row) for cell, row in zip(cells, rows, strict=False))
+    return without_idle_notes(Grid(title, (*labels, *headings), whole, (*notes, *notes_of(sweep))))
 
 
 def name_of(key: MetricKey) -> str:

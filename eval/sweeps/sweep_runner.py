@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
 from ...nodes.sync_bridge import run_blocking
 from ..calls.call_pipeline import RunContext
@@ -14,7 +13,7 @@ from ..plan.plan import Options, divided
 from ..results.config import RunLimits
 from ..results.folder import shared_calls
 from ..run.runner import execute
-from .cells import Axis, CellResult
+from .cells import Axes, CellResult
 from .sweep_plan import SweepPlan, plan_sweep, write_record
 from .sweep_result import Sweep
 
@@ -23,12 +22,7 @@ class SweepRunOptions(Options, RunLimits, total=False):
     """Names the options that all cells have in common, and the limits that the sweep is carried out with."""
 
 
-def sweep(
-    protocol: str,
-    axes: Sequence[Axis] | Mapping[str, Any],
-    data: Data | None = None,
-    **options: Unpack[SweepRunOptions],
-) -> Sweep:
+def sweep(protocol: str, axes: Axes, data: Data | None = None, **options: Unpack[SweepRunOptions]) -> Sweep:
     """Judge a dataset in every combination of settings, also from a notebook; async code calls ``asweep``.
 
     Args:
@@ -49,10 +43,7 @@ def sweep(
 
 
 async def asweep(
-    protocol: str,
-    axes: Sequence[Axis] | Mapping[str, Any],
-    data: Data | None = None,
-    **options: Unpack[SweepRunOptions],
+    protocol: str, axes: Axes, data: Data | None = None, **options: Unpack[SweepRunOptions]
 ) -> Sweep:
     """Judge as ``sweep`` does, from async code; arguments and errors are the same."""
     config, wanted, _ = divided(options)

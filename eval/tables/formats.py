@@ -55,13 +55,9 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
         caption_justify="left",
     )
     for place, (column, texts) in enumerate(_texts(grid)):
-        table.add_column(
-            Text(printable(column.name)),
-            justify=column.align,
-            no_wrap=column.align == "right" or max(map(len, texts), default=0) <= _SHORT,
-            overflow="fold",
-            width=folded.get(place),
-        )
+        whole = column.align == "right" or max(map(len, texts), default=0) <= _SHORT
+        name, width = Text(printable(column.name)), folded.get(place)
+        table.add_column(name, justify=column.align, no_wrap=whole, overflow="fold", width=width)
     for row in grid.written():
         table.add_row(*map(_rich_cell, row, grid.columns))
     return table
@@ -185,14 +181,10 @@ def to_markdown(grid: Grid) -> str:
     from tabulate import tabulate
 
     rows = [[_markdown_cell(cell) for cell in row] for row in grid.written()]
-    table = tabulate(
-        rows,
-        headers=[_markdown_text(column.name) for column in grid.columns],
-        tablefmt="github",
-        colalign=[column.align for column in grid.columns] if rows else None,
-        # The cells are written already; tabulate would format numbers again.
-        disable_numparse=True,
-    )
+    names = [_markdown_text(column.name) for column in grid.columns]
+    sides = [column.align for column in grid.columns] if rows else None
+    # The cells are written already; tabulate would format numbers again.
+    table = tabulate(rows, headers=names, tablefmt="github", colalign=sides, disable_numparse=True)
     notes = "\n".join(f"{_markdown_text(note)}  " for note in grid.notes)
     return "\n\n".join(filter(None, (f"### {_markdown_text(grid.title)}", table, notes))) + "\n"
 

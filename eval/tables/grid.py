@@ -79,9 +79,8 @@ class Grid:
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):
             if len(row) != len(self.columns):
-                raise ValueError(
-                    f"{self.title}: row {number} has {len(row)} cells for {len(self.columns)} columns: {row!r}"
-                )
+                cells = f"{len(row)} cells for {len(self.columns)} columns"
+                raise ValueError(f"{self.title}: row {number} has {cells}: {row!r}")
 
     @classmethod
     def from_records(
@@ -279,6 +278,11 @@ def money(dollars: float) -> str:
     ('$0', '$0.0002', '$12.5000')
     """
     return f"${dollars:.4f}" if dollars else "$0"
+
+
+def cost_in_words(dollars: float | None) -> str:
+    """Write what something cost, where that is known."""
+    return "cost unknown" if dollars is None else money(dollars)
 
 
 def short(count: float, digits: int = 3, least: float = 1_000) -> str:

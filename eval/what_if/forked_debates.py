@@ -88,9 +88,8 @@ class ForkedGraph:
 
     def __init__(self, graph: Graph, edit: Edit) -> None:
         if not isinstance(graph.builder, ProtocolGraph):
-            raise UsageError(
-                f"{graph.name} contains other graphs, whose debates cannot be forked: use a run of the inner protocol"
-            )
+            remedy = "use a run of the inner protocol"
+            raise UsageError(f"{graph.name} contains other graphs, whose debates cannot be forked: {remedy}")
         self._saver = InMemorySaver()
         self._graph = graph.copy(update={"checkpointer": self._saver})
         self._edit, self._protocol = edit, judges_of(graph)[""].protocol

@@ -149,7 +149,7 @@ def plan_whatif(
     data: Data | None,
     protocol: str | None,
     config: RunConfig,
-    models: Models | None = None,
+    models: Models | None,
 ) -> WhatIfPlan:
     """Check what is to be forked; arguments and errors are those of ``whatif``."""
     names = list(read_manifest(folder)["signatures"])
@@ -180,9 +180,7 @@ def plan_whatif(
 
 async def carry_out_whatif(planned: WhatIfPlan, context: RunContext) -> WhatIf:
     """Judge the forked debates, as far as the budget goes, and compare them with those of the run."""
-    result = compare_turn(planned, await execute(planned.plan, context))
-    result.write()
-    return result
+    return compare_turn(planned, await execute(planned.plan, context)).write()
 
 
 def compare_turn(planned: WhatIfPlan, forked: Evaluation) -> WhatIf:

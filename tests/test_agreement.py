@@ -1,9 +1,10 @@
-"""Agreement statistics and their intervals: against other tools, definitions, and resamples that are made."""
+"""Agreement: its statistics and intervals against other tools, definitions and made resamples; which rows count."""
 
 from __future__ import annotations
 
 import math
 import tracemalloc
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jurygraph.eval import agreement
-from jurygraph.eval.results.agreement import (
-    PreferenceAgreement,
-    RowsByAspect,
-    ScoreAgreement,
-)
+from jurygraph.eval.results.agreement import PreferenceAgreement, Range, RowsByAspect, ScoreAgreement, Ties
 from jurygraph.eval.statistics.alignment import Floats
 from jurygraph.eval.statistics.correlation import (
     STATISTICS,
@@ -24,27 +21,39 @@ from jurygraph.eval.statistics.correlation import (
     resampled_correlations,
 )
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
-from jurygraph.eval.statistics.sample import GroupedCorrelation
+from jurygraph.eval.statistics.sample import Sample
+from jurygraph.state.errors import DataError
 from scipy import stats
 
-from .agreement_columns import (
-    SCIPY,
-    agree_on_preferences,
-    agree_on_scores,
-    cohen_kappa,
-    correlate,
-    correlate_within,
-)
+from .agreement_columns import SCIPY, cohen_kappa
 
+Row = dict[str, Any]
 NAMES = tuple(SCIPY)
 
 
-@given(
-    st.sampled_from(NAMES), st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=25)
-)
+def scores(rows: list[Row]) -> ScoreAgreement:
+    found = agreement(rows)["score"]
+    assert isinstance(found, ScoreAgreement)
+    return found
+
+
+def preferences(rows: list[Row], resampling: Resampling | None = None, **rule: Any) -> PreferenceAgreement:
+    found = agreement(rows, resampling, **rule)["preference"]
+    assert isinstance(found, PreferenceAgreement)
+    return found
+
+
+def correlate(name: str, x: Any, y: Any, units: Any = None, how: Resampling | None = None) -> Statistic:
+    """Correlate two columns over all rows; ``units`` say which of them are drawn together."""
+    first, second = np.array(x, dtype=float), np.array(y, dtype=float)
+    drawn = np.arange(len(first)) if units is None else units
+    return Sample("score", first, second, drawn, False, how or Resampling()).statistic(name)
+
+
+@given(st.sampled_from(NAMES), st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=25))
 def test_against_scipy_with_ties_on_either_side(name: str, rows: list[tuple[int, int]]) -> None:
-    x, y = zip(*rows, strict=True)
-    constant = len(set(x)) == 1 or len(set(y)) == 1
+    x, y = [a for a, _ in rows], [b for _, b in rows]
+    constant = len(set(x)) < 2 or len(set(y)) < 2
     wanted = None if constant else pytest.approx(SCIPY[name](x, y), abs=1e-9)
     assert correlate(name, x, y).value == wanted
 
@@ -63,34 +72,9 @@ def test_against_scipy(name: str, size: int, levels: int) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1, 1e160, 1e300])
-def test_the_unit_does_not_matter(name: str, scale: float) -> None:
-    x, y = [1.0, 2.0, 4.0, 4.5, 7.0], [3.0, 1.0, 4.0, 6.0, 5.0]
-    scaled = correlate(name, [scale * value for value in x], y).value
-    assert scaled == pytest.approx(correlate(name, x, y).value, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_nearly_constant_columns_are_still_data(name: str) -> None:
     x = [1.0, math.nextafter(1.0, 2.0), math.nextafter(1.0, 0.0)]
     assert correlate(name, x, [2, 3, 1]).value == pytest.approx(1.0, abs=0.15)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("x", "y"), [([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [2, 2, 2]), ([1], [1]), ([], [])])
-def test_no_correlation_where_none_exists(name: str, x: list[float], y: list[float]) -> None:
-    assert correlate(name, x, y).value is None
-
-
-def test_constant_groups_are_skipped_and_counted() -> None:
-    columns = [1, 2, 3, 3, 3, 1], [1, 2, 3, 3, 1, 1]
-    found = correlate_within("pearson", *columns, ["a", "a", "a", "b", "b", "c"])
-    assert found.value == pytest.approx(1.0)
-    assert (found.groups, found.skipped) == (1, 2)
-    alone = correlate_within("kendall", [1, 1], [1, 2], ["a", "a"])
-    assert alone == GroupedCorrelation(None, groups=0, skipped=1)
-    ungrouped = agree_on_scores([1, 2, 3], [1, 2, 3], [None, None, None])
-    assert (ungrouped.groups, ungrouped.per_group) == (0, {})
 
 
 choices = st.sampled_from(["1", "2", "tie"])
@@ -100,20 +84,21 @@ choices = st.sampled_from(["1", "2", "tie"])
 # Two readers of 50 grant proposals: 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no gives kappa 0.4.
 @example([("1", "1")] * 20 + [("1", "2")] * 5 + [("2", "1")] * 10 + [("2", "2")] * 15)
 def test_kappa_against_its_definition(rows: list[tuple[str, str]]) -> None:
-    first, second = [a for a, _ in rows], [b for _, b in rows]
-    found = agree_on_preferences(first, second, Resampling(resamples=0)).kappa.value
-    assert found == pytest.approx(0.4 if len(rows) == 50 else cohen_kappa(first, second), abs=1e-9)
+    columns = [first for first, _ in rows], [second for _, second in rows]
+    labelled = [{"winner": first, "human": second} for first, second in rows]
+    found = preferences(labelled, Resampling(resamples=0)).kappa.value
+    assert found == pytest.approx(0.4 if len(rows) == 50 else cohen_kappa(*columns), abs=1e-9)
 
 
 def test_rows_are_told_apart_by_aspect_and_kind() -> None:
     """An aspect may be called preference where nothing is compared."""
-    scores = [{"aspect": name, "score": 1.0, "human": 2.0} for name in ("wit", "wit", "preference")]
+    rated = [{"aspect": name, "score": 1.0, "human": 2.0} for name in ("wit", "wit", "preference")]
     comparisons = [{"aspect": name, "winner": "1", "human": "1"} for name in ("tact", None)]
-    found = agreement([*scores[:2], *comparisons, {"aspect": None, "winner": None, "human": "2"}])
+    found = agreement([*rated[:2], *comparisons, {"aspect": None, "winner": None, "human": "2"}])
     assert {name: one.n for name, one in found.items()} == {"wit": 2, "tact": 1, "preference": 1}
     assert isinstance(found["wit"], ScoreAgreement)
     assert found["preference"].left_out == {"not judged": 1}
-    assert isinstance(agreement(scores)["preference"], ScoreAgreement)
+    assert isinstance(agreement(rated)["preference"], ScoreAgreement)
 
 
 def test_of_many_rows_only_numbers_are_kept() -> None:
@@ -126,9 +111,7 @@ def test_of_many_rows_only_numbers_are_kept() -> None:
         )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    found = rows.agreement()["score"]
-    assert isinstance(found, ScoreAgreement)
-    assert (found.n, found.groups) == (3_000, 300)
+    assert rows.agreement()["score"].n == 3_000
     assert peak < 1_000_000
 
 
@@ -219,9 +202,7 @@ def test_weights_are_what_drawing_with_replacement_gives() -> None:
 def test_the_seed_decides_and_nobody_elses_generator() -> None:
     x, y = columns(30, 10**9, 10**9)
     state = np.random.get_state()[1].copy()  # type: ignore[index]
-    one, again, other = (
-        correlate("pearson", x, y, resampling=Resampling(100, seed=seed)) for seed in (1, 1, 2)
-    )
+    one, again, other = (correlate("pearson", x, y, how=Resampling(100, seed=seed)) for seed in (1, 1, 2))
     assert one == again
     assert one.value == other.value
     assert (one.low, one.high) != (other.low, other.high)
@@ -238,27 +219,6 @@ def test_two_rows_are_not_sure_of_a_perfect_correlation() -> None:
     assert (correlate("spearman", ten, ten).low or 1.0) < 0.5
 
 
-def test_groups_that_repeat_themselves_are_no_more_rows_than_groups() -> None:
-    """Each row ten times: the interval is that of the rows once, if the copies are drawn together."""
-    x, y = columns(30, 10**9, 10**9)
-    once = correlate("spearman", x, y)
-    copies = correlate(
-        "spearman", np.repeat(x, 10), np.repeat(y, 10), groups=list(np.repeat(np.arange(30), 10))
-    )
-    assert (copies.low, copies.high) == pytest.approx((once.low, once.high), abs=1e-9)
-
-
-def test_one_unit_and_no_resamples_have_no_interval() -> None:
-    alone = correlate("kendall", [1, 2, 3], [1, 3, 2], groups=["a"] * 3)
-    assert alone.value == pytest.approx(1 / 3)
-    assert (alone.low, alone.high) == (None, None)
-    within = correlate_within("kendall", [1, 2, 3, 1], [1, 3, 2, 1], ["a", "a", "a", "b"])
-    assert (within.low, within.high, within.groups, within.skipped) == (None, None, 1, 1)
-    none = Resampling(resamples=0)
-    assert correlate("pearson", [1, 2, 4], [1, 2, 3], resampling=none).low is None
-    assert agree_on_preferences(["1", "2"], ["1", "2"], none).accuracy == Statistic(1.0)
-
-
 def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
     how = Resampling(resamples=4)
     some, most = np.array([0.4, 0.6, np.nan, np.nan]), np.array([0.4, np.nan, np.nan, np.nan])
@@ -272,16 +232,185 @@ def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
 @pytest.mark.parametrize(("right", "n"), [(20, 20), (0, 7), (13, 31)])
 def test_accuracy_has_the_score_interval_of_a_share(right: int, n: int) -> None:
     """20 of 20 right is not certain to be right: against scipy's Wilson interval."""
-    judged = ["1"] * right + ["2"] * (n - right)
-    found = agree_on_preferences(judged, ["1"] * n).accuracy
+    found = preferences([{"winner": "12"[at >= right], "human": "1"} for at in range(n)]).accuracy
     expected = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_a_share_of_rows_that_share_clusters_is_as_sure_as_of_fewer_rows() -> None:
     rows = [{"item": f"{n}", "group": f"g{n // 5}", "winner": "1", "human": "12"[n < 50]} for n in range(100)]
-    alone = agreement([{**row, "group": None} for row in rows])["preference"]
-    grouped = agreement(rows)["preference"]
-    assert isinstance(alone, PreferenceAgreement) and isinstance(grouped, PreferenceAgreement)
-    assert grouped.accuracy.value == alone.accuracy.value == 0.5
-    assert (grouped.accuracy.low or 0) < (alone.accuracy.low or 0) - 0.05
+    grouped = preferences(rows).accuracy
+    alone = preferences([{**row, "group": None} for row in rows]).accuracy
+    assert grouped.value == alone.value == 0.5
+    assert (grouped.low or 0) < (alone.low or 0) - 0.05
+
+
+# --- which rows count, and what is said of those that do not --------------------------------------------------------
+
+GOOD = [{"item": f"i{n}", "score": n, "human": n % 3} for n in range(6)]
+CHOSEN = [{"item": f"i{n}", "winner": "12"[n % 2], "human": "1"} for n in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"status": "failed", "score": None, "human": 3}, "failed"),
+        ({"status": "failed", "score": 4, "human": None}, "failed"),
+        ({"score": 4, "human": None}, "no label"),
+        ({"score": 4, "human": []}, "no label"),
+        ({"score": None, "human": 4}, "not judged"),
+        ({"score": "", "human": "4"}, "not judged"),
+        ({"score": math.nan, "human": 4}, "not a number"),
+        ({"score": 4, "human": math.inf}, "not a number"),
+        ({"score": 4, "human": [3, math.nan]}, "not a number"),
+        ({"score": 4, "human": [3, "x"]}, "not a number"),
+        ({"score": 4, "human": [None, None]}, "no label"),
+        ({"score": True, "human": 3}, "not a number"),
+        ({"score": 10**400, "human": 3}, "not a number"),
+        ({"score": 4, "human": {"wit": 3}}, "not a number"),
+        (dict(GOOD[0]), "duplicate"),
+        ({"winner": "1", "human": None}, "no label"),
+        ({"winner": None, "human": "2"}, "not judged"),
+        ({"winner": "model_a", "human": "2"}, "not 1, 2 or tie"),
+        ({"winner": "1", "human": ["1", "both"]}, "not 1, 2 or tie"),
+        ({"winner": None, "human": "2", "status": "failed"}, "failed"),
+    ],
+)
+def test_rows_that_do_not_count_are_counted_by_reason(bad: Row, reason: str) -> None:
+    good = CHOSEN if "winner" in bad else GOOD
+    (found,), (wanted,) = (agreement(rows).values() for rows in ([*good, {"item": "bad", **bad}], good))
+    assert (found.n, found.left_out) == (6, {reason: 1})
+    assert found.figures() == wanted.figures()
+
+
+def test_a_row_like_another_counts_once_and_one_that_contradicts_it_is_an_error() -> None:
+    with pytest.raises(DataError, match=r"row 3 and row 7 have the same item.*delete one of them"):
+        agreement([*GOOD, {**GOOD[2], "score": 5}])
+
+
+@pytest.mark.parametrize("field", ["item", "group", "system", "aspect", "protocol", "repeat"])
+def test_rows_that_differ_in_what_they_are_of_are_no_duplicates(field: str) -> None:
+    one = {"item": "a", "group": "g", "system": "m", "aspect": "score", "protocol": "p", "repeat": 0}
+    rows = [{**one, "score": 1, "human": 1}, {**one, field: "1", "score": 2, "human": 3}]
+    assert sum(found.n for found in agreement(rows).values()) == 2
+    assert scores([{"score": 1, "human": 2}] * 3).n == 3, "rows without an item are all different"
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (
+            [{"aspect": "wit", "score": 1, "human": 1}, {"aspect": "wit", "winner": "1", "human": "1"}],
+            r"row 2 and row 1, both of aspect 'wit': one has a score and one a winner",
+        ),
+        ([{"score": 1, "winner": "1", "human": "1"}], "row 1: has both a score and a winner"),
+        (
+            [{"aspect": "preference", "score": 1, "human": 1}, {"winner": "1", "human": "1"}],
+            "both called 'preference'",
+        ),
+    ],
+)
+def test_scores_and_winners_in_one_aspect_are_an_error(rows: list[Row], problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        agreement(rows)
+
+
+def test_failed_rows_are_of_the_kind_of_the_others_wherever_they_stand() -> None:
+    """A failed comparison has no winner; in a table its label may look like a number."""
+    failed: Row = {"status": "failed", "human": "1"}
+    assert preferences([failed, {"winner": "1", "human": 1}]).left_out == {"failed": 1}
+    assert scores([failed, {"score": "1", "human": "1"}]).left_out == {"failed": 1}
+    nothing = scores([{"score": 1}, {"score": None, "human": 2}])
+    assert (nothing.n, nothing.left_out, nothing.judged) == (0, {"no label": 1, "not judged": 1}, None)
+    assert all(one.value is None for one in nothing.over_rows.values())
+    only_failed = preferences([{"winner": None, **failed}])
+    assert (only_failed.n, only_failed.left_out, only_failed.kappa.value) == (0, {"failed": 1}, None)
+
+
+def test_several_annotators() -> None:
+    """Scores: the mean of those who gave one; preferences: their majority, a tie without one."""
+    means = scores([{"score": n, "human": human} for n, human in enumerate([[1, 2, "4.5"], [3, 4, None]])])
+    assert means.human == Range(2.5, 3.5)
+    rows = [{"winner": "1", "human": ["1", "1", "2"]}, {"winner": "tie", "human": ["1", "2"]}]
+    assert preferences(rows).accuracy.value == 1.0
+    forms = [{"winner": form, "human": "1"} for form in (1, "1", 2.0, " TIE ", 3, True)]
+    found = preferences(forms)
+    assert (found.accuracy.value, found.ties, found.left_out) == (0.5, 1, {"not 1, 2 or tie": 2})
+
+
+def test_scales_may_differ_and_are_told() -> None:
+    """Very large numbers are numbers, and so are very small ones."""
+    rows = [{"score": n, "human": (n * 2) % 5} for n in range(5)]
+    for scale in (1e-300, 1e-160, 0.1, 1e160, 1e300):
+        found = scores([{**row, "score": scale * row["score"]} for row in rows])
+        assert (found.judged, found.human) == (Range(0, 4 * scale), Range(0, 4))
+        for name, wanted in scores(rows).over_rows.items():
+            assert found.over_rows[name].value == pytest.approx(wanted.value, abs=1e-12)
+
+
+# --- ties and votes -----------------------------------------------------------------------------------------------
+
+JUDGED = ["1", "2", "tie", "1", "tie", "2", "1"]
+HUMAN = ["1", "2", "1", "tie", "tie", "1", "1"]
+COMPARED = [{"item": n, "winner": j, "human": h} for n, (j, h) in enumerate(zip(JUDGED, HUMAN, strict=True))]
+
+
+def test_human_ties_left_out() -> None:
+    """A judge's tie against a human winner is wrong."""
+    found = preferences(COMPARED, ties="left_out")
+    kept = [(j, h) for j, h in zip(JUDGED, HUMAN, strict=True) if h != "tie"]
+    assert (found.n, found.left_out, found.ties, found.units) == (5, {"human tie": 2}, 1, 5)
+    assert found.accuracy.value == pytest.approx(3 / 5)
+    assert found.kappa.value == pytest.approx(cohen_kappa(*zip(*kept, strict=True)))
+    nothing = preferences([{"winner": "1", "human": "tie"}] * 2, ties="left_out")
+    assert (nothing.n, nothing.accuracy.value, nothing.left_out) == (0, None, {"human tie": 2})
+
+
+def test_human_ties_as_half() -> None:
+    """As if a tied person said 1 half the time and 2 the other half, and so a judge who ties there."""
+    found = preferences(COMPARED, ties="half")
+    assert found.n == 7
+    assert found.accuracy.value == pytest.approx((3 + 2 * 0.5) / 7)
+    split = [(j, h) for j, h in zip(JUDGED, HUMAN, strict=True) if h != "tie"] * 4
+    split += [("1", "1"), ("1", "2")] * 2 + [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
+    assert found.kappa.value == pytest.approx(cohen_kappa(*zip(*split, strict=True)))
+
+
+@pytest.mark.parametrize("ties", ["class", "left_out", "half"])
+@pytest.mark.parametrize("listed", [True, False])
+def test_each_vote_is_an_instance(ties: Ties, listed: bool) -> None:
+    """The votes may be the label, or stand beside it as a run's results have them."""
+    rows: list[Row] = []
+    single: list[Row] = []
+    judged = {"1": ["1", "1", "tie"], "2": ["2", "1"], "tie": ["tie"], " tie": ["1", "1", "2", "tie"]}
+    for n, (winner, votes) in enumerate(judged.items()):
+        labels = {"human": votes} if listed else {"human": "tie", "annotations": votes}
+        rows.append({"item": n, "winner": winner, **labels})
+        single += [{"item": f"{n}-{k}", "winner": winner, "human": vote} for k, vote in enumerate(votes)]
+    found, wanted = preferences(rows, ties=ties, votes="each"), preferences(single, ties=ties)
+    assert (found.n, found.left_out, found.figures()) == (wanted.n, wanted.left_out, wanted.figures())
+    assert found.units == (4 if ties != "left_out" else 3)
+
+
+# --- repeats ------------------------------------------------------------------------------------------------------
+
+
+def test_repeats_are_drawn_together_and_have_a_mean_and_a_deviation() -> None:
+    collected = RowsByAspect()
+    rows = [
+        {"item": n, "group": n // 4, "repeat": r, "score": (n * (r + 2)) % 7, "human": n % 5}
+        for r in range(3)
+        for n in range(12)
+    ]
+    for row in rows:
+        collected.add(row)
+    pooled, ungrouped = scores(rows), scores([{**row, "group": None} for row in rows])
+    assert (pooled.n, pooled.repeats, pooled.units, pooled.groups) == (36, 3, 3, 3)
+    assert (ungrouped.units, ungrouped.per_group) == (12, {})
+    found = collected.over_repeats()["score"]
+    assert (found.repeats, found.n) == (3, (12, 12, 12))
+    each = [scores([row for row in rows if row["repeat"] == r]).figures() for r in range(3)]
+    for name, spread in found.figures.items():
+        values = [figures[name] or 0.0 for figures in each]
+        assert spread.values == tuple(values)
+        assert spread[:2] == pytest.approx((fmean(values), stdev(values)))

@@ -1,28 +1,32 @@
-"""Several runs together: who takes part, where everybody stands, what it cost."""
+"""Several runs together: who takes part, where everybody stands, how judges compare, what that cost."""
 
 from __future__ import annotations
 
 import math
+import random
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from jurygraph.eval import evaluate, load_dataset
 from jurygraph.eval.analysis import People, Study
 from jurygraph.eval.analysis.loading import load_runs
-from jurygraph.eval.results.agreement import ScoreAgreement, agreement
+from jurygraph.eval.analysis.pooled_gains import PooledGains
 from jurygraph.eval.results.results import Result
-from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.resampling import Resampling, Statistic
+from jurygraph.eval.statistics.significance import holm
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats
 
-from .run_folders import RATED, compared, failed, noisy, run_folder, scored
+from .run_folders import RATED, compared, failed, noisy, run_folder, scored, turn
 
-FEW = Resampling(resamples=200, seed=3)
+FEW = Resampling(resamples=300, seed=5)
 
 
-def study_of(tmp_path: Path, results: list[Result], **options: Any) -> Study:
-    return Study.of(run_folder(tmp_path / "run", results), resampling=FEW, **options)
+def study_of(folder: Path, results: list[Result], kind: str = "score", **options: Any) -> Study:
+    return Study.of(run_folder(folder, results, kind=kind), resampling=FEW, **options)
 
 
 # --- contenders and subjects ---------------------------------------------------------------------------------------
@@ -59,7 +63,6 @@ def test_labels_are_as_short_as_tells_apart(tmp_path: Path, signatures: list[str
 
 
 def test_an_aspect_of_two_datasets_is_two_subjects_and_nobody_is_compared_across(tmp_path: Path) -> None:
-    """Preferences stand beside both."""
     runs = [
         run_folder(tmp_path / name, noisy(judge, 1), data={"name": name, "digest": name})
         for name, judge in (("summeval", "debate"), ("topical-chat", "single"))
@@ -78,12 +81,8 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path) -> None:
     other = run_folder(tmp_path / "b", noisy("single", 1), aspects=[{**RATED, "high": 10}])
     with pytest.raises(UsageError, match="no run given"):
         Study.of([])
-    with pytest.raises(DataError, match="holds no run"):
-        Study.of(tmp_path)
     with pytest.raises(UsageError, match="from 1 to 10, but another run does so from 1 to 5"):
         Study.of([folder, other])
-    with pytest.raises(UsageError, match=r"no judge 'judge'.*judges are debate, single"):
-        Study.of(folder, base="judge")
     with pytest.raises(UsageError, match="eps must be above 0 and at most 1, got 2"):
         Study.of(folder, eps=2)
     (folder / "results.jsonl").unlink()
@@ -105,40 +104,6 @@ def test_what_failed_and_what_was_never_reached_is_counted(tmp_path: Path) -> No
 
 
 # --- standings -----------------------------------------------------------------------------------------------------
-
-
-def test_measures_are_those_of_agreement_to_the_last_digit(tmp_path: Path) -> None:
-    """They are resampled by another way, for pairs to share: figures and intervals must be one."""
-    results = noisy("debate", 1.5)
-    [standing] = study_of(tmp_path, results).leaderboard.standings
-    expected = agreement(map(vars, results), FEW)["wit"]
-    assert standing.agreement == expected
-    assert isinstance(expected, ScoreAgreement)
-    assert {name: standing.measures[name] for name in expected.over_rows} == expected.over_rows
-    assert standing.measures["group_kendall"].low == expected.per_group["kendall"].low
-
-
-def test_gains_over_the_base_and_the_average_over_aspects(tmp_path: Path) -> None:
-    def of(protocol: str, noise: float) -> list[Result]:
-        return [
-            result.model_copy(update={"aspect": aspect})
-            for aspect in ("wit", "tact")
-            for result in noisy(protocol, noise)
-        ]
-
-    aspects = [RATED, {**RATED, "name": "tact"}]
-    folder = run_folder(tmp_path / "run", [*of("debate", 0.5), *of("single", 2)], aspects=aspects)
-    study = Study.of(folder, resampling=FEW)
-    debate, single = (study.leaderboard.standing(name, "wit") for name in ("debate", "single"))
-    assert debate is not None
-    assert single is not None
-    own, base = (standing.measures["spearman"].value or 0 for standing in (debate, single))
-    assert debate.gains["spearman"].absolute == pytest.approx(own - base)
-    assert debate.gains["spearman"].relative == pytest.approx((own - base) / base)
-    assert single.gains == {}
-    average = study.leaderboard.averages[0]
-    assert (average.judge, average.subjects) == ("debate", ("wit", "tact"))
-    assert average.measures["spearman"] == debate.measures["spearman"], "both aspects are alike here"
 
 
 def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> None:
@@ -242,7 +207,7 @@ def test_the_same_runs_give_the_same_study_whatever_the_order_of_their_lines(tmp
     assert (first.comparison, first.diagnoses) == (second.comparison, second.diagnoses)
     measures = ([entry.measures for entry in study.leaderboard.standings] for study in (first, second))
     assert next(measures) == next(measures)
-    assert first.resampling.seed == 3
+    assert first.resampling.seed == 5
 
 
 def test_of_each_result_little_stays_in_memory(tmp_path: Path) -> None:
@@ -262,3 +227,291 @@ def test_of_each_result_little_stays_in_memory(tmp_path: Path) -> None:
     held(50)  # what is imported and cached once
     # Bytes, with the item's name; a result as an object takes 3,000.
     assert (held(1_500) - held(500)) / 1_000 < 700
+
+
+# --- pairs ---------------------------------------------------------------------------------------------------------
+
+
+def chooser(protocol: str, skill: float, items: int = 60, model: str = "") -> list[Result]:
+    """Verdicts on two answers that are right so often."""
+    draw = random.Random(f"{model}{protocol}")
+    found = []
+    for number in range(items):
+        human, other = ("1", "2") if number % 2 else ("2", "1")
+        winner = human if draw.random() < skill else draw.choice([other, "tie"])
+        found.append(compared(f"p{number:02}", protocol, winner=winner, human=human))
+    return found
+
+
+def test_pairs_of_preferences_against_scipy(tmp_path: Path) -> None:
+    one, other = chooser("debate", 0.8), chooser("single", 0.4)
+    [pair] = study_of(tmp_path / "r", one + other, kind="compare").comparison.pairwise
+    winners = [[str(r.winner) for r in rows] for rows in (one, other)]
+    human = [str(r.human) for r in one]
+    found = pair.differences["accuracy"]
+    counts = pair.tests["mcnemar"].counts
+    alone = counts["first"], counts["second"]
+    assert pair.tests["mcnemar"].p == pytest.approx(stats.binomtest(alone[0], sum(alone)).pvalue)
+    mine, theirs = ([float(w == h) for w, h in zip(own, human, strict=True)] for own in winners)
+    assert found.difference.value == pytest.approx((sum(mine) - sum(theirs)) / len(human))
+    assert pair.tests["t_right"].p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue)
+    assert found.p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue, abs=0.02)
+
+
+def columns(results: list[Result]) -> tuple[list[float], list[float]]:
+    return [r.score or 0.0 for r in results], [float(r.human or 0) for r in results]
+
+
+def test_t_tests_against_scipy(tmp_path: Path) -> None:
+    one, other = noisy("debate", 0.8, group=None), noisy("single", 1.6, group=None)
+    [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
+    (mine, human), (theirs, _) = columns(one), columns(other)
+    expected = stats.ttest_rel(mine, theirs)
+    found = pair.tests["t_scores"]
+    assert (found.statistic, found.p) == pytest.approx((expected.statistic, expected.pvalue))
+    own, other_s = (np.abs(np.subtract(scores, human)) for scores in (mine, theirs))
+    assert pair.tests["t_errors"].statistic == pytest.approx(stats.ttest_rel(own, other_s).statistic)
+    assert (pair.tests["t_errors"].statistic or 0) < 0, "debate errs less"
+
+
+def test_repeats_of_an_item_are_one_item_to_the_t_test(tmp_path: Path) -> None:
+    def twice(protocol: str, noise: float) -> list[Result]:
+        return [r for n in range(2) for r in noisy(protocol, noise, items=10, repeat=n, group=None)]
+
+    [pair] = study_of(tmp_path / "r", twice("debate", 0.5) + twice("single", 1)).comparison.pairwise
+    assert (pair.shared, pair.tests["t_scores"].n) == (20, 10)
+
+
+def test_only_shared_rows_count_and_the_others_are_counted(tmp_path: Path) -> None:
+    one, other = noisy("debate", 1)[:30], noisy("single", 1)[10:]
+    other[-1] = other[-1].model_copy(update={"repeat": 1})
+    one[29] = one[29].model_copy(update={"human": None})
+    [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
+    assert (pair.shared, pair.only_first, pair.only_second) == (19, 10, 10)
+    expected = stats.spearmanr(*columns(one[10:29]))[0]
+    assert pair.differences["spearman"].first == pytest.approx(expected)
+
+
+def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:
+    rows = [r for number in range(4) for r in noisy(f"j{number}", 0.5 + number / 2)]
+    pairwise = study_of(tmp_path / "r", rows, base="j0").comparison.pairwise
+    with_base = [(f"j{number}", "j0", True) for number in (1, 2, 3)]
+    assert [(pair.first, pair.second, pair.with_base) for pair in pairwise[:3]] == with_base
+    found = [pair.differences["spearman"] for pair in pairwise]
+    assert [each.adjusted for each in found] == list(holm([each.p for each in found]))
+    assert [each.adjusted_to_base for each in found[:3]] == list(holm([each.p for each in found[:3]]))
+    assert {each.adjusted_to_base for each in found[3:]} == {None}
+
+
+def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp_path: Path) -> None:
+    rows = [*noisy("debate", 1), *noisy("single", 2, group=None)]
+    [pair] = study_of(tmp_path / "r", rows).comparison.pairwise
+    found = pair.differences["spearman"]
+    assert found.difference == Statistic((found.first or 0) - (found.second or 0))
+    assert (found.p, pair.differences["group_spearman"].difference) == (None, Statistic(None))
+
+
+def test_values_subtract_to_the_difference_beside_them(tmp_path: Path) -> None:
+    """Within groups, both are of the groups in which both have a correlation, on each aspect and on average."""
+    varied, better = noisy("debate", 2, items=60), noisy("single", 0.3, items=60)
+    halting = [row.model_copy(update={"score": 3.0}) if row.group == "g0" else row for row in varied]
+    both = [row.model_copy(update={"aspect": "other"}) for row in varied + better]
+    aspects = [RATED, {**RATED, "name": "other"}]
+    study = Study.of(run_folder(tmp_path / "r", halting + better + both, aspects=aspects), resampling=FEW)
+    on_wit, on_other = study.comparison.pairwise
+    [average] = study.comparison.averages
+    pairs = (on_wit, on_other, average)
+    assert [pair.differences["group_spearman"].clusters for pair in pairs] == [14, 15, 14]
+    for pair in pairs:
+        for of_pair in pair.differences.values():
+            assert of_pair.difference.value is not None and of_pair.first and of_pair.second
+            assert of_pair.first - of_pair.second == pytest.approx(of_pair.difference.value, abs=1e-12)
+    debate, on_other_aspect, own, _ = study.leaderboard.standings
+    # Its own mean is over all groups, which the leaderboard shows.
+    assert own.measures["group_spearman"].value != on_wit.differences["group_spearman"].second
+    first, base = debate.measures["spearman"].value or 0, own.measures["spearman"].value or 0
+    found = debate.gains["spearman"]
+    assert (found.absolute, found.relative) == pytest.approx((first - base, (first - base) / base))
+    assert own.gains == {}
+    of_debate, of_single = study.leaderboard.averages
+    assert (of_debate.judge, of_debate.subjects) == ("debate", ("wit", "other"))
+    assert of_single.measures["spearman"] == own.measures["spearman"], "its aspects are alike"
+    second = on_other_aspect.measures["spearman"].value or 0
+    assert of_debate.measures["spearman"].value == pytest.approx((first + second) / 2)
+
+
+# --- ensembles at the same price -----------------------------------------------------------------------------------
+
+
+def referees(item: str, values: list[float], human: float) -> Result:
+    """An ensemble's verdict, each referee having taken one call."""
+    turns = tuple(turn(f"referee_{n}", value) for n, value in enumerate(values, start=1))
+    score = sum(values) / len(values)
+    return scored(item, "ensemble", score=score, human=human, calls=len(values), transcript=turns)
+
+
+def test_smaller_ensembles_are_the_means_of_the_first_referees(tmp_path: Path) -> None:
+    rows = [referees(f"i{n}", [1 + n % 5, 1 + (n * 2) % 5, 1 + (n * 3) % 5], 1 + n % 4) for n in range(12)]
+    cheap = noisy("single", 1, items=12)
+    debate = [
+        r.model_copy(update={"item": f"i{n}", "calls": 2}) for n, r in enumerate(noisy("debate", 1, 12))
+    ]
+    study = study_of(tmp_path / "r", [*rows, *debate, *cheap])
+    ensembles = study.matching.ensembles
+    assert [(found.label, found.k, found.usage.calls_each) for found in ensembles] == [
+        ("ensemble, 1 of 3", 1, 1.0),
+        ("ensemble, 2 of 3", 2, 2.0),
+        ("ensemble, 3 of 3", 3, 3.0),
+    ]
+    expected = [1 + (n % 5 + (n * 2) % 5) / 2 for n in range(12)]
+    human = [1 + n % 4 for n in range(12)]
+    assert ensembles[1].agreement.value == pytest.approx(stats.spearmanr(expected, human)[0])
+    whole = study.leaderboard.standing("ensemble", "wit")
+    assert whole is not None
+    assert ensembles[2].agreement == whole.measures["spearman"], "all of them are the run itself"
+    matched = {match.judge: match.ensemble.k for match in study.matching.matches}
+    assert matched == {"debate": 2, "single": 1}
+
+
+@pytest.mark.parametrize("data", ["demo", "demo-pairs"])
+def test_the_greatest_ensemble_is_the_run_itself(tmp_path: Path, data: str) -> None:
+    """A real run, with both orders of the answers."""
+    evaluate("ensemble", data, settings={"referees": 4, "roles": "same"}, limit=8, out=tmp_path / "run")
+    study = Study.of(tmp_path / "run", resampling=Resampling(resamples=20))
+    for subject in study.subjects:
+        whole = study.leaderboard.standing("ensemble", subject.label)
+        [greatest] = [e for e in study.matching.ensembles if (e.subject, e.k) == (subject.label, 4)]
+        assert whole is not None
+        assert greatest.agreement == whole.measures[greatest.measure]
+        used, total = greatest.usage.total, whole.usage.total
+        assert (used.calls, used.tokens) == (total.calls, total.tokens)
+
+
+def test_repeats_of_a_single_judge_are_ensembles_too(tmp_path: Path) -> None:
+    rows = [
+        compared(f"p{n}", "single", scores=scores, winner="1", human="12"[n % 2], repeat=repeat)
+        for n in range(6)
+        for repeat, scores in enumerate([(8.0, 7.0), (6.0, 9.0), (9.0, 6.0)])
+    ]
+    ensembles = study_of(tmp_path / "r", rows, kind="compare").matching.ensembles
+    sizes = [(e.k, e.usage.judgements, e.usage.total.calls, e.agreement.value) for e in ensembles]
+    assert sizes == [(1, 6, 6, 0.5), (2, 6, 12, 0.5), (3, 6, 18, 0.5)]
+
+
+def test_money_is_matched_where_prices_are_known(tmp_path: Path) -> None:
+    votes = [referees(f"i{n}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(6)]
+    priced = []
+    for row in votes:
+        turns = tuple({**turn, "cost_usd": 0.1} for turn in row.transcript)
+        priced.append(row.model_copy(update={"cost_usd": 0.3, "transcript": turns}))
+    debate = [scored(f"i{n}", score=3.0 + n % 2, human=1 + n % 5, calls=9, cost_usd=0.25) for n in range(6)]
+    [match] = study_of(tmp_path / "r", [*priced, *debate]).matching.matches
+    assert (match.unit, match.ensemble.k) == ("cost", 2)
+    assert (match.spent, match.ensemble_spent) == pytest.approx((0.25, 0.2))
+    pair = match.pairwise
+    assert (pair.first, pair.second, pair.shared) == ("debate", "ensemble, 2 of 3", 6)
+
+
+def test_where_there_is_no_match_it_is_told_why_and_how_to_make_one(tmp_path: Path) -> None:
+    made_by = "--set roles=same --data FILE --model test --aspect FILE --out DIR"
+    without = study_of(tmp_path / "without", noisy("debate", 1, calls=4)).matching
+    assert (without.ensembles, without.matches) == ((), ())
+    assert without.notes == (
+        "mine: no equal-cost baseline, because no run has an ensemble of single judges; to make one, with all "
+        f"smaller ones: jurygraph run ensemble --set referees=4 {made_by}",
+    )
+    rows = [referees(f"i{n:02}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(12)]
+    small = study_of(tmp_path / "small", [*rows, *noisy("debate", 1, 12, calls=9)]).matching
+    assert [(match.judge, match.ensemble.k) for match in small.matches] == [("debate", 3)]
+    assert small.notes == (
+        "debate spends up to 3.0 times as much as the largest ensemble here; to make a larger one: jurygraph "
+        f"run ensemble --set referees=9 {made_by}",
+    )
+    both_orders = tuple(turn("referee_1", [8.0, 6.0], order=order) for order in (1, 2))
+    about = {"winner": "1", "human": "1"}
+    pairs = [compared(f"p{n}", "ensemble", **about, calls=2, transcript=both_orders) for n in range(3)]
+    pairs += [compared(f"p{n}", "baseline", **about) for n in range(3)]
+    cheap = study_of(tmp_path / "cheap", pairs, kind="compare").matching
+    assert [(each.k, each.usage.calls_each) for each in cheap.ensembles] == [(1, 2.0)]
+    assert cheap.matches == ()
+    assert cheap.notes == ("baseline on preference: spends less than a single judge of any ensemble here",)
+
+
+def test_the_command_judges_the_same_aspects_of_the_same_columns(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.csv"
+    mine.write_text("id,text,candidate,human.fluency\n" + "".join(f"i{n},S,C {n},{n}\n" for n in range(1, 6)))
+    data = load_dataset(mine, columns={"source": "text"})
+    evaluate("debate", data, aspects=["fluency"], out=tmp_path / "r")
+    [note] = Study.of(tmp_path / "r", resampling=FEW).matching.notes
+    assert f"--data {mine} --columns source=text --aspect summeval/fluency --out DIR" in note
+
+
+# --- the frontier --------------------------------------------------------------------------------------------------
+
+
+def test_the_frontier_of_a_study(tmp_path: Path) -> None:
+    """A judge is off it where another agrees better for as much, or as well for less; of two alike, neither is."""
+    good = noisy("good", 0.2, calls=4)
+    alike, dear = (
+        [row.model_copy(update={"protocol": name, "calls": calls}) for row in good]
+        for name, calls in (("good too", 4), ("dear", 5))
+    )
+    rows = [*noisy("cheap", 2, calls=1), *noisy("bad", 1, calls=4), *good, *alike, *dear]
+    [frontier] = study_of(tmp_path / "r", [*rows, *noisy("waste", 2.5, calls=9)]).frontiers
+    off = [(point.label, point.spent) for point in frontier.points if not point.on_frontier]
+    assert off == [("bad", 4.0), ("dear", 5.0), ("waste", 9.0)]
+    assert [point.label for point in frontier.frontier] == ["cheap", "good", "good too"]
+
+
+# --- gains over the base of the same model, level by level and pooled -------------------------------------------------
+
+RIGHT = {"weak": {"baseline": 0.5, "more": 0.7}, "strong": {"baseline": 0.8, "more": 0.9}}
+
+
+def level(
+    folder: Path, model: str, data: str = "mine", protocols: tuple[str, ...] = ("baseline", "more")
+) -> Path:
+    """A run of both protocols with a model, which are right so often; their errors are their own."""
+    results = [
+        row
+        for protocol in protocols
+        for row in chooser(protocol, RIGHT[model][protocol], items=200, model=model)
+    ]
+    signatures = {name: f"protocol:{name}|data:{data}@{data}|models:*={model}" for name in protocols}
+    models = {name: {"*": model} for name in protocols}
+    about: Any = {"signatures": signatures, "models": models, "data": {"name": data, "digest": data}}
+    return run_folder(folder, results, kind="compare", aspects=(), **about)
+
+
+def pooled(*folders: Path) -> tuple[PooledGains, ...]:
+    return Study.of(folders, resampling=Resampling(300)).pooled
+
+
+def test_each_model_has_its_own_base_and_levels_are_pooled(tmp_path: Path) -> None:
+    (gains,) = pooled(level(tmp_path / "w", "weak"), level(tmp_path / "s", "strong"))
+    assert (gains.base, gains.metric) == ("baseline", "accuracy")
+    by_level = {row.level: row for row in gains.rows}
+    assert list(by_level) == ["mine, weak", "mine, strong", "pooled"]
+    assert by_level["mine, weak"].base == pytest.approx(0.5, abs=0.08)
+    weak, strong, whole = (row.gain for row in gains.rows)
+    assert weak.value == pytest.approx(0.2, abs=0.1) and strong.value == pytest.approx(0.1, abs=0.1)
+    assert weak.value is not None and strong.value is not None and whole.value is not None
+    assert min(weak.value, strong.value) <= whole.value <= max(weak.value, strong.value)
+    tau = by_level["pooled"].between
+    assert tau is not None and 0 <= tau < 0.2
+    # Two levels have one degree of freedom: their mean is known far less well than either of them.
+    assert whole.low is not None and whole.high is not None and whole.high - whole.low > 0.5
+
+
+def test_levels_without_any_difference_between_them_have_no_tau(tmp_path: Path) -> None:
+    (gains,) = pooled(*(level(tmp_path / name, "weak", data=name) for name in ("a", "b", "c")))
+    last, first = gains.rows[-1], gains.rows[0].gain
+    assert last.level == "pooled" and last.between == 0
+    assert last.gain.value == pytest.approx(first.value)
+    assert last.gain.high is not None and first.high is not None and first.value is not None
+    margin, alone = last.gain.high - first.value, first.high - first.value
+    assert margin == pytest.approx(alone / 1.96 / math.sqrt(3) * 4.303, rel=0.02)
+    # One level is not pooled, nor one whose model has no base.
+    assert pooled(tmp_path / "a") == ()
+    without = level(tmp_path / "s", "strong", protocols=("more",))
+    assert pooled(tmp_path / "a", without) == ()

@@ -65,9 +65,7 @@ def test_changes_by_hand(tmp_path: Path) -> None:
 
 
 def test_changes_of_preferences_by_hand(tmp_path: Path) -> None:
-    def pair(
-        item: str, first: tuple[float, float], last: tuple[float, float], winner: str, human: str
-    ) -> Result:
+    def pair(item: str, first: Any, last: Any, winner: str, human: str) -> Result:
         return compared(item, winner=winner, human=human, scores=last, score_by_round=(first, last))
 
     rows = [
@@ -107,32 +105,23 @@ def test_labels_on_another_scale_say_nothing_of_distances(tmp_path: Path) -> Non
 # --- rounds --------------------------------------------------------------------------------------------------------
 
 
-def planted(better: bool, items: int = 80) -> list[Result]:
-    """A judge whose noise shrinks, or grows, with each round."""
-    draw, found = random.Random(4), []
-    for number in range(items):
-        human = 1 + 4 * draw.random()
-        noise = draw.gauss(0, 1)
-        steps = (2.0, 0.8, 0.1) if better else (0.1, 0.8, 2.0)
-        path = tuple(min(5.0, max(1.0, human + noise * step)) for step in steps)
-        found.append(debated(f"i{number}", path, human))
-    return found
-
-
-def test_a_debate_that_helps_has_rounds_worth_their_calls_and_one_that_harms_has_none(tmp_path: Path) -> None:
-    helped, harmed = (diagnosis(tmp_path / str(better), planted(better)) for better in (True, False))
+def test_a_debate_that_helps_has_rounds_worth_their_calls(tmp_path: Path) -> None:
+    """The noise of the judge shrinks with each round."""
+    draw, rows = random.Random(4), []
+    for number in range(80):
+        human, noise = 1 + 4 * draw.random(), draw.gauss(0, 1)
+        path = tuple(min(5.0, max(1.0, human + noise * step)) for step in (2.0, 0.8, 0.1))
+        rows.append(debated(f"i{number}", path, human))
+    helped = diagnosis(tmp_path, rows)
     first, *later = helped.rounds
     assert (first.gain, first.gain_per_call) == (None, None)
     assert all((round.gain_per_call or 0) > 0 for round in later)
     assert all(round.gain.low > 0 for round in later)  # type: ignore[operator,union-attr]
     assert first.error > later[0].error > later[1].error  # type: ignore[operator]
-    assert helped.changes is not None
+    assert helped.changes is not None and helped.changes.error is not None
     assert helped.changes.helpful > 5 * helped.changes.harmful
     assert (helped.changes.p or 1) < 1e-6
-    assert all((round.gain_per_call or 0) < 0 for round in harmed.rounds[1:])
-    assert harmed.changes is not None and harmed.changes.error is not None
-    assert harmed.changes.harmful > 5 * harmed.changes.helpful
-    assert (harmed.changes.error.low or 0) > 0
+    assert (helped.changes.error.high or 0) < 0
 
 
 def test_who_is_done_keeps_the_last_score_and_takes_no_more_calls(tmp_path: Path) -> None:

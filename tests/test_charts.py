@@ -12,9 +12,8 @@ import pytest
 from jurygraph.eval.analysis.costs import Frontier, Point
 from jurygraph.eval.report import chart_style
 from jurygraph.eval.report.charts import frontier_figure
-from jurygraph.eval.report.series_charts import Panel, columns, lines
+from jurygraph.eval.report.series_charts import Panel, lines
 from jurygraph.eval.statistics.resampling import Statistic
-from jurygraph.state.errors import UsageError
 
 from .sample_study import around, study
 
@@ -100,14 +99,6 @@ def test_hostile_names_stay_text() -> None:
         for element in root.findall(".//{*}text")
         if (text := element.text)
     )
-
-
-def test_figures_are_saved_by_suffix(tmp_path: Path) -> None:
-    figure = columns([PANEL], ["1", "2"], "score")
-    for suffix in (".svg", ".pdf", ".png"):
-        assert chart_style.save(figure, tmp_path / f"new/x{suffix}").stat().st_size > 1_000
-    with pytest.raises(UsageError, match=r"x\.gif: charts are written as \.svg, \.pdf, \.png"):
-        chart_style.save(figure, tmp_path / "x.gif")
 
 
 def frontier(unit: Literal["cost", "calls"], *points: Point) -> Frontier:

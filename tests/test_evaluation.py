@@ -14,41 +14,25 @@ from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state import Aspect, UsageError
 from rich.console import Console
 
+from .run_folders import compared, failed, scored
+
 MANIFEST = {"data": {"labels": "people"}, "protocols": {"debate": {}, "more": {}}}
 SPENT: dict[str, Any] = {"calls": 2, "input_tokens": 1_000, "output_tokens": 100, "cost_usd": 0.25}
+
+
+def debated(n: int, score: float, human: float, rounds: int, stop_reason: str = "max_rounds") -> Result:
+    about = {"group": f"g{n % 2}", "human": human, "rounds": rounds, "stop_reason": stop_reason, **SPENT}
+    return scored(f"i{n}", score=score, score_by_round=(3.0, score), **about)
+
+
 RESULTS = [
+    debated(0, 3.0, 2.5, 4),
+    debated(1, 1.0, 1.0, 1, "no_issue"),
+    debated(2, 5.0, 4.0, 3),
+    debated(3, 2.0, 2.5, 2),
+    failed("i9", aspect="wit", human=4.0, **SPENT),
     *(
-        Result(
-            item=f"i{n}",
-            group=f"g{n % 2}",
-            aspect="wit",
-            protocol="debate",
-            status="ok",
-            score=score,
-            human=human,
-            rounds=rounds,
-            stop_reason="no_issue" if rounds == 1 else "max_rounds",
-            score_by_round=(3.0, score),
-            **SPENT,
-        )
-        for n, (score, human, rounds) in enumerate(
-            [(3.0, 2.5, 4), (1.0, 1.0, 1), (5.0, 4.0, 3), (2.0, 2.5, 2)]
-        )
-    ),
-    Result(item="i9", aspect="wit", protocol="debate", status="failed", error="mumble", human=4.0, **SPENT),
-    *(
-        Result(
-            item=f"p{n}",
-            protocol="more",
-            status="ok",
-            scores=(3.0, 2.0),
-            winner="1",
-            human=human,
-            rounds=9,
-            stop_reason="complete",
-            score_by_round=((3.0, 2.0),),
-            **{**SPENT, "cost_usd": None},
-        )
+        compared(f"p{n}", "more", winner="1", human=human, rounds=9, **{**SPENT, "cost_usd": None})
         for n, human in enumerate(["1", "tie", "1"])
     ),
 ]

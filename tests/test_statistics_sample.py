@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from jurygraph.eval.statistics.metrics import of_kind
 from jurygraph.eval.statistics.resampling import FEWEST_UNITS, Resampling, Statistic
-from jurygraph.eval.statistics.sample import Sample, average, paired_difference
+from jurygraph.eval.statistics.sample import Sample, paired_difference
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -27,7 +26,6 @@ def rated(judged: Array, human: Array, groups: Units | None = None, how: Resampl
 
 
 def chosen(judged: list[str], human: list[str], clusters: Units | None = None) -> Sample:
-    """Preferences, each with one label."""
     codes = {"1": 0, "2": 1, "tie": 2}
     votes = np.eye(3)[[codes[label] for label in human]]
     alone = np.arange(len(judged))
@@ -35,9 +33,8 @@ def chosen(judged: list[str], human: list[str], clusters: Units | None = None) -
     return Sample("compare", verdicts, votes, alone if clusters is None else clusters, False, QUICK)
 
 
-def difference(*pairs: tuple[Sample, Sample], metric: str) -> tuple[Statistic, float | None]:
-    """The difference over some aspects, with its p-value."""
-    compared = paired_difference(pairs, metric)
+def difference(first: Sample, second: Sample, metric: str) -> tuple[Statistic, float | None]:
+    compared = paired_difference([(first, second)], metric)
     return compared.difference, compared.p
 
 
@@ -74,7 +71,7 @@ def student(value: float, drawn: Array, clusters: int) -> tuple[float, float, fl
 @pytest.mark.parametrize("name", SCIPY)
 def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(name: str, scores: Columns) -> None:
     good, poor, human, groups = scores
-    found, p = difference((rated(good, human, groups), rated(poor, human, groups)), metric=name)
+    found, p = difference(rated(good, human, groups), rated(poor, human, groups), name)
     of = SCIPY[name]
     value = of(good, human) - of(poor, human)
     drawn = by_hand(groups, lambda rows: of(good[rows], human[rows]) - of(poor[rows], human[rows]))
@@ -101,7 +98,7 @@ def test_means_within_groups_are_tested_as_scipy_tests_a_mean(scores: Columns) -
         ]
     )
     assert len(each) >= FEWEST_UNITS
-    found, p = difference((rated(good, human, groups), rated(poor, human, groups)), metric="group_spearman")
+    found, p = difference(rated(good, human, groups), rated(poor, human, groups), "group_spearman")
     test = stats.ttest_rel(each[:, 0], each[:, 1])
     interval = test.confidence_interval(0.95)
     assert (found.low, found.high, p) == pytest.approx((interval.low, interval.high, test.pvalue))
@@ -127,37 +124,10 @@ def test_preferences_against_their_definitions(metric: str) -> None:
     everything, clusters = np.arange(90), np.arange(90) // 3
     one, other = chosen(first, human, clusters), chosen(second, human, clusters)
     assert one.value(metric) == pytest.approx(by_definition(first, everything))
-    found, p = difference((one, other), metric=metric)
+    found, p = difference(one, other, metric)
     value = by_definition(first, everything) - by_definition(second, everything)
     drawn = by_hand(clusters, lambda rows: by_definition(first, rows) - by_definition(second, rows))
     assert (found.value, found.low, found.high, p) == pytest.approx((value, *student(value, drawn, 30)))
-
-
-def test_a_constant_judge_has_no_correlation_and_a_kappa_of_zero() -> None:
-    human = np.arange(12.0)
-    constant, other = rated(np.full(12, 3.0), human), rated(human, human)
-    assert difference((constant, other), metric="pearson") == (Statistic(None), None)
-    assert constant.statistic("pearson") == Statistic(None)
-    always = chosen(["1"] * 12, ["1"] * 9 + ["2"] * 3)
-    assert always.statistic("kappa") == Statistic(0.0, 0.0, 0.0)
-    assert chosen(["1"] * 12, ["1"] * 12).value("kappa") is None
-
-
-def test_averages_over_aspects_hold_for_every_metric(scores: Columns) -> None:
-    """Two aspects with the same figures: their average is that of one of them, and so is its interval."""
-    good, poor, human, groups = scores
-    one, other = rated(good, human, groups), rated(poor, human, groups)
-    for metric in of_kind("score"):
-        mean, alone = average([one, one], metric), one.statistic(metric)
-        assert mean.value == pytest.approx(alone.value)
-        assert mean.low == pytest.approx(alone.low, abs=0.05)
-        gain, p = difference((one, other), (one, other), metric=metric)
-        expected, expected_p = difference((one, other), metric=metric)
-        assert gain.value == pytest.approx(expected.value)
-        assert (gain.low, p) == pytest.approx((expected.low, expected_p), abs=0.05)
-        assert difference((one, one), metric=metric) == (Statistic(0.0, 0.0, 0.0), 1.0), (
-            "it does not differ from itself"
-        )
 
 
 def test_intervals_over_rows_of_twenty_groups_hold_the_truth_as_often_as_they_say() -> None:
@@ -183,7 +153,7 @@ def test_p_values_are_even_where_judges_are_equally_good() -> None:
         judged = (human + random.normal(size=60) + np.repeat(random.normal(size=20), 3) for _ in range(2))
         one, other = (rated(scores, human, groups, resampling) for scores in judged)
         for metric in low:
-            p = difference((one, other), metric=metric)[1]
+            p = difference(one, other, metric)[1]
             assert p is not None
             low[metric] += p < 0.05
     assert all(2 <= count <= 18 for count in low.values())
@@ -197,6 +167,6 @@ def test_from_ten_groups_on_there_are_intervals_and_p_values(groups: int) -> Non
     first, second = human + draw.normal(0, 0.3, human.shape), human + draw.normal(0, 3, human.shape)
     one, other = rated(first, human, clusters), rated(second, human, clusters)
     for metric in ("spearman", "group_spearman"):
-        apart, p = difference((one, other), metric=metric)
+        apart, p = difference(one, other, metric)
         there = {one.statistic(metric).low is not None, apart.low is not None, p is not None}
         assert there == {groups >= FEWEST_UNITS}

@@ -13,7 +13,6 @@ from jurygraph.eval.analysis.gap_analysis import (
     RoundOfGaps,
     gaps_by_round,
     iteration_complexity,
-    rounds_until,
     score_differentiation,
 )
 from jurygraph.eval.statistics.resampling import Resampling
@@ -67,11 +66,6 @@ def test_many_rounds_without_growth_refute_the_unconditional_bound() -> None:
 def test_growths_are_counted_from_round_to_round(gaps: list[float], growths: list[int]) -> None:
     found = gaps_by_round(np.array([gaps]), np.zeros(1, dtype=np.intp), 0.5, QUICK)
     assert [each.growths.value for each in found] == growths
-
-
-def test_rounds_until_a_threshold() -> None:
-    gaps = np.array([[0, 10 / 114, 40 / 114]])
-    assert [rounds_until(gaps, eps).tolist() for eps in (0.05, 0.3, 0.9)] == [[2], [3], [np.inf]]
 
 
 def test_rounds_are_averaged_over_the_cases_that_held_them() -> None:

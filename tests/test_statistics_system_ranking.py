@@ -81,14 +81,6 @@ def test_strengths_against_a_solver(seed: int) -> None:
     assert figures(ranked(rows, NONE)) == pytest.approx(solved(rows), abs=1e-9)
 
 
-def test_strengths_against_theory() -> None:
-    """a wins 3 of 4: the odds are 3, so the strengths are ln(3) apart; ties make equals."""
-    rows = [game("a", "b", winner, at=at) for at, winner in enumerate(["1", "1", "1", "2"])]
-    assert figures(ranked(rows, NONE)) == pytest.approx({"a": np.log(3) / 2, "b": -np.log(3) / 2}, abs=1e-9)
-    found = figures(ranked([game("a", "b", "tie"), game("b", "c", "tie")]))
-    assert found == pytest.approx({"a": 0, "b": 0, "c": 0}, abs=1e-9)
-
-
 def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     truth = {"a": 0.8, "b": 0.2, "c": -1.0}
     held = 0
@@ -157,11 +149,3 @@ def means(systems: int, texts: int = 15) -> tuple[SystemRanking, list[float], li
         [float(column[numbers == n].mean()) for n in range(systems)] for column in (judged, human)
     )
     return found, of_judge, of_human
-
-
-def test_scores_without_a_label_do_not_count_where_others_have_one() -> None:
-    judged, human = np.array([1.0, 5.0, 2.0]), np.array([1.0, np.nan, 3.0])
-    found = rank_by_scores("ab", np.array([0, 0, 1]), judged, human, np.arange(3), QUICK)
-    assert (figures(found), found.human["a"].value) == ({"a": 1.0, "b": 2.0}, 1.0)
-    alone = rank_by_scores("ab", np.array([0, 0, 1]), judged, np.full(3, np.nan), np.arange(3), QUICK)
-    assert (figures(alone), alone.human) == ({"a": 3.0, "b": 2.0}, {})

@@ -99,14 +99,6 @@ def run(out: Path, **more: Any) -> Sweep:
     return sweep("debate", axes, "demo", limit=4, out=out, **ASPECT, **more)
 
 
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a sweep."""
-    out = tmp_path_factory.mktemp("sweep")
-    run(out, max_calls=3)
-    return out
-
-
 def test_a_budget_holds_for_the_whole_sweep_and_the_same_again_goes_on(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
     first = run(tmp_path / "out", max_calls=10)
@@ -129,26 +121,18 @@ def test_more_cells_are_added_to_those_that_are_there(tmp_path: Path) -> None:
     assert record["axes"] == {"n": {"1": {"n": 1}, "2": {"n": 2}, "3": {"n": 3}}}
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"settings": {"repair": 2}}, "belongs to another run: debate: repair was 1, is 2"),
-        ({"fresh": True}, "a sweep has no fresh, overwrite or batch"),
-        ({"replace": True}, "a sweep has no fresh, overwrite or batch"),
-        ({"batch": True}, "a sweep has no fresh, overwrite or batch"),
-    ],
-)
-def test_other_settings_and_options_are_refused(options: Any, words: str, begun: Path) -> None:
-    with pytest.raises(UsageError, match=words):
-        run(begun, **options)
-
-
-def test_other_data_and_another_sweep_in_the_same_folder_are_refused(begun: Path) -> None:
+def test_what_cannot_be_swept_in_a_folder_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, max_calls=3)
+    with pytest.raises(UsageError, match="belongs to another run: debate: repair was 1, is 2"):
+        run(tmp_path, settings={"repair": 2})
+    for option in ("fresh", "replace", "batch"):
+        with pytest.raises(UsageError, match="a sweep has no fresh, overwrite or batch"):
+            run(tmp_path, **{option: True})
     other = Dataset.of("other", load_dataset("demo").items[:4])
     with pytest.raises(UsageError, match=r"holds a sweep over demo@.*, not over other@"):
-        plan_sweep("debate", {"n": [1]}, other, out=begun)
-    with FileLock(begun / "sweep.lock"), pytest.raises(UsageError, match="in use by another sweep"):
-        run(begun)
+        plan_sweep("debate", {"n": [1]}, other, out=tmp_path)
+    with FileLock(tmp_path / "sweep.lock"), pytest.raises(UsageError, match="in use by another sweep"):
+        run(tmp_path)
 
 
 KILLED = """
@@ -182,15 +166,11 @@ def test_killed_at_any_moment_it_loses_nothing(forks: Forks, tmp_path: Path) -> 
     assert same_verdicts(whole, again)
 
 
-async def test_a_provider_is_asked_nothing_before_the_sweep_and_each_thing_once(provider: Provider) -> None:
+async def test_a_provider_is_asked_each_thing_once(provider: Provider) -> None:
     """Two cells whose models differ share nothing; two that ask the same of the same model share all of it."""
     provider.play(by=lambda request: Text("It is true to its source.\nScore: 4"))
     options: Any = {"limit": 2, **ASPECT, "settings": {"structured": "off"}}
     axes = {"model": ["openai:gpt-4o-mini", "openai:gpt-4o"]}
-    planned = plan_sweep("single", axes, "demo", **options)
-    known = await expected_calls(planned, [0, 0])
-    assert (provider.requests, known.one_by_one.most, known.together.most) == ([], 4, 4)
-    assert known.cost_alone is not None
     done = await asweep("single", axes, "demo", **options)
     assert (len(provider.requests), done.calls_made) == (4, 4)
     done = await asweep("single", {"repair": [0, 1]}, "demo", limit=2, **ASPECT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,26 +48,6 @@ def names(grid: Grid) -> list[str]:
     return [column.name for column in grid.columns]
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
-    """Debates of one round and of three about the demo data."""
-    return sweep("debate", {"n": [1, 3]}, **DEBATES, out=tmp_path_factory.mktemp("sweep"))
-
-
-@pytest.mark.slow
-def test_figures_are_those_of_each_cell_by_itself(done: Sweep) -> None:
-    for one, found in zip(done.cells, done.measured(), strict=True):
-        values = []
-        for aspect, agreement in one.evaluation.agreement().items():
-            rho = agreement.per_group["spearman"]  # type: ignore[union-attr]
-            figure = found.figures[MetricKey(aspect, "group_spearman")]
-            assert (figure.value, figure.low, figure.high) == pytest.approx((rho.value, rho.low, rho.high))
-            assert found.rows[aspect] == agreement.n
-            values.append(rho.value)
-        average = found.figures[MetricKey("average", "group_spearman")]
-        assert average.value == pytest.approx(sum(values) / 2)  # type: ignore[arg-type]
-
-
 def test_gains_are_over_the_rows_that_both_have() -> None:
     """The second judge failed where the first one was right: on what is left, both are perfect."""
     _, found = swept(rated([0, 1, 2, 3, 9, 4]), rated([0, 1, 2, 3, None, 4])).measured()
@@ -94,19 +75,17 @@ def test_no_average_where_an_aspect_has_no_figure(scores: list[float | None]) ->
     assert ("tact" in part.rows) == (None not in scores)
 
 
-def test_correlations_are_within_groups_where_ten_of_them_can_tell_judges_apart() -> None:
-    """Three items a group."""
-
-    def leads(groups: int) -> str:
-        rows = [row for n in range(groups) for row in rated([0, 1, 2], prefix=f"{n}-", group=str(n))]
-        return leading(metric_keys(swept(rows).measured()))[0].statistic
-
-    assert (leads(9), leads(10)) == ("spearman", "group_spearman")
+@pytest.mark.parametrize(("groups", "leads"), [(9, "spearman"), (10, "group_spearman")])
+def test_correlations_are_within_groups_where_ten_of_them_can_tell_judges_apart(
+    groups: int, leads: str
+) -> None:
+    rows = [row for n in range(groups) for row in rated([0, 1, 2], prefix=f"{n}-", group=str(n))]
+    assert leading(metric_keys(swept(rows).measured()))[0].statistic == leads
 
 
 @pytest.mark.slow
-def test_a_sweep_and_a_report_on_its_cells_say_the_same(done: Sweep) -> None:
-    """The same metric leads, with the same figures and the same gain over the first cell."""
+def test_a_sweep_and_a_report_on_its_cells_say_the_same(tmp_path: Path) -> None:
+    done = sweep("debate", {"n": [1, 3]}, **DEBATES, out=tmp_path)
     folders = [cell.evaluation.folder for cell in done.cells if cell.evaluation.folder]
     study = Study.of(folders)
     assert study.base and study.base.endswith("(n=1)")
@@ -139,6 +118,7 @@ def test_tables_lay_out_cells_aspects_and_an_axis_across() -> None:
 def test_what_failed_or_was_not_begun_is_told() -> None:
     unfinished = cell_grid(swept(rated([0, 1, 2]), stopped="budget"))
     assert "Unfinished (budget): 1 of 2 cells started, 3 verdicts." in unfinished.notes
+    assert any("fewer than 10 groups or items to resample" in note for note in unfinished.notes)
     bad = ScoreItem(id="bad", source="It rained.", candidate="Rain.", human={"fluency": 3.0})
     whole = sweep("single", {"repair": [0, 1]}, Dataset.of("mine", [bad]), aspects=["fluency"])
     assert "failed" not in names(cell_grid(whole))

@@ -121,11 +121,6 @@ def test_hostile_text_stays_text() -> None:
     assert printable("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"
 
 
-def test_a_row_that_does_not_fit_its_columns_is_named() -> None:
-    with pytest.raises(ValueError, match=r"wit: row 2 has 1 cells for 2 columns: \('b',\)"):
-        Grid("wit", (text_column("a"), Column("n")), (("a", 1), ("b",)))
-
-
 @pytest.mark.parametrize(
     ("value", "form", "text"),
     [

@@ -24,18 +24,10 @@ from .processes import command_line, in_this_process
 from .test_given_graphs import foreign
 
 
-def rival(
-    value: float | None,
-    low: float | None = None,
-    high: float | None = None,
-    p: float | None = None,
-    ratio: float = 1.0,
-    items: int = 100,
-    clusters: int = 100,
-) -> Contest:
+def rival(value: float | None, low: Any = None, high: Any = None, p: Any = None, **about: Any) -> Contest:
+    about = {"items": 100, "clusters": 100, "ratio": 1.0, "protocol": None, "other": None, **about}
     difference = Statistic(value, low, high)
-    title = "4 samples of single"
-    return Contest("coherence", "single", 4, title, items, clusters, ratio, None, None, difference, p)
+    return Contest("coherence", "single", 4, "4 samples of single", **about, difference=difference, p=p)
 
 
 BETTER, EQUAL = rival(0.1, 0.05, 0.15, 0.001), rival(0.0, -0.03, 0.03, 1.0)
@@ -94,10 +86,8 @@ def objecting(call: Any, prompt: str) -> Any:
     if call["role"] == "critic":
         return {"feedback": OBJECTION, "no_issue": False}
     right = OBJECTION in prompt
-    return {
-        "reasoning": "So it is.",
-        "score": LABELS[place % 3] if right else 1 + (place * 7 + place // 5) % 5,
-    }
+    score = LABELS[place % 3] if right else 1 + (place * 7 + place // 5) % 5
+    return {"reasoning": "So it is.", "score": score}
 
 
 SHORT: Any = {"by": "calls", "settings": {"n": 1}}
@@ -140,22 +130,6 @@ def test_a_debate_that_finds_the_label_pays_against_a_judge_that_guesses(tmp_pat
     assert not any(call.metadata["role"] == "critic" for call in model.calls[asked:])
 
 
-def test_both_columns_subtract_to_the_difference_and_its_groups_are_counted() -> None:
-    """In two of the twelve groups the debate has no correlation: these count for neither side."""
-    groups = [[3 * group + place for place in range(3)] for group in range(10)] + [[0, 3, 6], [9, 12, 15]]
-    items = [
-        text(place, id=f"{group}-{label}", group=f"g{group}", human={"consistency": label, "fluency": label})
-        for group, places in enumerate(groups)
-        for label, place in zip(LABELS, places, strict=True)
-    ]
-    result = versus("debate", Dataset.of("mine", items), models=ScriptedModel(script=objecting), **SHORT)
-    assert {contest.subject for contest in result.contests} == {"consistency", "fluency", "average"}
-    for contest in result.contests:
-        assert (contest.items, contest.protocol) == (36, 1.0)
-        assert contest.clusters <= 10 and contest.other is not None
-        assert 1 - contest.other == pytest.approx(contest.difference.value)
-
-
 def test_without_labels_flips_and_spending_are_told_and_nothing_of_agreement() -> None:
     model = ScriptedModel(script=objecting)
     result = versus("debate", texts(4, human={}), aspects=["consistency"], models=model, **SHORT)
@@ -168,13 +142,13 @@ def test_without_labels_flips_and_spending_are_told_and_nothing_of_agreement() -
 
 def test_a_report_of_the_runs_says_the_same(tmp_path: Path) -> None:
     # A debate of one round has two scores and a critique: three calls, as three referees.
-    judges: dict[str, Any] = {
-        "debate": {"n": 1},
-        "alike": {"referees": 3, "roles": "same"},
-        "personas": {"referees": 3},
-    }
-    for name, settings in judges.items():
-        protocol: Any = "debate" if name == "debate" else "ensemble"
+    alike: Any = {"referees": 3, "roles": "same"}
+    judges: Any = [
+        ("debate", "debate", {"n": 1}),
+        ("alike", "ensemble", alike),
+        ("personas", "ensemble", {"referees": 3}),
+    ]
+    for name, protocol, settings in judges:
         model = ScriptedModel(script=objecting)
         evaluate(protocol, texts(), settings=settings, models=model, out=tmp_path / name)
     [finding] = findings_of(Study.of([tmp_path / "debate", tmp_path / "alike"]))
@@ -188,9 +162,11 @@ def test_a_report_of_the_runs_says_the_same(tmp_path: Path) -> None:
     "graph", [debate.build(n=1), repeated(debate.build(n=1), 2), debate.build(n=1).compile()]
 )
 def test_graphs_and_wrappers_are_compared_like_protocols(graph: Any) -> None:
-    result = versus(graph, "demo", aspects=["consistency"], limit=4, by="calls", against=["single"])
-    [contest] = result.contests
-    assert contest.ratio == pytest.approx(1, abs=0.1)
+    aspects = ["consistency", "fluency"]
+    result = versus(graph, "demo", aspects=aspects, limit=4, by="calls", against=["single"])
+    assert [contest.subject for contest in result.contests] == [*aspects, "average"]
+    assert [contest.ratio for contest in result.contests] == pytest.approx([1] * 3, abs=0.1)
+    assert {(contest.items, contest.clusters) for contest in result.contests} == {(4, 1)}
     assert (result.folder, result.failed) == (None, 0)
 
 
@@ -217,7 +193,6 @@ def test_dollars_are_spent_equally_and_a_single_judge_is_sampled_at_temperature_
     assert 3 * contest.size <= asked.count(1) < 3 * (contest.size + 1)
 
 
-ONE_VALUE = texts(12, human={"consistency": 3})
 ONE_VALUE = texts(12, human={"consistency": 3})
 TWO_MODELS = {"scorer": "openai:gpt-4o-mini", "critic": "openai:gpt-4o"}
 UNPRICED = {"by": "cost", "models": "ollama:llama3.2"}
@@ -253,15 +228,11 @@ def test_what_cannot_be_compared_is_refused_before_any_call(
 
 def test_a_run_of_other_items_is_not_taken_up(tmp_path: Path) -> None:
     evaluate("debate", "demo", aspects=["consistency"], limit=2, settings={"n": 1}, out=tmp_path / "run")
+    scripted = ScriptedModel(script=objecting)
     refused: list[tuple[Any, Any, dict[str, Any], str]] = [
         ("debate", texts(), {}, r"it is a run of demo@.* but these items are mine@"),
         ("debate", "demo", {"settings": {"debate": {"n": 3}}}, "it was judged with n=1, not with 3"),
-        (
-            "debate",
-            "demo",
-            {"models": ScriptedModel(script=objecting)},
-            "it was judged by offline; samples of another",
-        ),
+        ("debate", "demo", {"models": scripted}, "it was judged by offline; samples of another"),
         ("chateval", "demo", {}, "it is a run of debate, with no verdict of chateval"),
     ]
     for protocol, data, options, words in refused:

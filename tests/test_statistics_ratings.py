@@ -1,4 +1,4 @@
-"""Score distributions: against counting, against resampling by hand, with all that rows can lack."""
+"""What ratings look like: how scores are distributed, against counting; Krippendorff's alpha, against its package."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
+import krippendorff
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jurygraph.eval.statistics.chance_corrected import LEVELS, Level, krippendorff_alpha
 from jurygraph.eval.statistics.resampling import Resampling, share_of_rows
 from jurygraph.eval.statistics.score_distribution import ScoreDistribution, score_distribution
 
+NONE = Resampling(resamples=0)
 QUICK = Resampling(resamples=50, seed=4)
+
+# --- distributions of scores ----------------------------------------------------------------------------------------
 
 
 def of(
@@ -90,3 +95,66 @@ def test_rows_off_the_scale_and_without_label_do_not_count() -> None:
     assert (judged(alone), human(alone), alone.distance.value) == ([20] * 5, [None] * 5, None)
     nothing = of([9.0], [[3.0]])
     assert (judged(nothing), nothing.distance.value) == ([None] * 5, None)
+
+
+# --- agreement among raters -----------------------------------------------------------------------------------------
+
+# Krippendorff 2011, Computing Krippendorff's Alpha-Reliability: four observers, twelve units; printed results
+# nominal .743, ordinal .815, interval .849.
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+]
+
+
+@pytest.mark.parametrize(("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_against_the_published_example(level: Level, printed: float) -> None:
+    found = krippendorff_alpha(list(zip(*OBSERVERS, strict=True)), level, resampling=NONE)
+    assert round(found.alpha.value or 0, 3) == printed
+    assert found.units == 11, "one has a single value"
+
+
+def tables(missing: float, seed: int, shape: tuple[int, int] = (40, 4)) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    found = random.integers(1, 6, shape[0])[:, None] + random.integers(-1, 2, shape)
+    return np.where(random.random(shape) < missing, np.nan, found.astype(float))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("seed", range(3))
+def test_against_krippendorff(level: Level, missing: float, seed: int) -> None:
+    table = tables(missing, seed) ** 3 - 20  # unevenly apart, and below zero
+    wanted = krippendorff.alpha(reliability_data=table.T, level_of_measurement=level)
+    found = krippendorff_alpha(table.tolist(), level, resampling=NONE)
+    assert found.alpha.value == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_resamples_against_krippendorff(level: Level) -> None:
+    """Alpha of a resample is alpha of the units that it drew."""
+    table = tables(0.2, 7, (25, 3))
+    table = table[(~np.isnan(table)).sum(axis=1) > 1]
+    groups = (np.arange(len(table)) // 2).tolist()
+    found = krippendorff_alpha(table.tolist(), level, groups, QUICK)
+    rows = [np.flatnonzero(np.array(groups) == group) for group in range(groups[-1] + 1)]
+    drawn = [
+        krippendorff.alpha(
+            reliability_data=np.concatenate(
+                [table[rows[g]] for g in range(len(rows)) for _ in range(times[g])]
+            ).T,
+            level_of_measurement=level,
+        )
+        for block in QUICK.weights(len(rows))
+        for times in block
+    ]
+    wanted = QUICK.studentised(found.alpha.value, np.array(drawn), len(rows), bounded=True)[0]
+    assert (found.alpha.low, found.alpha.high) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
+
+
+def test_degenerate_cases_have_no_alpha() -> None:
+    for units in ([], [[1], [2, None]], [[3, 3], [3, 3]]):
+        assert krippendorff_alpha(units, resampling=QUICK).alpha.value is None  # type: ignore[arg-type]
+    assert krippendorff_alpha([[], [1], [1, float("nan")]]).units == 0

@@ -101,17 +101,14 @@ def _interruptible() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _one_tls_context() -> Iterator[None]:
-    """Share what clients check certificates with: each reads all authorities anew, 20 ms and a megabyte a client."""
+def _one_process_for_many() -> Iterator[None]:
+    """Have this process do once, or not at all, what takes a process of a command's own no notice.
+
+    Each client reads all authorities that certificates are checked with: 20 ms and a megabyte. A command freezes the
+    heap, for its process ends with it; this one goes on, and would never free a test.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _thawed() -> Iterator[None]:
-    """A command freezes the heap, for its process ends with it; this process goes on, and would never free a test."""
-    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtime, "freeze_heap", lambda: None)
         yield
 
@@ -120,21 +117,16 @@ def _thawed() -> Iterator[None]:
 def _no_watchers() -> Iterator[None]:
     """Signals that a test has asked for reach no later test."""
     yield
-    WATCHERS.end()
+    while WATCHERS:
+        WATCHERS.pop().set()
 
 
 @pytest.fixture(autouse=True)
 def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the developer has set for real providers is not there for a test."""
+    """What the developer has set for real providers is not there for a test, nor how wide the terminal is."""
     for name in list(os.environ):
-        if name.startswith(FOREIGN) or name.upper() in PROXIES:
+        if name.startswith(FOREIGN) or name.upper() in (*PROXIES, "COLUMNS"):
             monkeypatch.delenv(name)
-
-
-@pytest.fixture(autouse=True)
-def _no_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Output is as wide as where it is piped, however wide the terminal of whoever runs the tests."""
-    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture
@@ -171,10 +163,10 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """The command line in this process, in a folder of the test's own."""
     monkeypatch.chdir(tmp_path)
-    return Command(monkeypatch, capsys)
+    return Command()
 
 
 @pytest.fixture

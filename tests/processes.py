@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from jurygraph.eval.cli.app import main
 
+from .sample_data import write_lines
 from .source_tree import beside
 
 JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.start import main; main()"]
@@ -55,6 +56,11 @@ async def reached(state: Callable[[], object], by: asyncio.Task[Any] | None = No
             await asyncio.sleep(0.001)
 
 
+def ran(*command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process to its end, whatever that is."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_GUARD, **options)
+
+
 @contextmanager
 def child(*command: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """Run a command in a process that is killed in the end, also when the test fails before it has ended."""
@@ -73,62 +79,29 @@ def started(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-class _Watchers:
-    """Threads that wait for conditions; none outlives the test that began it, or its signal would hit the next one."""
-
-    def __init__(self) -> None:
-        self._over = threading.Event()
-
-    def begin(self, come: Callable[[], object], do: Callable[[], object]) -> threading.Thread:
-        """Do something when a condition is met, unless the test has ended by then."""
-        over = self._over
-
-        def wait() -> None:
-            while not come():
-                if over.wait(0.002):
-                    return
-            do()
-
-        thread = threading.Thread(target=wait, daemon=True)
-        thread.start()
-        return thread
-
-    def end(self) -> None:
-        """Call off what has not come."""
-        self._over.set()
-        self._over = threading.Event()
-
-
-WATCHERS = _Watchers()
+WATCHERS: list[threading.Event] = []
+"""What ends each thread that waits for a condition: none outlives its test, or its signal would hit the next one."""
 
 
 def when(come: Callable[[], object], do: Callable[[], object]) -> threading.Thread:
-    """Do something from another thread when a condition is met."""
-    return WATCHERS.begin(come, do)
+    """Do something from another thread when a condition is met, unless the test has ended by then."""
+    over = threading.Event()
+    WATCHERS.append(over)
+
+    def wait() -> None:
+        while not come():
+            if over.wait(0.002):
+                return
+        do()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
 
 
 def signalled(come: Callable[[], object], number: int) -> threading.Thread:
     """Send this process a signal when a condition is met."""
     return when(come, lambda: os.kill(os.getpid(), number))
-
-
-class Command:
-    """The command line in this process: as quick as a call, with the same signals."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
-        self.printed = ""
-        self.errors = ""
-
-    def __call__(self, *arguments: str | Path) -> int:
-        """Run it; gives its exit code."""
-        self._monkeypatch.setattr(sys, "argv", ["jurygraph", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        self.printed, self.errors = self._capsys.readouterr()
-        assert "Traceback" not in self.printed + self.errors
-        return int(ended.value.code or 0)
 
 
 def command_line(line: str) -> list[str]:
@@ -137,7 +110,7 @@ def command_line(line: str) -> list[str]:
 
 
 def in_this_process(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run ``jurygraph`` as a process would, without the two seconds that a process takes to begin."""
+    """Run ``jurygraph`` as a process would, with the same signals, but without the two seconds until one begins."""
     printed, errors = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(errors):
         patch.chdir(cwd)
@@ -146,9 +119,21 @@ def in_this_process(*arguments: str, cwd: Path, **env: str) -> subprocess.Comple
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as ended:
             main()
-    return subprocess.CompletedProcess(
-        arguments, int(ended.value.code or 0), printed.getvalue(), errors.getvalue()
-    )
+    code, out, err = int(ended.value.code or 0), printed.getvalue(), errors.getvalue()
+    assert "Traceback" not in out + err
+    return subprocess.CompletedProcess(arguments, code, out, err)
+
+
+class Command:
+    """The command line in this process and in the folder that it is in, and what the last command printed."""
+
+    printed = errors = ""
+
+    def __call__(self, *arguments: str | Path) -> int:
+        """Run it; gives its exit code."""
+        done = in_this_process(*map(str, arguments), cwd=Path())
+        self.printed, self.errors = done.stdout, done.stderr
+        return done.returncode
 
 
 FORKING = """
@@ -247,10 +232,8 @@ def simulated_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
 
 def pairs(folder: Path, number: int) -> Path:
     """Answers to compare."""
-    path = folder / "pairs.jsonl"
     rows = [
         {"id": f"p{n}", "question": f"What is {n}?", "answer_1": f"It is {n}.", "answer_2": "No idea."}
         for n in range(number)
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(folder / "pairs.jsonl", rows)

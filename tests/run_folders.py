@@ -55,7 +55,7 @@ def failed(item: str, protocol: str = "debate", **fields: Any) -> Result:
 
 def _result(item: str, protocol: str, fields: Mapping[str, Any]) -> Result:
     usual = {"rounds": 1, "stop_reason": "complete", "calls": 1, "cost_usd": 0.0}
-    return Result(item=item, protocol=protocol, status="ok", **{**usual, **fields})
+    return Result(item=item, protocol=protocol, **{"status": "ok", **usual, **fields})
 
 
 def run_folder(

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+from jurygraph.eval import load_dataset
 from jurygraph.graphs.registry import protocols
+from jurygraph.state import DataError
 
 SCORE_TASK: dict[str, Any] = {
     "kind": "score",
@@ -41,6 +44,23 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write each row as a line of JSON; return the path."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def refused(words: str, *data: Any, **options: Any) -> DataError:
+    """See that a dataset cannot be loaded, and that the reason is given in these words."""
+    with pytest.raises(DataError, match=words) as caught:
+        load_dataset(*data, **options)
+    return caught.value
+
+
+def parquet(rows: Iterable[Mapping[str, Any]], **options: Any) -> bytes:
+    """What a Parquet file of these rows holds."""
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    written = pa.BufferOutputStream()
+    write_table(pa.Table.from_pylist(list(rows)), written, **options)
+    return bytes(written.getvalue())
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 from jurygraph.eval import Result, load_dataset
 from jurygraph.state.transcript import Turn
 
-from .run_folders import run_folder
+from . import run_folders
 from .sample_data import write_lines
 from .sample_study import OFFLINE
 
@@ -20,34 +20,21 @@ SIGNATURE = "protocol:{}|data:wit@abc|version:0.1.0"
 
 def turn(round: int, agent: str, content: str, value: Any = None, **more: Any) -> Turn:
     """One that cost a call."""
-    spent: dict[str, Any] = dict.fromkeys(("cached_input_tokens", "reasoning_tokens"), 0)
-    spent |= {"calls": 1, "input_tokens": 100, "output_tokens": 20, "cost_usd": 0.001, "seconds": 0.5}
-    said = {
-        "round": round,
-        "agent": agent,
-        "role": agent.rstrip("_0123456789"),
-        "content": content,
-        "value": value,
-    }
-    return {"model": MODEL, **said, **spent, **more}  # type: ignore[typeddict-item]
+    spent = {"input_tokens": 100, "output_tokens": 20, "cost_usd": 0.001, "seconds": 0.5}
+    return run_folders.turn(agent, value, round, content=content, **{"model": MODEL, **spent, **more})
 
 
 def debate(item: str, protocol: str = "debate", words: str = "It reads well.", **changes: Any) -> Result:
     """A debate in which the critic's objection takes the score from 4 to 3."""
     fields: dict[str, Any] = {
-        "item": item,
-        "aspect": "coherence",
-        "protocol": protocol,
-        "status": "ok",
-        "score": 3.0,
-        "human": 3.0,
-        "rounds": 2,
-        "stop_reason": "no_issue",
-        "score_by_round": (4.0, 3.0),
-        "calls": 4,
-        "input_tokens": 400,
-        "output_tokens": 80,
-        "cost_usd": 0.004,
+        **{"aspect": "coherence", "score": 3.0, "human": 3.0, "rounds": 2, "stop_reason": "no_issue"},
+        **{
+            "score_by_round": (4.0, 3.0),
+            "calls": 4,
+            "input_tokens": 400,
+            "output_tokens": 80,
+            "cost_usd": 0.004,
+        },
         "transcript": (
             turn(0, "scorer", words, 4.0),
             turn(1, "critic", "The end contradicts the beginning.", False),
@@ -55,7 +42,7 @@ def debate(item: str, protocol: str = "debate", words: str = "It reads well.", *
             turn(2, "critic", "NO ISSUE", True),
         ),
     }
-    return Result(**{**fields, **changes})
+    return run_folders.scored(item, protocol, **{**fields, **changes})
 
 
 def failed(item: str, error: str = "no score in the reply: 'I would rather not'", **changes: Any) -> Result:
@@ -80,4 +67,4 @@ def write_run(
         "models": {name: {"*": MODEL} for name in protocols},
         **changes,
     }
-    return run_folder(folder, held, data=data | manifest.pop("data", {}), **manifest)
+    return run_folders.run_folder(folder, held, data=data | manifest.pop("data", {}), **manifest)

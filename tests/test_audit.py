@@ -21,9 +21,8 @@ from jurygraph.state import ReplyError, UsageError
 from jurygraph.state.errors import DataError
 
 from .loopback import Provider, Text
-from .processes import command_line
+from .processes import Command, command_line
 from .sample_data import read_lines
-from .test_try import call
 
 TASK = {"kind": "score", "source": "It rained for ten days.", "candidate": "Rain.", "aspect": "consistency"}
 
@@ -136,37 +135,37 @@ def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_no_reply_could_be_re
 
 
 def test_an_audit_says_what_it_costs_and_keeps_to_its_budget(
-    provider: Provider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    provider: Provider, tmp_path: Path, command: Command
 ) -> None:
     run = tmp_path / "run"
     evaluate("debate", "demo", aspects=["consistency"], limit=4, out=run)
     turns = sum(turn["role"] in ("scorer", "critic") for row in read_lines(run) for turn in row["transcript"])
     provider.play(by=lambda _: Text("Kind: argument\nAnswers: yes"))
     words = command_line(f"audit {run} --model openai:gpt-4o-mini --set structured=off --concurrency 1")
-    assert call(*words, "--dry-run") == 0
-    assert f" {turns} " in capsys.readouterr().out and not provider.requests
-    assert call(*words, "--max-cost", "1", "--max-calls", "12") == 4
-    stopped = capsys.readouterr().out
+    assert command(*words, "--dry-run") == 0
+    assert f" {turns} " in command.printed and not provider.requests
+    assert command(*words, "--max-cost", "1", "--max-calls", "12") == 4
+    stopped = command.printed
     assert "the budget may be too small" in stopped and "The same command resumes" in stopped
     assert "left to label; 12 new calls" in stopped and len(provider.requests) == 12
-    assert call(*words) == 0
-    assert "of 4 verdicts labelled; " in capsys.readouterr().out
+    assert command(*words) == 0
+    assert "of 4 verdicts labelled; " in command.printed
     assert len({request.user for request in provider.requests}) == len(provider.requests) <= turns
     (run / FILE).unlink()
     unknown = ("audit", str(run), "--model", "openai:nobody-knows-me", "--max-cost", "1")
-    assert call(*unknown) == 2
-    assert "the price of openai:nobody-knows-me is unknown" in capsys.readouterr().err
+    assert command(*unknown) == 2
+    assert "the price of openai:nobody-knows-me is unknown" in command.errors
 
 
-def test_the_command_and_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_and_the_report(tmp_path: Path, command: Command) -> None:
     run = tmp_path / "run"
     evaluate("debate", "demo", aspects=["consistency"], limit=12, out=run)
-    assert call("audit", str(run), "--limit", "3") == 0
-    out = capsys.readouterr().out
+    assert command("audit", str(run), "--limit", "3") == 0
+    out = command.printed
     assert "of 3 verdicts labelled; 9 left to label" in out and "not a language model" in out
-    assert call("report", str(run), "--table", "audit", "--resamples", "20") == 0
-    assert "What turns did: 3 verdicts of run, labelled by offline" in capsys.readouterr().out
+    assert command("report", str(run), "--table", "audit", "--resamples", "20") == 0
+    assert "What turns did: 3 verdicts of run, labelled by offline" in command.printed
     evaluate("single", "demo", aspects=["consistency"], limit=3, out=tmp_path / "single")
-    assert call("audit", str(tmp_path / "single")) == 2
-    assert "holds no debate" in capsys.readouterr().err
-    assert call("audit", str(tmp_path)) == 2
+    assert command("audit", str(tmp_path / "single")) == 2
+    assert "holds no debate" in command.errors
+    assert command("audit", str(tmp_path)) == 2

@@ -12,8 +12,8 @@ from jurygraph.eval.analysis.courtroom_premises import fit_prior
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 
+from .processes import Command
 from .run_folders import compared, run_folder
-from .test_try import call
 
 
 def test_the_prior_is_fitted_where_growth_and_rounds_move_the_gap() -> None:
@@ -71,14 +71,14 @@ def test_premises_are_held_and_refuted_where_they_are_true_and_false(tmp_path: P
     assert excess.high is not None and excess.high < 0  # the model makes gaps grow, and these shrink
 
 
-def test_the_prior_and_the_threshold_are_settable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_prior_and_the_threshold_are_settable(tmp_path: Path, command: Command) -> None:
     runs = run_folder(
         tmp_path / "r", [debate(n, "samre", (90, 60)) for n in range(12)], kind="compare", aspects=()
     )
     words = ("report", str(runs), "--table", "score-gap", "--resamples", "20")
-    assert call(*words, "--gap-prior", "2,3", "--eps", "0.2") == 0
-    out = " ".join(capsys.readouterr().out.split())
+    assert command(*words, "--gap-prior", "2,3", "--eps", "0.2") == 0
+    out = " ".join(command.printed.split())
     assert "eps 0.2" in out and "Beta(2 + w, 3 + i - w)" in out
     for wrong in ("0,1", "1", "a,b", "1,2,3"):
-        assert call(*words, "--gap-prior", wrong) == 2
-        assert f"--gap-prior '{wrong}': give two numbers above 0" in capsys.readouterr().err
+        assert command(*words, "--gap-prior", wrong) == 2
+        assert f"--gap-prior '{wrong}': give two numbers above 0" in command.errors

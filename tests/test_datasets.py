@@ -6,7 +6,6 @@ import csv
 import gzip
 import json
 import os
-import re
 import tracemalloc
 import warnings
 from pathlib import Path
@@ -21,10 +20,11 @@ from jurygraph.eval.datasets.items import CompareItem, ScoreItem, parse_item
 from jurygraph.eval.plan.plan import plan
 from jurygraph.state import ASPECTS, Aspect, DataError, UsageError
 
-from .sample_data import write_lines
+from .sample_data import refused, write_lines
 
 ROW: dict[str, Any] = {"id": "a", "source": "s", "candidate": "c", "human": {"coherence": 3}}
 PAIR: dict[str, Any] = {"id": "p", "question": "q", "answer_1": "x", "answer_2": "y", "human": "tie"}
+HEAD = "id,source,candidate,human.fluency\n"
 
 
 def write(folder: Path, *rows: dict[str, Any], name: str = "data.jsonl") -> Path:
@@ -44,6 +44,10 @@ def test_csv_has_the_same_columns(tmp_path: Path) -> None:
     assert (first.id, first.source, first.candidate) == ("1", 'He said "stop".', "[not a list]")
     assert (first.label("coherence"), second.label("coherence"), second.candidate) == (4, 1.5, "")
     assert third.human == {}, "the last cells of a row may be left out where they are no texts"
+    path.write_text(HEAD + 'a,"They said ""no"",\ntwice","5"" pipe",\n\nb,5" pipe,,4\n')
+    twice, pipe = (item for item in load_dataset(path) if isinstance(item, ScoreItem))
+    assert (twice.source, twice.candidate, twice.human) == ('They said "no",\ntwice', '5" pipe', {})
+    assert (pipe.source, pipe.candidate, pipe.human) == ('5" pipe', "", {"fluency": 4.0})
     path.write_text('id,question,answer_1,answer_2,human\n1,q,a,b,2\n2,q,a,b,"[""1"", ""1"", 2]"\n')
     labels = [item.label() for item in load_dataset(path).items if isinstance(item, CompareItem)]
     assert labels == ["2", "1"]
@@ -55,73 +59,21 @@ def test_line_separators_inside_a_text_do_not_end_a_line(tmp_path: Path) -> None
     assert [item.task(ASPECTS["summeval/fluency"]).source for item in load_dataset(path)] == ["a\u2028b"]  # type: ignore[union-attr]
 
 
-def test_a_huge_text_is_refused_unless_allowed(tmp_path: Path) -> None:
-    path = write(tmp_path, ROW, {**ROW, "id": "b", "candidate": "word " * 40_000})
-    with pytest.raises(
-        DataError, match=r"line 2: field 'candidate' has 200,000 characters, more than 100,000"
-    ):
-        load_dataset(path)
-    assert len(load_dataset(path, max_characters=200_000).items) == 2
-
-
-IN_TALK = "line 1: field 'messages':"
-
-
 def talk(messages: Any) -> dict[str, Any]:
     return {"id": "a", "messages": messages}
 
 
-# Lines of a file, and what is said of them; what is no text is written as JSON.
-BAD: dict[str, tuple[list[Any], str]] = {
-    "empty": ([], "holds no items"),
-    "blank": (["", ""], "holds no items"),
-    "no JSON": (["{"], "line 1: not JSON"),
-    "no object": ([[1]], "line 1: expected an object"),
-    "wrong column": ([{"id": "a", "src": "s", "candidate": "c"}], "line 1: field 'source' is missing"),
-    "no id": ([ROW, {"source": "s", "candidate": "c"}], "line 2: field 'id' is missing"),
-    "label no number": ([{**ROW, "human": {"coherence": "good"}}], "line 1: field 'human.coherence"),
-    "label not finite": ([{**ROW, "human": {"coherence": float("nan")}}], "line 1: field 'human"),
-    "winner unknown": ([{**PAIR, "human": "3"}], "line 1: field 'human"),
-    "same id twice": ([ROW, "", ROW], "line 3: id 'a' is already used in line 1"),
-    "two kinds": ([ROW, PAIR], "line 2: a file cannot hold both texts"),
-    "message without a role": ([talk([{"content": "Hi"}])], f"{IN_TALK} messages[0] has no role"),
-    "no messages": ([talk([])], f"{IN_TALK} messages is an empty"),
-    "messages that are a text": (
-        [talk("Hi")],
-        f"{IN_TALK} messages must be a message or a list of messages, got 'Hi'",
-    ),
-    "nobody answers": (
-        [talk([{"role": "user", "content": "Hi"}])],
-        f"{IN_TALK} the conversation has no answer to judge",
-    ),
-    "a result of no call": (
-        [{**ROW, "source": [{"role": "tool", "tool_call_id": "7", "content": "42"}]}],
-        "line 1: field 'source': source[0] is the result of a tool call that no earlier message makes",
-    ),
-    "an image": (
-        [{**ROW, "candidate": {"role": "ai", "content": [{"type": "image", "url": "a"}]}}],
-        "line 1: field 'candidate': candidate holds an image (image)",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ["junk.jsonl", "junk.csv", "junk.jsonl.gz"])
-def test_binary_junk(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(b"fine\n\xff\xfe\x00\x9c" * 100)
-    with pytest.raises(DataError, match=r"junk\.(jsonl|csv)"):
-        load_dataset(path)
+def test_a_huge_text_is_refused_unless_allowed(tmp_path: Path) -> None:
+    path = write(tmp_path, ROW, {**ROW, "id": "b", "candidate": "word " * 40_000})
+    refused("line 2: field 'candidate' has 200,000 characters, more than 100,000", path)
+    assert len(load_dataset(path, max_characters=200_000).items) == 2
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "data.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(ROW).encode())[:-10])
-    with pytest.raises(DataError, match=r"data\.jsonl\.gz: cannot be read"):
-        load_dataset(path)
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    with pytest.raises(DataError, match="only once"):
-        load_dataset(tmp_path / "pipe.jsonl")
-    with pytest.raises(UsageError, match=r"data\.jsonl\.gz is a file: --data-dir .* only applies to named"):
+    path = tmp_path / "pipe.jsonl"
+    os.mkfifo(path)
+    refused("only once", path)
+    with pytest.raises(UsageError, match=r"pipe\.jsonl is a file: --data-dir .* only applies to named"):
         load_dataset(path, tmp_path)
 
 
@@ -132,8 +84,7 @@ def test_bytes_that_are_no_text_are_told_by_their_line(tmp_path: Path, before: i
     start = path.stat().st_size
     with path.open("ab") as file:
         file.write(b'{"id": "\xe9"}\n')
-    with pytest.raises(DataError, match=rf"line {before + 1}: not UTF-8 text \(byte {start + 8}: "):
-        load_dataset(path)
+    refused(rf"line {before + 1}: not UTF-8 text \(byte {start + 8}: ", path)
 
 
 def labelled(folder: Path, *labels: dict[str, float], **more: Any) -> Dataset:
@@ -160,13 +111,13 @@ def test_aspects_default_to_those_with_labels(tmp_path: Path) -> None:
             [{"coherence": 3}, {"coherence": 6}],
             {},
             [],
-            r"line 2: field 'human.coherence' of 'i1' is 6, off the scale 1 to 5",
+            "line 2: .*coherence' of 'i1' is 6, off the scale 1 to 5",
         ),
         (
             [{"coherence": 4}],
-            {"fact": "Ice floats."},
+            {"fact": "So."},
             [],
-            "off the scale 1 to 3; for another scale, name --aspect summeval/coherence",
+            "off the scale 1 to 3; .* name --aspect summeval/coherence",
         ),
     ],
 )
@@ -248,12 +199,8 @@ def test_items_are_read_anew_as_often_as_wanted(tmp_path: Path, form: str) -> No
     assert find_item(dataset, "i3") == dataset.items[3] and find_item(dataset, "c") is None
     first = dataset.first(2)
     assert (len(first), [item.id for item in first]) == (2, ["i0", "i1"])
-    assert (len(dataset), len(first.first(4)), len(dataset.first(9)), len(dataset.first(None))) == (
-        5,
-        2,
-        5,
-        5,
-    )
+    lengths = [len(part) for part in (dataset, first.first(4), dataset.first(9), dataset.first(None))]
+    assert lengths == [5, 2, 5, 5]
     assert first.digest == dataset.digest
     written(tmp_path, form, [*rows[:-1], {**ROW, "id": "other"}])
     with pytest.raises(DataError, match="has changed since its rows were checked"):
@@ -277,8 +224,9 @@ def test_a_large_file_is_not_held(tmp_path: Path, form: str) -> None:
 def test_one_id_twice_far_apart(tmp_path: Path, form: str) -> None:
     rows = [{**ROW, "id": f"i{n % 700}"} for n in range(701)]
     offset = 1 if form == "csv" else 0
-    with pytest.raises(DataError, match=f"line {701 + offset}: id 'i0' is already used in line {1 + offset}"):
-        load_dataset(written(tmp_path, form, rows))
+    refused(
+        f"line {701 + offset}: id 'i0' is already used in line {1 + offset}", written(tmp_path, form, rows)
+    )
 
 
 def test_a_file_that_changes_while_it_is_read_or_without_a_trace_is_refused(tmp_path: Path) -> None:
@@ -311,39 +259,15 @@ def test_items_in_memory() -> None:
     assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["coherence"]
     assert dataset.digest == Dataset.of("mine", items).digest != Dataset.of("mine", items[:1]).digest
     assert Dataset.of("mine", items[1:]).labels == "none"
-    for rows, fault in (
-        ((), "mine: holds no items"),
-        ((ROW, ROW), "mine, item 2: id 'a' is already used in item 1"),
-        ((ROW, PAIR), "mine, item 2: a file cannot hold both texts"),
-    ):
+    for rows, fault in (((), "mine: holds no items"), ((ROW, ROW), "mine, item 2: id 'a' .* used in item 1")):
         with pytest.raises(DataError, match=fault):
             Dataset.of("mine", map(parse_item, rows))
 
 
-def test_turns_are_joined_and_annotators_have_a_majority() -> None:
-    talk = {"id": "m", "turns": ["One?", "Two?"], "answer_1": ["1", "2"], "answer_2": "both"}
-    items = [parse_item({**talk, "human": votes}) for votes in (["1", "1", "2"], ["1", "2"])]
-    pairs = [item for item in items if isinstance(item, CompareItem)]
-    assert pairs[0].question == "Turn 1: One?\n\nTurn 2: Two?"
-    assert pairs[0].answer_1.endswith("Turn 2: 2")
-    assert [pair.label() for pair in pairs] == ["1", "tie"]
-
-
-def test_a_json_array(tmp_path: Path) -> None:
-    path = tmp_path / "data.json"
-    path.write_text(json.dumps([ROW, {**ROW, "id": "b"}], indent=1))
-    assert [item.id for item in load_dataset(path)] == ["a", "b"]
-    for text, fault in (
-        (
-            json.dumps([ROW, {"id": "b"}]),
-            "row 2: fields 'source' and 'candidate' are missing; the row has id",
-        ),
-        (json.dumps([ROW, 7]), "row 2: expected an object with named fields, got int"),
-        ("[1, ", "not JSON"),
-    ):
-        path.write_text(text)
-        with pytest.raises(DataError, match=rf"data\.json(, |: ){fault}"):
-            load_dataset(path)
+def test_turns_are_joined() -> None:
+    pair = parse_item({"id": "m", "turns": ["One?", "Two?"], "answer_1": ["1", "2"], "answer_2": "both"})
+    assert isinstance(pair, CompareItem)
+    assert (pair.question, pair.answer_1) == ("Turn 1: One?\n\nTurn 2: Two?", "Turn 1: 1\n\nTurn 2: 2")
 
 
 def test_the_location_holds_from_wherever_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,86 +281,100 @@ def test_the_location_holds_from_wherever_it_is_read(tmp_path: Path, monkeypatch
 
 # --- nothing is read wrong in silence -----------------------------------------------------------------------------
 
-HEAD = "id,source,candidate,human.fluency\n"
-TOLD = {
-    "a quote that nobody closes": (
-        "data.csv",
-        HEAD + "".join(f"{n},{'' if n != 3 else chr(34)}Noon.,Rain.,4\n" for n in range(20)),
-        r"data\.csv, line 5 to 21: not CSV: unexpected end of data; put a cell that contains a quote",
-    ),
-    "a quote that another row closes": (
-        "data.csv",
-        HEAD + 'a,"Noon.,Rain.,4\nb,"Dusk.",Hail.,4\nc,Dawn.,Snow.,4\n',
-        r"data\.csv, line 2 to 3: not CSV: .*; put a cell that contains a quote into quotes",
-    ),
-    "quotes inside a quoted cell": (
-        "data.csv",
-        HEAD + 'a,"They said "no" to it",Rain.,4\n',
-        r"data\.csv, line 2: not CSV: .*double each quote inside it",
-    ),
-    "a doubled column": (
-        "data.csv",
-        "id,source,candidate,source\na,b,c,d\n",
-        r"line 1: two columns are called 'source'",
-    ),
-    "a row cut off": (
-        "data.csv",
-        HEAD + "a,Noon.,Rain.,4\nb,Noon.\n",
-        r"line 3: has only 2 cells, and none .* 'candidate'",
-    ),
-    "a doubled key": (
-        "data.jsonl",
-        json.dumps(ROW) + '\n{"id": "b", "source": "s", "candidate": "c", "candidate": "d"}',
-        r"data\.jsonl, line 2: the key 'candidate' occurs twice in one object",
-    ),
-    "a doubled key inside": (
-        "data.jsonl",
-        '{"id": "b", "source": "s", "candidate": "c", "human": {"fluency": 1, "fluency": 2}}',
-        r"line 1: the key 'fluency' occurs twice in one object",
-    ),
-    "a doubled key in an array": (
-        "data.json",
-        "[" + json.dumps(ROW) + ', {"id": "b", "source": "s", "candidate": "c", "id": "d"}]',
-        r"data\.json, row 2: the key 'id' occurs twice in one object",
-    ),
-    "a doubled key in a cell": (
-        "data.csv",
-        'id,source,candidate,human\na,b,c,"{""fluency"": 1, ""fluency"": 2}"\n',
-        r"data\.csv, line 2: the key 'fluency' occurs twice in one object",
-    ),
-    "half a character": (
-        "data.jsonl",
-        '{"id": "a", "source": "Noon \\ud83d.", "candidate": "c"}',
-        r"line 1: field 'source' has half a character \(U\+D83D\), at position 6 of the text: remove it",
-    ),
-    "half a character in a reference": (
-        "data.jsonl",
-        '{"id": "a", "source": "s", "candidate": "c", "references": ["fine", "\\udc00"]}',
-        r"line 1: field 'references' has half a character",
-    ),
-    "NUL": (
-        "data.csv",
-        HEAD + "a,Noon.,Ra\0in.,4\n",
-        r"data\.csv, line 2: (field 'candidate' has a NUL character, at position 3|not CSV: line contains NUL)",
-    ),
+JUNK = b"fine\n\xff\xfe\x00\x9c" * 100
+LINE = json.dumps(ROW)
+RESULT = [{"role": "tool", "tool_call_id": "7", "content": "42"}]
+IMAGE = {"role": "ai", "content": [{"type": "image", "url": "a"}]}
+IN_TALK = r"line 1: field 'messages':"
+TOLD: dict[str, dict[str, tuple[str | bytes | list[Any], str]]] = {
+    "data.jsonl": {
+        "empty": ("", "holds no items"),
+        "blank": ("\n\n", "holds no items"),
+        "junk": (JUNK, "line 2: not UTF-8"),
+        "no JSON": ("{", "line 1: not JSON"),
+        "no object": ([[1]], "line 1: expected an object"),
+        "wrong column": ([{"id": "a", "src": "s", "candidate": "c"}], "line 1: field 'source' is missing"),
+        "no id": ([ROW, {"source": "s", "candidate": "c"}], "line 2: field 'id' is missing"),
+        "label no number": ([{**ROW, "human": {"coherence": "good"}}], r"line 1: field 'human\.coherence"),
+        "label not finite": ([{**ROW, "human": {"coherence": float("nan")}}], "line 1: field 'human"),
+        "winner unknown": ([{**PAIR, "human": "3"}], "line 1: field 'human"),
+        "same id twice": (f"{LINE}\n\n{LINE}", "line 3: id 'a' is already used in line 1"),
+        "two kinds": ([ROW, PAIR], "line 2: a file cannot hold both texts"),
+        "message without a role": ([talk([{"content": "Hi"}])], rf"{IN_TALK} messages\[0\] has no role"),
+        "no messages": ([talk([])], f"{IN_TALK} messages is an empty"),
+        "messages that are a text": ([talk("Hi")], f"{IN_TALK} messages must be .*, got 'Hi'"),
+        "nobody answers": ([talk([{"role": "user", "content": "Hi"}])], f"{IN_TALK} .* no answer to judge"),
+        "a result of no call": (
+            [{**ROW, "source": RESULT}],
+            r"'source': source\[0\] is the result of a tool call",
+        ),
+        "an image": ([{**ROW, "candidate": IMAGE}], r"field 'candidate': candidate holds an image \(image\)"),
+        "a doubled key": (f'{LINE}\n{{"id": "b", "id": "c"}}', "line 2: the key 'id' occurs twice"),
+        "a doubled key inside": ('{"human": {"wit": 1, "wit": 2}}', "line 1: the key 'wit' occurs twice"),
+        "half a character": ([{**ROW, "source": "So \ud83d."}], r"'source' .* \(U\+D83D\), at position 4"),
+        "half a reference": ([{**ROW, "references": ["so", "\udc00"]}], "'references' has half a character"),
+    },
+    "data.jsonl.gz": {
+        "junk": (JUNK, "cannot be read"),
+        "cut off": (gzip.compress(LINE.encode())[:-10], "cannot be read"),
+    },
+    "data.json": {
+        "no array": ("[1, ", "not JSON"),
+        "wrong names": (f'[{LINE}, {{"id": "b"}}]', "row 2: fields 'source' and 'candidate' are missing"),
+        "no object": (f"[{LINE}, 7]", "row 2: expected an object with named fields, got int"),
+        "a doubled key": (f'[{LINE}, {{"id": "b", "id": "c"}}]', "row 2: the key 'id' occurs twice"),
+        "a frame's columns": ('{"Summary": {"0": "Rain."}}', "columns instead of rows; .*orient='records'"),
+    },
+    "data.csv": {
+        "junk": (JUNK, r"data\.csv"),
+        "a header alone": (HEAD, "holds no items"),
+        "a wrong name": ("id,headline,candidate\n1,a,b\n", "'source' is missing; .*--columns source=COLUMN$"),
+        "wrong names": (
+            "headline,body\na,b\n",
+            "headline, body; .*source=COLUMN,candidate=COLUMN .and human",
+        ),
+        "a quote that nobody closes": (
+            HEAD + "".join(f"{n},{'' if n != 3 else chr(34)}Noon.,Rain.,4\n" for n in range(20)),
+            "line 5 to 21: not CSV: unexpected end of data; put a cell that contains a quote",
+        ),
+        "a quote that another row closes": (
+            HEAD + 'a,"Noon.,Rain.,4\nb,"Dusk.",Hail.,4\nc,Dawn.,Snow.,4\n',
+            "line 2 to 3: not CSV: .*; put a cell that contains a quote into quotes",
+        ),
+        "quotes in quotes": (HEAD + 'a,"They said "no"",Rain.,4\n', "line 2: not CSV: .*double each quote"),
+        "a doubled column": ("id,source,source\na,b,c\n", "line 1: two columns are called 'source'"),
+        "a row cut off": (HEAD + "a,Noon.\n", "line 2: has only 2 cells, and none .* 'candidate'"),
+        "a doubled key in a cell": (
+            'id,source,candidate,human\na,b,c,"{""fluency"": 1, ""fluency"": 2}"\n',
+            "line 2: the key 'fluency' occurs twice in one object",
+        ),
+        "NUL": (HEAD + "a,b,Ra\0in.,4\n", "line 2: (field 'candidate' has a NUL|not CSV: line contains NUL)"),
+        "three encodings": (
+            "id;source\n1;caf\xe9\n".encode("cp1252") + "2;Größe\n".encode(),
+            "line 3 is UTF-8 and line 2 is not: a file in several encodings",
+        ),
+    },
+    "data.xlsx": {"no spreadsheet": ("Rain.", "cannot be read as a spreadsheet")},
+    "data.docx": {"another kind": ("x", r"expected \.jsonl, \.json, \.csv or \.tsv")},
 }
+"""What a file of this name holds, and what is said of it; rows are written as JSON lines."""
+REFUSED = [
+    pytest.param(name, content, words, id=f"{name}: {case}")
+    for name, cases in TOLD.items()
+    for case, (content, words) in cases.items()
+]
 
 
-for case, (lines, fault) in BAD.items():
-    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
-    TOLD[case] = ("data.jsonl", text, re.escape(fault))
-TOLD["a file of another kind"] = ("data.docx", "x", r"expected \.jsonl, \.json, \.csv or \.tsv")
-
-
-@pytest.mark.parametrize(("name", "content", "words"), TOLD.values(), ids=TOLD)
+@pytest.mark.parametrize(("name", "content", "words"), REFUSED)
 def test_what_cannot_be_read_or_would_be_read_wrong_is_refused_with_file_line_and_field(
-    tmp_path: Path, name: str, content: str, words: str
+    tmp_path: Path, name: str, content: str | bytes | list[Any], words: str
 ) -> None:
     path = tmp_path / name
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=words) as caught:
-        load_dataset(path)
-    assert str(path) in str(caught.value)
+    if isinstance(content, list):
+        write_lines(path, content)
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert str(path) in str(refused(words, path))
 
 
 @pytest.mark.parametrize("name", ["data.jsonl", "data.csv", "data.jsonl.gz"])
@@ -447,15 +385,4 @@ def test_a_line_too_long_to_be_a_row_is_refused_before_it_is_in_memory(
     path = tmp_path / name
     content = (HEAD if name.endswith("csv") else json.dumps(ROW) + "\n") + "x" * 5000
     path.write_bytes(gzip.compress(content.encode()) if name.endswith("gz") else content.encode())
-    with pytest.raises(DataError, match=r"line 2: has more than 1,000 characters, too many for a row"):
-        load_dataset(path)
-
-
-def test_csv_that_is_well_formed_is_read_as_ever(tmp_path: Path) -> None:
-    path = tmp_path / "data.csv"
-    path.write_text(HEAD + 'a,"They said ""no"",\ntwice","5"" pipe",\n\nb,5" pipe,,4\n')
-    items = [item for item in load_dataset(path) if isinstance(item, ScoreItem)]
-    assert [(item.source, item.candidate, item.human) for item in items] == [
-        ('They said "no",\ntwice', '5" pipe', {}),
-        ('5" pipe', "", {"fluency": 4.0}),
-    ]
+    refused(r"line 2: has more than 1,000 characters, too many for a row", path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,58 +18,49 @@ from jurygraph.state import DataError, UsageError
 from typer.testing import CliRunner
 
 from .on_demand import OnDemand
+from .sample_data import parquet, refused
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-    from pyarrow import parquet
 else:
-    pd, pl = OnDemand("pandas"), OnDemand("polars")
-    pa, parquet = OnDemand("pyarrow"), OnDemand("pyarrow.parquet")
+    pd, pl, pa = OnDemand("pandas"), OnDemand("polars"), OnDemand("pyarrow")
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = list[dict[str, Any]]
 TEXT = {"source": "It rained.", "candidate": "Rain."}
-ROWS: list[dict[str, Any]] = [
+ROWS: Rows = [
     {"id": 1, **TEXT, "group": "g", "human.fluency": 4.5, "system": "A"},
     {"id": 2, **TEXT, "candidate": "", "group": None, "human.fluency": None, "system": "A"},
     {"id": 3, **TEXT, "group": "g", "human.fluency": 1.0, "system": None},
 ]
 
 
-def as_written(rows: Rows) -> Any:
-    return list(rows)
+KINDS = ["dicts", "pandas", "nullable pandas", "polars", "Arrow"]
 
 
-def as_pandas(rows: Rows) -> Any:
-    return pd.DataFrame(list(rows))
-
-
-def as_nullable_pandas(rows: Rows) -> Any:
-    return pd.DataFrame(list(rows)).convert_dtypes()
-
-
-def as_polars(rows: Rows) -> Any:
-    return pl.DataFrame(list(rows))
-
-
-def as_arrow(rows: Rows) -> Any:
-    return pa.Table.from_pylist(list(rows))
-
-
-Make = Callable[[Rows], Any]
-FRAMES = pytest.mark.parametrize("made", [as_written, as_pandas, as_nullable_pandas, as_polars, as_arrow])
+def made(kind: str, rows: Rows) -> Any:
+    match kind:
+        case "pandas":
+            return pd.DataFrame(rows)
+        case "nullable pandas":
+            return pd.DataFrame(rows).convert_dtypes()
+        case "polars":
+            return pl.DataFrame(rows)
+        case "Arrow":
+            return pa.Table.from_pylist(rows)
+    return rows
 
 
 def write(folder: Path, rows: Rows, **options: Any) -> Path:
     path = folder / "data.parquet"
-    parquet.write_table(pa.Table.from_pylist(list(rows)), path, **options)
+    path.write_bytes(parquet(rows, **options))
     return path
 
 
-@FRAMES
-def test_all_kinds_of_frames_hold_the_same_and_are_judged(made: Make) -> None:
-    frame = made(ROWS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_kinds_of_frames_hold_the_same_and_are_judged(kind: str) -> None:
+    frame = made(kind, ROWS)
     dataset = load_dataset(frame)
     if isinstance(frame, pd.DataFrame):
         frame.loc[0, "source"] = "What is changed afterwards changes nothing."
@@ -82,13 +73,13 @@ def test_all_kinds_of_frames_hold_the_same_and_are_judged(made: Make) -> None:
     assert [(result.item, result.human) for result in results] == [("1", 4.5), ("2", None), ("3", 1.0)]
 
 
-@pytest.mark.parametrize("made", [as_written, as_polars, as_arrow])
-def test_nested_columns(made: Make) -> None:
-    rows: list[dict[str, Any]] = [
+@pytest.mark.parametrize("kind", ["dicts", "polars", "Arrow"])
+def test_nested_columns(kind: str) -> None:
+    rows: Rows = [
         {"id": "a", **TEXT, "references": ["r1", "r2"], "human": {"fluency": [4, 2]}},
         {"id": "b", **TEXT, "references": [], "human": {"fluency": None}},
     ]
-    first, second = (item for item in load_dataset(made(rows)) if isinstance(item, ScoreItem))
+    first, second = (item for item in load_dataset(made(kind, rows)) if isinstance(item, ScoreItem))
     assert (first.references, first.label("fluency")) == (("r1", "r2"), 3)
     assert (second.references, second.human) == ((), {})
 
@@ -124,26 +115,12 @@ def test_a_name_for_a_frame_and_its_aspects() -> None:
 
 
 NO_TABLE = "is not a dataset: give a name, a file, a frame"
-PAIR_ROW = {"id": "q", "question": "?", "answer_1": "x", "answer_2": "y"}
+NO_SOURCE = {**ROWS[1], "source": None}
 TWICE = ["id", "source", "candidate", "candidate"]
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
-    "missing column": (
-        lambda: pd.DataFrame([{"id": 1, "candidate": "c"}]),
-        "frame, row 1: field 'source' is missing; the row has id, candidate",
-    ),
-    "missing cell": (
-        lambda: pd.DataFrame([ROWS[0], {**ROWS[1], "source": None}]),
-        "frame, row 2: field 'source' is missing; the row has id, candidate, system",
-    ),
-    "two kinds": (
-        lambda: [ROWS[0], PAIR_ROW],
-        "row 2: a file cannot hold both texts to be rated and answers to",
-    ),
+    "missing cell": (lambda: pd.DataFrame([ROWS[0], NO_SOURCE]), "frame, row 2: field 'source' is missing"),
     "no dicts": (lambda: [{}, 3], "row 2: expected a dict with named fields, got int"),
-    "a huge text": (
-        lambda: pd.DataFrame([{**ROWS[0], "source": "x" * 200_000}]),
-        "row 1: field 'source' has 200,000 characters, more than 100,000",
-    ),
+    "a huge text": (lambda: [{**ROWS[0], "source": "x" * 200_000}], "row 1: field 'source' has 200,000"),
     "one name": (lambda: pd.DataFrame([[*"ascc"]], columns=TWICE), "two columns are called 'candidate'"),
     "a lazy frame": (lambda: pl.DataFrame(ROWS).lazy(), f"LazyFrame {NO_TABLE}"),
     "a series": (lambda: pd.Series([1, 2]), f"Series {NO_TABLE}"),
@@ -152,10 +129,10 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")
-@pytest.mark.parametrize(("made", "fault"), BAD.values(), ids=BAD)
-def test_bad_frames_are_told_by_row_and_field(made: Callable[[], Any], fault: str) -> None:
+@pytest.mark.parametrize(("make", "fault"), BAD.values(), ids=BAD)
+def test_bad_frames_are_told_by_row_and_field(make: Callable[[], Any], fault: str) -> None:
     with pytest.raises(UsageError) as caught:
-        load_dataset(made())
+        load_dataset(make())
     assert fault in str(caught.value)
 
 
@@ -171,16 +148,13 @@ def test_a_parquet_file_holds_what_the_frame_holds(tmp_path: Path) -> None:
 
 
 def test_bad_parquet_is_told_by_row_and_field(tmp_path: Path) -> None:
-    path = write(tmp_path, [ROWS[0], {**ROWS[1], "source": None}])
-    with pytest.raises(DataError, match=r"data\.parquet, row 2: field 'source' is missing"):
-        load_dataset(path)
+    path = write(tmp_path, [ROWS[0], NO_SOURCE])
+    refused(r"data\.parquet, row 2: field 'source' is missing", path)
     for content in (b"PAR1 and nothing more", b""):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"data\.parquet: cannot be read as Parquet: "):
-            load_dataset(path)
+        refused(r"data\.parquet: cannot be read as Parquet: ", path)
     path.unlink()
-    with pytest.raises(DataError, match=r"data\.parquet: cannot be read: No such file"):
-        load_dataset(path)
+    refused(r"data\.parquet: cannot be read: No such file", path)
 
 
 @pytest.mark.slow
@@ -201,7 +175,7 @@ def test_a_large_parquet_file_is_not_held(tmp_path: Path) -> None:
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, table = write(tmp_path, ROWS), as_arrow(ROWS)
+    path, table = write(tmp_path, ROWS), made("Arrow", ROWS)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for data in (path, table):
         with pytest.raises(UsageError, match=r'needs pyarrow: pip install "jurygraph\[frames\]"'):

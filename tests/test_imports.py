@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 from jurygraph.graphs.registry import protocols
 
-from .processes import HANG_GUARD
+from .processes import ran
 
 pytestmark = pytest.mark.slow
 PROVIDERS = {"aiohttp", "langchain_google_genai", "langchain_openai", "openai"}
@@ -105,14 +104,7 @@ def told() -> dict[str, Any]:
     light = {name: code for name, (code, _) in LIGHT.items()}
     heavy = {name: code for name, (code, _) in WITH_GRAPHS.items()}
     heavy |= {f"functions: {name}": code + FUNCTIONS for name, code in ORDERS.items()}
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS],
-        input=json.dumps([light, heavy]),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG_GUARD,
-    )
+    done = ran(sys.executable, "-c", FORKS, input=json.dumps([light, heavy]))
     assert done.returncode == 0, done.stderr
     return {"errors": done.stderr, **json.loads(done.stdout)}
 

@@ -54,6 +54,12 @@ def executed(path: Path, folder: Path) -> NotebookNode:
     return notebook
 
 
+def code_of(notebook: NotebookNode) -> list[NotebookNode]:
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    return code
+
+
 def said(notebook: NotebookNode, cell_id: str) -> str:
     """What a cell printed or displayed, as text."""
 
@@ -75,24 +81,19 @@ def words(cell: NotebookNode) -> list[str]:
 def test_what_is_stored_is_whole_and_small(path: Path) -> None:
     notebook = read(path)
     UNTYPED.validate(notebook)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    code = code_of(notebook)
     assert path.stat().st_size < 400_000
     if path.stem == "quickstart":
-        assert [cell.id for cell in code if not said(notebook, cell.id)] == [], (
-            "every cell has something to show"
-        )
+        assert [cell.id for cell in code if not said(notebook, cell.id)] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
-    code = [cell for cell in executed(path, tmp_path).cells if cell.cell_type == "code"]
-    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    code = code_of(executed(path, tmp_path))
     assert [output.text for cell in code for output in cell.outputs if output.get("name") == "stderr"] == []
-    stored = {cell.id: words(cell) for cell in read(path).cells if cell.cell_type == "code"}
     # Pictures differ from version to version of what draws them.
-    assert {cell.id: words(cell) for cell in code} == stored
+    assert {cell.id: words(cell) for cell in code} == {cell.id: words(cell) for cell in code_of(read(path))}
 
 
 # What stands in the output of a cell, as it is stored; that a run says the same is seen above.

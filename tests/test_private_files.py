@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,8 @@ from pathlib import Path
 import pytest
 from jurygraph.eval import evaluate, measure, sweep
 from jurygraph.eval.results.run_log import logging_to
+
+from .sample_data import read_lines
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ def test_a_folder_that_was_opened_to_others_stays_so_and_the_log_tells_it(tmp_pa
     judged(out, repeats=2)
     found = permissions(out)
     assert (found["."], found["results.jsonl"], found["run.json"]) == ("0o755", "0o644", "0o644")
-    told = [json.loads(line)["event"] for line in (out / "log.jsonl").read_text().splitlines()]
+    told = [record["event"] for record in read_lines(out / "log.jsonl")]
     assert [line for line in told if "other users can read" in line] == [
         f"other users can read results.jsonl, run.json in {out}; `chmod -R go= {out}` stops that"
     ]

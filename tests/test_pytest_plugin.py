@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from .loopback import Provider
-from .processes import HANG_GUARD
+from .processes import ran
 from .source_tree import ROOT
 
 # In a source tree that was installed before the plugin was there, it is named; else pytest finds it by itself.
@@ -63,14 +63,7 @@ def judging(provider: Provider, mumbled: str = BAD) -> None:
 
 def run(folder: Path, *options: str, code: str = JUDGED) -> subprocess.CompletedProcess[str]:
     (folder / "test_judged.py").write_text(code)
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *NAMED, *QUIET, *options],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=HANG_GUARD,
-        check=False,
-    )
+    return ran(sys.executable, "-m", "pytest", *NAMED, *QUIET, *options, cwd=folder)
 
 
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:

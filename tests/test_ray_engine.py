@@ -25,16 +25,8 @@ from jurygraph.state.errors import UsageError
 from sqlalchemy import make_url
 
 from .journal_locations import POSTGRES, schema
-from .processes import (
-    Simulated,
-    command_line,
-    in_this_process,
-    signalled,
-    started,
-    until,
-    when,
-    whole_lines,
-)
+from .processes import Simulated, command_line, in_this_process, signalled, started, until, when, whole_lines
+from .sample_data import read_lines
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "limit": 12}
@@ -64,13 +56,13 @@ def journal() -> Iterator[str]:
 
 def lines(folder: Path) -> list[Any]:
     """The results but for seconds, which no two runs share."""
+    return [timeless(line) for line in read_lines(folder)]
 
-    def timeless(one: Any) -> Any:
-        if isinstance(one, dict):
-            return {name: timeless(value) for name, value in one.items() if name != "seconds"}
-        return [timeless(value) for value in one] if isinstance(one, list) else one
 
-    return [timeless(json.loads(line)) for line in (folder / "results.jsonl").read_text().splitlines()]
+def timeless(one: Any) -> Any:
+    if isinstance(one, dict):
+        return {name: timeless(value) for name, value in one.items() if name != "seconds"}
+    return [timeless(value) for value in one] if isinstance(one, list) else one
 
 
 def logged(folder: Path, event: str) -> list[dict[str, Any]]:

@@ -23,7 +23,6 @@ from scipy import stats
 from .loopback import Failure, Provider, Request, Text
 from .processes import Command
 from .sample_data import numbered, read_lines, write_lines
-from .test_try import call
 
 
 @pytest.mark.parametrize("name", paper_tables())
@@ -150,7 +149,7 @@ def votes_file(folder: Path) -> Path:
 
 def run_table(name: str, data: Path, out: Path) -> dict[str, dict[str, Any]]:
     """Run a table offline and return its rows measured here, by method."""
-    assert call("reproduce", name, "--data", str(data), "--model", "offline", "--out", str(out)) == 0
+    assert Command()("reproduce", name, "--data", str(data), "--model", "offline", "--out", str(out)) == 0
     done = json.loads((out / "reproduce.json").read_text())
     here = [row for row in done["rows"] if row[1] == "here, offline"]
     return {row[0]: dict(zip(done["columns"][2:], row[2:], strict=True)) for row in here}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from jurygraph.state import DataError, UsageError
 
 from .loopback import Answer, Broken, Failure, Hang, Noise, Provider, Raw, Request, Reset, Text, Usage
 from .processes import Command, pairs, simulated_provider
+from .sample_data import read_lines
 from .test_call_pipeline import MODEL, PLAIN, dataset, debater, results, scorer
 
 MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
@@ -42,8 +44,21 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def arguments(data: Path, *more: str, protocol: str = "single", out: str = "out") -> list[str]:
-    return ["run", protocol, "--data", str(data), *MODEL_OPTIONS, "--out", out, *more]
+class Runs(Command):
+    """Runs of ``single`` from the command line, on six items or as many as a test writes, by a scripted provider."""
+
+    def __init__(self, provider: Provider, folder: Path) -> None:
+        self.provider, self.folder, self.out = provider, folder, folder / "out"
+        self.data = dataset(folder)
+
+    def run(self, *more: str, out: str | Path = "out") -> int:
+        return self("run", "single", "--data", self.data, *MODEL_OPTIONS, "--out", out, *more)
+
+
+@pytest.fixture
+def runs(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    monkeypatch.chdir(tmp_path)
+    return Runs(provider, tmp_path)
 
 
 # --- budgets ------------------------------------------------------------------------------------------------------
@@ -72,29 +87,26 @@ def test_calls_in_flight_are_not_taken_for_spent(provider: Provider, tmp_path: P
     assert (done.stopped, len(done.results)) == (None, 40)
 
 
-def test_a_spent_budget_is_exit_code_4_and_names_the_way_on(
-    provider: Provider, tmp_path: Path, command: Command
-) -> None:
-    provider.play(by=scorer)
-    data = dataset(tmp_path)
-    assert command(*arguments(data, "--dry-run", "--max-calls", "2")) == 0
-    assert (provider.requests, [*tmp_path.iterdir()]) == ([], [data])
-    assert command(*arguments(data, "--max-calls", "2")) == 4
-    assert "the budget is reached: at most 2 calls\n2 of 6 verdicts are done" in command.printed
-    assert "The same command with --out out resumes with a higher limit." in command.printed
-    assert "the budget may be too small" in command.printed
-    assert command(*arguments(data, "--max-calls", "6")) == 0
-    assert len(provider.requests) == 6
+def test_a_spent_budget_is_exit_code_4_and_names_the_way_on(runs: Runs) -> None:
+    runs.provider.play(by=scorer)
+    assert runs.run("--dry-run", "--max-calls", "2") == 0
+    assert (runs.provider.requests, [*runs.folder.iterdir()]) == ([], [runs.data])
+    assert runs.run("--max-calls", "2") == 4
+    assert "the budget is reached: at most 2 calls\n2 of 6 verdicts are done" in runs.printed
+    assert "The same command with --out out resumes with a higher limit." in runs.printed
+    assert "the budget may be too small" in runs.printed
+    assert runs.run("--max-calls", "6") == 0
+    assert len(runs.provider.requests) == 6
 
 
-def test_what_is_judged_anew_is_estimated_anew(provider: Provider, tmp_path: Path, command: Command) -> None:
-    provider.play(by=scorer)
-    data = dataset(tmp_path)
-    assert command(*arguments(data)) == 0
-    assert command(*arguments(data)) == 0
-    assert "Estimate: " not in command.printed
-    assert command(*arguments(data, "--fresh", "--dry-run")) == 0
-    assert next(line.split()[2:4] for line in command.printed.splitlines() if "single " in line) == ["6", "6"]
+def test_what_is_judged_anew_is_estimated_anew(finished: Runs) -> None:
+    assert finished.run() == 0
+    assert "Estimate: " not in finished.printed
+    assert finished.run("--fresh", "--dry-run") == 0
+    assert next(line.split()[2:4] for line in finished.printed.splitlines() if "single " in line) == [
+        "6",
+        "6",
+    ]
 
 
 # --- providers ----------------------------------------------------------------------------------------------------
@@ -109,77 +121,64 @@ HOPELESS = {
 
 
 @pytest.mark.parametrize(("failure", "words"), HOPELESS.values(), ids=HOPELESS)
-def test_what_no_call_will_get_past_ends_the_run(
-    provider: Provider, tmp_path: Path, command: Command, failure: Failure, words: str
-) -> None:
-    provider.play(by=lambda request: failure)
-    data = dataset(tmp_path, 60)
-    assert command(*arguments(data, "--concurrency", "4")) == 3
-    assert MAX_FAILURES <= len(provider.requests) <= MAX_FAILURES + 4
-    assert f"{MAX_FAILURES} calls of openai:gpt-4o-mini in a row failed" in command.printed
-    assert words in command.printed
-    assert "0 of 60 verdicts are done and saved. The same command with --out out" in command.printed
-    assert command.printed.count("failed: ") == 1, "the same reason is told again and again"
-    provider.play(by=scorer)
-    assert command(*arguments(data)) == 0
+def test_what_no_call_will_get_past_ends_the_run(runs: Runs, failure: Failure, words: str) -> None:
+    runs.provider.play(by=lambda request: failure)
+    dataset(runs.folder, 60)
+    assert runs.run("--concurrency", "4") == 3
+    assert MAX_FAILURES <= len(runs.provider.requests) <= MAX_FAILURES + 4
+    assert f"{MAX_FAILURES} calls of openai:gpt-4o-mini in a row failed" in runs.printed
+    assert words in runs.printed
+    assert "0 of 60 verdicts are done and saved. The same command with --out out" in runs.printed
+    assert runs.printed.count("failed: ") == 1, "the same reason is told again and again"
+    runs.provider.play(by=scorer)
+    assert runs.run() == 0
 
 
-def test_a_provider_that_is_not_there_ends_the_run(
-    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_provider_that_is_not_there_ends_the_run(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
-    assert command(*arguments(dataset(tmp_path, 200), "--attempts", "2")) == 3
-    assert "(given up after 2 attempts)" in command.printed
-    told = [line for line in command.errors.splitlines() if " warning " in line]
+    dataset(runs.folder, 200)
+    assert runs.run("--attempts", "2") == 3
+    assert "(given up after 2 attempts)" in runs.printed
+    told = [line for line in runs.errors.splitlines() if " warning " in line]
     assert len(told) == 1, "once, and before the first call is given up"
-    assert (
-        "nothing answers at the address (connection refused): start the server, or correct base_url"
-        in told[0]
-    )
-    events = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert "nothing answers at the address (connection refused): start the server, or" in told[0]
+    events = read_lines(runs.out / "log.jsonl")
     assert [event["logger"] for event in events[:3]].count("jurygraph.notices") == 1
-    assert "0 of 200 verdicts are done" in command.printed
-    assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) < 30
+    assert "0 of 200 verdicts are done" in runs.printed
+    assert len(read_lines(runs.out)) < 30
 
 
-def test_failures_that_alternate_with_replies_or_are_of_single_items_end_no_run(
-    provider: Provider, tmp_path: Path, command: Command
-) -> None:
-    provider.play(by=lambda request: Failure(403, "Flagged.") if "5." in request.user else scorer(request))
-    done = evaluate("single", dataset(tmp_path, 100), **OPTIONS, concurrency=1)
+def test_failures_that_alternate_with_replies_or_are_of_single_items_end_no_run(runs: Runs) -> None:
+    play = runs.provider.play
+    play(by=lambda request: Failure(403, "Flagged.") if "5." in request.user else scorer(request))
+    done = evaluate("single", dataset(runs.folder, 100), **OPTIONS, concurrency=1)
     assert (done.stopped, len(done.failed)) == (None, MAX_FAILURES)
-    provider.play(by=lambda request: Failure(400, "Too long.", code="context_length_exceeded"))
-    done = evaluate("single", dataset(tmp_path, 30), **OPTIONS)
+    play(by=lambda request: Failure(400, "Too long.", code="context_length_exceeded"))
+    done = evaluate("single", dataset(runs.folder, 30), **OPTIONS)
     assert (done.stopped, len(done.failed)) == (None, 30)
-    provider.play(by=lambda request: Failure(429, "Slow down.", headers={"Retry-After": "0.01"}))
-    assert command(*arguments(dataset(tmp_path, 2), "--attempts", "3")) == 3
+    play(by=lambda request: Failure(429, "Slow down.", headers={"Retry-After": "0.01"}))
+    dataset(runs.folder, 2)
+    assert runs.run("--attempts", "3") == 3
     for words in (
         "lower --concurrency",
         "(given up after 3 attempts)",
         "with --out out retries what failed.",
     ):
-        assert words in command.printed
+        assert words in runs.printed
 
 
-def test_a_provider_that_wants_decades_ends_the_run_with_all_that_is_kept(
-    provider: Provider, tmp_path: Path, command: Command
-) -> None:
-    provider.play(
-        by=lambda request: (
-            scorer(request)
-            if len(provider.requests) <= 20
-            else Failure(429, "Slow down.", headers={"Retry-After": "1e9"})
-        )
-    )
-    assert command(*arguments(dataset(tmp_path, 60), "--max-wait", "0.3", "--concurrency", "4")) == 3
-    assert f"{MAX_FAILURES} calls of openai:gpt-4o-mini in a row failed" in command.printed
-    assert "20 of 60 verdicts are done and saved" in command.printed
-    assert "resumes once that is fixed" in command.printed
-    made = len(provider.requests)
-    provider.play(by=scorer)
-    assert command(*arguments(dataset(tmp_path, 60), "--concurrency", "4")) == 0
-    assert len(provider.requests) == made + 40
+def test_a_provider_that_wants_decades_ends_the_run_with_all_that_is_kept(runs: Runs) -> None:
+    wall = Failure(429, "Slow down.", headers={"Retry-After": "1e9"})
+    runs.provider.play(by=lambda request: scorer(request) if len(runs.provider.requests) <= 20 else wall)
+    dataset(runs.folder, 60)
+    assert runs.run("--max-wait", "0.3", "--concurrency", "4") == 3
+    assert f"{MAX_FAILURES} calls of openai:gpt-4o-mini in a row failed" in runs.printed
+    assert "20 of 60 verdicts are done and saved" in runs.printed
+    assert "resumes once that is fixed" in runs.printed
+    made = len(runs.provider.requests)
+    runs.provider.play(by=scorer)
+    assert runs.run("--concurrency", "4") == 0
+    assert len(runs.provider.requests) == made + 40
 
 
 def test_a_word_of_decades_among_refusals_does_not_stop_a_run(provider: Provider, tmp_path: Path) -> None:
@@ -226,10 +225,10 @@ def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> 
 
 
 @pytest.fixture
-def finished(provider: Provider, tmp_path: Path, command: Command) -> Path:
-    provider.play(by=scorer)
-    assert command(*arguments(dataset(tmp_path))) == 0
-    return tmp_path / "out"
+def finished(runs: Runs) -> Runs:
+    runs.provider.play(by=scorer)
+    assert runs.run() == 0
+    return runs
 
 
 def spoil(path: Path, old: str, new: str) -> None:
@@ -250,65 +249,60 @@ FAULTS: dict[str, tuple[str, str | None, str]] = {
 
 @pytest.mark.parametrize(("setting", "manifest", "words"), FAULTS.values(), ids=FAULTS)
 def test_what_belongs_to_another_run_is_refused_and_can_make_way(
-    finished: Path, provider: Provider, command: Command, setting: str, manifest: str | None, words: str
+    finished: Runs, setting: str, manifest: str | None, words: str
 ) -> None:
-    lines = (finished / "results.jsonl").read_text()
+    lines = (finished.out / "results.jsonl").read_text()
     if manifest:
-        (finished / "run.json").write_text(manifest)
+        (finished.out / "run.json").write_text(manifest)
     elif manifest == "":
-        (finished / "run.json").unlink()
+        (finished.out / "run.json").unlink()
     elif setting == "repair=1":
-        spoil(finished.parent / "mine.jsonl", "Number 3", "Number three")
-    run = arguments(finished.parent / "mine.jsonl", "--set", setting)
-    made = len(provider.requests)
-    assert command(*run) == 2
-    assert words in command.errors
-    assert "--overwrite" in command.errors
-    assert command.printed == "", "told only after the estimate"
-    assert (finished / "results.jsonl").read_text() == lines
-    assert len(provider.requests) == made
-    assert command(*run, "--overwrite") == 0
-    [earlier] = finished.glob("results.*.jsonl")
+        spoil(finished.data, "Number 3", "Number three")
+    assert finished.run("--set", setting) == 2
+    assert words in finished.errors
+    assert "--overwrite" in finished.errors
+    assert finished.printed == "", "told only after the estimate"
+    assert (finished.out / "results.jsonl").read_text() == lines
+    assert len(finished.provider.requests) == 6
+    assert finished.run("--set", setting, "--overwrite") == 0
+    [earlier] = finished.out.glob("results.*.jsonl")
     assert earlier.read_text() == lines
-    assert len(provider.requests) <= made + 1, "the journal was not used"
+    assert len(finished.provider.requests) <= 7, "the journal was not used"
 
 
-def test_a_line_that_is_no_result_is_named_with_the_remedy(
-    finished: Path, provider: Provider, command: Command
-) -> None:
-    spoil(finished / "results.jsonl", '{"item":"i1"', '{"item":')
-    run = arguments(finished.parent / "mine.jsonl")
-    assert command(*run) == 2
-    assert "out/results.jsonl, line 2: " in command.errors
-    assert "Delete that line" in command.errors
-    lines = (finished / "results.jsonl").read_text().splitlines(keepends=True)
-    (finished / "results.jsonl").write_text("".join([lines[0], *lines[2:]]))
-    assert command(*run) == 0
-    assert len(provider.requests) == 6
+def test_a_line_that_is_no_result_is_named_with_the_remedy(finished: Runs) -> None:
+    results = finished.out / "results.jsonl"
+    spoil(results, '{"item":"i1"', '{"item":')
+    assert finished.run() == 2
+    assert "out/results.jsonl, line 2: " in finished.errors
+    assert "Delete that line" in finished.errors
+    lines = results.read_text().splitlines(keepends=True)
+    results.write_text("".join([lines[0], *lines[2:]]))
+    assert finished.run() == 0
+    assert len(finished.provider.requests) == 6
 
 
-def test_a_damaged_journal_is_told_before_any_call(
-    finished: Path, provider: Provider, command: Command
-) -> None:
-    for path in finished.glob("journal.sqlite*"):
+def test_a_damaged_journal_is_told_before_any_call(finished: Runs) -> None:
+    for path in finished.out.glob("journal.sqlite*"):
         path.write_bytes(b"no database" * 1000)
-    (finished / "results.jsonl").unlink()
-    assert command(*arguments(finished.parent / "mine.jsonl")) == 2
-    assert "journal.sqlite" in command.errors
-    assert "move it away" in command.errors
-    assert len(provider.requests) == 6
+    (finished.out / "results.jsonl").unlink()
+    assert finished.run() == 2
+    assert "journal.sqlite" in finished.errors
+    assert "move it away" in finished.errors
+    assert len(finished.provider.requests) == 6
 
 
-def test_a_folder_in_use_is_left_alone_and_free_after_an_error(finished: Path, command: Command) -> None:
-    with FileLock(finished / "run.lock"):
-        assert command(*arguments(finished.parent / "mine.jsonl")) == 2
-        assert "in use by another run; wait for it to end" in command.errors
+def test_a_folder_in_use_is_left_alone_and_free_after_an_error(finished: Runs) -> None:
+    with FileLock(finished.out / "run.lock"):
+        assert finished.run() == 2
+        assert "in use by another run; wait for it to end" in finished.errors
         with pytest.raises(UsageError, match="in use"):
-            evaluate("debate", "demo", limit=1, out=finished, journal=finished.parent / "shared.sqlite")
+            evaluate("debate", "demo", limit=1, out=finished.out, journal=finished.folder / "shared.sqlite")
     # A notebook keeps the last error, and with it every local name of the frames that it went through.
-    with pytest.raises(ZeroDivisionError) as kept, folder_module.shared_calls(finished, "sweep", RunConfig()):
+    calls = partial(folder_module.shared_calls, finished.out, "sweep", RunConfig())
+    with pytest.raises(ZeroDivisionError) as kept, calls():
         _ = 1 / 0
-    with folder_module.shared_calls(finished, "sweep", RunConfig()):
+    with calls():
         assert kept.value.__traceback__ is not None
 
 
@@ -320,12 +314,10 @@ def test_a_folder_in_use_is_left_alone_and_free_after_an_error(finished: Path, c
         ("/proc/nowhere", "/proc/nowhere: No such file or directory"),
     ],
 )
-def test_a_place_that_cannot_be_a_folder_is_told_before_any_call(
-    provider: Provider, tmp_path: Path, command: Command, out: str, words: str
-) -> None:
-    assert command(*arguments(dataset(tmp_path), out=out)) == 2
-    assert words in command.errors
-    assert provider.requests == []
+def test_a_place_that_cannot_be_a_folder_is_told_before_any_call(runs: Runs, out: str, words: str) -> None:
+    assert runs.run(out=out) == 2
+    assert words in runs.errors
+    assert runs.provider.requests == []
 
 
 def test_data_that_changes_while_it_is_judged_is_told_as_that(provider: Provider, tmp_path: Path) -> None:
@@ -346,19 +338,19 @@ def test_data_that_changes_while_it_is_judged_is_told_as_that(provider: Provider
 
 @pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_loses_nothing(
-    provider: Provider, small_disk: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    runs: Runs, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_module, "SQLITE_PATIENCE", 0.5)
-    provider.play(by=lambda request: "Fine. " + "x" * 3000 + "\nScore: 4")
-    run = arguments(dataset(tmp_path, 300), "--grace", "1", "--concurrency", "4", out=str(small_disk / "out"))
-    assert command(*run) == 3
-    assert command.errors == ""
-    assert "resumes once there is room" in command.printed or "make room on the disk" in command.printed
-    made = len(provider.requests)
+    runs.provider.play(by=lambda request: "Fine. " + "x" * 3000 + "\nScore: 4")
+    dataset(runs.folder, 300)
+    assert runs.run("--grace", "1", "--concurrency", "4", out=small_disk / "out") == 3
+    assert runs.errors == ""
+    assert "resumes once there is room" in runs.printed or "make room on the disk" in runs.printed
+    made = len(runs.provider.requests)
     assert made < 300
     subprocess.run(["mount", "-o", "remount,size=30m", str(small_disk)], check=True)
-    assert command(*run) == 0
-    assert len(provider.requests) <= 300 + 4 + 1, "more calls were lost than were in flight"
+    assert runs.run("--grace", "1", "--concurrency", "4", out=small_disk / "out") == 0
+    assert len(runs.provider.requests) <= 300 + 4 + 1, "more calls were lost than were in flight"
 
 
 def test_steps_that_cannot_be_kept_end_the_run(

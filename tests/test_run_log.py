@@ -7,7 +7,6 @@ import json
 import logging
 import re
 import resource
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from jurygraph.eval.results.run_log import FILE, log_text, logging_to
 from rich.console import Console
 
 from .loopback import Failure, Provider
+from .processes import ran
 from .sample_data import numbered
 
 log = logging.getLogger("jurygraph.test")
@@ -210,5 +210,5 @@ evaluate("single", "demo", aspects=["consistency"], limit=1)
 logging.basicConfig(format="%(name)s %(message)s")
 logging.getLogger("jurygraph.run").warning("heard")
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = ran(sys.executable, "-c", script)
     assert (done.stdout, done.stderr) == ("", "jurygraph.run heard\n")

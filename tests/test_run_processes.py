@@ -15,15 +15,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.journal.admin import summarize
 from jurygraph.eval.results.merge import merge
 
-from .processes import (
-    HANG_GUARD,
-    Simulated,
-    child,
-    command_line,
-    pairs,
-    until,
-    whole_lines,
-)
+from .processes import HANG_GUARD, Simulated, child, command_line, pairs, until, whole_lines
 
 MODEL = "openai:gpt-4o-mini"
 SHORT_LEASE = """
@@ -83,11 +75,8 @@ def test_a_budget_is_one_for_all_processes_and_all_stop_where_it_is_reached(
         "single", data, models={"*": MODEL}, out=tmp_path / "merged", journal=postgres, max_calls=10_000
     )
     assert not rest.failed
-    assert (
-        simulated.stats()["requests"]
-        == summarize(postgres).spent.calls
-        == sum(line.calls for line in rest.results)
-    )
+    made = simulated.stats()["requests"]
+    assert made == summarize(postgres).spent.calls == sum(line.calls for line in rest.results)
 
 
 @pytest.mark.slow

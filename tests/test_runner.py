@@ -33,16 +33,6 @@ def agreeable(metadata: Mapping[str, Any], prompt: str) -> dict[str, Any]:
     return {"reasoning": "So.", "score": 4}
 
 
-def garbled_for(*items: str) -> ScriptedModel:
-    """Agrees, but cannot get a word out about some items."""
-
-    def script(metadata: Mapping[str, Any], prompt: str) -> Any:
-        spoilt = any(f"Number {item[1:]}." in prompt for item in items)
-        return "mumble" if spoilt else agreeable(metadata, prompt)
-
-    return ScriptedModel(script=script)
-
-
 def test_results_and_manifest(tmp_path: Path) -> None:
     out = tmp_path / "out"
     evaluation = evaluate("debate", dataset(tmp_path), models={"*": ScriptedModel(script=agreeable)}, out=out)
@@ -59,8 +49,11 @@ def test_results_and_manifest(tmp_path: Path) -> None:
 
 
 def test_one_bad_item_does_not_stop_the_others_and_is_judged_by_the_next_run(tmp_path: Path) -> None:
-    data, out, whole = dataset(tmp_path), tmp_path / "out", garbled_for()
-    evaluation = evaluate("debate", data, models={"*": garbled_for("i2")}, out=out)
+    def script(metadata: Mapping[str, Any], prompt: str) -> Any:
+        return "mumble" if "Number 2." in prompt else agreeable(metadata, prompt)
+
+    data, out, whole = dataset(tmp_path), tmp_path / "out", ScriptedModel(script=agreeable)
+    evaluation = evaluate("debate", data, models={"*": ScriptedModel(script=script)}, out=out)
     [failed] = evaluation.failed
     assert (failed.item, failed.score, failed.calls) == ("i2", None, 2)
     assert "scorer, round 0" in (failed.error or "")
@@ -73,22 +66,17 @@ def test_one_bad_item_does_not_stop_the_others_and_is_judged_by_the_next_run(tmp
     assert len(read_lines(out)) == 6
 
 
-def test_a_broken_results_file_is_told_by_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("score", "fault"),
+    [("99", r"score: 99 is off the scale of \w+, 1 to 5"), ("null", "")],
+)
+def test_a_score_that_cannot_be_is_told_by_its_line(tmp_path: Path, score: str, fault: str) -> None:
     data, out = dataset(tmp_path), tmp_path / "out"
     evaluate("debate", data, out=out, limit=2)
     file = out / "results.jsonl"
-    whole = file.read_text()
-    for spoilt, fault in (
-        (whole + '{"item": 5}\n', "line 3"),
-        (
-            re.sub(r'"score":[^,]*', '"score":99', whole, count=1),
-            r"line 1: score: 99 is off the scale of \w+, 1 to 5",
-        ),
-        (re.sub(r'"score":[^,]*', '"score":null', whole, count=1), "line 1: "),
-    ):
-        file.write_text(spoilt)
-        with pytest.raises(DataError, match=rf"results\.jsonl, {fault}"):
-            evaluate("debate", data, out=out, limit=2)
+    file.write_text(re.sub(r'"score":[^,]*', f'"score":{score}', file.read_text(), count=1))
+    with pytest.raises(DataError, match=rf"results\.jsonl, line 1: {fault}"):
+        evaluate("debate", data, out=out, limit=2)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 50])

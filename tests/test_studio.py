@@ -29,11 +29,10 @@ from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_sdk.errors import BadRequestError
-from pytest_httpserver import HTTPServer
-from werkzeug import Request, Response
 
 from .conftest import FOREIGN, PROXIES
-from .processes import HANG_GUARD
+from .loopback import Failure, Provider
+from .processes import HANG_GUARD, JURYGRAPH, ran
 from .sample_data import timeless
 from .source_tree import ROOT
 
@@ -139,15 +138,17 @@ def client(url: str) -> Iterator[SyncLangGraphClient]:
         yield opened
 
 
-def run(
-    client: SyncLangGraphClient,
-    context: dict[str, Any] | None = None,
-    task: Any = TASK,
-    graph: str = "debate",
-) -> dict[str, Any]:
-    result = client.runs.wait(None, graph, input={"task": task}, context=context)
+def ended(client: SyncLangGraphClient, thread: Any, graph: str, **given: Any) -> dict[str, Any]:
+    """What a run comes to, on a thread or on none."""
+    result = client.runs.wait(thread, graph, **given)
     assert isinstance(result, dict)
     return result
+
+
+def run(
+    client: SyncLangGraphClient, context: Any = None, task: Any = TASK, graph: str = "debate"
+) -> dict[str, Any]:
+    return ended(client, None, graph, input={"task": task}, context=context)
 
 
 def test_studio_lists_every_graph(client: SyncLangGraphClient) -> None:
@@ -230,11 +231,9 @@ def test_a_human_decides_on_a_thread(client: SyncLangGraphClient) -> None:
     (pause,) = task["interrupts"]
     assert (pause["value"]["low"], pause["value"]["high"]) == (1, 5)
     assert [line["agent"] for line in pause["value"]["log"]][-1] == "scorer"
-    again = client.runs.wait(thread, "debate", command={"resume": "9"}, context=context)
-    assert isinstance(again, dict)
+    again = ended(client, thread, "debate", command={"resume": "9"}, context=context)
     assert "9" in again["__interrupt__"][0]["value"]["problem"]
-    result = client.runs.wait(thread, "debate", command={"resume": 1.5}, context=context)
-    assert isinstance(result, dict)
+    result = ended(client, thread, "debate", command={"resume": 1.5}, context=context)
     assert (result["verdict"]["stop_reason"], result["verdict"]["score"]) == ("human", 1.5)
     assert result["transcript"][-1]["agent"] == "human"
 
@@ -250,8 +249,7 @@ def test_a_person_reviews_on_a_thread(client: SyncLangGraphClient) -> None:
     assert set(pauses) == {"straight/human", "swapped/human"}
     assert "answers swapped" in pauses["swapped/human"]["value"]["question"]
     answers = {pause["id"]: {"answer": "1", "name": place} for place, pause in pauses.items()}
-    result = client.runs.wait(thread, "calibrated", command={"resume": answers}, context=context)
-    assert isinstance(result, dict)
+    result = ended(client, thread, "calibrated", command={"resume": answers}, context=context)
     assert result["verdict"]["details"]["winner_by_order"] == ["1", "2"]
     said = {turn["id"]: turn["name"] for turn in result["transcript"] if turn["agent"] == "human"}
     assert said == {"straight/human:1": "straight/human", "swapped/human:1": "swapped/human"}
@@ -297,8 +295,7 @@ def test_bad_input_fails_and_the_field_is_named(
 def held(client: SyncLangGraphClient, graph: str, context: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """A thread on which a comparison was judged, and its verdict."""
     thread = client.threads.create()["thread_id"]
-    result = client.runs.wait(thread, graph, input={"task": COMPARISON}, context=context)
-    assert isinstance(result, dict)
+    result = ended(client, thread, graph, input={"task": COMPARISON}, context=context)
     return thread, result["verdict"]
 
 
@@ -315,8 +312,7 @@ def test_a_turn_is_edited_behind_a_router_and_the_verdict_follows(client: SyncLa
         thread, {"transcript": [edit]}, as_node="mean_scores", checkpoint=found[-1]["checkpoint"]
     )
     assert client.threads.get_state(thread)["next"] == ["conclude"]
-    after = client.runs.wait(thread, "samre", input=None)
-    assert isinstance(after, dict)
+    after = ended(client, thread, "samre", input=None)
     [edited] = [said for said in after["transcript"] if said.get("edited")]
     assert edit.items() <= edited.items()
     assert after["verdict"]["winner"] == "2"
@@ -383,34 +379,22 @@ def test_what_a_judge_on_the_server_cannot_do_is_said(client: SyncLangGraphClien
     assert "the judge debate, which runs elsewhere" in str(failure.value.__notes__)
 
 
-def _completion(_request: Request) -> Response:
-    message = {"role": "assistant", "content": "The year is wrong.\n\nScore: 2\n\nNO ISSUE"}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini"}
-    return Response(json.dumps({**body, "choices": [choice], "usage": usage}), mimetype="application/json")
-
-
 def test_a_provider_of_the_context_is_called_and_a_referee_who_fails_is_asked_again_alone(
-    client: SyncLangGraphClient, httpserver: HTTPServer
+    client: SyncLangGraphClient, provider: Provider
 ) -> None:
-    httpserver.expect_oneshot_request("/v1/chat/completions").respond_with_data("No such key.", status=401)
-    httpserver.expect_request("/v1/chat/completions").respond_with_handler(_completion)
+    provider.play(Failure(401, "No such key."), *["The year is wrong.\n\nScore: 2"] * 3)
     # The provider's real client, first loaded and then called on the server's event loop.
-    judge = {"name": "openai:gpt-4o-mini", "base_url": httpserver.url_for("/v1")}
+    judge = {"name": "openai:gpt-4o-mini", "base_url": provider.openai_url}
     context: Any = {"models": {"*": judge}, "structured": "off", "referees": 3}
     thread = client.threads.create()["thread_id"]
     with pytest.raises(Exception, match="401"):
         client.runs.wait(thread, "ensemble", input={"task": TASK}, context=context)
-    assert len(httpserver.log) == 3
-    result = client.runs.wait(thread, "ensemble", input=None)
-    assert isinstance(result, dict)
+    assert len(provider.requests) == 3
+    result = ended(client, thread, "ensemble", input=None)
     assert [turn["agent"] for turn in result["transcript"]] == ["referee_1", "referee_2", "referee_3"]
-    assert ({turn["model"] for turn in result["transcript"]}, result["verdict"]["score"]) == (
-        {judge["name"]},
-        2,
-    )
-    assert len(httpserver.log) == 3 + 1
+    assert {turn["model"] for turn in result["transcript"]} == {judge["name"]}
+    assert result["verdict"]["score"] == 2
+    assert len(provider.requests) == 3 + 1
 
 
 def test_a_graph_on_the_server_is_a_judge_in_one_line(url: str) -> None:
@@ -438,7 +422,6 @@ async def test_a_protocol_is_a_tool_for_mcp_clients(url: str) -> None:
         assert wrong.is_error and wrong.content[0].text == "InputError"
 
 
-STUDIO = "from jurygraph.eval.cli.start import main; main()"
 MINE = """
 from jurygraph.graphs import single
 
@@ -451,7 +434,7 @@ def test_studio_serves_the_protocols_and_ones_own_graph(tmp_path: Path) -> None:
     kept = tmp_path / ".langgraph_api" / ".langgraph_ops.pckl"
     kept.parent.mkdir()
     kept.write_text("runs of an earlier server")
-    running = DevServer(tmp_path, ("-c", STUDIO, "studio", "mine=mine.py:graph", "--no-browser"))
+    running = DevServer(tmp_path, (*JURYGRAPH[1:], "studio", "mine=mine.py:graph", "--no-browser"))
     try:
         with get_sync_client(url=running.url()) as client:
             served = {one["graph_id"]: one for one in client.assistants.search(limit=100)}
@@ -481,14 +464,8 @@ def test_a_run_that_asks_for_what_callers_may_not_is_refused_at_once(client: Syn
 def test_langgraph_takes_the_configurations(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "written.json").write_text(json.dumps(configuration([])))
     for file in (ROOT / "langgraph.json", tmp_path / "written.json"):
-        done = subprocess.run(
-            [sys.executable, "-m", "langgraph_cli", command[0], "--config", str(file), *command[1:]],
-            cwd=tmp_path,
-            env={**os.environ, "LANGGRAPH_CLI_NO_ANALYTICS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        langgraph = (sys.executable, "-m", "langgraph_cli", command[0], "--config", str(file), *command[1:])
+        done = ran(*langgraph, cwd=tmp_path, env={**os.environ, "LANGGRAPH_CLI_NO_ANALYTICS": "1"})
         assert done.returncode == 0, done.stdout + done.stderr
 
 

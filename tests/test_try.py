@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from jurygraph.eval.cli.app import main
 from jurygraph.eval.datasets.items import parse_item
 from jurygraph.eval.datasets.selection import Sample, sampled
 from jurygraph.eval.equal_budget.versus_plan import take_up_run
 
 from .on_demand import OnDemand
+from .processes import Command, command_line
 from .sample_data import read_lines
 from .test_datasets import ROW
 
@@ -24,19 +23,9 @@ else:
 pytestmark = pytest.mark.filterwarnings("always::jurygraph.eval.datasets.reading.ReadingNotice")
 
 
-def call(*words: str) -> int:
-    """Call the program, and return its exit code."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["jurygraph", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return int(ended.value.code or 0)
-
-
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table as a spreadsheet saves it: eight articles of three summaries each."""
-    monkeypatch.chdir(tmp_path)
+def tried(command: Command) -> Command:
+    """The command line beside a table as a spreadsheet saves it: eight articles of three summaries each."""
     rows = [
         {
             "Article ID": article,
@@ -47,17 +36,14 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for article in range(8)
         for system in range(3)
     ]
-    path = tmp_path / "mine.csv"
-    pd.DataFrame(rows).to_csv(path, sep=";", index=False)
-    return path
+    pd.DataFrame(rows).to_csv("mine.csv", sep=";", index=False)
+    return command
 
 
-def test_it_answers_and_the_rest_is_judged_without_paying_again(
-    table: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("try", "mine.csv", "--sample", "12", "--out", "tried") == 0
-    out, errors = capsys.readouterr()
-    assert "mine.csv: read with semicolons between columns, source = 'Article'" in errors
+def test_it_answers_and_the_rest_is_judged_without_paying_again(tried: Command) -> None:
+    assert tried("try", "mine.csv", "--sample", "12", "--out", "tried") == 0
+    out = tried.printed
+    assert "mine.csv: read with semicolons between columns, source = 'Article'" in tried.errors
     assert "12 of 24 items of mine.csv, with single and debate" in out
     assert "the other 12 items would take: single about 12 calls, $0; debate about" in out
     first = read_lines(Path("tried"))
@@ -68,27 +54,17 @@ def test_it_answers_and_the_rest_is_judged_without_paying_again(
     ids = {result["item"] for result in first}
     _, dataset, _ = take_up_run("debate", "debate", Path("tried"), None, {})
     assert {item.id for item in dataset} == ids
-    command = out[out.index("run single,debate") :].splitlines()[0]
-    assert call(*shlex.split(command)) == 0
+    rest = out[out.index("run single,debate") :].splitlines()[0]
+    assert tried(*command_line(rest)) == 0
     every = read_lines(Path("tried"))
     assert all(result in every for result in first)
     assert len(every) == 2 * 24
-    assert "total usage" in capsys.readouterr().out
+    assert "total usage" in tried.printed
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("nothing.csv",), "nothing.csv: cannot be read: No such file"),
-        (("mine.csv", "--columns", "candidate=Texts"), "no row has a value in the column 'Texts'"),
-        (("mine.csv", "--aspect", "fluency"), "has no labels for the aspect 'fluency'; it has consistency"),
-    ],
-)
-def test_what_cannot_be_tried_says_why(
-    table: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("try", *words) == 2
-    assert message in capsys.readouterr().err
+def test_what_cannot_be_tried_says_why(tried: Command) -> None:
+    assert tried("try", "mine.csv", "--aspect", "fluency") == 2
+    assert "has no labels for the aspect 'fluency'; it has consistency" in tried.errors
 
 
 def test_a_sample_of_a_few_of_each_group_holds_the_smaller_ones() -> None:

@@ -145,12 +145,15 @@ class _LogEveryMinute(Thread):
 
     Args:
         counts: what is logged.
+        every: how many seconds lie between two records.
         console: gets a line when the run has begun to wait for something else; ``None`` where a display shows it.
     """
 
-    def __init__(self, counts: ProgressCounters, console: Console | None = None) -> None:
+    def __init__(
+        self, counts: ProgressCounters, every: float = LOGGED_EVERY, console: Console | None = None
+    ) -> None:
         super().__init__(name="jurygraph-minutes", daemon=True)
-        self._counts, self._console = counts, console
+        self._counts, self._every, self._console = counts, every, console
         self._over = Event()
 
     def stop(self) -> None:
@@ -158,10 +161,10 @@ class _LogEveryMinute(Thread):
         self.join()
 
     def run(self) -> None:
-        rate = Rate(LOGGED_EVERY)
+        rate = Rate(self._every)
         rate.of(self._counts.made)  # where the first minute begins: a rate needs two observations
         shown = ""
-        while not self._over.wait(LOGGED_EVERY):
+        while not self._over.wait(self._every):
             waiting = self._counts.waits.summary()
             if self._console and waiting not in ("", shown):
                 self._console.print(Text(waiting), soft_wrap=True)

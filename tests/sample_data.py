@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -33,6 +34,14 @@ UNATTENDED = [
     if not protocols()[name].protocol.pauses_for_person(protocols()[name].protocol.settings())
 ]
 """Those that never wait for a person."""
+
+
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+def goes_on(graph: Any, given: Any, is_async: bool, config: Any = THREAD) -> Any:
+    """What a graph returns, called from sync or from async code."""
+    return asyncio.run(graph.ainvoke(given, config)) if is_async else graph.invoke(given, config)
 
 
 def timeless(result: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

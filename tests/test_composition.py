@@ -1,19 +1,16 @@
-"""Protocols inside other graphs; ``repeated`` and ``cascade``; the wrappers by name (see also ``test_calibration``)."""
+"""Protocols inside other graphs; both orders (PROTOCOLS, section 3), ``repeated`` and ``cascade``; wrappers by name."""
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.cli.app import app
-from jurygraph.graphs import calibrated, cascade, debate, repeated, single
+from jurygraph.graphs import calibrated, cascade, debate, multiagent, repeated, single
 from jurygraph.graphs.base import ProtocolGraph
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -23,10 +20,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
-from typer.testing import CliRunner
 from typing_extensions import TypedDict
 
-from .sample_data import CASES, TASKS, read_lines, timeless
+from .sample_data import CASES, TASKS, THREAD, goes_on, timeless
 from .sample_data import COMPARE_TASK as COMPARE
 from .sample_data import SCORE_TASK as SCORE
 from .test_live_state import Failing
@@ -86,25 +82,19 @@ def parent_of(judge: Any) -> Any:
     return parent.add_edge(START, "judge").compile(checkpointer=InMemorySaver())
 
 
-def thread(name: str = "1") -> Any:
-    return {"configurable": {"thread_id": name}}
-
-
 @pytest.mark.parametrize(("name", "kind"), CASES)
-async def test_a_node_of_a_parent_keeps_its_settings_and_its_turns_reach_the_parents_stream(
-    name: str, kind: str
-) -> None:
+async def test_a_node_of_a_parent_keeps_its_settings_and_streams_its_turns(name: str, kind: str) -> None:
     settings = BOUND.get(name, {})
     graph = parent_of(find_protocol(name).build(**settings).compile())
     start, heard = {"task": TASKS[kind], "notes": ["mine"]}, []
     async for where, event in graph.astream(
-        start, thread(), context=ParentContext(), stream_mode="custom", subgraphs=True
+        start, THREAD, context=ParentContext(), stream_mode="custom", subgraphs=True
     ):
         assert where[0].startswith("judge:")
         # A wrapper streams the turns of the judges inside as its own; these stream them as theirs, too.
         if len(where) == 1:
             heard.append((event["turn"]["id"], event["turn"]["content"]))
-    inside, outside = graph.get_state(thread()).values, alone(name, kind, bound=True)
+    inside, outside = graph.get_state(THREAD).values, alone(name, kind, bound=True)
     assert Counter(heard) == Counter((turn["id"], turn["content"]) for turn in inside["transcript"])
     assert set(inside) == {"task", "verdict", "transcript", "notes"}
     assert (inside["task"], inside["notes"]) == (TASKS[kind], ["mine"])
@@ -112,7 +102,7 @@ async def test_a_node_of_a_parent_keeps_its_settings_and_its_turns_reach_the_par
     if settings:
         assert outside["verdict"]["calls"] != alone(name, kind)["verdict"]["calls"]
     # A second turn on the thread, from sync code, doubles nothing.
-    assert timeless(graph.invoke(start, thread(), context=ParentContext())) == timeless(inside)
+    assert timeless(graph.invoke(start, THREAD, context=ParentContext())) == timeless(inside)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +160,78 @@ def scores(*values: float | tuple[float, float], objections: int = 0) -> Scripte
     return ScriptedModel(script=script)
 
 
+def by_order(straight: tuple[float, float], mirrored: tuple[float, float]) -> ScriptedModel:
+    """A judge with a score for each order (``mirrored`` as it says it), and a critic who is content."""
+
+    def script(metadata: Any, prompt: str) -> dict[str, Any]:
+        if metadata["form"] == "critique":
+            return {"feedback": "Hm.", "no_issue": True}
+        in_order = prompt.index(COMPARE["answer_1"]) < prompt.index(COMPARE["answer_2"])
+        one, two = straight if in_order else mirrored
+        return {"reasoning": "So.", "score_1": one, "score_2": two}
+
+    return ScriptedModel(script=script)
+
+
+@pytest.mark.parametrize("protocol", [debate, multiagent])
+@pytest.mark.parametrize(
+    ("straight", "mirrored", "winner", "consistent"),
+    [
+        # A judge of places always prefers what stands first, and a judge of contents the same answer.
+        ((9, 3), (9, 3), "tie", False),
+        ((9, 3), (4, 8), "1", True),
+        ((9, 3), (7, 6), "1", False),
+        ((6, 7), (3, 9), "1", False),
+        ((5, 5), (5, 5), "tie", True),
+        ((5, 5), (6, 5), "2", False),
+    ],
+)
+def test_of_both_orders_the_higher_average_wins(
+    straight: Any, mirrored: Any, winner: str, consistent: bool, protocol: Any
+) -> None:
+    model = InFlight(script=by_order(straight, mirrored).script, expected=2)
+    verdict, _ = run(calibrated(protocol.build(models={"*": model})), COMPARE)
+    assert (verdict.winner, verdict.position_consistent) == (winner, consistent)
+    turned = mirrored[::-1]
+    assert verdict.scores == tuple((one + other) / 2 for one, other in zip(straight, turned, strict=True))
+    assert verdict.score_by_round == (verdict.scores,)
+    assert verdict.details["scores_by_order"] == [list(straight), list(turned)]
+    first, second = verdict.details["winner_by_order"]
+    assert ((first == second), verdict.details["calibrated"]) == (consistent, True)
+    told = [text for text in verdict.warnings if "position inconsistency" in text]
+    assert len(told) == (not consistent)
+    if (first, second) == ("1", "2"):
+        assert "answer 1 wins with the answers in the given order, answer 2 wins with them swapped" in told[0]
+    assert (verdict.protocol, verdict.kind) == (protocol.protocol.name, "compare")
+    assert model.most_at_once == 2, "both orders side by side"
+
+
+def test_turns_of_both_orders_in_turn_with_values_in_the_tasks_order() -> None:
+    model = by_order((9, 3), (4, 8))
+    verdict, transcript = run(calibrated(debate.build(models={"*": model})), COMPARE)
+    agents = ["commander", "scorer", "commander", "critic"]
+    assert [(turn["agent"], turn["order"]) for turn in transcript] == [
+        *((agent, 1) for agent in agents),
+        *((agent, 2) for agent in agents),
+    ]
+    values = [turn["value"] for turn in transcript if turn["agent"] == "scorer"]
+    assert values == [[9, 3], [8, 4]]
+    said = [turn["content"] for turn in transcript if turn["agent"] == "scorer"]
+    assert said[1] == "So.\nScore of answer 1: 4\nScore of answer 2: 8", "words stay as they were said"
+    assert [turn["value"] for turn in transcript if turn["agent"] == "critic"] == [True, True]
+    assert verdict.calls == len(model.calls) == 4
+
+
+def test_both_orders_around_both_orders() -> None:
+    """Orders count from the task: what was swapped twice stands as in the task."""
+    once = calibrated(debate.build(models={"*": by_order((9, 3), (4, 8))}))
+    verdict, transcript = run(calibrated(once), COMPARE)
+    assert (verdict.scores, verdict.calls) == ((8.5, 3.5), 8)
+    scorers = [turn for turn in transcript if turn["agent"] == "scorer"]
+    assert [turn["order"] for turn in scorers] == [1, 2, 2, 1]
+    assert [turn["value"] for turn in scorers] == [[9, 3], [8, 4], [8, 4], [9, 3]]
+
+
 def test_repeated_scores_are_averaged_with_their_spread() -> None:
     model = InFlight(script=scores(2, 4, 5).script, expected=3)
     verdict, transcript = run(repeated(debate.build(models={"*": model}), k=3), SCORE)
@@ -194,8 +256,12 @@ def test_runs_of_runs_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "pairs", "winner", "decided_by"),
+    ("by", "values", "decided", "decided_by"),
     [
+        ("vote", (2, 5, 5), 5, "majority"),
+        ("vote", (2, 3, 5), 10 / 3, "average"),
+        ("vote", (2, 2, 4, 4), 3, "average"),
+        ("average", (4,), 4, "average"),
         ("average", [(6, 5), (6, 5), (1, 9)], "2", "average"),
         ("vote", [(6, 5), (6, 5), (1, 9)], "1", "majority"),
         ("vote", [(5, 5), (7, 7), (1, 9)], "tie", "majority"),
@@ -204,36 +270,35 @@ def test_runs_of_runs_are_told_apart() -> None:
         ("average", [(6, 5), (7, 5)], "1", "all"),
     ],
 )
-def test_repeated_comparisons(by: Any, pairs: Sequence[Any], winner: str, decided_by: str) -> None:
-    verdict, _ = run(repeated(debate.build(models={"*": scores(*pairs)}), len(pairs), by), COMPARE)
-    assert (verdict.winner, verdict.details["decided_by"]) == (winner, decided_by)
-    means = tuple(sum(side) / len(pairs) for side in zip(*pairs, strict=True))
-    assert verdict.scores == pytest.approx(means)
-    assert len(verdict.details["winners"]) == len(verdict.details["scores"]) == len(pairs)
-    assert len(verdict.details["spread"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("values", "score", "decided_by"),
-    [((2, 5, 5), 5, "majority"), ((2, 3, 5), 10 / 3, "average"), ((2, 2, 4, 4), 3, "average")],
-)
-def test_votes_on_a_score(values: Any, score: float, decided_by: str) -> None:
-    verdict, _ = run(repeated(debate.build(models={"*": scores(*values)}), len(values), "vote"), SCORE)
-    assert verdict.score == pytest.approx(score)
+def test_repeated_runs_vote_or_are_averaged(
+    by: Any, values: Sequence[Any], decided: Any, decided_by: str
+) -> None:
+    graph = repeated(debate.build(models={"*": scores(*values)}), len(values), by)
+    verdict, _ = run(graph, COMPARE if isinstance(decided, str) else SCORE)
     assert verdict.details["decided_by"] == decided_by
-    once, _ = run(repeated(debate.build(models={"*": scores(4)}), k=1), SCORE)
-    assert (once.score, once.details["spread"], once.calls) == (4, None, 2)
+    assert len(verdict.details["scores"]) == len(values)
+    if isinstance(decided, str):
+        means = tuple(sum(side) / len(values) for side in zip(*values, strict=True))
+        assert verdict.winner == decided
+        assert verdict.scores == pytest.approx(means)
+        assert (len(verdict.details["winners"]), len(verdict.details["spread"])) == (len(values), 2)
+    else:
+        assert verdict.score == pytest.approx(decided)
+        assert (verdict.details["spread"] is None) == (len(values) == 1)
 
 
 def test_runs_of_different_lengths() -> None:
-    def script(metadata: Any, prompt: str) -> dict[str, Any]:
+    def script(metadata: Any, prompt: str) -> Any:
         if metadata["form"] == "critique":
             return {"feedback": "Hm.", "no_issue": metadata["repeat"] == 0}
+        if metadata["repeat"] == metadata["round"] == 1 and not metadata["repair"]:
+            return "Well."
         return {"reasoning": "So.", "score": 2 + metadata["repeat"] + metadata["round"]}
 
     verdict, _ = run(repeated(debate.build(models={"*": ScriptedModel(script=script)}, n=1), k=2), SCORE)
     assert verdict.score_by_round == (2.5, 3.0)
-    assert (verdict.stop_reason, verdict.rounds, verdict.calls) == ("complete", 1, 2 + 3)
+    assert (verdict.stop_reason, verdict.rounds, verdict.calls) == ("complete", 1, 2 + 4)
+    assert any("asked for again" in warning for warning in verdict.warnings), "also of the second alone"
 
 
 def test_runs_are_consistent_if_all_of_them_are() -> None:
@@ -334,29 +399,25 @@ def round_judge(wrapper: str, judge: Any, cheap: Any = single) -> Any:
     return built[wrapper]().compile(checkpointer=InMemorySaver())
 
 
-def goes_on(graph: Any, given: Any, sync: bool) -> Any:
-    return graph.invoke(given, thread()) if sync else asyncio.run(graph.ainvoke(given, thread()))
-
-
 WRAPPERS = ("calibrated", "repeated", "cascade")
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("sync", [True, False])
-def test_a_turn_of_a_judge_inside_is_edited_while_it_pauses(wrapper: str, sync: bool) -> None:
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_turn_of_a_judge_inside_is_edited_while_it_pauses(wrapper: str, is_async: bool) -> None:
     model = scores((6, 5), objections=9)
     judge = debate.build(models={"*": model}, n=1).compile(interrupt_before=["conclude"])
     graph = round_judge(wrapper, judge)
-    assert not goes_on(graph, {"task": COMPARE}, sync).get("verdict")
+    assert not goes_on(graph, {"task": COMPARE}, is_async).get("verdict")
     asked = len(model.calls)
-    paused = graph.get_state(thread(), subgraphs=True).tasks
+    paused = graph.get_state(THREAD, subgraphs=True).tasks
     assert {task.state.next for task in paused} == {("conclude",)}
     assert [turn["id"] for turn in paused[-1].state.values["transcript"]][-1] == "scorer:2"
     edit = {"id": "scorer:2", "content": "On second thoughts.", "value": [1, 10]}
     with pytest.raises(ValueError, match="scorer:2 cannot have the value"):
         graph.update_state(paused[-1].state.config, {"transcript": [{**edit, "value": [1, 11]}]})
     graph.update_state(paused[-1].state.config, {"transcript": [edit]})
-    result = goes_on(graph, None, sync)
+    result = goes_on(graph, None, is_async)
     # In the swapped order the judge inside sees the second answer first.
     counted = {"calibrated": ((6 + 10) / 2, (5 + 1) / 2), "repeated": ((6 + 1) / 2, (5 + 10) / 2)}
     assert Verdict.of(result).scores == counted.get(wrapper, (1, 10))
@@ -366,15 +427,15 @@ def test_a_turn_of_a_judge_inside_is_edited_while_it_pauses(wrapper: str, sync: 
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("sync", [True, False])
-def test_people_decide_inside_each_of_them(wrapper: str, sync: bool) -> None:
+@pytest.mark.parametrize("is_async", [True, False])
+def test_people_decide_inside_each_of_them(wrapper: str, is_async: bool) -> None:
     model, cheap = scores((6, 5), objections=9), scores((6, 6))
     judge = debate.build(models={"*": model}, n=1, on_unresolved="human")
     graph = round_judge(wrapper, judge, cheap=debate.build(models={"*": cheap}))
-    pauses = goes_on(graph, {"task": COMPARE}, sync)["__interrupt__"]
+    pauses = goes_on(graph, {"task": COMPARE}, is_async)["__interrupt__"]
     asked = len(model.calls)
     assert len(pauses) == (1 if wrapper == "cascade" else 2)
-    verdict = Verdict.of(goes_on(graph, Command(resume={pause.id: [7, 2] for pause in pauses}), sync))
+    verdict = Verdict.of(goes_on(graph, Command(resume={pause.id: [7, 2] for pause in pauses}), is_async))
     assert verdict.stop_reason == "human"
     assert verdict.scores == ((4.5, 4.5) if wrapper == "calibrated" else (7, 2))
     assert len(model.calls) == asked
@@ -383,16 +444,16 @@ def test_people_decide_inside_each_of_them(wrapper: str, sync: bool) -> None:
 
 @pytest.mark.parametrize("agent", ["scorer", "critic"])
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("sync", [True, False])
+@pytest.mark.parametrize("is_async", [True, False])
 def test_a_judge_inside_that_fails_is_asked_again_where_it_failed(
-    wrapper: str, sync: bool, agent: str
+    wrapper: str, is_async: bool, agent: str
 ) -> None:
     model = Failing(script=scores((6, 5)).script, failing=(agent,), asked=[])
     graph = round_judge(wrapper, debate.build(models={"*": model}))
     with pytest.raises(RuntimeError, match=f"{agent} is indisposed"):
-        goes_on(graph, {"task": COMPARE}, sync)
+        goes_on(graph, {"task": COMPARE}, is_async)
     told = Counter(model.asked)
-    goes_on(graph, None, sync)
+    goes_on(graph, None, is_async)
     judges = 1 if wrapper == "cascade" else 2
     assert Counter(model.asked) == Counter(scorer=judges, critic=judges) + Counter([agent])
     # The other branch had ended before the failure was told.
@@ -416,8 +477,8 @@ def test_a_registered_wrapper_tells_whose_verdict_it_is_and_hands_settings_on() 
 
 def test_models_of_one_of_two_and_roles_that_only_one_has() -> None:
     model = scores((2, 9))
-    cheap = {"cheap_settings": {"models": {"*": "offline"}, "repair": 0}}
-    graph = find_protocol("cascade").build(models={"*": model}, gap=99.0, **cheap)
+    offline = {"models": {"*": "offline"}, "repair": 0}
+    graph = find_protocol("cascade").build(models={"*": model}, gap=99.0, cheap_settings=offline)
     result = graph.compile().invoke({"task": COMPARE})
     assert {turn["model"] for turn in result["transcript"] if turn["stage"] == "cheap"} == {"offline"}
     assert len(model.calls) == 2
@@ -504,18 +565,3 @@ def test_wrappers_in_a_batch() -> None:
         evaluate("repeated", "demo-pairs", settings={"of": "geval"})
     with pytest.raises(UsageError, match="on_unresolved=human"):
         evaluate("cascade", "demo-pairs", settings={"expensive_settings": {"on_unresolved": "human"}})
-
-
-@pytest.mark.parametrize(
-    ("line", "calls"),
-    [
-        ("repeated --data demo --aspect fluency --set of=debate --set k=3 --set inner.n=1", {3 * 2, 3 * 3}),
-        ("cascade --data demo-pairs --set cheap=single --set expensive=debate --set gap=0", {2}),
-        ("repeated --data demo-pairs --set of=calibrated --set inner.of=baseline --set k=2", {4}),
-        ('repeated --data demo-pairs --set of=single --set inner={"position_calibration":false}', {3}),
-    ],
-)
-def test_wrappers_from_the_command_line(line: str, calls: set[int], tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["run", *line.split(), "--limit", "2", "--out", str(tmp_path / "run")])
-    assert done.exit_code == 0, done.output
-    assert {result["calls"] for result in read_lines(tmp_path / "run")} <= calls

@@ -12,35 +12,17 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.nodes.evaluation_steps import keep_steps_in
 from jurygraph.nodes.models.scripted_model import Script, ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.call_counts import CallRange, CallsByRole, exactly, total
 from jurygraph.state.settings import Settings, WrapperSettings
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 from pydantic import ValidationError
 
 from .loopback import Answer, Failure, Provider, Text
 from .loopback_debate import OPENAI
-from .sample_data import CASES, timeless
+from .sample_data import CASES, TASKS
 from .source_tree import ROOT
 from .virtual_time import InFlight
-
-TASKS: dict[str, dict[str, Any]] = {
-    "score": {
-        "kind": "score",
-        "source": "The harbour froze in January. Two trawlers were held fast for nine days.",
-        "candidate": "Two trawlers were stuck in the frozen harbour for nine days.",
-        "aspect": "relevance",
-    },
-    "compare": {
-        "kind": "compare",
-        "question": "How long were the trawlers stuck?",
-        "answer_1": "For nine days, in January.",
-        "answer_2": "Trawlers are boats.",
-    },
-}
 
 
 @pytest.fixture(params=sorted(protocols()))
@@ -52,24 +34,19 @@ def task(kind: str, **changes: Any) -> dict[str, Any]:
     return {**TASKS[kind], **changes}
 
 
-def judge(
-    module: ModuleType, kind: str, model: ScriptedModel | None = None, **settings: Any
-) -> dict[str, Any]:
-    models = {"*": model} if model else None
-    result: dict[str, Any] = module.build(models=models, **settings).compile().invoke({"task": task(kind)})
-    return result
-
-
-def content_follower(metadata: Any, prompt: str) -> dict[str, Any]:
-    """A judge that prefers the answer about nine days, wherever it stands, and never objects."""
+def content_follower(metadata: Any, prompt: str) -> str | dict[str, Any]:
+    """A judge that prefers the answer about clay, wherever it stands, and never objects."""
     if metadata["form"] == "critique":
         return {"feedback": "Agreed.", "no_issue": True}
+    if metadata["form"] == "steps":
+        return "1. Read both texts.\n2. Give a score."
     if metadata["kind"] == "score":
         return {"reasoning": "Because.", "score": 3}
-    first, second = prompt.find("nine days"), prompt.find("Trawlers are boats")
+    first, second = prompt.find("Clay must heat"), prompt.find("They do not")
     low, high = metadata["low"], metadata["high"]
     scores, winner = ((high, low), "1") if first < second else ((low, high), "2")
-    return {"reasoning": "Because.", "score_1": scores[0], "score_2": scores[1], "winner": winner}
+    pair = {"score_1": scores[0], "score_2": scores[1], "winner": winner}
+    return {"reasoning": "Because.", "score": low, **pair}
 
 
 def worst_script(metadata: Any, prompt: str) -> str | dict[str, Any]:
@@ -86,7 +63,8 @@ def worst_script(metadata: Any, prompt: str) -> str | dict[str, Any]:
 @cache
 def judged_offline(name: str, kind: str) -> dict[str, Any]:
     """What the protocol as it is comes to, where nobody has chosen a model."""
-    return judge(find_protocol(name), kind)
+    result: dict[str, Any] = find_protocol(name).graph.invoke({"task": task(kind)})
+    return result
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
@@ -102,24 +80,6 @@ def test_same_input_and_output_keys_and_all_of_it_plain_json(name: str, kind: st
     [explains] = [turn for turn in result["transcript"] if turn["id"] == verdict.explained_by]
     assert verdict.explanation and explains["content"].strip() in verdict.explanation
     assert any("no language model" in warning for warning in verdict.warnings)
-
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-def test_sync_and_async_say_the_same(name: str, kind: str) -> None:
-    asynchronous = asyncio.run(find_protocol(name).graph.ainvoke({"task": task(kind)}))
-    assert timeless(judged_offline(name, kind)) == timeless(asynchronous)
-
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-def test_the_worst_script_ends(name: str, kind: str) -> None:
-    model = ScriptedModel(script=worst_script)
-    graph: Any = find_protocol(name).build(models={"*": model}).compile(checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    result = graph.invoke({"task": task(kind)}, thread)
-    ends = {"max_rounds", "complete", "agreement"}
-    if result.get("__interrupt__"):
-        result, ends = graph.invoke(Command(resume="let it stand"), thread), {"human"}
-    assert Verdict.of(result).stop_reason in ends
 
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
@@ -176,32 +136,18 @@ def by_role(calls: CallsByRole) -> dict[str, CallRange]:
     return found
 
 
-def told(module: ModuleType, kind: str, settings: dict[str, Any], verdicts: int = 1) -> dict[str, CallRange]:
-    """The calls of so many verdicts on one aspect, as the protocol tells them."""
+def told(module: ModuleType, kind: str, settings: dict[str, Any]) -> dict[str, CallRange]:
+    """The calls of a verdict, as the protocol tells them."""
     bound = module.build(**settings).bound_judge.bound
-    each = by_role(module.protocol.calls(bound, kind, cannot))
-    once = by_role(module.protocol.calls_once(bound, kind, cannot))
-    roles = dict.fromkeys([*each, *once])
-    return {role: each.get(role, exactly(0)) * verdicts + once.get(role, exactly(0)) for role in roles}
+    each, once = module.protocol.calls(bound, kind, cannot), module.protocol.calls_once(bound, kind, cannot)
+    return by_role({**each, **once})
 
 
-def made(
-    module: ModuleType, kind: str, settings: dict[str, Any], script: Script, verdicts: int = 1
-) -> Counter[str]:
-    """The calls that so many verdicts take."""
+def made(module: ModuleType, kind: str, settings: dict[str, Any], script: Script) -> Counter[str]:
+    """The calls that a verdict takes."""
     model = ScriptedModel(script=script)
-    graph = module.build(models={"*": model}, **settings).compile()
-    with keep_steps_in():
-        for _ in range(verdicts):
-            graph.invoke({"task": task(kind)})
+    module.build(models={"*": model}, **settings).compile().invoke({"task": task(kind)})
     return Counter(call.metadata["role"] for call in model.calls)
-
-
-def agreeable(metadata: Any, prompt: str) -> str | dict[str, Any]:
-    """Nobody has an issue with the answer about nine days."""
-    if metadata["form"] == "steps":
-        return "1. Read both texts.\n2. Give a score."
-    return {"score": metadata["low"], **content_follower(metadata, prompt)}
 
 
 @pytest.mark.parametrize(("name", "kind", "settings"), COUNTED)
@@ -211,18 +157,9 @@ def test_the_calls_lie_between_least_and_most_and_reach_both(
     module = find_protocol(name)
     ranges = told(module, kind, settings)
     assert set(ranges) <= set(module.build(**settings).bound_judge.roles)
-    least, most = (made(module, kind, settings, script) for script in (agreeable, worst_script))
+    least, most = (made(module, kind, settings, script) for script in (content_follower, worst_script))
     assert dict(least) == {role: calls.least for role, calls in ranges.items() if calls.least}
     assert dict(most) == {role: calls.most for role, calls in ranges.items() if calls.most}
-
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-def test_the_offline_judge_keeps_to_it_over_several_verdicts(name: str, kind: str) -> None:
-    module, settings = find_protocol(name), SETTINGS.get(name, [{}])[0]
-    graph = module.build(**settings).compile()
-    with keep_steps_in():
-        verdicts = [graph.invoke({"task": task(kind)})["verdict"] for _ in range(2)]
-    assert sum(verdict["calls"] for verdict in verdicts) in total(told(module, kind, settings, 2).values())
 
 
 def test_every_protocol_that_has_settings_of_its_own_is_counted_with_them(module: ModuleType) -> None:
@@ -311,8 +248,9 @@ def test_swapped_answers_swap_the_verdict(name: str) -> None:
 @pytest.mark.parametrize("reply", ["", "Score: 11 out of 3 or 4"])
 def test_an_unreadable_reply_is_an_error_and_no_score(name: str, kind: str, reply: str) -> None:
     model = ScriptedModel(script=lambda metadata, prompt: reply)
+    graph = find_protocol(name).build(models={"*": model}, structured="off").compile()
     with pytest.raises(ReplyError) as caught:
-        judge(find_protocol(name), kind, model, structured="off")
+        graph.invoke({"task": task(kind)})
     assert caught.value.reply == reply
     who = (caught.value.agent, caught.value.round)
     asked = [call for call in model.calls if (call.metadata["agent"], call.metadata["round"]) == who]
@@ -336,13 +274,3 @@ def test_a_role_or_a_setting_that_it_does_not_have_is_refused(module: ModuleType
         module.build(models={"usher": "offline"})
     with pytest.raises(ValidationError, match="loudness"):
         module.build(loudness=11)
-
-
-@pytest.mark.parametrize(
-    ("name", "agent"), [("more", "advocate_1_2"), ("samre", "juror_3"), ("chateval", "referee_2")]
-)
-def test_one_agent_of_several_can_have_a_model_of_its_own(name: str, agent: str) -> None:
-    own, others = (ScriptedModel(script=worst_script) for _ in range(2))
-    find_protocol(name).build(models={"*": others, agent: own}).compile().invoke({"task": task("compare")})
-    assert {call.metadata["agent"] for call in own.calls} == {agent}
-    assert agent not in {call.metadata["agent"] for call in others.calls}

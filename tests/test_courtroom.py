@@ -23,7 +23,6 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import VoteSchema
 from jurygraph.nodes.replies import Shown
 from jurygraph.state import ModelCallError, ReplyError, Verdict
-from jurygraph.state.settings import BACKGROUNDS, MoreSettings
 from pydantic import ValidationError
 
 from .sample_data import COMPARE_TASK
@@ -137,15 +136,11 @@ def test_advocates_of_a_team_know_both_answers_and_lead_with_different_criteria(
     assert all("who together defend answer 2" in own for own in owns[3:])
     assert len(set(owns)) == 6
     assert not any(spoken(prompts(model, agent)[0]) for agent in TEAMS)
-
-
-def test_no_two_advocates_of_a_team_lead_with_the_same_criteria() -> None:
-    for advocates in range(2, 37):
-        leads = [tuple(leading_criteria(number, advocates)) for number in range(1, advocates + 1)]
-        assert all(leads)
-        assert len(set(leads)) == advocates
     _, alone, _ = hold(more, court(), advocates=1)
     assert "Lead with" not in prompts(alone, "advocate_1_1")[0]
+    for advocates in range(2, 37):
+        leads = [tuple(leading_criteria(number, advocates)) for number in range(1, advocates + 1)]
+        assert all(leads) and len(set(leads)) == advocates
 
 
 def test_what_comes_before_the_judge_of_teams() -> None:
@@ -354,28 +349,44 @@ def test_backgrounds_wrap_around_and_jurors_are_numbered() -> None:
     for number, background in ((1, "a potter"), (2, "a nurse"), (3, "a potter")):
         assert f"You are juror {number} of 3: {background}." in owns[number - 1]
     assert verdict.details["jurors"] == {"juror_1": "a potter", "juror_2": "a nurse", "juror_3": "a potter"}
-    usual, _, _ = hold(samre, court([(90, 60)] * 2))
-    assert (tuple(usual.details["jurors"].values()), len(BACKGROUNDS)) == (BACKGROUNDS, 5)
 
 
 # what they have in common
 
 
-def test_a_sum_that_differs_is_told_and_the_stated_total_counts() -> None:
-    points: list[Pair] = [(15, 10), (16, 11), (14, 12), (15, 10), (15, 10), (15, 10)]
-    named = enumerate(zip(CRITERIA, points, strict=True), 1)
-    lines = [f"{n}. **{criterion.name}**: [{a}, {b}], because." for n, (criterion, (a, b)) in named]
-    verdict, _, _ = hold(baseline, lambda metadata, prompt: "\n".join([*lines, ruling(95, 63)]))
-    assert verdict.scores == (95.0, 63.0)
-    (told,) = verdict.warnings
-    assert told.startswith("judge, round 1: the points of answer 1 add up to 90, not to the total of 95")
-    assert verdict.details["criteria"] == [[[one for one, _ in points], [two for _, two in points]]]
+def each(criteria: Any, *points: tuple[int, int]) -> str:
+    """A line with points for each criterion."""
+    named = enumerate(zip(criteria, points, strict=True), 1)
+    return "\n".join(f"{n}. **{criterion.name}**: [{a}, {b}], because." for n, (criterion, (a, b)) in named)
 
 
-def test_missing_criteria_are_no_error_and_no_warning() -> None:
-    verdict, _, _ = hold(baseline, lambda metadata, prompt: "Relevance: [20, 1]\n" + ruling(50, 40))
-    assert (verdict.scores, verdict.warnings) == ((50.0, 40.0), ())
-    assert verdict.details["criteria"] == [[None, None]]
+@pytest.mark.parametrize(
+    ("reply", "scores", "criteria", "told"),
+    [
+        (
+            f"{each(CRITERIA, (15, 10), (16, 11), (14, 12), *[(15, 10)] * 3)}\n{ruling(95, 63)}",
+            (95, 63),
+            [[15, 16, 14, 15, 15, 15], [10, 11, 12, 10, 10, 10]],
+            ["judge, round 1: the points of answer 1 add up to 90, not to the total of 95"],
+        ),
+        # Missing criteria are no error, and nothing to be warned of.
+        (f"Relevance: [20, 1]\n{ruling(50, 40)}", (50, 40), [None, None], []),
+        (
+            {"reasoning": each(CRITERIA_WITHOUT_OPPONENT, *[(10, 9)] * 6), "score_1": 60, "score_2": 50},
+            (60, 50),
+            [[10] * 6, [9] * 6],
+            ["judge, round 1: the points of answer 2 add up to 54, not to the total of 50"],
+        ),
+    ],
+    ids=["words", "one criterion", "structured"],
+)
+def test_a_sum_that_differs_is_told_and_the_stated_total_counts(
+    reply: Any, scores: Pair, criteria: list[Any], told: list[str]
+) -> None:
+    structured = "off" if isinstance(reply, str) else "auto"
+    verdict, _, _ = hold(baseline, lambda metadata, prompt: reply, structured=structured)
+    assert (verdict.scores, verdict.details["criteria"]) == (scores, [criteria])
+    assert [warning[: len(words)] for warning, words in zip(verdict.warnings, told, strict=True)] == told
 
 
 def test_sums_of_single_defences_are_checked_too() -> None:
@@ -413,14 +424,20 @@ def test_points_are_read_in_several_forms(reply: str) -> None:
 
 
 @pytest.mark.parametrize("module", [baseline, more, samre])
-def test_structured_replies_make_the_same_verdict(module: ModuleType) -> None:
-    totals = {"reasoning": "So.", "feedback": "Do better.", "score_1": 80, "score_2": 90, "winner": "1"}
-    verdict, transcript = hold_structured(module, lambda metadata: totals)
+def test_structured_replies_make_the_same_verdict_and_points_are_added_up(module: ModuleType) -> None:
+    words = {"reasoning": "So.", "feedback": "Do better.", "winner": "1"}
+    verdict, transcript = hold_structured(module, lambda metadata: {**words, "score_1": 80, "score_2": 90})
     assert verdict.scores == (80.0, 90.0)
     ruled = next(turn["content"] for turn in transcript if turn["role"] == "judge")
     feedback = "" if module is baseline else "Do better.\n"
     assert ruled == f"So.\n{feedback}Score of answer 1: 80\nScore of answer 2: 90"
     assert verdict.winner == ("1" if module is samre else "2")
+    six = {**words, "reasoning": "Relevance: [1, 1]", **points(60, 90), "accuracy_1": 20}
+    verdict, transcript = hold_structured(module, lambda metadata: six)
+    assert (verdict.scores, verdict.warnings) == ((70.0, 90.0), ())
+    assert verdict.details["criteria"][-1] == [[10, 20, 10, 10, 10, 10], [15] * 6]
+    ruled = next(turn["content"] for turn in transcript if turn["role"] == "judge")
+    assert ruled.endswith("[10, 15]\nScore of answer 1: 70\nScore of answer 2: 90")
 
 
 CRITERION_FIELDS = ("relevance", "accuracy", "depth", "clarity", "reasoning", "answering")
@@ -438,19 +455,6 @@ def test_schemas_ask_for_reasons_before_values() -> None:
 def points(*totals: int) -> dict[str, int]:
     """Points on six criteria that add up to these totals."""
     return {name: total // 6 for name, total in zip(POINTS, totals * 6, strict=True)}
-
-
-@pytest.mark.parametrize("module", [baseline, more, samre])
-def test_points_on_six_criteria_are_added_up(module: ModuleType) -> None:
-    words = {"reasoning": "Relevance: [1, 1]", "feedback": "Do better.", "winner": "1"}
-    verdict, transcript = hold_structured(
-        module, lambda metadata: {**words, **points(60, 90), "accuracy_1": 20}
-    )
-    assert verdict.scores == (70.0, 90.0)
-    assert verdict.details["criteria"][-1] == [[10, 20, 10, 10, 10, 10], [15] * 6]
-    assert not verdict.warnings
-    ruled = next(turn["content"] for turn in transcript if turn["role"] == "judge")
-    assert ruled.endswith("[10, 15]\nScore of answer 1: 70\nScore of answer 2: 90")
 
 
 def test_points_of_one_defence_are_added_up() -> None:
@@ -492,31 +496,15 @@ def test_a_structured_vote_is_for_one_or_two(winner: Any) -> None:
         VoteSchema().from_fields({"reasoning": "So.", "winner": winner}, "raw")
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        *(
-            ("advocates", 0),
-            ("rounds", 0),
-            ("tau", 0),
-            ("aggregate", "vote"),
-            ("jurors", -1),
-            ("max_rounds", 0),
-        ),
-        *(("backgrounds", []), ("backgrounds", ["a potter", ""]), ("ballot", "rank"), ("memory", "none")),
-    ],
-)
-def test_settings_that_cannot_be(name: str, values: Any) -> None:
-    module = more if name in MoreSettings.model_fields else samre
-    with pytest.raises(ValidationError, match=name):
-        module.build(**{name: values})
+OFF_LIMITS: list[tuple[ModuleType, dict[str, Any]]] = [
+    (more, {"advocates": 0, "rounds": 0, "tau": 0, "aggregate": "vote"}),
+    (samre, {"jurors": -1, "max_rounds": 0, "backgrounds": [], "ballot": "rank", "memory": "none"}),
+    (samre, {"backgrounds": ["a potter", ""]}),
+]
 
 
-def test_sums_are_checked_in_structured_replies_too() -> None:
-    reasoning = "\n".join(f"{criterion.name}: [10, 9], because." for criterion in CRITERIA_WITHOUT_OPPONENT)
-    verdict, _ = hold_structured(
-        baseline, lambda metadata: {"reasoning": reasoning, "score_1": 60, "score_2": 50}
-    )
-    (told,) = verdict.warnings
-    assert "the points of answer 2 add up to 54, not to the total of 50" in told
-    assert verdict.details["criteria"] == [[[10] * 6, [9] * 6]]
+@pytest.mark.parametrize(("module", "settings"), OFF_LIMITS)
+def test_settings_that_cannot_be(module: ModuleType, settings: dict[str, Any]) -> None:
+    for name, value in settings.items():
+        with pytest.raises(ValidationError, match=name):
+            module.build(**{name: value})

@@ -16,7 +16,7 @@ from jurygraph.graphs import geval
 from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps, keep_steps_in
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies.steps import read_steps as steps_in
-from jurygraph.state import DataError, ModelCallError, ReplyError, UsageError, Verdict
+from jurygraph.state import DataError, ModelCallError, ReplyError, UsageError
 from jurygraph.state.errors import StoppedError, TransientCallError
 from jurygraph.state.settings import GEvalSettings
 from jurygraph.state.verdict_warnings import OFF_SCALE, kind_of
@@ -177,13 +177,7 @@ def test_a_provider_that_rejects_logprobs(provider: Provider, refusal: Failure) 
 
 def test_a_provider_that_ignores_logprobs_is_asked_for_them_once(provider: Provider) -> None:
     provider.play(by=lambda _: "4")
-
-    async def twice() -> list[Verdict]:
-        graph = geval.build(models={"*": OPENAI}, steps=STEPS, samples=2).compile()
-        given: Any = {"task": SCORE_TASK}
-        return [Verdict.of(await graph.ainvoke(given)) for _ in range(2)]
-
-    first, second = asyncio.run(twice())
+    first, second = (run("sync", models={"*": OPENAI}, steps=STEPS, samples=2)[0] for _ in range(2))
     assert [request.body.get("logprobs") for request in provider.requests] == [True, None, None]
     assert (first.calls, second.calls) == (2, 1)
     assert first.score == second.score == 4
@@ -233,14 +227,6 @@ def test_gemini_is_asked_as_often_as_there_are_samples(provider: Provider) -> No
     assert verdict.calls == len(provider.requests) == 5
     assert verdict.details["weighting"] == "sampling"
     assert "returns no token log-probabilities" in verdict.warnings[-1]
-
-
-def test_samples_of_any_other_model() -> None:
-    model = ScriptedModel(script=scripted)
-    verdict, transcript = run(models={"*": model}, samples=6)
-    assert verdict.score == 4
-    assert verdict.details["distribution"] == pytest.approx({"3": 1 / 3, "4": 1 / 3, "5": 1 / 3})
-    assert (verdict.calls, len(model.calls), len(transcript)) == (7, 7, 7)
 
 
 # Steps
@@ -326,19 +312,6 @@ async def test_a_planner_that_fails_for_now_leaves_the_next_in_line_to_try(error
     assert found == [error, ("Read.",), ("Read.",)]
 
 
-def test_a_planner_that_failed_is_asked_again_when_the_run_is_resumed(tmp_path: Path) -> None:
-    data, out = numbered(tmp_path, 4), tmp_path / "out"
-    bad = ScriptedModel(script=lambda metadata, _: "No list." if metadata["role"] == "planner" else "4")
-    options: dict[str, Any] = {"settings": {"samples": 2}, "out": out, "aspects": ["fluency"]}
-    failed = evaluate("geval", data, models={"*": bad}, **options)
-    assert [result.status for result in failed.results] == ["failed"] * 4
-    assert len(planned(bad)) == len(bad.calls) == 2
-    good = ScriptedModel(script=scripted)
-    resumed = evaluate("geval", data, models={"*": good}, **options)
-    assert [result.status for result in resumed.results] == ["ok"] * 4
-    assert len(planned(good)) == 1
-
-
 # Held to the scale
 
 
@@ -365,8 +338,8 @@ def test_a_provider_that_takes_no_list_of_ratings_is_asked_in_words(
     provider: Provider, weighting: Any
 ) -> None:
     provider.play(by=plays)
-    graph = geval.build(models={"*": LOCAL}, weighting=weighting, samples=2, steps=STEPS).compile()
-    verdicts = [Verdict.of(graph.invoke({"task": SCORE_TASK})) for _ in range(2)]
+    settings: dict[str, Any] = {"weighting": weighting, "samples": 2, "steps": STEPS}
+    verdicts = [run("sync", models={"*": LOCAL}, **settings)[0] for _ in range(2)]
     asked = ["response_format" in request.body for request in provider.requests]
     assert asked == [True, False, False], "refused once, and not sent again"
     told = "openai:smollm2 takes no list of ratings to choose from: ratings were asked for in words"
@@ -375,11 +348,10 @@ def test_a_provider_that_takes_no_list_of_ratings_is_asked_in_words(
 
 def test_a_refusal_for_another_reason_is_no_refusal_of_the_list(provider: Provider) -> None:
     provider.play(by=lambda _: Failure(400, "The prompt is empty."))
-    graph = geval.build(models={"*": LOCAL}, steps=STEPS).compile()
     with pytest.raises(ModelCallError, match="The prompt is empty"):
-        graph.invoke({"task": SCORE_TASK})
+        run("sync", models={"*": LOCAL}, steps=STEPS)
     provider.play(by=plays)
-    graph.invoke({"task": SCORE_TASK})
+    run("sync", models={"*": LOCAL}, steps=STEPS)
     assert "response_format" in provider.requests[2].body
 
 
@@ -407,21 +379,18 @@ def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path:
     def falters(metadata: Mapping[str, Any], prompt: str) -> str:
         return "Hm." if "Number 3." in prompt else scripted(metadata, prompt)
 
-    data = numbered(tmp_path, 6, **LABELS)
-    options: dict[str, Any] = {"data": data, "settings": {"samples": 2}, "out": out}
-    first = ScriptedModel(script=falters)
-    evaluation = evaluate("geval", models={"*": first}, **options)
+    options: dict[str, Any] = {"settings": {"samples": 2}, "out": out}
+    first, data = ScriptedModel(script=falters), numbered(tmp_path, 6, **LABELS)
+    evaluation = evaluate("geval", data, models={"*": first}, **options)
     assert sorted(planned(first)) == ["coherence", "fluency"]
     assert len(evaluation.failed) == 2
     kept = json.loads((out / "run.json").read_text())["steps"]
-    assert sorted((entry["aspect"], entry["model"]) for entry in kept) == [
-        ("coherence", "scriptedmodel:ScriptedModel"),
-        ("fluency", "scriptedmodel:ScriptedModel"),
-    ]
+    assert sorted(entry["aspect"] for entry in kept) == ["coherence", "fluency"]
+    assert {entry["model"] for entry in kept} == {"scriptedmodel:ScriptedModel"}
     assert all(entry["steps"] == STEPS for entry in kept)
     assert evaluation.manifest["steps"] == kept
     again = ScriptedModel(script=scripted)
-    resumed = evaluate("geval", models={"*": again}, **options)
+    resumed = evaluate("geval", data, models={"*": again}, **options)
     assert (len(resumed.failed), planned(again), len(again.calls)) == (0, [], 4)
     assert resumed.manifest["steps"] == kept
     assert len(read_steps(out)) == 2
@@ -431,15 +400,8 @@ def test_a_manifest_with_broken_steps_is_told(tmp_path: Path) -> None:
     out = tmp_path / "out"
     data, model = numbered(tmp_path, 1, **LABELS), ScriptedModel(script=scripted)
     options: dict[str, Any] = {"models": {"*": model}, "settings": {"samples": 1}, "out": out}
-    evaluate("geval", data, **options)
-    manifest = json.loads((out / "run.json").read_text())
+    manifest = evaluate("geval", data, **options).manifest
     manifest["steps"][1] = {"aspect": "fluency"}
     (out / "run.json").write_text(json.dumps(manifest))
     with pytest.raises(DataError, match=r"run.json: steps.1.model: Field required"):
         evaluate("geval", data, **options)
-
-
-def test_a_run_of_another_protocol_has_no_steps(tmp_path: Path) -> None:
-    evaluation = evaluate("debate", "demo", limit=1, aspects=["fluency"], out=tmp_path)
-    assert "steps" not in evaluation.manifest
-    assert "steps" not in json.loads((tmp_path / "run.json").read_text())

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from jurygraph import UsageError, create_async_judge, create_judge
-from jurygraph.eval import evaluate, versus
+from jurygraph.eval import Result, evaluate, versus
+from jurygraph.eval.cli.new_protocol import new_protocol
 from jurygraph.eval.cli.studio import configuration
 from jurygraph.eval.plan.estimator import estimate
 from jurygraph.eval.plan.plan import plan
@@ -76,8 +77,8 @@ def test_several_by_name_graph_and_dict() -> None:
     mine = debate.build(models=model, structured="off").compile(name="mine")
     assert {name for name, _ in scored(["single", mine])} == {"single", "mine"}
     several: dict[str, Any] = {"lenient": "debate", "strict": "debate", "twice": repeated(mine, k=2)}
-    options = {"settings": {"n": 1, "lenient": {"persona": "weak"}}}
-    done = evaluate(several, "demo", aspects=["consistency"], limit=1, **options)  # type: ignore[arg-type]
+    settings: Any = {"n": 1, "lenient": {"persona": "weak"}}
+    done = evaluate(several, "demo", aspects=["consistency"], limit=1, settings=settings)
     about = done.manifest["protocols"]
     assert (about["lenient"]["persona"], about["strict"]["persona"]) == ("weak", "strict")
     assert about["twice"]["k"] == 2
@@ -168,11 +169,7 @@ def test_a_graph_that_pauses_fails_its_items() -> None:
         ({7: "debate"}, {}, "a judge needs a name in one line of text"),
         ({"single": debate.graph}, {}, "single is the name of a protocol, but not of this judge"),
         ([debate.build(n=1), debate.build(n=2)], {}, "two judges are named debate"),
-        (
-            [foreign(VERDICT), foreign(VERDICT).compile()],
-            {},
-            "two judges are named graph: give them names, as in {'a': ..., 'b': ...}",
-        ),
+        ([foreign(VERDICT), foreign(VERDICT).compile()], {}, "two judges are named graph: give them names"),
         ([repeated(single.build(), k=n) for n in (2, 3)], {}, "two judges are named repeated-single"),
         (debate.graph, {"settings": {"n": 1}}, "settings and models only apply to protocols given by name"),
         (debate.graph, {"models": "offline"}, "settings and models only apply to protocols given by name"),
@@ -211,31 +208,6 @@ async def test_a_judge_evaluates_a_dataset() -> None:
         create_judge("single", criteria=["truth"]).evaluate("demo-pairs", limit=1)
 
 
-MINE = """
-from jurygraph.graphs.protocol import *
-from pydantic import Field
-
-class MineSettings(Settings):
-    scorers: int = Field(default=2, ge=1, description="How many scorers.")
-
-protocol = Protocol(
-    "mine", "the mean of several scorers", "a test", ("score",), ("scorer",), MineSettings, ("shared", "debate"),
-    lambda settings, kind, can: {"scorer": exactly(settings.scorers)},
-)
-
-async def scorer(state, runtime):
-    task = task_of(state)
-    own = runtime.prompts.instruction("debate/scorer_first", wanted=requested_output(task))
-    prompt, form = build_prompt(state, runtime.prompts, own), score_schema(task)
-    return (await runtime.ask(Question(state["agent"], "scorer", 1, prompt, form, call_metadata(task)))).update
-
-def build(settings=None, models=None, **fields):
-    graph = ProtocolGraph(protocol, MineSettings, settings, models, fields)
-    graph.panel("scorer", scorer, lambda _, settings: [f"scorer_{n}" for n in range(1, settings.scorers + 1)])
-    return graph
-
-graph = build(scorers=3).compile(name="three")
-"""
 FOREIGN = """
 from langgraph.graph import START, StateGraph
 from jurygraph.state import JudgeState
@@ -251,22 +223,28 @@ builder.add_edge(START, "judge")
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a protocol and a foreign graph, each in a file; what they leave behind is gone afterwards."""
+    """A folder with a new protocol and a foreign graph, each in a file; what they leave behind is gone afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry, "_loaded", {})
     monkeypatch.setattr(sys, "path", [*sys.path])
-    (tmp_path / "mine.py").write_text(MINE)
+    new_protocol("mine", tmp_path)
     (tmp_path / "foreign.py").write_text(FOREIGN)
     return tmp_path
 
 
+def changed(files: Path, old: str = "", new: str = "# Changed.\n", to: str = "mine.py") -> None:
+    """Change the new protocol's file, or write what it would become to another."""
+    text = (files / "mine.py").read_text()
+    (files / to).write_text(text.replace(old, new) if old else text + new)
+
+
 def test_a_file_is_what_a_name_is(files: Path) -> None:
     # What type checkers cannot know runs all the same.
-    judges: Any = ["mine.py", "three=mine.py:graph", "foreign.py", "label=debate"]
+    judges: Any = ["mine.py", "two=mine.py:graph", "foreign.py", "label=debate"]
     settings: Any = {"mine": {"scorers": 4}}
     done = evaluate(judges, "demo", aspects=["consistency"], limit=2, settings=settings)
     calls = {result.protocol: result.calls for result in done.results if result.protocol != "label"}
-    assert calls == {"mine": 4, "three": 3, "foreign": 0}
+    assert calls == {"mine": 4, "two": 2, "foreign": 0}
     assert "scorers:4" in done.manifest["signatures"]["mine"]
     rated = {"inputs": "It rained all day.", "outputs": "It rained."}
     mine: Any = "mine.py"
@@ -278,13 +256,10 @@ def test_a_file_is_what_a_name_is(files: Path) -> None:
     assert "|file:" in wrapped.manifest["signatures"]["repeated"]
     assert refine(lambda given: given["task"]["source"], "mine.py").compile()
     assert {finding.opponent for finding in versus(mine, "demo", aspects=["consistency"], limit=2).contests}
-
-
-def test_a_file_that_has_changed_is_another_judge(files: Path) -> None:
-    mine: Any = "mine.py"
+    # A file that has changed is another judge.
     options: Any = {"aspects": ["consistency"], "limit": 2, "out": files / "out"}
     evaluate(mine, "demo", **options)
-    (files / "mine.py").write_text(MINE + "\n# Changed.\n")
+    changed(files)
     with pytest.raises(UsageError, match=r"mine: file was [0-9a-f]{12}, is [0-9a-f]{12}"):
         evaluate(mine, "demo", **options)
 
@@ -310,16 +285,14 @@ def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) ->
     (files / "unwritten.py").write_text("def :\n")
     (files / "empty.py").write_text("")
     (files / "several.py").write_text(FOREIGN.replace("builder", "one") + FOREIGN.replace("builder", "other"))
-    (files / "roles.py").write_text(
-        MINE.replace("exactly(settings.scorers)},", "exactly(1)}, role_kinds={'scorer': 'object'},")
-    )
-    (files / "copy.py").write_text(MINE + "\n# Changed.\n")
-    (files / "taken.py").write_text(MINE.replace('"mine"', '"debate"'))
+    changed(files, 'roles=("scorer",),', "roles=('scorer',), role_kinds={'scorer': 'object'},", to="roles.py")
+    changed(files, to="copy.py")
+    changed(files, 'name="mine"', 'name="debate"', to="taken.py")
     with pytest.raises(UsageError, match=re.escape(told)):
         evaluate(name, "demo", limit=1)
 
 
-ENDLESS = """
+ENDLESS = """\
     def again(state, settings):
         return "on"
 
@@ -331,20 +304,20 @@ ENDLESS = """
 """
 
 
-def test_a_debate_that_does_not_end_is_ended(files: Path) -> None:
-    once = re.sub(r" +graph.panel.*\n", ENDLESS, MINE)
-    (files / "mine.py").write_text(once.replace('state["agent"]', '"scorer"'))
-    mine: Any = "mine.py"
-    [failed] = evaluate(mine, "demo", aspects=["consistency"], limit=1).results
-    assert "mine has made" in str(failed.error)
-    assert 64 < len(failed.transcript) < 80
+def test_what_goes_wrong_in_a_graph_of_ones_own_is_told(files: Path) -> None:
+    def fault_of(protocol: Any) -> Result:
+        [failed] = evaluate(protocol, "demo", aspects=["consistency"], limit=1).failed
+        return failed
 
-
-def test_a_mistake_in_a_graph_of_ones_own_is_told_with_its_line(files: Path) -> None:
-    (files / "mine.py").write_text(MINE.replace("task_of(state)", 'task_of(state["nothing"])'))
-    mine: Any = "mine.py"
-    [failed] = evaluate(mine, "demo", aspects=["consistency"], limit=1).results
-    assert re.fullmatch(r"KeyError: 'nothing' \(mine.py, line \d+\)", str(failed.error))
+    changed(files, "task_of(state)", 'task_of(state["nothing"])', to="mistaken.py")
+    told = str(fault_of("mistaken.py").error)
+    assert re.fullmatch(r"KeyError: 'nothing' \(mistaken.py, line \d+\)", told)
+    # A debate that does not end is ended.
+    changed(files, 'state["agent"]', '"scorer"')
+    changed(files, '    graph.panel("scorer", scorer, scorers)\n', ENDLESS)
+    endless = fault_of("mine.py")
+    assert "mine has made" in str(endless.error)
+    assert 64 < len(endless.transcript) < 80
 
 
 def test_the_command_line_takes_files(files: Path, command: Command) -> None:
@@ -358,20 +331,20 @@ def test_the_command_line_takes_files(files: Path, command: Command) -> None:
     assert set(configuration(["mine.py", "their=foreign.py:builder"])["graphs"]) >= {"mine", "their"}
 
 
-def test_a_new_protocol_runs_and_its_test_passes(
-    files: Path, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
+def test_the_test_of_a_new_protocol_passes_and_no_file_is_written_over(files: Path, command: Command) -> None:
+    sys.path.append(str(files))
+    test: dict[str, Any] = {}
+    exec((files / "test_mine.py").read_text(), test)
+    test["test_the_score_is_the_mean_of_all_scorers"]()
+    written = (files / "mine.py").read_bytes()
+    for name, told in (
+        ("mine", "exists already: choose another name"),
+        ("Two", "cannot name a protocol"),
+        ("debate", "there is already a protocol debate"),
+    ):
+        assert command("new-protocol", name, "--in", str(files)) == 2
+        assert told in command.errors
+    assert (files / "mine.py").read_bytes() == written
     assert command("new-protocol", "two_scorers", "--in", "own") == 0
     done = evaluate(load_graph("own/two_scorers.py"), "demo", aspects=["consistency"], limit=1)
     assert [result.calls for result in done.results] == [2]
-    test: dict[str, Any] = {}
-    monkeypatch.syspath_prepend(files / "own")
-    exec((files / "own" / "test_two_scorers.py").read_text(), test)
-    test["test_the_score_is_the_mean_of_all_scorers"]()
-    written = (files / "own" / "two_scorers.py").read_bytes()
-    assert command("new-protocol", "two_scorers", "--in", "own") == 2
-    assert "exists already: choose another name" in command.errors
-    assert (files / "own" / "two_scorers.py").read_bytes() == written
-    for name, told in (("Two", "cannot name a protocol"), ("debate", "there is already a protocol debate")):
-        assert command("new-protocol", name) == 2
-        assert told in command.errors

@@ -17,20 +17,19 @@ from xml.etree import ElementTree
 
 import pytest
 from jurygraph.eval.cli import studio
-from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.graph_drawing import drawing, mermaid
 from jurygraph.eval.cli.studio import configuration
 from jurygraph.graphs.registry import protocols
 from jurygraph.state import UsageError
 from jurygraph.state.settings import Settings
 from langgraph.graph.state import CompiledStateGraph
-from typer.testing import CliRunner
+
+from .processes import Command
 
 HERE = Path(__file__).resolve().parent
 SNAPSHOTS = HERE / "snapshots"
-SPECS: dict[str, dict[str, str]] = json.loads((HERE.parent / "langgraph.json").read_text(encoding="utf-8"))[
-    "graphs"
-]
+STUDIO = json.loads((HERE.parent / "langgraph.json").read_text(encoding="utf-8"))
+SPECS: dict[str, dict[str, str]] = STUDIO["graphs"]
 NAMES = sorted(protocols())
 
 
@@ -117,44 +116,30 @@ def test_studio_loads_the_compiled_graph_and_says_what_it_does(name: str) -> Non
     assert sorted(SPECS) == NAMES
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
+def test_a_graph_that_cannot_be_is_told_before_the_server_starts() -> None:
+    for given, told in (
         ("mine", "is not a graph"),
         ("mine=no.py:graph", "there is no file no.py"),
         ("debate=x.y:graph", "there is already a graph called debate"),
         ("mine=x.y", "is not a graph"),
-    ],
-)
-def test_a_graph_that_cannot_be_is_told_before_the_server_starts(given: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        configuration([given])
+    ):
+        with pytest.raises(UsageError, match=told):
+            configuration([given])
 
 
-@pytest.mark.parametrize(
-    ("given", "passed"),
-    [
-        ([], ["--no-reload"]),
-        (["--jobs", "4"], ["--n-jobs-per-worker", "4", "--no-reload"]),
-        (["--reload", "--jobs", "2"], ["--n-jobs-per-worker", "2"]),
-    ],
-)
 def test_jobs_and_reload_are_passed_on_to_langgraphs_server(
-    given: list[str], passed: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Not imported: a process in which the server's package is has callers whom it does not trust.
     if find_spec("langgraph_api") is None:
         pytest.skip("the server's package is not installed")
     served: list[list[str]] = []
-
-    def serve(arguments: list[str]) -> int:
-        served.append(arguments)
-        return 0
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(studio, "_serve", serve)
-    assert CliRunner().invoke(app, ["studio", *given]).exit_code == 0
-    assert served[0][0] == "dev" and served[0][7:] == passed
+    monkeypatch.setattr(studio, "_serve", lambda arguments: served.append(arguments) or 0)  # type: ignore[func-returns-value]
+    for given in ("", "--jobs 4", "--reload --jobs 2"):
+        assert command("studio", *given.split()) == 0
+    jobs = "--n-jobs-per-worker"
+    passed = [["--no-reload"], [jobs, "4", "--no-reload"], [jobs, "2"]]
+    assert [[arguments[0], *arguments[7:]] for arguments in served] == [["dev", *ends] for ends in passed]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,6 +16,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
+from .sample_data import THREAD, goes_on
 from .test_judge import SCORE_4, comparing, rating
 
 ASKED = "Sum up: the ferry sank at its moorings on Monday. Nobody was aboard."
@@ -33,8 +34,8 @@ def speaker(*lines: Any) -> Speaker:
     return Speaker(messages=iter(lines))
 
 
-def agent_with(tools: list[Any], *lines: Any) -> Any:
-    return create_agent(speaker(*lines), tools)
+def agent_with(judge: Any, *lines: Any, **options: Any) -> Any:
+    return create_agent(speaker(*lines), [judge.as_tool()], **options)
 
 
 def calls(tool: str, **arguments: Any) -> AIMessage:
@@ -42,12 +43,10 @@ def calls(tool: str, **arguments: Any) -> AIMessage:
     return AIMessage("", tool_calls=[call])
 
 
-THREAD: Any = {"configurable": {"thread_id": "1"}}
 VERDICT = "coherence: 4 on a scale from 1 to 5.\n\nIt holds together.\nScore: 4"
 SAID: Any = {"messages": [("user", ASKED), ("ai", ANSWER)]}
-
-uses_supervisor = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
-"""langgraph-supervisor still makes its agent as LangGraph 0 did."""
+ASKS = calls("judge_coherence", source=ASKED, candidate=ANSWER)
+QUESTION: Any = {"messages": [("user", "Is it any good?")]}
 
 
 def said_by(messages: list[AnyMessage], name: str) -> list[AnyMessage]:
@@ -88,36 +87,28 @@ async def test_the_tool_of_a_comparison() -> None:
     ],
 )
 def test_nonsense_is_told_to_the_agent_that_calls(arguments: dict[str, Any], words: str) -> None:
-    judge = rating()
-    lines = [calls("judge_coherence", **arguments), "I see."]
-    agent = agent_with([judge.as_tool()], *lines)
-    said = agent.invoke({"messages": [("user", "Judge it.")]})["messages"]
-    (told,) = [one for one in said if isinstance(one, ToolMessage)]
+    agent = agent_with(rating(), calls("judge_coherence", **arguments), "I see.")
+    told = agent.invoke(QUESTION)["messages"][2]
     assert told.status == "error"
     assert words in told.content and "Call the tool again with that put right." in told.content
 
 
 async def test_the_tool_in_an_agent_sync_and_async() -> None:
     for judge in (rating(), rating(normalize=True, variable_mapping={"source": "inputs.elsewhere"})):
-        lines = [calls("judge_coherence", source=ASKED, candidate=ANSWER), "It is a 4."] * 2
-        agent = agent_with([judge.as_tool()], *lines)
-        asked = {"messages": [("user", "?")]}
-        for run in (agent.invoke(asked), await agent.ainvoke(asked)):
+        agent = agent_with(judge, *[ASKS, "It is a 4."] * 2)
+        for run in (agent.invoke(QUESTION), await agent.ainvoke(QUESTION)):
             assert [one.content for one in run["messages"]][2:] == [VERDICT, "It is a 4."]
 
 
 def test_a_reply_that_cannot_be_read_is_told_to_the_agent_as_such() -> None:
     judge = rating(script={"scorer": ["I would rather not."] * 9})
-    lines = [calls("judge_coherence", source=ASKED, candidate=ANSWER), "Then not."]
-    said = agent_with([judge.as_tool()], *lines).invoke({"messages": [("user", "?")]})["messages"]
-    assert said[2].status == "error"
-    assert "There is no verdict" in said[2].content
+    told = agent_with(judge, ASKS, "Then not.").invoke(QUESTION)["messages"][2]
+    assert (told.status, "There is no verdict" in told.content) == ("error", True)
 
 
 def test_turns_of_the_debate_are_streamed_from_inside_the_agent() -> None:
-    lines = [calls("judge_coherence", source=ASKED, candidate=ANSWER), "It is a 4."]
-    agent = agent_with([rating().as_tool()], *lines)
-    events = agent.stream({"messages": [("user", "?")]}, stream_mode="custom", subgraphs=True)
+    agent = agent_with(rating(), ASKS, "It is a 4.")
+    events = agent.stream(QUESTION, stream_mode="custom", subgraphs=True)
     assert [event["turn"]["agent"] for _, event in events] == ["commander", "scorer", "commander", "critic"]
 
 
@@ -127,9 +118,8 @@ async def test_a_graph_that_keeps_threads_keeps_none_as_a_judge(outer: Any) -> N
     model = ScriptedModel(script=SCORE_4)
     graph = debate.build(models=model, structured="off").compile(checkpointer=saver)
     judge = create_judge(graph, aspect="coherence")
-    lines = [calls("judge_coherence", source=ASKED, candidate=ANSWER), "It is a 4."]
-    agent: Any = create_agent(speaker(*lines), [judge.as_tool()], checkpointer=outer)
-    said = (await agent.ainvoke({"messages": [("user", "?")]}, THREAD))["messages"]
+    agent = agent_with(judge, ASKS, "It is a 4.", checkpointer=outer)
+    said = (await agent.ainvoke(QUESTION, THREAD))["messages"]
     assert said[2].content.startswith("coherence: 4")
     assert judge.as_agent().invoke(SAID)["verdict"]["score"] == 4.0
     assert not [*saver.list(None)]
@@ -138,29 +128,16 @@ async def test_a_graph_that_keeps_threads_keeps_none_as_a_judge(outer: Any) -> N
 # An agent
 
 
-def test_messages_in_messages_out() -> None:
-    agent = rating().as_agent()
-    result = agent.invoke(SAID)
-    *before, last = result["messages"]
-    assert (len(before), last.type, last.name) == (2, "ai", "judge")
-    assert last.content == VERDICT
-    assert last.additional_kwargs["verdict"]["score"] == result["verdict"]["score"] == 4.0
-
-
 async def test_what_of_a_conversation_is_judged() -> None:
     model = ScriptedModel(script=SCORE_4)
-    agent = rating(model=model).as_agent("critic")
-    await agent.ainvoke(
-        {
-            "messages": [
-                HumanMessage(ASKED),
-                AIMessage("I shall ask.", tool_calls=[{"name": "transfer_to_writer", "args": {}, "id": "1"}]),
-                ToolMessage("Successfully transferred", tool_call_id="1"),
-                AIMessage(ANSWER, name="writer"),
-                AIMessage("coherence: 1", name="critic"),
-            ]
-        }
-    )
+    said = [
+        HumanMessage(ASKED),
+        AIMessage("I shall ask.", tool_calls=[{"name": "transfer_to_writer", "args": {}, "id": "1"}]),
+        ToolMessage("Successfully transferred", tool_call_id="1"),
+        AIMessage(ANSWER, name="writer"),
+        AIMessage("coherence: 1", name="critic"),
+    ]
+    await rating(model=model).as_agent("critic").ainvoke({"messages": said})
     shown = model.calls[0].prompt
     way = f"Human: {ASKED}\nAI: I shall ask.\nAI calls transfer_to_writer (call 1): {{}}\nResult of transfer"
     assert way in shown and ANSWER in shown and "coherence: 1" not in shown
@@ -190,27 +167,17 @@ async def test_a_judge_among_agents_says_what_it_would_not_see(said: list[Any], 
     assert not model.calls
 
 
-def test_reasoning_and_a_providers_own_tools_are_no_part_of_an_answer() -> None:
-    thoughts = [{"type": "thinking", "thinking": "Hm."}, {"type": "server_tool_use", "name": "web_search"}]
-    blocks: list[Any] = [*thoughts, {"type": "text", "text": ANSWER}]
-    model = ScriptedModel(script=SCORE_4)
-    agent = rating(model=model).as_agent()
-    assert agent.invoke({"messages": [HumanMessage(ASKED), AIMessage(blocks)]})["verdict"]["score"] == 4.0
-    assert ANSWER in model.calls[0].prompt and "Hm." not in model.calls[0].prompt
-
-
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ([("user", ASKED)], "Nothing was judged: the conversation has no answer to judge"),
-        ([("ai", ANSWER)], "Nothing was judged: nothing is asked in the conversation"),
-        ([("user", " "), ("ai", ANSWER)], "Nothing was judged: source is empty"),
+        ([("user", ASKED)], "the conversation has no answer to judge"),
+        ([("ai", ANSWER)], "nothing is asked in the conversation"),
+        ([("user", " "), ("ai", ANSWER)], "source is empty"),
     ],
 )
 def test_nothing_to_judge_is_said_and_no_score_given(said: list[Any], words: str) -> None:
-    agent = rating().as_agent()
-    result = agent.invoke({"messages": said})
-    assert result["messages"][-1].content.startswith(words)
+    result = rating().as_agent().invoke({"messages": said})
+    assert result["messages"][-1].content.startswith(f"Nothing was judged: {words}")
     assert result.get("verdict") is None
     assert "verdict" not in result["messages"][-1].additional_kwargs
 
@@ -232,18 +199,6 @@ def test_a_second_judgement_on_a_thread_is_of_the_new_answer() -> None:
     assert len(said_by(again["messages"], "judge")) == 2
 
 
-@uses_supervisor
-def test_a_supervisor_hands_over_to_a_judge() -> None:
-    supervisor = pytest.importorskip("langgraph_supervisor")
-    writer = create_agent(speaker(ANSWER), [], name="writer")
-    lines = [calls("transfer_to_writer"), calls("transfer_to_judge"), "The summary is fine: 4 of 5."]
-    team = supervisor.create_supervisor([writer, rating().as_agent()], model=speaker(*lines)).compile()
-    said = team.invoke({"messages": [("user", ASKED)]})["messages"]
-    (verdict,) = [one for one in said_by(said, "judge") if "verdict" in one.additional_kwargs]
-    assert verdict.additional_kwargs["verdict"]["score"] == 4.0
-    assert said[-1].content == "The summary is fine: 4 of 5."
-
-
 async def test_a_swarm_hands_over_to_a_judge_and_goes_on_with_the_writer() -> None:
     swarm = pytest.importorskip("langgraph_swarm")
     hand_over = swarm.create_handoff_tool(agent_name="judge", description="Have the answer judged.")
@@ -259,21 +214,20 @@ async def test_a_swarm_hands_over_to_a_judge_and_goes_on_with_the_writer() -> No
     assert result["active_agent"] == "writer"
 
 
-@uses_supervisor
-def test_a_judge_that_waits_for_a_person_pauses_the_agents_around_it() -> None:
+# langgraph-supervisor still makes its agent as LangGraph 0 did.
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+def test_a_supervisor_hands_over_to_a_judge_and_pauses_where_it_waits_for_a_person() -> None:
     supervisor = pytest.importorskip("langgraph_supervisor")
     script = {"scorer": ["Score: 4"] * 9, "critic": ["Too high."] * 9}
     judge = rating(script=script, n=1, on_unresolved="human")
     writer = create_agent(speaker(ANSWER), [], name="writer")
-    lines = [calls("transfer_to_writer"), calls("transfer_to_judge"), "Done."]
-    team = supervisor.create_supervisor([writer, judge.as_agent()], model=speaker(*lines)).compile(
-        checkpointer=InMemorySaver()
-    )
-    paused = team.invoke({"messages": [("user", ASKED)]}, THREAD)
-    assert paused["__interrupt__"]
-    said = team.invoke(Command(resume={"score": 2, "reason": "It is too short."}), THREAD)["messages"]
+    leader = speaker(calls("transfer_to_writer"), calls("transfer_to_judge"), "Done.")
+    team = supervisor.create_supervisor([writer, judge.as_agent()], model=leader)
+    graph = team.compile(checkpointer=InMemorySaver())
+    assert graph.invoke(QUESTION, THREAD)["__interrupt__"]
+    said = graph.invoke(Command(resume={"score": 2, "reason": "It is too short."}), THREAD)["messages"]
     (verdict,) = [one for one in said_by(said, "judge") if "verdict" in one.additional_kwargs]
-    assert verdict.additional_kwargs["verdict"]["score"] == 2.0
+    assert (verdict.additional_kwargs["verdict"]["score"], said[-1].content) == (2.0, "Done.")
 
 
 class Draft(TypedDict, total=False):
@@ -297,9 +251,8 @@ DRAFTED = {"article": "It rained.", "draft": "It rained."}
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_a_judge_is_a_node_that_maps_keys(is_async: bool) -> None:
-    graph = drafting(score="grade", explanation="why")
-    after = await graph.ainvoke(DRAFTED, THREAD) if is_async else graph.invoke(DRAFTED, THREAD)
+def test_a_judge_is_a_node_that_maps_keys(is_async: bool) -> None:
+    after = goes_on(drafting(score="grade", explanation="why"), DRAFTED, is_async)
     assert after == {**DRAFTED, "grade": 4.0, "why": "It holds together.\nScore: 4"}
 
 
@@ -316,22 +269,17 @@ def test_a_judge_that_is_a_node_shows_its_own_steps_and_checkpoints() -> None:
 
 def test_a_judge_that_is_a_node_names_the_key_that_is_not_there() -> None:
     judge = create_judge("debate", aspect="fluency")
-    wrong: Any
-    for wrong, told in (
-        (
-            {"candidat": "draft", "score": "grade"},
-            "candidat: the judge takes source, candidate, fact and gives",
-        ),
-        ({"source": "draft", "candidate": "draft"}, "name a key for what the judge gives"),
-        ({"candidate": "draft", "score": "grade"}, "name a key of the state for source"),
-        (
-            {"candidate": "drafft", "score": "grade"},
-            "candidate: Draft has no 'drafft', .* did you mean draft",
-        ),
-        ({"candidate": "draft", "score": "grades"}, "score: Draft has no 'grades'"),
+    named: Any = {"candidate": "draft", "score": "grade"}
+    for changed, told in (
+        ({"candidat": "draft"}, "candidat: the judge takes source, candidate, fact and gives"),
+        ({"source": "draft", "score": None}, "name a key for what the judge gives"),
+        ({}, "name a key of the state for source"),
+        ({"candidate": "drafft"}, "candidate: Draft has no 'drafft', .* did you mean draft"),
+        ({"score": "grades"}, "score: Draft has no 'grades'"),
     ):
+        keys = {name: key for name, key in {**named, **changed}.items() if key}
         with pytest.raises(UsageError, match=told):
-            judge.node(Draft, **wrong)
+            judge.node(Draft, **keys)
     with pytest.raises(UsageError, match="source: there is no 'article' in the state, only draft"):
         drafting(score="grade").invoke({"draft": "It rained."}, THREAD)
 

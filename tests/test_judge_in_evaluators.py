@@ -77,7 +77,7 @@ async def test_langsmith_evaluates_with_an_async_judge(langsmith: Client) -> Non
         return answer(inputs)
 
     model = ScriptedModel(script=SCORE_4)
-    judge: Any = create_async_judge("debate", aspect="coherence", model=model, structured="off")
+    judge = rating(model=model, make=create_async_judge)
     rows = await aevaluate(target, data=EXAMPLES, evaluators=[judge], upload_results=False, client=langsmith)
     assert [one.score for one in results([row async for row in rows])] == [4.0, 4.0]
     assert all("Because." in call.prompt for call in model.calls)
@@ -142,9 +142,8 @@ def test_langsmith_compares_two_experiments_with_a_judge(
     experiments: tuple[UUID, UUID], langsmith: Client
 ) -> None:
     judge = comparing()
-    compared = evaluate_comparative(
-        experiments, evaluators=[judge], client=langsmith, randomize_order=True, max_concurrency=0
-    )
+    alone: Any = {"randomize_order": True, "max_concurrency": 0}
+    compared = evaluate_comparative(experiments, evaluators=[judge], client=langsmith, **alone)
     for example in EXAMPLES:
         found = compared[example.id]["feedback.preference"]
         # The first that is shown wins, whichever that is.
@@ -192,7 +191,7 @@ async def test_openevals_simulations_take_a_judge_for_the_conversation() -> None
     done = simulators.run_multiturn_simulation(**talk, trajectory_evaluators=[judge])
     assert [(one["key"], one["score"]) for one in done["evaluator_results"]] == [("coherence", 4.0)]
     model = ScriptedModel(script=SCORE_4)
-    twin = create_async_judge("debate", aspect="coherence", model=model, structured="off")
+    twin = rating(model=model, make=create_async_judge)
     done = await simulators.run_multiturn_simulation_async(**talk, trajectory_evaluators=[twin])
     assert done["evaluator_results"][0]["score"] == 4.0
     shown = model.calls[0].prompt

@@ -10,21 +10,17 @@ from jurygraph.eval.analysis import Study
 from jurygraph.eval.analysis.objections import Objections
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.state.transcript import Turn, turn_without_model
+from jurygraph.state.transcript import Turn
 
-from .run_folders import compared, run_folder, scored
-
-
-def spoken(*said: tuple[str, int, Any]) -> tuple[Turn, ...]:
-    return tuple(turn_without_model(round, role, role, "words", value) for role, round, value in said)
+from .run_folders import compared, run_folder, scored, turn
 
 
 def debate(item: int, scores: list[float], satisfied: list[bool], human: float) -> Result:
-    turns: list[tuple[str, int, Any]] = []
+    said: list[Turn] = []
     for number, (score, end) in enumerate(zip(scores, satisfied, strict=True)):
-        turns += [("scorer", number, score), ("critic", number + 1, end)]
+        said += [turn("scorer", score, number), turn("critic", end, number + 1)]
     fields: dict[str, Any] = {"score": scores[-1], "human": human, "score_by_round": tuple(scores)}
-    return scored(f"i{item}", transcript=spoken(*turns), **fields)
+    return scored(f"i{item}", transcript=tuple(said), **fields)
 
 
 def objections(tmp_path: Path, results: list[Result], **manifest: Any) -> Objections | None:
@@ -52,7 +48,7 @@ def test_a_critic_that_knows_and_one_that_objects_to_everything(tmp_path: Path) 
 
 def test_of_comparisons_the_preferred_answer_is_right_or_wrong(tmp_path: Path) -> None:
     first, last = [9.0, 3.0], [3.0, 9.0]
-    turns = spoken(("scorer", 0, first), ("critic", 1, False), ("scorer", 1, last), ("critic", 2, True))
+    turns = turn("scorer", first, 0), turn("critic", False), turn("scorer", last), turn("critic", True, 2)
     fields: dict[str, Any] = {"winner": "2", "human": "2", "scores": (3.0, 9.0), "transcript": turns}
     results = [compared(f"i{number}", **fields) for number in range(12)]
     found = objections(tmp_path, results, kind="compare", aspects=())

@@ -69,17 +69,13 @@ def test_approval_counts_mean_scores_and_refuses_voters_who_give_none() -> None:
 
 
 def prefers_the_longer() -> ScriptedModel:
-    def reply(metadata: Mapping[str, Any], prompt: str) -> str:
+    def reply(metadata: Mapping[str, Any], prompt: str) -> Any:
         if metadata["form"] == "text":
             return "I say so."
         first, second = (prompt.partition(f"<<<answer {n}")[2].partition("<<<end")[0] for n in (1, 2))
-        longer = 1 if len(first) > len(second) else 2
-        if metadata["form"] == "vote":
-            return f"Reasons.\nVote: {longer}"
-        low, high = (metadata["low"], metadata["high"])
-        pair = (high, low) if longer == 1 else (low, high)
-        lines = [f"Score of answer {n}: {score:g}" for n, score in enumerate(pair, 1)]
-        return "\n".join(["Reasons.", *lines])
+        low, high = metadata["low"], metadata["high"]
+        pair = (high, low) if len(first) > len(second) else (low, high)
+        return {"reasoning": "So.", "score_1": pair[0], "score_2": pair[1]}
 
     return ScriptedModel(script=reply)
 
@@ -87,7 +83,7 @@ def prefers_the_longer() -> ScriptedModel:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("judge", ["single", "ensemble", "chateval"])
 async def test_every_two_answers_are_compared_by_any_protocol(rule: VotingRule, judge: str) -> None:
-    graph = ranked(load_graph(judge, structured="off", models={"*": prefers_the_longer()}), rule).compile()
+    graph = ranked(load_graph(judge, models={"*": prefers_the_longer()}), rule).compile()
     given = {"question": QUESTION, "answers": ANSWERS}
     for outcome in (graph.invoke(given), await graph.ainvoke(given)):
         assert [done["answers"] for done in outcome["comparisons"]] == [(1, 2), (1, 3), (2, 3)]

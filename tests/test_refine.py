@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from jurygraph import create_judge
 from jurygraph.graphs import debate, refine, repeated, review, single
 from jurygraph.graphs.answer_gate import AnswerGate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -23,11 +21,11 @@ from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from .loopback import Provider, Request, Text
+from .sample_data import THREAD, goes_on
 
 SOURCE = "The bridge opened in 1932, after eight years of work."
 TASK = {"source": SOURCE, "aspect": "consistency"}
 FALSE = "Forty cooks were never seen near Oslo."
-THREAD: Any = {"configurable": {"thread_id": "1"}}
 VERSIONS = (FALSE, "The bridge opened with forty cooks.", SOURCE)
 
 
@@ -86,11 +84,10 @@ def test_objections_lead_to_a_better_text() -> None:
         ((3, ReplyError("Nothing.", "?")), 1, "judge_failed"),
     ],
 )
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_the_best_try_is_returned(mode: str, scores: tuple[Any, ...], best: int, ended: str) -> None:
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_best_try_is_returned(is_async: bool, scores: tuple[Any, ...], best: int, ended: str) -> None:
     graph = refine(Writer(), scored(*scores)).compile()
-    given: Any = {"task": TASK}
-    outcome = graph.invoke(given) if mode == "sync" else asyncio.run(graph.ainvoke(given))
+    outcome = goes_on(graph, {"task": TASK}, is_async)
     assert (outcome["ended"], len(outcome["tries"])) == (ended, len(scores))
     assert outcome["candidate"] == VERSIONS[best - 1]
     assert outcome["verdict"]["score"] == scores[best - 1]
@@ -141,31 +138,28 @@ def texts_by_messages() -> Any:
     return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer")
 
 
+async def later(given: dict[str, Any]) -> str:
+    return f"On {given['task']['aspect']['name']}."
+
+
 @pytest.mark.parametrize(
     ("writer", "text"),
     [
         (FakeListChatModel(responses=["One.", "Two."]), "One."),
         (FakeListChatModel(responses=["One.", "Two."]).with_retry(), "One."),
-        (RunnableLambda(lambda given: f"On {given['task']['aspect']['name']}."), "On consistency."),
+        (later, "On consistency."),
+        (RunnableLambda(later), "On consistency."),
         (RunnableLambda(lambda given: {"candidate": "A dict."}), "A dict."),
         (RunnableLambda(lambda given: AIMessage("A message.")), "A message."),
         (texts_by_messages(), FALSE),
         (texts_by_messages().compile(), FALSE),
         (create_agent(FakeListChatModel(responses=["An agent."])), "An agent."),
     ],
-    ids=["model", "with_retry", "text", "dict", "message", "builder", "graph", "agent"],
+    ids=["model", "with_retry", "function", "text", "dict", "message", "builder", "graph", "agent"],
 )
-def test_whatever_writes_a_text_is_a_writer(writer: Any, text: str) -> None:
-    outcome = refine(writer, scored(5)).compile().invoke({"task": TASK})
-    assert outcome["candidate"] == text
-
-
-async def test_an_async_function_is_a_writer() -> None:
-    async def write(given: dict[str, Any]) -> str:
-        return SOURCE
-
-    given: Any = {"task": TASK}
-    assert (await refine(write, "single").compile().ainvoke(given))["ended"] == "good_enough"
+async def test_whatever_writes_a_text_is_a_writer(writer: Any, text: str) -> None:
+    graph: Any = refine(writer, scored(5)).compile()
+    assert (await graph.ainvoke({"task": TASK}))["candidate"] == text
 
 
 def test_a_draft_is_the_first_try() -> None:
@@ -245,16 +239,16 @@ def test_mistakes_are_told(task: dict[str, Any], options: dict[str, Any], told: 
 ASKED = {"messages": [("user", f"Repeat: {SOURCE}")]}
 
 
-def agent(*answers: str, checkpointer: Any = None, **gate: Any) -> Any:
+def agent(*answers: Any, checkpointer: Any = None, **gate: Any) -> Any:
     options = {"judge": "debate", "aspect": "consistency", **gate}
-    model = FakeListChatModel(responses=[*answers])
+    model = GenericFakeChatModel(messages=iter([AIMessage(answer) for answer in answers]))
     return create_agent(model, middleware=[AnswerGate(**options)], checkpointer=checkpointer)
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_an_agent_answers_again_below_the_bar(mode: str) -> None:
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_agent_answers_again_below_the_bar(is_async: bool) -> None:
     graph = agent(FALSE, SOURCE)
-    outcome = graph.invoke(ASKED) if mode == "sync" else asyncio.run(graph.ainvoke(ASKED))
+    outcome = goes_on(graph, ASKED, is_async)
     said = [(message.type, message.name) for message in outcome["messages"]]
     assert said == [("human", None), ("ai", None), ("human", "judge"), ("ai", None)]
     assert outcome["messages"][-1].text == SOURCE
@@ -283,50 +277,35 @@ def test_every_turn_of_a_conversation_has_its_tries() -> None:
 
 
 def test_the_judge_is_shown_the_conversation_without_objections() -> None:
-    gate = AnswerGate(scored(2, 2), "consistency", tries=2)
     before = [("user", "Who?"), ("ai", "Ann."), ("user", "When?")]
-    graph: Any = create_agent(FakeListChatModel(responses=["A.", "B."]), middleware=[gate])
-    task = gate._input(graph.invoke({"messages": before}))["task"]
+    outcome = agent("A.", "B.", judge=scored(2, 2), tries=2).invoke({"messages": before})
+    task: Any = AnswerGate("single", "consistency")._input(outcome)["task"]
     assert task["source"] == "Human: Who?\nAI: Ann.\nHuman: When?"
-
-
-def test_a_judge_of_create_judge_is_a_gate_and_a_judge() -> None:
-    judge = create_judge("debate", aspect="consistency", n=1)
-    assert agent(FALSE, SOURCE, judge=judge, aspect=None).invoke(ASKED)["messages"][-1].text == SOURCE
-    assert refine(Writer(), judge).compile().invoke({"task": TASK})["candidate"] == SOURCE
 
 
 IMAGE = {"type": "image", "url": "data:,"}
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_gate_refuses_a_question_with_an_image_before_the_agent_is_asked(mode: str) -> None:
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_gate_refuses_images_of_questions_before_the_agent_is_asked_and_of_answers(is_async: bool) -> None:
     model = ScriptedModel(script=lambda _about, _prompt: "It is a ferry.")
     graph: Any = create_agent(model, middleware=[AnswerGate("single", "consistency")])
     asked = {"messages": [HumanMessage([{"type": "text", "text": "What is this?"}, IMAGE])]}
     with pytest.raises(UsageError, match=r"messages\[0\] holds an image \(image\)"):
-        graph.invoke(asked) if mode == "sync" else asyncio.run(graph.ainvoke(asked))
+        goes_on(graph, asked, is_async)
     assert not model.calls
-
-
-@pytest.mark.parametrize("content", [[SOURCE, IMAGE], [IMAGE]])
-def test_a_gate_refuses_an_answer_with_an_image(content: list[Any]) -> None:
-    model = GenericFakeChatModel(messages=iter([AIMessage(content)]))
-    graph: Any = create_agent(model, middleware=[AnswerGate("single", "consistency")])
-    with pytest.raises(UsageError, match=r"messages\[1\] holds an image \(image\)"):
-        graph.invoke(ASKED)
+    for content in ([SOURCE, IMAGE], [IMAGE]):
+        with pytest.raises(UsageError, match=r"messages\[1\] holds an image \(image\)"):
+            goes_on(agent(content), ASKED, is_async)
 
 
 def test_a_gate_judges_the_answer_of_an_agent_that_used_tools_and_thought() -> None:
     call = AIMessage("I look.", tool_calls=[{"name": "search", "args": {}, "id": "1"}])
     result = ToolMessage("moorings", tool_call_id="1")
     thoughts: list[Any] = [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": SOURCE}]
-    model = GenericFakeChatModel(messages=iter([AIMessage(thoughts)]))
-    gate = AnswerGate("single", "consistency")
-    graph: Any = create_agent(model, middleware=[gate])
-    outcome = graph.invoke({"messages": [*ASKED["messages"], call, result]})
+    outcome = agent(thoughts).invoke({"messages": [*ASKED["messages"], call, result]})
     assert [answer["candidate"] for answer in outcome["judged"]] == [SOURCE]
-    task: Any = gate._input(outcome)["task"]
+    task: Any = AnswerGate("single", "consistency")._input(outcome)["task"]
     assert "\nAI calls search (call 1): {}\nResult of search (call 1): moorings" in task["source"]
     assert "Hm." not in task["source"]
 

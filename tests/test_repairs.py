@@ -31,9 +31,9 @@ DECLARE = "Declare NO ISSUE only for a score that leaves you nothing to criticis
 LOOP = "The bridge opened. " * 50
 
 
-def judged(**settings: Any) -> Verdict:
-    graph = single.build(models={"*": OPENAI}, **settings).compile()
-    return Verdict.of(graph.invoke({"task": SCORE_TASK}))
+def judged(protocol: ModuleType = single, task: Any = SCORE_TASK, **settings: Any) -> Verdict:
+    graph = protocol.build(**{"models": {"*": OPENAI}, **settings}).compile()
+    return Verdict.of(graph.invoke({"task": task}))
 
 
 def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent(provider: Provider) -> None:
@@ -138,8 +138,7 @@ def test_a_critique_keeps_its_words(provider: Provider) -> None:
         return {"feedback": "Nothing to add.", "no_issue": True}
 
     provider.play(by=by)
-    verdict = Verdict.of(debate.build(models={"*": "openai:qwen3"}).compile().invoke({"task": SCORE_TASK}))
-    assert verdict.stop_reason == "no_issue"
+    assert judged(debate, models={"*": "openai:qwen3"}).stop_reason == "no_issue"
     schema = provider.requests[-1].schema
     assert schema is not None
     assert list(schema["properties"]) == ["feedback", "no_issue"]
@@ -153,8 +152,7 @@ def test_a_reply_that_repeats_what_it_was_shown_is_warned_of_and_one_that_quotes
     copied = {"reasoning": " ".join(str(task["candidate"]).split()), "score": 4}
     own = "I say this in words of my own, twice. " * 3
     provider.play(by=lambda request: copied if request.form else own)
-    graph = chateval.build(models={"*": OPENAI}, turns=1).compile()
-    warnings = Verdict.of(graph.invoke({"task": task})).warnings
+    warnings = judged(chateval, task, turns=1).warnings
     assert [kind_of(told) for told in warnings] == [COPIED, COPIED, SAME_AS_OTHER]
     quoted = f"It says: {SCORE_TASK['candidate']} That is what the source says, in another order, with the same year."
     provider.play({"reasoning": quoted, "score": 4})
@@ -180,7 +178,7 @@ def test_what_a_critic_says_is_looked_at(
         return {"feedback": feedback, "no_issue": no_issue}
 
     provider.play(by=by)
-    verdict = Verdict.of(debate.build(models={"*": OPENAI}, n=1).compile().invoke({"task": SCORE_TASK}))
+    verdict = judged(debate, n=1)
     again = [SAME_AGAIN] if reason == "max_rounds" else []
     assert verdict.stop_reason == reason
     assert [kind_of(told) for told in verdict.warnings] == [*([kind] if kind else []), *again]
@@ -192,6 +190,6 @@ def test_a_server_that_counts_far_fewer_tokens_than_were_sent(
 ) -> None:
     provider.play(Text(fields={"reasoning": "Fine.", "score": 4}, usage=Usage(input=counted)))
     task = {**SCORE_TASK, "source": "The bridge opened in 1932. " * 600}
-    verdict = Verdict.of(single.build(models={"*": OPENAI}).compile().invoke({"task": task}))
+    verdict = judged(task=task)
     assert [kind_of(told) for told in verdict.warnings] == [PROMPT_CUT] * warned
     assert ("500 tokens in a prompt of 1" in "".join(verdict.warnings)) is warned

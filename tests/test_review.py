@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -30,6 +29,7 @@ from langgraph.types import Command
 
 from .sample_data import COMPARE_TASK as COMPARE
 from .sample_data import SCORE_TASK as SCORE
+from .sample_data import THREAD, goes_on
 
 
 def says(*values: Any, objections: int = 0) -> ScriptedModel:
@@ -49,18 +49,14 @@ def says(*values: Any, objections: int = 0) -> ScriptedModel:
     return ScriptedModel(script=script)
 
 
-def thread() -> Any:
-    return {"configurable": {"thread_id": "1"}}
-
-
 def paused(graph: Any, task: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The compiled graph, and its pauses."""
     held = graph.compile(checkpointer=InMemorySaver())
-    return held, list(held.invoke({"task": task}, thread()).get("__interrupt__", ()))
+    return held, list(held.invoke({"task": task}, THREAD).get("__interrupt__", ()))
 
 
 def resumed(graph: Any, answer: Any) -> tuple[Verdict, list[dict[str, Any]]]:
-    result = graph.invoke(Command(resume=answer), thread())
+    result = graph.invoke(Command(resume=answer), THREAD)
     return Verdict.of(result), result["transcript"]
 
 
@@ -90,24 +86,23 @@ def test_it_asks_where_a_rule_holds_and_shows_the_debate() -> None:
     assert len(model.calls) == calls, "the debate is not held again"
 
 
-@pytest.mark.parametrize("sync", [True, False])
-def test_an_answer_off_the_scale_is_asked_again_and_the_debate_kept(sync: bool) -> None:
+@pytest.mark.parametrize("is_async", [True, False])
+def test_an_answer_off_the_scale_is_asked_again_and_the_debate_kept(is_async: bool) -> None:
     model = says(5, objections=9)
     graph = review(debate.build(models={"*": model}, n=1)).compile(checkpointer=InMemorySaver())
 
-    def go_on(given: Any) -> Any:
-        if sync:
-            return graph.invoke(given, thread())
-        return asyncio.run(graph.ainvoke(given, thread()))
-
-    go_on({"task": SCORE})
+    goes_on(graph, {"task": SCORE}, is_async)
     calls = len(model.calls)
-    wrongs: list[tuple[Any, str]] = [(9, "9, which is off the scale 1 to 5"), ("no idea", "states no score")]
-    for wrong, problem in [*wrongs, ([], "not an answer")]:
-        [again] = go_on(Command(resume=wrong))["__interrupt__"]
+    wrong: Any
+    for wrong, problem in (
+        (9, "off the scale 1 to 5"),
+        ("no idea", "states no score"),
+        ([], "not an answer"),
+    ):
+        [again] = goes_on(graph, Command(resume=wrong), is_async)["__interrupt__"]
         assert problem in again.value["problem"]
         assert "a score from 1 to 5" in again.value["problem"]
-    result = go_on(Command(resume="3 because the year is wrong"))
+    result = goes_on(graph, Command(resume="3 because the year is wrong"), is_async)
     assert result["verdict"]["score"] == 3
     assert result["transcript"][-1]["content"] == "because the year is wrong"
     assert len(model.calls) == calls
@@ -148,7 +143,7 @@ def test_a_comparison_is_decided(answer: Any, scores: tuple[float, float], winne
 def test_its_turn_is_streamed_with_the_name() -> None:
     graph, _ = paused(review(single.build(models={"*": says((6, 5))}), when="gap<2"), COMPARE)
     answer: Any = Command(resume={"answer": "tie", "name": "Ann"})
-    turns = [event["turn"] for event in graph.stream(answer, thread(), stream_mode="custom")]
+    turns = [event["turn"] for event in graph.stream(answer, THREAD, stream_mode="custom")]
     assert [(turn["agent"], turn["value"], turn["name"]) for turn in turns] == [("human", "tie", "Ann")]
 
 
@@ -181,25 +176,22 @@ def test_the_place_in_wrappers_of_wrappers() -> None:
 
 
 def test_on_unresolved_human_reads_the_same_answers() -> None:
-    def answered(task: dict[str, Any], value: Any, answer: Any) -> tuple[Verdict, list[dict[str, Any]]]:
-        judge = debate.build(models={"*": says(value, objections=9)}, n=1, on_unresolved="human")
-        graph, [pause] = paused(judge, task)
-        assert pause.value["why"] == ["unresolved: Scorer and Critic do not agree"]
-        return resumed(graph, answer)
-
-    tie = {"answer": "tie", "reason": "Both guess.", "name": "Al"}
-    verdict, transcript = answered(COMPARE, (6, 5), tie)
+    judge = debate.build(models={"*": says((6, 5), objections=9)}, n=1, on_unresolved="human")
+    graph, [pause] = paused(judge, COMPARE)
+    assert pause.value["why"] == ["unresolved: Scorer and Critic do not agree"]
+    verdict, transcript = resumed(graph, {"answer": "tie", "reason": "Both guess.", "name": "Al"})
     assert (verdict.winner, verdict.scores, verdict.explanation) == ("tie", (6, 5), "Both guess.")
     assert (transcript[-1]["name"], transcript[-1]["value"]) == ("Al", "tie")
-    verdict, transcript = answered(SCORE, 4, "let it stand: fine")
-    assert (verdict.score, verdict.stop_reason, verdict.explained_by) == (4, "human", "human:1")
+    graph, _ = paused(judge, COMPARE)
+    verdict, transcript = resumed(graph, "let it stand: fine")
+    assert (verdict.winner, verdict.stop_reason, verdict.explained_by) == ("1", "human", "human:1")
     assert transcript[-1]["content"] == "Let it stand: fine"
 
 
 def test_a_review_of_a_person_numbers_the_turns() -> None:
     judge = debate.build(models={"*": says(4, objections=9)}, n=1, on_unresolved="human")
     graph, _ = paused(review(judge, when="always"), SCORE)
-    [second] = graph.invoke(Command(resume=3), thread())["__interrupt__"]
+    [second] = graph.invoke(Command(resume=3), THREAD)["__interrupt__"]
     assert second.value["verdict"]["stop_reason"] == "human"
     verdict, _ = resumed(graph, {"score": 1, "reason": "No."})
     assert (verdict.score, verdict.explained_by) == (1, "human:2")
@@ -211,7 +203,7 @@ def test_by_name() -> None:
     verdict, _ = resumed(graph, "2")
     assert (verdict.protocol, verdict.details["of"], verdict.winner) == ("review", "single", "2")
     changed = protocol.build(of="single").compile(checkpointer=InMemorySaver())
-    result = changed.invoke({"task": COMPARE}, thread(), context={"when": "always"})
+    result = changed.invoke({"task": COMPARE}, THREAD, context={"when": "always"})
     assert result["__interrupt__"][0].value["why"] == ["always: every verdict is reviewed"]
     with pytest.raises(UsageError, match="unresolved never matches single"):
         protocol.build(of="single").compile().invoke({"task": COMPARE}, context={"when": "unresolved"})
@@ -285,6 +277,7 @@ ONE_ORDER: dict[str, Any] = {"position_calibration": False}
 TORN, SURE = panel((9, 3), (3, 9), (9, 3), **ONE_ORDER), panel((9, 1), **ONE_ORDER)
 JURY = samre.build(models={"*": says((60, 40))}, jurors=3, max_rounds=1)
 PARTLY = calibrated(debate.build(models={"*": says((6, 5), objections=1)}, n=1))
+TWICE, THRICE = repeated(alone((9, 3), (3, 9), **ONE_ORDER), 2), repeated(alone(1, 5, 3), 3)
 WHY: list[tuple[Any, dict[str, Any], str, list[str]]] = [
     (alone((9, 3)), COMPARE, "orders_differ", ["the two orders of the answers have different winners"]),
     (alone((9, 3), (3, 9)), COMPARE, "orders_differ", []),
@@ -296,19 +289,9 @@ WHY: list[tuple[Any, dict[str, Any], str, list[str]]] = [
     (panel(2, 3, 3), SCORE, "split", []),
     # A jury that was overruled is not split.
     (cascade(TORN, SURE, when=lambda _: True), COMPARE, "split", []),
-    (
-        repeated(alone(1, 5, 3), 3),
-        SCORE,
-        "wide>1.9",
-        ["scores of repeated runs have a standard deviation of 2"],
-    ),
-    (repeated(alone(1, 5, 3), 3), SCORE, "wide>2", []),
-    (
-        repeated(alone((9, 3), (3, 9), **ONE_ORDER), 2),
-        COMPARE,
-        "split",
-        ["runs disagree, 1 of 2 for answer 1, 1 of 2 for answer 2"],
-    ),
+    (THRICE, SCORE, "wide>1.9", ["scores of repeated runs have a standard deviation of 2"]),
+    (THRICE, SCORE, "wide>2", []),
+    (TWICE, COMPARE, "split", ["runs disagree, 1 of 2 for answer 1, 1 of 2 for answer 2"]),
 ]
 
 
@@ -319,7 +302,7 @@ def test_a_rule_asks_where_it_holds_and_says_why(
     graph, pauses = paused(review(judge, when=[rule]), task)
     assert [reason for pause in pauses for reason in pause.value["why"]] == [f"{rule}: {why}" for why in told]
     if not pauses:
-        verdict = Verdict.of(graph.get_state(thread()).values)
+        verdict = Verdict.of(graph.get_state(THREAD).values)
         assert verdict.stop_reason != "human" and "review" not in verdict.details
 
 
@@ -339,13 +322,10 @@ PAIR = CompareTask.model_validate(COMPARE)
 @pytest.mark.parametrize(
     ("reply", "value", "reason"),
     [
-        (4, 4, ""),
         (2.5, 2.5, ""),
-        ("4", 4, ""),
         ("4.", 4, ""),
         ("4: 2 of 3 dates are wrong", 4, "2 of 3 dates are wrong"),
         ("4 - fine", 4, "fine"),
-        ("4 because of 1 slip", 4, "because of 1 slip"),
         ("I looked twice.\nScore: 2", 2, "I looked twice.\nScore: 2"),
         ("Let it stand", None, ""),
         ("stands; no more to say", None, "no more to say"),
@@ -362,12 +342,10 @@ def test_a_rating_is_read(reply: Any, value: Any, reason: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "value"),
     [
-        ("1", "1"),
         (2.0, "2"),
         ("TIE", "tie"),
         ("tie: both are short", "tie"),
         ("answer 2 is better", "2"),
-        ("8, 6", [8, 6]),
         ("(8, 6)", [8, 6]),
         ("8 : 6.5 because it is longer", [8, 6.5]),
         ((8, 6), [8, 6]),
@@ -382,14 +360,11 @@ def test_a_preference_is_read(reply: Any, value: Any) -> None:
     ("reply", "task", "problem"),
     [
         (6, RATING, "off the scale"),
-        (0, RATING, "off the scale"),
         (float("nan"), RATING, "states no score"),
         (True, RATING, "not an answer"),
-        (None, RATING, "not an answer"),
         ("", RATING, "empty"),
         ("tie", RATING, "states no score"),
         ([3, 4], RATING, "score"),
-        ({}, RATING, "missing"),
         ({"reason": "Hm."}, RATING, "missing"),
         ({"scor": 3}, RATING, "no 'scor'"),
         ({"score": 3, "stands": True}, RATING, "only one counts"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -33,13 +32,9 @@ from typer.testing import CliRunner
 from .sample_data import read_lines, write_lines
 
 ALWAYS = [Rule("always")]
+SOURCE = "The well ran dry in May, and water came by cart until August."
 SCORES = [
-    {
-        "id": name,
-        "source": "The well ran dry in May, and water came by cart until August.",
-        "candidate": text,
-        "human": {"consistency": 3},
-    }
+    {"id": name, "source": SOURCE, "candidate": text, "human": {"consistency": 3}}
     for name, text in [
         ("=cmd|x", "=HYPERLINK(1)\nThe well ran dry in May."),
         ("b", "Water came by cart; the well was full."),
@@ -154,12 +149,10 @@ def test_a_queue_is_written_filled_in_and_read(scored: Path, name: str) -> None:
     assert reviewed[0]["answers"][0]["reason"] == "No cart."
     assert reviewed[0]["why"] == ["always: every verdict is reviewed"]
     assert (scored / "results.jsonl").read_bytes() == before, "what the judge said stays"
-    labels = [
-        (row["item"], row["human"], row["score"], row["saw_verdict"])
-        for row in read_lines(scored / "labels.jsonl")
-    ]
     # A verdict that was let stand is no label.
-    assert labels == [("=cmd|x", [2], judged[0], True), ("c", [5], judged[2], True)]
+    first, last = read_lines(scored / "labels.jsonl")
+    assert first.items() >= {"item": "=cmd|x", "human": [2], "score": judged[0], "saw_verdict": True}.items()
+    assert last.items() >= {"item": "c", "human": [5], "score": judged[2], "saw_verdict": True}.items()
     known = command("review", scored, "--answers", queue)
     assert "3 answers read, 3 already recorded" in known.output
     assert sum(map(len, kept_answers(scored).values())) == 3
@@ -171,18 +164,14 @@ def test_a_blind_queue_shows_nothing_of_the_judge_and_agree_reads_what_people_de
     [first, *_] = rows = rows_of(queue)
     assert not {"verdict", "debate", "why", "protocol"} & first.keys()
     assert first["to_answer"] == "a score from 1 to 5"
-    stands = filled(
-        queue,
-        lambda number, row: {"answer": "let it stand", "name": "Ann"} if not number else {},
-        queue.with_name("stands.csv"),
-    )
+    let_stand = {"answer": "let it stand", "name": "Ann"}
+    stands = filled(queue, lambda number, _: {} if number else let_stand, queue.with_name("stands.csv"))
     read = read_queue(scored, [stands])
     assert (read.answers, read.empty) == ([], len(rows) - 1)
     assert read.problems == [f"{stands}, row 2: lets the verdict stand, but the queue did not show it"]
     for name, first_score in (("Ann", 1), ("Bo", 2)):
         answers = [{"answer": str(first_score + number), "name": name} for number in range(len(rows))]
-        copy = filled(queue, lambda number, _, answers=answers: answers[number], queue.with_name(name))  # type: ignore[misc]
-        copy = copy.rename(f"{copy}.csv")
+        copy = filled(queue, lambda number, _: answers[number], queue.with_name(f"{name}.csv"))  # noqa: B023
         assert command("review", scored, "--answers", copy, "--decide", "median").exit_code == 0
     labels = read_lines(scored / "labels.jsonl")
     assert [(row["human"], row["saw_verdict"]) for row in labels] == [([n, n + 1], False) for n in (1, 2, 3)]
@@ -206,15 +195,14 @@ def test_wrong_rows_are_named_and_the_others_taken(scored: Path, queue: Path) ->
     filled(queue, lambda number, row: {"answer": "3", "name": "Bo"} if number else {"id": "q0"} | rows[0])
     done = command("review", scored, "--answers", second, "--answers", queue)
     assert done.exit_code == 3
-    told = [
-        re.sub(r"^.*?/", "", line) for line in done.output.splitlines() if line.startswith("not accepted")
-    ]
-    for place, fault, line in zip(
-        ["two.csv, row 2", "two.csv, row 3", "two.csv, row 4", "queue.csv, row 2"],
-        ["off the scale", "missing", "no name", "no verdict of this run"],
-        told,
-        strict=True,
-    ):
+    told = [line for line in done.output.splitlines() if line.startswith("not accepted")]
+    faults = {
+        "two.csv, row 2": "off the scale",
+        "two.csv, row 3": "missing",
+        "two.csv, row 4": "no name",
+        "queue.csv, row 2": "no verdict of this run",
+    }
+    for (place, fault), line in zip(faults.items(), told, strict=True):
         assert f"{place}: " in line and fault in line
     assert "2 answers read" in done.output
     assert {name for said in kept_answers(scored).values() for name in said} == {"Bo"}
@@ -263,23 +251,18 @@ def test_a_file_that_is_no_queue_of_this_run_is_refused_as_a_whole(scored: Path,
 def test_people_who_disagree(compared: Path) -> None:
     questions = find_questions(compared, ALWAYS)
     said: dict[str, list[Any]] = {"Ann": ["1", "2"], "Bo": ["2", "2"], "Cy": ["tie", None]}
-    reviews = [
-        RecordedAnswer.of(question, HumanAnswer(value), name)
-        for name, values in said.items()
-        for question, value in zip(questions, values, strict=True)
-    ]
-    assert add_answers(compared, reviews) == 6
+    for name, values in said.items():
+        answers = [HumanAnswer(value) for value in values]
+        recorded = [RecordedAnswer.of(*pair, name) for pair in zip(questions, answers, strict=True)]
+        assert add_answers(compared, recorded) == 2
     summary = conclude_answers(compared)
     assert [(line["reviewed"], line["decided_by"]) for line in summary.lines] == [
         (None, "open: no majority among 3"),
         ("2", "all of 3"),
     ]
     assert [line["item"] for line in summary.disputed] == ["p1"]
-    alpha = summary.agreement[None]
-    assert alpha.units == 2
-    assert alpha.alpha == krippendorff_alpha([["1", "2", "tie"], ["2", "2"]], "nominal").alpha, (
-        "Cy let p2 stand"
-    )
+    # Cy let p2 stand.
+    assert summary.agreement[None] == krippendorff_alpha([["1", "2", "tie"], ["2", "2"]], "nominal")
     write_queue(compared.parent / "nobody.csv", questions)
     shown = command("review", compared, "--answers", compared.parent / "nobody.csv")
     assert "disagree: p1 · single: Ann 1, Bo 2, Cy tie; open: no majority among 3" in shown.output
@@ -339,19 +322,21 @@ def test_a_run_writes_its_queue(tmp_path: Path) -> None:
     assert "4 questions in" in done.output
     assert len(queue.read_text().splitlines()) == 4
     # Repeats make the rule possible, and one item is not wide.
-    repeated = [
+    twice = [
         "run",
         "debate",
         "--data",
         "demo",
         "--limit",
-        1,
+        "1",
         "--repeats",
-        2,
-        "--out",
-        tmp_path / "repeated",
+        "2",
+        "--set",
+        "n=1",
+        "--review",
+        "wide",
     ]
-    done = command(*repeated, "--review", "wide", "--review-queue", tmp_path / "q.csv", "--set", "n=1")
+    done = command(*twice, "--out", tmp_path / "twice", "--review-queue", tmp_path / "q.csv")
     assert done.exit_code == 0, done.output
     assert "nothing to review" in done.output
 
@@ -361,12 +346,7 @@ def test_the_dialogue(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     typed = "Ann\n9\n2\nThe well was not full.\nskip\nquit\n"
     left = command("review", scored, "--when", "always", typed=typed)
     assert left.exit_code == 130, left.output
-    for words in (
-        "1 of 3",
-        "The judge's verdict",
-        "Asked because always: every verdict is reviewed",
-        "off the scale",
-    ):
+    for words in ("1 of 3", "The judge's verdict", "Asked because always: every verdict", "off the scale"):
         assert words in left.output
     [[answered]] = [list(said.values()) for said in kept_answers(scored).values()]
     assert (answered.name, answered.answer, answered.reason) == ("Ann", 2, "The well was not full.")

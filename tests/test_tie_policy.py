@@ -67,14 +67,11 @@ def preference(found: dict[str, Any]) -> PreferenceAgreement:
     return one
 
 
-def test_only_mt_bench_counts_each_vote() -> None:
+def test_a_run_says_its_rule_and_signs_what_is_not_usual_as_of_mt_bench_alone() -> None:
+    assert {name for name, source in SOURCES.items() if source.rule != DEFAULT_TIE_POLICY} == {"mt-bench"}
     assert SOURCES["mt-bench"].rule == EACH
-    assert {source.rule for name, source in SOURCES.items() if name != "mt-bench"} == {DEFAULT_TIE_POLICY}
-    assert load_dataset("demo-pairs").rule == DEFAULT_TIE_POLICY
-
-
-def test_a_run_says_its_rule_and_signs_what_is_not_usual() -> None:
     pairs = load_dataset("demo-pairs").first(2)
+    assert pairs.rule == DEFAULT_TIE_POLICY
     usual, other = (
         evaluate("single", replace(pairs, rule=rule)).manifest for rule in (DEFAULT_TIE_POLICY, EACH)
     )
@@ -140,9 +137,12 @@ def test_a_rule_that_there_is_not_is_told(tmp_path: Path) -> None:
 
 def test_the_report_says_the_rule(tmp_path: Path) -> None:
     folder = run(tmp_path / "run")
-    words = ["report", str(folder), "--resamples", "20"]
-    done = CliRunner().invoke(app, words, env={"COLUMNS": "150"})
-    assert "every human vote counts; human ties are left out" in done.output
-    words += ["--ties", "half", "--votes", "majority"]
-    done = CliRunner().invoke(app, words, env={"COLUMNS": "150"})
-    assert "the human majority counts; any verdict on a human tie is half right" in done.output
+    for options, told in (
+        ("", "every human vote counts; human ties are left out"),
+        (
+            "--ties half --votes majority",
+            "the human majority counts; any verdict on a human tie is half right",
+        ),
+    ):
+        words = ["report", str(folder), "--resamples", "20", *options.split()]
+        assert told in CliRunner().invoke(app, words, env={"COLUMNS": "150"}).output

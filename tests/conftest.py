@@ -22,7 +22,7 @@ from jurygraph.nodes.models import send
 from jurygraph.nodes.models.retry import RetryPolicy
 
 from . import file_processes
-from .journal_locations import schema
+from .journal_locations import KINDS, schema, somewhere
 from .loopback import Provider
 from .processes import HANG_GUARD, WATCHERS, Command, Forks, Simulated, forking, simulated_provider
 
@@ -133,7 +133,6 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def provider(_no_keys: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
     """A provider on the loopback interface, with the environment pointing to it."""
     server = Provider()
-    server.start()
     monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
     monkeypatch.setenv("OPENAI_API_KEY", "test-key")
     monkeypatch.setenv("GOOGLE_API_KEY", "test-key")
@@ -160,6 +159,13 @@ def postgres() -> Iterator[str]:
     """The address of an empty schema in Postgres; tests that need it skip without a server."""
     with schema() as url:
         yield url
+
+
+@pytest.fixture(params=KINDS)
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A place for a journal, of each kind."""
+    with somewhere(request.param, tmp_path) as there:
+        yield there
 
 
 @pytest.fixture

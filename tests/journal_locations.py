@@ -10,9 +10,14 @@ from typing import Any
 
 import pytest
 from jurygraph.eval.journal.call_journal import Journal
+from jurygraph.eval.journal.database import journal_location
 from jurygraph.eval.journal.records import Entry
+from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.transcript import Usage
 
+KINDS = ["file", "shared file", "postgres"]
+SHARED = pytest.mark.parametrize("where", KINDS[1:], indirect=True)
+"""For tests of what several processes share."""
 POSTGRES = os.environ.get("JURYGRAPH_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 
 
@@ -22,6 +27,12 @@ def entry(reply: str = "4", cost: float | None = 0.25, model: str = "gpt-4o-mini
 
 def key(number: int) -> bytes:
     return number.to_bytes(4, "big") * 4
+
+
+def store_at(where: str, run: str = "a", *, lease: float = 60, part: str = "") -> Store:
+    """An opening of a journal that others may have open too, without the threads of a ``Journal``."""
+    patience = Patience(5, lease)
+    return Store(journal_location(where), run, part=part, shared=True, fresh=False, patience=patience)
 
 
 @contextmanager

@@ -7,50 +7,24 @@ keeps connections alive and lets a reply break off in the middle; werkzeug's doe
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from . import loopback_wire as wire
 from .loopback_batches import Batches, as_request
-from .loopback_wire import Request, Text, Usage
+from .loopback_http import JSON, Handler, Server
+from .loopback_wire import Failure, Request, Text, Usage
 
-__all__ = [
-    "Answer",
-    "Broken",
-    "Coded",
-    "Failure",
-    "Hang",
-    "Noise",
-    "Provider",
-    "Raw",
-    "Request",
-    "Reset",
-    "Script",
-    "Text",
-    "Usage",
-]
+__all__ = ["Failure", "Request", "Text", "Usage"]
+"""Of another module, and taken from here."""
 
 Coding = Literal["plain", "chunked", "gzip"]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An error status with the body that the provider would send."""
-
-    status: int
-    message: str = "The server had an error."
-    param: str | None = None
-    code: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,11 +78,8 @@ Script = Sequence[Answer] | Callable[[Request], Answer]
 """Answers in order, or a function of the request."""
 
 
-_JSON = {"Content-Type": "application/json"}
-
-
 class Provider:
-    """The server. ``play`` gives it a script; ``requests`` is what it has been asked."""
+    """The server, from its making on. ``play`` gives it a script; ``requests`` is what it has been asked."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -119,21 +90,12 @@ class Provider:
         self._spoken = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        handler = type("Handler", (_Handler,), {"provider": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="loopback")
-
-    def start(self) -> None:
-        """Begin to answer."""
-        self._thread.start()
+        self._server = Server(_Handler, provider=self)
 
     def stop(self) -> None:
         """Close the server and every connection to it."""
         self._stopped.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.close_connections()
-        self._server.server_close()
+        self._server.stop()
 
     def play(self, *answers: Answer, by: Callable[[Request], Answer] | None = None) -> None:
         """Answer from this script from now on: in order, or by a function of the request."""
@@ -143,7 +105,7 @@ class Provider:
     @property
     def url(self) -> str:
         """Scheme, host and port: what Gemini's client takes for its base URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     @property
     def openai_url(self) -> str:
@@ -171,7 +133,7 @@ class Provider:
             self.requests.append(request)
             problem = wire.problem_with(request)
             if problem is not None:
-                return [Failure(problem.status, problem.message, problem.param, problem.code)]
+                return [problem]
             try:
                 return [self._next(request) for _ in range(request.choices)]
             except Exception as error:
@@ -181,11 +143,9 @@ class Provider:
         """Status and body of what a request in a batch is answered with."""
         request = as_request(body, path)
         answers = self.take(request)
-        match answers[0]:
-            case Failure(status, message, param, code):
-                return status, wire.error_body(request, status, message, param, code)
-            case _:
-                return 200, wire.reply_body(request, [_text(answer) for answer in answers])
+        if isinstance(answers[0], Failure):
+            return answers[0].status, wire.error_body(request, answers[0])
+        return 200, wire.reply_body(request, [_text(answer) for answer in answers])
 
     def wait(self, seconds: float) -> None:
         """Let time pass, but no longer than the server lives."""
@@ -200,125 +160,72 @@ class Provider:
         return self._script[self._spoken - 1]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
+class _Handler(Handler):
+    provider: Provider
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        super().__init__(address, handler)
-        self.opened = 0
-        self._open: set[socket.socket] = set()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self.opened += 1
-        self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        super().shutdown_request(request)
-        self._open.discard(request)
-
-    def close_connections(self) -> None:
-        for connection in list(self._open):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        deadline = time.monotonic() + 10
-        while self._open and time.monotonic() < deadline:
-            time.sleep(0.001)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no news."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    provider: ClassVar[Provider]
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        headers = {name.lower(): value for name, value in self.headers.items()}
+    def do_POST(self) -> None:  # noqa: N802
         if self.provider.batches.handles(self.path):
-            self._answer_batches("POST", headers, body)
+            self._answer_batches()
             return
-        request = Request("POST", self.path, headers, json.loads(body or b"{}"))
+        request = Request("POST", self.path, self.named_headers(), self.fields())
         self._answer(request, self.provider.take(request))
 
-    def do_GET(self) -> None:
-        headers = {name.lower(): value for name, value in self.headers.items()}
+    def do_GET(self) -> None:  # noqa: N802
         if self.path in self.provider.told:
-            self._send(200, json.dumps(self.provider.told[self.path]).encode(), _JSON)
-            return
-        self._answer_batches("GET", headers, b"")
-
-    def _answer_batches(self, method: str, headers: Mapping[str, str], body: bytes) -> None:
-        answer = self.provider.batches.answer(method, self.path, headers, body)
-        if answer is None:
-            self._tear_down("rst")
+            self.answer(self.provider.told[self.path])
         else:
-            self._send(*answer, _JSON)
+            self._answer_batches()
+
+    def _answer_batches(self) -> None:
+        answer = self.provider.batches.answer(self.command, self.path, self.named_headers(), self.body())
+        if answer is None:
+            self._reset()
+        else:
+            status, content = answer
+            self.answer(content, status, JSON)
 
     def _answer(self, request: Request, answers: list[Answer]) -> None:
-        first = answers[0]
-        match first:
+        match answers[0]:
             case Hang(seconds):
                 self.provider.wait(seconds)
-                self._tear_down("fin")
+                self.close_connection = True
             case Reset():
-                self._tear_down("rst")
+                self._reset()
             case Raw(body, content_type, status, more):
-                self._send(status, body.encode(), {"Content-Type": content_type, **more})
-            case Failure():
-                error = wire.error_body(request, first.status, first.message, first.param, first.code)
-                self._send(first.status, json.dumps(error).encode(), {**_JSON, **first.headers})
+                self.answer(body.encode(), status, {"Content-Type": content_type, **more})
+            case Failure() as failure:
+                self.answer(wire.error_body(request, failure), failure.status, failure.headers)
             case Broken(text, coding, silent):
                 headers, whole = _coded(request, text, coding)
                 length = {} if coding == "chunked" else {"Content-Length": str(len(whole))}
-                self._send(200, whole[: len(whole) // 2], {**headers, **length})
+                self.answer(whole[: len(whole) // 2], headers={**headers, **length})
                 self.provider.wait(silent)
-                self._tear_down("fin")
+                self.close_connection = True
             case Noise():
                 self.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
-                self._tear_down("fin")
+                self.close_connection = True
             case Coded(text, coding):
                 headers, whole = _coded(request, text, coding)
-                self._send(200, whole, headers)
+                self.answer(whole, headers=headers)
             case _:
-                reply = wire.reply_body(request, [_text(answer) for answer in answers])
-                self._send(200, json.dumps(reply).encode(), _JSON)
+                self.answer(wire.reply_body(request, [_text(answer) for answer in answers]))
 
-    def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-        """In one write, so that no half of it waits for the other's acknowledgement."""
-        length = {} if "Transfer-Encoding" in headers else {"Content-Length": str(len(body))}
-        lines = {**length, **headers}
-        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        self.wfile.write(f"HTTP/1.1 {status} {_phrase(status)}\r\n{head}\r\n".encode() + body)
-
-    def _tear_down(self, how: Literal["fin", "rst"]) -> None:
+    def _reset(self) -> None:
         self.close_connection = True
-        if how == "rst":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.connection.close()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep quiet."""
-
-
-def _phrase(status: int) -> str:
-    return BaseHTTPRequestHandler.responses.get(status, ("Of Its Own", ""))[0]
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
 
 
 def _coded(request: Request, text: str, coding: Coding) -> tuple[dict[str, str], bytes]:
     """Headers and body of a text reply."""
     whole = json.dumps(wire.reply_body(request, [Text(text)])).encode()
     if coding == "gzip":
-        return {**_JSON, "Content-Encoding": "gzip"}, gzip.compress(whole)
+        return {**JSON, "Content-Encoding": "gzip"}, gzip.compress(whole)
     if coding == "plain":
-        return dict(_JSON), whole
+        return dict(JSON), whole
     parts = [whole[at : at + 50] for at in range(0, len(whole), 50)]
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
-    return {**_JSON, "Transfer-Encoding": "chunked"}, chunks + b"0\r\n\r\n"
+    return {**JSON, "Transfer-Encoding": "chunked"}, chunks + b"0\r\n\r\n"
 
 
 def _text(answer: Answer) -> Text:

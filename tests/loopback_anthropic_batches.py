@@ -20,24 +20,24 @@ def handles(path: str) -> bool:
     return path.startswith(PATH)
 
 
-def answer(batches: Batches, method: str, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+def answer(batches: Batches, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
     """Status and body."""
     parts = [part for part in path.removeprefix(PATH).split("/") if part]
     if method == "POST":
         return _create(batches, body["requests"])
     if not parts:
         shown = [_shown(batches, batch) for batch in batches.of("msgbatch_")]
-        return _json(200, {"data": shown, "has_more": False, "first_id": None, "last_id": None})
+        return 200, {"data": shown, "has_more": False, "first_id": None, "last_id": None}
     batch = next((one for one in batches.of("msgbatch_") if one.id == parts[0]), None)
     if batch is None:
         return _problem(404, "not_found_error", f"no batch {parts[0]}")
     if parts[1:] == ["results"]:
         return 200, b"".join(_result(*one) for one in reversed(batches.end(batch, wire.ANTHROPIC_PATH)))
     batch.looks += 1
-    return _json(200, _shown(batches, batch))
+    return 200, _shown(batches, batch)
 
 
-def _create(batches: Batches, requests: list[dict[str, Any]]) -> tuple[int, bytes]:
+def _create(batches: Batches, requests: list[dict[str, Any]]) -> tuple[int, Any]:
     ids = [request["custom_id"] for request in requests]
     if any(request.keys() != {"custom_id", "params"} for request in requests):
         return _problem(400, "invalid_request_error", "requests: Extra inputs are not permitted")
@@ -46,7 +46,7 @@ def _create(batches: Batches, requests: list[dict[str, Any]]) -> tuple[int, byte
     if batches.fate(len(batches.made)).status == "failed":
         return _problem(400, "invalid_request_error", batches.fate(len(batches.made)).problem[1])
     lines = [{"custom_id": one["custom_id"], "body": one["params"]} for one in requests]
-    return _json(200, _shown(batches, batches.add("msgbatch_", {}, lines)))
+    return 200, _shown(batches, batches.add("msgbatch_", {}, lines))
 
 
 def _shown(batches: Batches, batch: Batch) -> dict[str, Any]:
@@ -73,9 +73,5 @@ def _result(custom_id: str, status: int | None, body: Any) -> bytes:
     return json.dumps({"custom_id": custom_id, "result": {"type": kind, **more}}).encode() + b"\n"
 
 
-def _problem(status: int, kind: str, message: str) -> tuple[int, bytes]:
-    return _json(status, {"type": "error", "error": {"type": kind, "message": message}, "request_id": "r"})
-
-
-def _json(status: int, body: Any) -> tuple[int, bytes]:
-    return status, json.dumps(body).encode()
+def _problem(status: int, kind: str, message: str) -> tuple[int, Any]:
+    return status, {"type": "error", "error": {"type": kind, "message": message}, "request_id": "r"}

@@ -99,8 +99,8 @@ class Batches:
 
     def answer(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
-    ) -> tuple[int, bytes] | None:
-        """Status and body; none where the answer is lost."""
+    ) -> tuple[int, Any] | None:
+        """Status and what is answered, bytes or JSON; none where the answer is lost."""
         with self._lock:
             address = urlsplit(path)
             self.asked.append((method, address.path))
@@ -151,7 +151,7 @@ class Batches:
 
     def _routed(
         self, method: str, parts: list[str], query: Mapping[str, str], headers: Mapping[str, str], body: bytes
-    ) -> tuple[int, bytes]:
+    ) -> tuple[int, Any]:
         match method, parts:
             case "POST", ["files"]:
                 return self._upload(headers, body)
@@ -165,7 +165,7 @@ class Batches:
                 return self._look(name)
         return _error(404, f"no such path: {method} {parts}", "unknown_url")
 
-    def _upload(self, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+    def _upload(self, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
         whole = f"Content-Type: {headers['content-type']}\r\n\r\n".encode() + body
         fields: dict[str, Message[str, str]] = {}
         for part in message_from_bytes(whole).walk():
@@ -182,14 +182,14 @@ class Batches:
             "id": name, "object": "file", "bytes": len(content), "created_at": int(time.time()),
             "filename": fields["file"].get_filename(), "purpose": "batch", "status": "processed",
         }  # fmt: skip
-        return 200, json.dumps(about).encode()
+        return 200, about
 
     def _store(self, content: bytes) -> str:
         name = f"file-{len(self.files) + 1}"
         self.files[name] = content
         return name
 
-    def _create(self, asked: dict[str, Any]) -> tuple[int, bytes]:
+    def _create(self, asked: dict[str, Any]) -> tuple[int, Any]:
         name, metadata = asked["input_file_id"], asked.get("metadata") or {}
         if asked["completion_window"] != "24h" or asked["endpoint"] != wire.OPENAI_PATH:
             return _error(400, "Invalid window or endpoint", "invalid_value")
@@ -203,9 +203,9 @@ class Batches:
         if problem := _problem(batch):
             batch.fate = Fate("failed", problem=problem)
         self.made.append(batch)
-        return 200, json.dumps(_shown(batch)).encode()
+        return 200, _shown(batch)
 
-    def _list(self, query: Mapping[str, str]) -> tuple[int, bytes]:
+    def _list(self, query: Mapping[str, str]) -> tuple[int, Any]:
         newest = list(reversed(self.made))
         if "after" in query:
             at = next(place for place, batch in enumerate(newest) if batch.id == query["after"])
@@ -215,16 +215,16 @@ class Batches:
             "object": "list", "data": [_shown(batch) for batch in page], "has_more": len(page) < len(newest),
             "first_id": page[0].id if page else None, "last_id": page[-1].id if page else None,
         }  # fmt: skip
-        return 200, json.dumps(body).encode()
+        return 200, body
 
-    def _look(self, name: str) -> tuple[int, bytes]:
+    def _look(self, name: str) -> tuple[int, Any]:
         batch = next((one for one in self.made if one.id == name), None)
         if batch is None:
             return _no_such("batch", name)
         batch.looks += 1
         if batch.status in {"completed", "expired", "cancelled"} and batch.output_file is None:
             self._work_off(batch)
-        return 200, json.dumps(_shown(batch)).encode()
+        return 200, _shown(batch)
 
     def _work_off(self, batch: Batch) -> None:
         good: list[dict[str, Any]] = []
@@ -275,12 +275,12 @@ def _lines(rows: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def _error(status: int, message: str, code: str) -> tuple[int, bytes]:
+def _error(status: int, message: str, code: str) -> tuple[int, Any]:
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
-    return status, json.dumps({"error": error}).encode()
+    return status, {"error": error}
 
 
-def _no_such(what: str, name: str) -> tuple[int, bytes]:
+def _no_such(what: str, name: str) -> tuple[int, Any]:
     return _error(404, f"No such {what}: {name}", "not_found")
 
 

@@ -7,29 +7,31 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jurygraph.graphs import debate
+from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models.call import Call, Reply
+from jurygraph.nodes.models.loaded_model import LoadedModel
+from jurygraph.nodes.models.send import attempt
 from jurygraph.state import Verdict
+from jurygraph.state.settings import ModelSpec
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
 from pydantic import SecretStr
 
 from .loopback import Answer, Provider, Request
+from .sample_data import COMPARE_TASK, SCORE_TASK
+
+if TYPE_CHECKING:
+    from langchain_google_genai import ChatGoogleGenerativeAI
+    from langchain_openai import ChatOpenAI
+
+__all__ = ["COMPARE_TASK", "SCORE_TASK"]
+"""Of another module, and taken from here."""
 
 OPENAI = "openai:gpt-4o-mini"
-SCORE_TASK = {
-    "kind": "score",
-    "source": "The harbour bridge opened in 1932, after eight years of work.",
-    "candidate": "Eight years of work went into the bridge, which opened in 1932.",
-    "aspect": "consistency",
-}
 PROVIDERS = ["openai", "google"]
-COMPARE_TASK = {
-    "kind": "compare",
-    "question": "Why does bread rise?",
-    "answer_1": "Yeast turns sugar into carbon dioxide, which the dough holds.",
-    "answer_2": "Because the oven is hot.",
-}
 
 
 def google(provider: Provider, name: str = "gemini-2.0-flash") -> str:
@@ -42,26 +44,47 @@ def name_of(kind: str, provider: Provider) -> str:
     return OPENAI if kind == "openai" else google(provider)
 
 
+def openai_chat(provider: Provider, model: str = "gpt-4o-mini", **fields: Any) -> ChatOpenAI:
+    """A chat model object of OpenAI's, whose connections are for the caller to close."""
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(model=model, base_url=provider.openai_url, **fields)
+
+
+def gemini_chat(provider: Provider, **fields: Any) -> ChatGoogleGenerativeAI:
+    """The same of Google's."""
+    from langchain_google_genai import ChatGoogleGenerativeAI
+
+    return ChatGoogleGenerativeAI(model="gemini-2.0-flash", base_url=provider.url, **fields)
+
+
 @asynccontextmanager
 async def chat_of(
     kind: str, provider: Provider, key: str = "test-key", **fields: Any
 ) -> AsyncIterator[BaseChatModel]:
     """A chat model object as a caller would make it, which is asked once a call, and is closed in the end."""
     if kind == "openai":
-        from langchain_openai import ChatOpenAI
         from openai import DefaultAsyncHttpxClient
 
         async with DefaultAsyncHttpxClient() as client:
-            given = {"base_url": provider.openai_url, "max_retries": 0, "http_async_client": client, **fields}
-            yield ChatOpenAI(model="gpt-4o-mini", api_key=SecretStr(key), **given)
+            once: dict[str, Any] = {"max_retries": 0, "http_async_client": client}
+            yield openai_chat(provider, api_key=SecretStr(key), **once, **fields)
         return
-    from langchain_google_genai import ChatGoogleGenerativeAI
-
-    given = {"base_url": provider.url, "max_retries": 1, **fields}
-    gemini = ChatGoogleGenerativeAI(model="gemini-2.0-flash", api_key=SecretStr(key), **given)
+    gemini = gemini_chat(provider, api_key=SecretStr(key), max_retries=1, **fields)
     yield gemini
     assert gemini.client is not None
     await gemini.client.aio.aclose()
+
+
+def loaded(name: str = OPENAI) -> LoadedModel:
+    """A model by name, for the running event loop."""
+    return resolver.load(ModelSpec.parse(name), asyncio.get_running_loop())
+
+
+async def asked(model: LoadedModel, **parameters: Any) -> Reply:
+    """What one attempt at a model's reply comes to."""
+    who = {"agent": "scorer", "role": "scorer", "round": 0}
+    return await attempt(Call(model, [HumanMessage("Judge.")], None, who, parameters))
 
 
 def speaker(request: Request) -> str:

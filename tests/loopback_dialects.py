@@ -461,8 +461,7 @@ class _Handler(Handler):
         path, body = self.path.partition("?")[0], self.fields()
         spoken_at = (DIALECTS[name] for end, name in PATHS.items() if path.endswith(end))
         dialect = self.provider.dialect or next(spoken_at)
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(form_of(body), has_system(body), body, path, headers)
+        asked = Asked(form_of(body), has_system(body), body, path, self.named_headers())
         self.provider.asked.append(asked)
         said = self.provider.script(asked)
         if isinstance(said, Refusal):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +20,21 @@ def handles(path: str) -> bool:
     return path.startswith("/v1beta/batches") or CREATE.match(path) is not None
 
 
-def answer(batches: Batches, method: str, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+def answer(batches: Batches, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
     """Status and body."""
     if method == "POST":
         return _create(batches, path, body)
     name = path.removeprefix("/v1beta/")
     if name == "batches":
-        return _json(200, {"operations": [_shown(batches, batch) for batch in batches.of("batches/")]})
+        return 200, {"operations": [_shown(batches, batch) for batch in batches.of("batches/")]}
     batch = next((one for one in batches.of("batches/") if one.id == name), None)
     if batch is None:
-        return _json(404, {"error": {"code": 404, "message": f"no batch {name}", "status": "NOT_FOUND"}})
+        return 404, {"error": {"code": 404, "message": f"no batch {name}", "status": "NOT_FOUND"}}
     batch.looks += 1
-    return _json(200, _shown(batches, batch))
+    return 200, _shown(batches, batch)
 
 
-def _create(batches: Batches, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+def _create(batches: Batches, path: str, body: dict[str, Any]) -> tuple[int, Any]:
     found = CREATE.match(path)
     assert found
     made = body["batch"]
@@ -43,10 +42,10 @@ def _create(batches: Batches, path: str, body: dict[str, Any]) -> tuple[int, byt
     for one in made["inputConfig"]["requests"]["requests"]:
         if one["request"].pop("model") != f"models/{found[1]}":
             problem = {"code": 400, "message": "another model", "status": "INVALID_ARGUMENT"}
-            return _json(400, {"error": problem})
+            return 400, {"error": problem}
         lines.append({"custom_id": one["metadata"]["custom_id"], "body": one["request"]})
     metadata = {"displayName": made["displayName"], "model": found[1]}
-    return _json(200, _shown(batches, batches.add("batches/", metadata, lines)))
+    return 200, _shown(batches, batches.add("batches/", metadata, lines))
 
 
 def _shown(batches: Batches, batch: Batch) -> dict[str, Any]:
@@ -73,7 +72,3 @@ def _outcome(custom_id: str, status: int | None, body: Any) -> dict[str, Any]:
     if status is not None:
         problem = {"code": {400: 3, 429: 8, 500: 13}[status], "message": body["error"]["message"]}
     return {**metadata, "error": problem}
-
-
-def _json(status: int, body: Any) -> tuple[int, bytes]:
-    return status, json.dumps(body).encode()

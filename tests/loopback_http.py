@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -26,32 +29,68 @@ class Handler(BaseHTTPRequestHandler):
         """The same, read as JSON."""
         return json.loads(self.body() or b"{}")
 
-    def answer(self, content: bytes, status: int = 200, headers: Mapping[str, str] = NO_HEADERS) -> None:
-        """Send a whole answer."""
-        self.head(len(content), status, headers)
-        self.wfile.write(content)
+    def named_headers(self) -> dict[str, str]:
+        """The headers that were sent, by their names in lower case."""
+        return {name.lower(): value for name, value in self.headers.items()}
 
-    def head(self, length: int, status: int = 200, headers: Mapping[str, str] = NO_HEADERS) -> None:
-        """Send status and headers."""
-        self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(length)}.items():
-            self.send_header(name, value)
-        self.end_headers()
+    def answer(self, content: Any, status: int = 200, headers: Mapping[str, str] = NO_HEADERS) -> None:
+        """Send bytes, or what is not as JSON: in one write, so that no half waits for the other's acknowledgement."""
+        if not isinstance(content, bytes):
+            content, headers = json.dumps(content).encode(), {**JSON, **headers}
+        length = {} if "Transfer-Encoding" in headers else {"Content-Length": str(len(content))}
+        head = "".join(f"{name}: {value}\r\n" for name, value in {**length, **headers}.items())
+        phrase = self.responses.get(status, ("Of Its Own", ""))[0]
+        self.wfile.write(f"HTTP/1.1 {status} {phrase}\r\n{head}\r\n".encode() + content)
 
     def log_message(self, *_: object) -> None:
         """Keep quiet."""
 
 
-@contextmanager
+class Server(ThreadingHTTPServer):
+    """Serves from its making on, counts its connections, and ends them with itself; handlers have the attributes."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, handler: type[Handler], **attributes: Any) -> None:
+        super().__init__(("127.0.0.1", 0), type("Named", (handler,), attributes))
+        self.opened = 0
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self._open: set[socket.socket] = set()
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,), name="loopback")
+        self._thread.start()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.opened += 1
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self._open.discard(request)
+
+    def stop(self) -> None:
+        """Close it and every connection to it."""
+        self.shutdown()
+        self._thread.join()
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        deadline = time.monotonic() + 10
+        while self._open and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no news."""
+
+
+@contextlib.contextmanager
 def serving_http(handler: type[Handler], **attributes: Any) -> Iterator[str]:
     """Serve as long as the block lasts; handlers have the attributes. Yields the address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Named", (handler,), attributes))
-    server.daemon_threads, server.block_on_close = True, False
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
+    server = Server(handler, **attributes)
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield server.url
     finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        server.stop()

@@ -87,15 +87,15 @@ class _Handler(Handler):
         if fault == "once busy":
             del self.hub.faults[path]
         if content is None or fault == "not found":
-            return self.head(0, 404, {"X-Error-Code": "EntryNotFound", **CLOSE, **headers})
-        if fault in ("busy", "once busy"):
-            return self.head(0, 503, CLOSE)
-        if fault == "too many":
-            return self.head(0, 429, {"Retry-After": "0", **CLOSE})
-        self.head(len(content), 200, {**CLOSE, **headers})
-        if self.command == "GET":
-            self.wfile.write(content[: len(content) // 2] if fault == "half" else content)
-        return None
+            self.answer(b"", 404, {"X-Error-Code": "EntryNotFound", **CLOSE, **headers})
+        elif fault in ("busy", "once busy"):
+            self.answer(b"", 503, CLOSE)
+        elif fault == "too many":
+            self.answer(b"", 429, {"Retry-After": "0", **CLOSE})
+        else:
+            length = {"Content-Length": str(len(content))}
+            sent = b"" if self.command == "HEAD" else content[: len(content) // (2 if fault == "half" else 1)]
+            self.answer(sent, headers={**CLOSE, **length, **headers})
 
 
 @contextmanager

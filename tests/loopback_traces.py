@@ -74,7 +74,7 @@ def listening() -> Iterator[Posts]:
                 "scale_up_nthreads_limit": 4,
                 "scale_down_nempty_trigger": 4,
             }
-            self.answer(json.dumps({"version": "0.13", "batch_ingest_config": plainly}).encode())
+            self.answer({"version": "0.13", "batch_ingest_config": plainly})
 
     with serving_http(Collector) as posts.url:
         yield posts

@@ -57,13 +57,14 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What is wrong with a request."""
+class Failure:
+    """An error status with what the provider says of it."""
 
     status: int
-    message: str
+    message: str = "The server had an error."
     param: str | None = None
     code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -146,21 +147,22 @@ class Request:
         return None if self.schema is None else str(self.schema["title"])
 
 
-def problem_with(request: Request) -> Problem | None:
+def problem_with(request: Request) -> Failure | None:
     """What a provider would find fault with, if anything."""
     if request.is_google:
         return _google_problem(request)
     if request.is_anthropic:
         if not {"x-api-key", "authorization"} & request.headers.keys():
-            return Problem(401, f"no key among {sorted(request.headers)}")
+            return Failure(401, f"no key among {sorted(request.headers)}")
         return None
     if request.path.partition("?")[0] != OPENAI_PATH:
-        return Problem(404, f"Invalid URL (POST {request.path})")
+        return Failure(404, f"Invalid URL (POST {request.path})")
     return _openai_problem(request)
 
 
-def error_body(request: Request, status: int, message: str, param: str | None, code: str | None) -> Any:
+def error_body(request: Request, failure: Failure) -> Any:
     """An error as the provider words it."""
+    status, message = failure.status, failure.message
     if request.is_google:
         names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
         names |= {429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE"}
@@ -170,7 +172,7 @@ def error_body(request: Request, status: int, message: str, param: str | None, c
         kind = kinds.get(status, "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req"}
     kind = "invalid_request_error" if status < 500 else "server_error"
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    return {"error": {"message": message, "type": kind, "param": failure.param, "code": failure.code}}
 
 
 def reply_body(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
@@ -189,49 +191,49 @@ def _anthropic_reply(request: Request, text: Text) -> dict[str, Any]:
     }
 
 
-def _openai_problem(request: Request) -> Problem | None:
+def _openai_problem(request: Request) -> Failure | None:
     body = request.body
     if not request.headers.get("authorization", "").startswith("Bearer "):
-        return Problem(401, "You didn't provide an API key.", code="invalid_api_key")
+        return Failure(401, "You didn't provide an API key.", code="invalid_api_key")
     if unknown := sorted(body.keys() - OPENAI_FIELDS):
         words = f"Unrecognized request argument supplied: {unknown[0]}"
-        return Problem(400, words, unknown[0], "unknown_parameter")
+        return Failure(400, words, unknown[0], "unknown_parameter")
     roles = [message.get("role") for message in body.get("messages", [])]
     if not roles or not set(roles) <= {"system", "developer", "user", "assistant", "tool"}:
-        return Problem(400, f"Invalid value: {roles}", "messages", "invalid_value")
+        return Failure(400, f"Invalid value: {roles}", "messages", "invalid_value")
     if any(not isinstance(message.get("content"), str | list) for message in body["messages"]):
-        return Problem(400, "Invalid value for 'content': expected a string, got null.", "messages")
+        return Failure(400, "Invalid value for 'content': expected a string, got null.", "messages")
     if not 0 <= body.get("temperature", 1) <= 2:
-        return Problem(400, "Invalid 'temperature': decimal above maximum value.", "temperature")
+        return Failure(400, "Invalid 'temperature': decimal above maximum value.", "temperature")
     return _openai_schema_problem(body)
 
 
-def _openai_schema_problem(body: dict[str, Any]) -> Problem | None:
+def _openai_schema_problem(body: dict[str, Any]) -> Failure | None:
     wanted = body.get("response_format") or {}
     if wanted.get("type") == "json_schema":
         named, schema = wanted["json_schema"], wanted["json_schema"].get("schema", {})
         closed = schema.get("additionalProperties") is False
         whole = sorted(schema.get("required", [])) == sorted(schema.get("properties", {}))
         if not re.fullmatch(r"[\w-]{1,64}", named.get("name", "")):
-            return Problem(400, "Invalid 'response_format.json_schema.name'", "response_format")
+            return Failure(400, "Invalid 'response_format.json_schema.name'", "response_format")
         if named.get("strict") and not (closed and whole):
-            return Problem(400, "Invalid schema for response_format", "response_format")
+            return Failure(400, "Invalid schema for response_format", "response_format")
     tools = {tool["function"]["name"] for tool in body.get("tools") or []}
     choice = body.get("tool_choice")
     if isinstance(choice, dict) and choice["function"]["name"] not in tools:
-        return Problem(400, f"Tool choice {choice} not found in 'tools' parameter.", "tool_choice")
+        return Failure(400, f"Tool choice {choice} not found in 'tools' parameter.", "tool_choice")
     return None
 
 
-def _google_problem(request: Request) -> Problem | None:
+def _google_problem(request: Request) -> Failure | None:
     if not request.headers.get("x-goog-api-key"):
-        return Problem(403, "Method doesn't allow unregistered callers.")
+        return Failure(403, "Method doesn't allow unregistered callers.")
     for where, known in ((request.body, GOOGLE_FIELDS), (request.parameters, GOOGLE_CONFIG)):
         if unknown := sorted(where.keys() - known):
-            return Problem(400, f'Invalid JSON payload. Unknown name "{unknown[0]}": Cannot find field.')
+            return Failure(400, f'Invalid JSON payload. Unknown name "{unknown[0]}": Cannot find field.')
     roles = [content.get("role") for content in request.body.get("contents", [])]
     if roles != ["user", "model"] * (len(roles) // 2) + ["user"]:
-        return Problem(400, f"Please ensure that turns alternate between user and model, got {roles}.")
+        return Failure(400, f"Please ensure that turns alternate between user and model, got {roles}.")
     return None
 
 

@@ -234,13 +234,10 @@ def test_several_replies_to_one_request_and_one_each(provider: Provider, tmp_pat
 def test_a_file_is_no_larger_than_the_provider_takes(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for limit, sizes in [({"requests": 2}, [2, 2, 1]), ({"file_bytes": 4000}, [1, 1, 1, 1, 1])]:
-        few: Any = {"first_poll": 0.001, "poll_interval": 0.001, **limit}
-        monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", BatchLimits(**few))
-        provider.batches.made.clear()
-        out = tmp_path / str(len(sizes))
-        assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
-        assert [len(batch.lines) for batch in provider.batches.made] == sizes
+    small = BatchLimits(first_poll=0.001, poll_interval=0.001, file_bytes=4000)
+    monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", small)
+    assert not evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True).failed
+    assert [len(batch.lines) for batch in provider.batches.made] == [1] * 5
 
 
 def test_a_refused_key_ends_the_run_and_what_cannot_be_queued_now_is_sent_later(

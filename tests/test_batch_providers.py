@@ -20,10 +20,10 @@ from jurygraph.eval.run.runner import execute
 
 from .loopback import Provider, Request
 from .loopback_batches import Fate
+from .loopback_debate import OPENAI
 from .processes import Forks
 from .test_batch_api import anybody, goes_on, killed, lines, live, scores, troubled
 
-OPENAI = "openai:gpt-4o-mini"
 ANTHROPIC = "anthropic:claude-opus-4-8"
 OTHERS = (ANTHROPIC, "google_genai:gemini-2.5-flash")
 of_each_provider = pytest.mark.parametrize("model", [OPENAI, *OTHERS], ids=lambda model: model.split(":")[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,9 +26,9 @@ from typing_extensions import TypedDict
 
 from .loopback import Failure, Hang, Provider
 from .loopback_debate import OPENAI, SCORE_TASK
-from .processes import reached
+from .processes import HANG_GUARD, reached
 
-TASK = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "fluency"}
+GIVEN: Any = {"task": SCORE_TASK}
 THREAD: Any = {"configurable": {"thread_id": "a"}}
 
 
@@ -49,7 +49,7 @@ class Held(BaseChatModel):
     ) -> ChatResult:
         self._begun.append(str(messages[-1].content))
         if len(self._begun) > self.first_let:
-            self._let.wait(10)
+            self._let.wait(HANG_GUARD)
         self._ended.append(str(messages[-1].content))
         return ChatResult(generations=[ChatGeneration(message=AIMessage("It is poor.\nScore: 3"))])
 
@@ -69,15 +69,9 @@ class State(TypedDict, total=False):
     verdict: dict[str, Any]
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-
-async def cancelled(work: Awaitable[Any], holds: Callable[[], bool]) -> None:
-    running = asyncio.ensure_future(work)
-    await until(holds)
+async def cancelled(work: Coroutine[Any, Any, Any], holds: Callable[[], bool]) -> None:
+    running = asyncio.create_task(work)
+    await reached(holds, running)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -91,10 +85,10 @@ async def test_a_debates_call_is_kept_for_the_resumed_debate(
 ) -> None:
     model = kind(first_let=call - 1)
     graph = debate.build(models=model, n=1, structured="off").compile(checkpointer=InMemorySaver())
-    await cancelled(graph.ainvoke({"task": TASK}, THREAD), lambda: len(model._begun) == call)
+    await cancelled(graph.ainvoke(GIVEN, THREAD), lambda: len(model._begun) == call)
     if resumed == "later":
         model._let.set()
-        await until(lambda: len(model._ended) == call)
+        await reached(lambda: len(model._ended) == call)
     going_on = asyncio.ensure_future(graph.ainvoke(None, THREAD))
     await asyncio.sleep(0.05)
     model._let.set()
@@ -113,7 +107,7 @@ async def test_of_agents_side_by_side_nobody_is_asked_twice() -> None:
         # Kept by the checkpointer: a reply that is on its way there is asked for again, as in plain LangGraph.
         return len(model._begun) == 3 and any(task.result for task in graph.get_state(THREAD).tasks)
 
-    await cancelled(graph.ainvoke({"task": TASK}, THREAD), one_has_spoken)
+    await cancelled(graph.ainvoke(GIVEN, THREAD), one_has_spoken)
     model._let.set()
     assert (await graph.ainvoke(None, THREAD))["verdict"]["calls"] == 3
     assert len(model._begun) == 3
@@ -125,7 +119,7 @@ async def test_a_graph_round_the_judge_that_gives_up_loses_no_call(how: str) -> 
 
     async def sibling(_state: State) -> State:
         if fails:
-            await until(lambda: len(model._begun) == 2)
+            await reached(lambda: len(model._begun) == 2)
             raise ValueError("The sibling has failed.")
         return {"said": "nothing"}
 
@@ -138,11 +132,11 @@ async def test_a_graph_round_the_judge_that_gives_up_loses_no_call(how: str) -> 
     graph = builder.compile(checkpointer=InMemorySaver())
     if fails:
         with pytest.raises(ValueError, match="The sibling has failed"):
-            await graph.ainvoke({"task": TASK}, THREAD)
+            await graph.ainvoke(GIVEN, THREAD)
     else:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
-                await graph.ainvoke({"task": TASK}, THREAD)
+                await graph.ainvoke(GIVEN, THREAD)
     model._let.set()
     fails = False
     verdict = (await graph.ainvoke(None, THREAD))["verdict"]
@@ -173,11 +167,10 @@ async def test_what_a_node_got_before_it_ended_early_is_there_when_it_is_resumed
 ) -> None:
     settings: Any = {"models": {"*": OPENAI}, "samples": 4, "weighting": "sampling", "steps": ["Read."]}
     graph = geval.build(**settings).compile(checkpointer=InMemorySaver())
-    given: Any = {"task": SCORE_TASK}
     # All four are asked for in one request first.
     last = Hang(3600) if end == "cancelled" else Failure(400, "No.")
     provider.play(*[Failure(400, "n must be 1")] * 4, *["4"] * 3, last)
-    running = asyncio.create_task(graph.ainvoke(given, THREAD))
+    running = asyncio.create_task(graph.ainvoke(GIVEN, THREAD))
     await reached(lambda: len(provider.requests) == 5, running)
     if end == "cancelled":
         await asyncio.sleep(0.2)
@@ -188,7 +181,7 @@ async def test_what_a_node_got_before_it_ended_early_is_there_when_it_is_resumed
     verdict = (await graph.ainvoke(None, THREAD))["verdict"]
     assert (verdict["calls"], verdict["score"], len(provider.requests)) == (4, 3.5, 6)
     # Each is used once: another run on the thread asks anew.
-    await graph.ainvoke(given, THREAD)
+    await graph.ainvoke(GIVEN, THREAD)
     assert len(provider.requests) == 10
 
 
@@ -196,13 +189,8 @@ async def test_an_unreadable_reply_is_not_kept_and_one_that_a_repair_was_asked_f
     provider: Provider,
 ) -> None:
     graph = single.build(models={"*": OPENAI}, structured="off").compile(checkpointer=InMemorySaver())
-    given: Any = {"task": SCORE_TASK}
     provider.play("No idea.", Hang(3600))
-    running = asyncio.create_task(graph.ainvoke(given, THREAD))
-    await reached(lambda: len(provider.requests) == 2, running)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    await cancelled(graph.ainvoke(GIVEN, THREAD), lambda: len(provider.requests) == 2)
     provider.play("None either.")
     with pytest.raises(ReplyError):
         await graph.ainvoke(None, THREAD)

@@ -25,21 +25,14 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import ConfigurableField, RunnableLambda
-from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 
 from .loopback import Answer, Failure, Provider, Request
-from .loopback_debate import OPENAI, SCORE_TASK
+from .loopback_debate import OPENAI, SCORE_TASK, openai_chat
 from .loopback_dialects import DIALECTS, Said, Server, serving
 from .processes import HANG_GUARD
 
-KEY = SecretStr("test-key")
 OVERLOADED = Failure(503, "Overloaded.")
 GOOD: dict[str, Any] = {"reasoning": "All claims hold.", "score": 4}
-
-
-def openai_chat(provider: Provider, model: str = "gpt-4o-mini", **fields: Any) -> ChatOpenAI:
-    return ChatOpenAI(model=model, base_url=provider.openai_url, api_key=KEY, **fields)
 
 
 def scoring(*scores: float) -> Any:

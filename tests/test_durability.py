@@ -16,24 +16,16 @@ from .processes import HANG_GUARD
 from .source_tree import ROOT, beside
 
 pytestmark = pytest.mark.slow
+ONE_KILL = ("--json", "--journal", "postgres", "--kills", "1")
 FEW = ("--items", "8", "--concurrency", "8", "--latency-ms", "30", "--protocol", "debate")
 
 
 def test_a_run_outlives_a_kill() -> None:
     with schema():  # skips where there is no server: ``test_interruption.py`` kills runs on SQLite
         beside("benchmarks/durability.py")
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.durability",
-        "--json",
-        "--journal",
-        "postgres",
-        "--kills",
-        "1",
-    ]
+    command = (sys.executable, "-m", "benchmarks.durability", *ONE_KILL, *FEW)
     finished = subprocess.run(
-        [*command, *FEW], check=False, cwd=ROOT, capture_output=True, text=True, timeout=HANG_GUARD
+        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=HANG_GUARD
     )
     assert finished.stdout, finished.stderr
     [outcome] = json.loads(finished.stdout.splitlines()[-1])

@@ -18,22 +18,13 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from jurygraph.eval import Evaluation, evaluate
+from jurygraph.eval import evaluate
 from jurygraph.eval.cli import run as run_command
 from jurygraph.eval.results.results import ResultsFile
 
 from .loopback import Answer, Failure, Hang, Provider, Request
-from .processes import (
-    HANG_GUARD,
-    Command,
-    Simulated,
-    child,
-    pairs,
-    signalled,
-    started,
-    until,
-    when,
-)
+from .processes import HANG_GUARD, Command, Simulated, child, pairs, signalled, started, until, when
+from .test_batch_api import lines
 from .test_call_pipeline import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
 
 MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
@@ -298,17 +289,6 @@ MOST_UNKEPT = 6
 """Calls in flight, a reply that is being written counted as such."""
 
 
-def unplanned(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Results without G-Eval's planner, who is on the bill of whichever verdict asked for the steps first."""
-    rows = results(evaluation)
-    for row in rows:
-        if row["protocol"] == "geval":
-            row["said"] = [turn for turn in row["said"] if turn[0] != "planner"]
-            for name in ("calls", "input_tokens", "output_tokens", "cost_usd"):
-                del row[name]
-    return rows
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL_PROTOCOLS)
 def test_whatever_the_protocol_a_killed_run_ends_as_an_undisturbed_one(
@@ -334,5 +314,5 @@ def test_whatever_the_protocol_a_killed_run_ends_as_an_undisturbed_one(
     lost = simulated.stats()["requests"] - kept(out)
     assert lost <= MOST_UNKEPT
     whole = evaluate(names, data, out=out, **settings)
-    assert unplanned(whole) == unplanned(undisturbed)
+    assert lines(whole) == lines(undisturbed)
     assert simulated.stats()["requests"] - lost == needed, "a finished call was made again"

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.eval.journal.admin import prune, summarize
 from jurygraph.eval.journal.call_journal import KeyFilter
-from jurygraph.eval.journal.database import journal_location
 from jurygraph.eval.journal.records import Batch
-from jurygraph.eval.journal.store import Patience, Store
-from jurygraph.state.errors import UsageError
 from jurygraph.state.transcript import Usage
 
-from .journal_locations import entry, key, opened, somewhere
-
-KINDS = ["file", "shared file", "postgres"]
-
-
-@pytest.fixture(params=KINDS)
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    with somewhere(request.param, tmp_path) as there:
-        yield there
+from .journal_locations import entry, key, opened, store_at
 
 
 async def test_a_runs_spending_is_carried_over_its_openings_and_one_unknown_price_makes_it_unknown(
@@ -93,7 +81,7 @@ async def test_a_call_is_written_also_where_its_waiting_is_cancelled_or_the_jour
 
 
 async def test_a_call_written_again_after_a_doubtful_end_is_one_call(where: str) -> None:
-    store = Store(journal_location(where), "a", shared=True, fresh=False, patience=Patience(5, 60))
+    store = store_at(where)
     for _ in range(2):
         store.write([(store.opening << 32, key(1), "m", b"{}", 1, 10, 0, 5, 0, 0.5, 1.0)])
     assert store.spent().usage.calls == 1
@@ -114,22 +102,6 @@ async def test_batches_are_noted_changed_and_settled(where: str) -> None:
 
     async with opened(where, run="b") as other:
         assert await other.batches() == []
-
-
-async def test_a_summary_says_what_was_spent_by_model_and_by_run(where: str) -> None:
-    async with opened(where, run="a") as journal:
-        await journal.keep(key(1), entry(model="small"))
-        await journal.keep(key(2), entry(model="large", cost=None))
-    async with opened(where, run="b") as other:
-        await other.keep(key(3), entry(model="small"))
-        await other.invalidate([key(3)])
-    summary = summarize(where)
-    assert (summary.version, summary.bytes > 0) == (2, True)
-    by_model = {name: (spent.calls, spent.cost_usd) for name, spent in summary.by_model.items()}
-    assert by_model == {"large": (1, None), "small": (2, 0.5)}
-    assert {run: spent.calls for run, spent in summary.by_run.items()} == {"a": 2, "b": 1}
-    assert (summary.spent.calls, summary.replies, summary.invalidated, summary.claims) == (3, 3, 1, 0)
-    assert summary.oldest and summary.newest and summary.oldest <= summary.newest
 
 
 @pytest.mark.parametrize(
@@ -161,15 +133,6 @@ async def test_pruned_replies_are_gone_and_their_cost_is_not(
     async with opened(where, run="c") as journal:
         served = {number for number in (1, 2, 3, 4) if await journal.reserve(key(number)) is not None}
     assert served == left
-
-
-async def test_pruning_without_a_choice_or_of_a_run_that_is_not_there_is_refused(where: str) -> None:
-    async with opened(where, run="a"):
-        pass
-    with pytest.raises(UsageError, match="say which replies"):
-        prune(where)
-    with pytest.raises(UsageError, match="no run 'z'; runs are a"):
-        prune(where, run="z")
 
 
 async def test_a_call_takes_less_than_half_a_kilobyte_beside_its_reply_and_is_pruned_from_the_disk(

@@ -172,18 +172,6 @@ async def test_a_lock_that_passes_is_waited_out(file: Path, caplog: pytest.LogCa
     assert "database is locked; another program holds it" in caplog.text
 
 
-async def test_a_lock_that_lasts_ends_all_calls(file: Path) -> None:
-    journal = await Journal.open(file, run="a", retry_seconds=1)
-    other = sqlite3.connect(file, isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")
-    told = await outcomes(*(journal.keep(key(number), entry()) for number in range(3)))
-    assert all(isinstance(one, JournalError) and "close that program" in str(one) for one in told)
-    with pytest.raises(JournalError, match="locked"):
-        await journal.keep(key(9), entry())
-    await asyncio.wait_for(journal.close(), HANG_GUARD)
-    other.close()
-
-
 async def test_a_full_disk_is_waited_out_while_calls_wait(
     file: Path, room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:

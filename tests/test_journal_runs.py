@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
 from jurygraph.eval.journal import store as journal_store
 from jurygraph.eval.journal.admin import prune, summarize
 from jurygraph.eval.journal.call_journal import Journal
-from jurygraph.eval.journal.database import calls, journal_location, openings
-from jurygraph.eval.journal.store import Patience, Store
+from jurygraph.eval.journal.database import calls, openings
 from jurygraph.state.transcript import Usage
 from sqlalchemy import select, update
 
-from .journal_locations import entry, key, opened, somewhere
+from .journal_locations import entry, key, opened, store_at
 from .processes import HANG_GUARD
 
 VERSION_1 = """
@@ -40,12 +37,6 @@ INSERT INTO jurygraph_calls VALUES
     (12884901888, {key3}, 9, 'm', 2, 100, 40, 20, 5, NULL, 1.5, false, {reply});
 INSERT INTO jurygraph_batches VALUES ('batch_1', 'a', false, 7, '{{"calls": 2}}');
 """
-
-
-@pytest.fixture(params=["file", "shared file", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    with somewhere(request.param, tmp_path) as there:
-        yield there
 
 
 def make_version_1(where: str) -> None:
@@ -108,7 +99,7 @@ async def test_sums_are_exact_at_whatever_moment_a_process_is_killed(
 ) -> None:
     monkeypatch.setattr(journal_store, "_COUNTED_EVERY", 7)
     monkeypatch.setattr(journal_store, "KEPT_AT_ONCE", 3)
-    store = Store(journal_location(where), "a", part="1", shared=True, fresh=False, patience=Patience(5, 60))
+    store = store_at(where, part="1")
     for wrote in range(1, 20):
         row = (store.opening * 2**32 + wrote, key(wrote), "m", b"{}", 1, 10 * (wrote % 3), 0, 5, 0, 0.5, 1.0)
         store.write([row])
@@ -121,11 +112,9 @@ async def test_sums_are_exact_at_whatever_moment_a_process_is_killed(
     assert kept.requests == kept.counted_to - store.opening * 2**32 >= 14, "few calls are left to add up"
     store.disconnect()
     # The lease of the killed process is over: its last calls are counted by the next opening, once.
-    Store.transact(store, lambda c: c.execute(update(openings).values(alive_until=5)))
+    store.transact(lambda c: c.execute(update(openings).values(alive_until=5)))
     for _ in range(2):
-        other = Store(
-            journal_location(where), "a", part="2", shared=True, fresh=False, patience=Patience(5, 60)
-        )
+        other = store_at(where, part="2")
         assert other.spent().usage.calls == 19
         other.close()
     rows = store.transact(lambda c: c.execute(select(openings).order_by(openings.c.number)).all())

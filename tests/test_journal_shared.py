@@ -6,20 +6,20 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from jurygraph.eval.journal.admin import summarize
 from jurygraph.eval.journal.call_journal import Journal
-from jurygraph.eval.journal.database import journal_location, openings
+from jurygraph.eval.journal.database import openings
 from jurygraph.eval.journal.records import JournalError
-from jurygraph.eval.journal.store import Patience, Store
+from jurygraph.eval.journal.store import Store
 from sqlalchemy import update
 
-from .journal_locations import entry, key, opened, somewhere
+from .journal_locations import SHARED, entry, key, opened, store_at
 from .processes import HANG_GUARD
 
+pytestmark = SHARED
 IDENTICAL_WORK = """
 import asyncio, random, sys
 from jurygraph.eval.journal.call_journal import Journal
@@ -53,12 +53,6 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture(params=["shared file", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    with somewhere(request.param, tmp_path) as there:
-        yield there
-
-
 @pytest.mark.slow
 async def test_identical_work_in_three_processes_makes_each_call_once(where: str, tmp_path: Path) -> None:
     log = tmp_path / "calls.txt"
@@ -80,7 +74,7 @@ async def test_identical_work_in_three_processes_makes_each_call_once(where: str
 
 def dead_process(where: str, lease: float) -> Store:
     """One that has claimed a call and will neither make it nor renew its lease."""
-    store = Store(journal_location(where), "dead", shared=True, fresh=False, patience=Patience(5, lease))
+    store = store_at(where, "dead", lease=lease)
     assert store.reserve([key(1)]) == ({}, {key(1)})
     return store
 
@@ -142,15 +136,6 @@ async def test_a_call_that_nobody_waits_for_any_more_is_not_claimed(where: str) 
         with pytest.raises(asyncio.CancelledError):
             await asking
         assert await asyncio.wait_for(second.reserve(key(1)), HANG_GUARD) is None
-
-
-async def test_many_open_a_new_journal_at_once(where: str) -> None:
-    journals = await asyncio.gather(*(Journal.open(where, run=str(number)) for number in range(8)))
-    for number, journal in enumerate(journals):
-        await journal.keep(key(number), entry())
-    await asyncio.gather(*(journal.close() for journal in journals))
-    summary = summarize(where)
-    assert {run: spent.calls for run, spent in summary.by_run.items()} == {str(n): 1 for n in range(8)}
 
 
 async def test_whoever_waits_for_another_process_is_told_when_the_journal_closes(where: str) -> None:

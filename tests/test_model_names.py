@@ -20,7 +20,7 @@ from jurygraph.state.settings import DebateSettings, ModelSpec
 from langchain.chat_models import base
 from langchain_core.language_models import FakeListChatModel
 
-from .loopback_debate import SCORE_TASK
+from .loopback_debate import SCORE_TASK, loaded
 from .loopback_dialects import Said, Server, serving
 from .source_tree import ROOT
 
@@ -182,9 +182,11 @@ def test_a_name_is_written_as_it_is_read() -> None:
     for name in (
         "anthropic:claude-haiku-4-5?top_k=5&thinking.type=enabled&thinking.budget_tokens=1024",
         'ollama:llama3.2?reasoning=false&stop=["END"]&temperature=0.0',
+        "openai:qwen?base_url=http://a,http://b&at_once=4",
     ):
         spec = ModelSpec.parse(name)
-        assert ModelSpec.parse(str(spec)) == spec
+        assert ModelSpec.parse(str(spec)) == ModelSpec.model_validate_json(spec.model_dump_json()) == spec
+    assert str(spec) == name
 
 
 def test_what_identifies_a_named_model() -> None:
@@ -207,20 +209,16 @@ def test_the_names_in_the_docs_can_be_called(chats: Server, monkeypatch: pytest.
         check(name)
 
 
-def test_a_registered_provider_goes_before_langchains(monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs, loop = FakeListChatModel(responses=["Score: 4"]), Loop()
+async def test_a_registered_provider_goes_before_langchains(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = FakeListChatModel(responses=["Score: 4"])
     monkeypatch.setattr(resolver, "plugins", lambda group: {"anthropic": "theirs", "openai": "theirs"})
     monkeypatch.setattr(resolver, "load_plugin", lambda group, name: lambda spec: theirs)
-    assert resolver.load(ModelSpec(name="anthropic:claude"), loop).chat is theirs
+    assert loaded("anthropic:claude").chat is theirs
     # But a name that is built in keeps its meaning.
     with pytest.raises(UsageError, match="OPENAI_API_KEY is not set"):
-        resolver.load(ModelSpec(name="openai:gpt-5"), loop)
+        loaded("openai:gpt-5")
     with pytest.raises(UsageError, match="'top_k'"):
         check("anthropic:claude?top_k=3")
-
-
-class Loop:
-    """Stands for an event loop, for which models are kept."""
 
 
 # The model ``local``, as far as its name and what is missing go; ``test_real_model`` asks it

@@ -12,13 +12,9 @@ from uuid import UUID
 import pytest
 from jurygraph.graphs import single
 from jurygraph.nodes.models import connections, openai_fast, resolver
-from jurygraph.nodes.models.call import Call, Reply, UnsupportedParameterError
-from jurygraph.nodes.models.loaded_model import LoadedModel
+from jurygraph.nodes.models.call import Reply
 from jurygraph.nodes.models.openai_fast import FastChatOpenAI
-from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.models.send import attempt
 from jurygraph.state.errors import ModelCallError
-from jurygraph.state.settings import ModelSpec
 from langchain_core.callbacks import AsyncCallbackHandler, get_usage_metadata_callback
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -29,8 +25,8 @@ from langchain_openai import ChatOpenAI
 from openai import DefaultAsyncHttpxClient
 from pydantic import SecretStr
 
-from .loopback import Answer, Broken, Failure, Provider, Request, Reset, Text, Usage
-from .loopback_debate import OPENAI, SCORE_TASK, google
+from .loopback import Answer, Broken, Provider, Reset, Text, Usage
+from .loopback_debate import OPENAI, SCORE_TASK, asked, google, loaded
 
 JUDGE, SCORE = HumanMessage("Judge."), AIMessage("Score: 9")
 MESSAGES = [SystemMessage("You judge."), JUDGE, SCORE, HumanMessage("Again.")]
@@ -42,15 +38,6 @@ FORMAT = {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
 TOOL = {"type": "function", "function": {"name": "score_reply", "parameters": SCHEMA}}
 TOP = ({"4": 0.75, "5": 0.25}, {".": 1.0})
 FULL = Usage(input=100, cached=40, output=20, reasoning=5)
-
-
-async def loaded(name: str = OPENAI) -> LoadedModel:
-    return resolver.load(ModelSpec.parse(name), asyncio.get_running_loop())
-
-
-def asked(model: LoadedModel, **parameters: Any) -> Call:
-    who = {"agent": "scorer", "role": "scorer", "round": 0}
-    return Call(model, [HumanMessage("Judge.")], None, who, parameters)
 
 
 # The same as LangChain's own client
@@ -79,7 +66,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Text]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_requests_and_results_are_those_of_langchains_client(provider: Provider, case: str) -> None:
+async def test_requests_and_results_are_those_of_langchains_client(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
     fields, options, answer = CASES[case]
     given = {"model": "gpt-4o-mini", **fields}
     async with DefaultAsyncHttpxClient() as http_client:
@@ -96,8 +87,10 @@ async def test_requests_and_results_are_those_of_langchains_client(provider: Pro
     assert generated == [_told(message) for message in complete] == expected
     first, *others = provider.requests
     assert [request.body for request in others] == [first.body] * 2
-    for name in ("authorization", "user-agent", "content-type", "openai-organization", "x-stainless-lang"):
-        assert others[0].headers.get(name) == first.headers.get(name)
+    of_the_account = ("authorization", "openai-organization", "openai-project")
+    assert [first.headers[name] for name in of_the_account] == ["Bearer test-key", "org-1", "proj-1"]
+    for name in (*of_the_account, "user-agent", "content-type", "x-stainless-lang"):
+        assert others[0].headers[name] == others[1].headers[name] == first.headers[name]
 
 
 def _told(message: BaseMessage) -> Any:
@@ -112,24 +105,12 @@ def _without_blanks(value: Any) -> Any:
     return [_without_blanks(inner) for inner in value] if isinstance(value, list) else value
 
 
-async def test_key_organization_and_project_are_those_of_the_environment(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
-    provider.play("Score: 4")
-    await attempt(asked(await loaded()))
-    headers = provider.requests[0].headers
-    assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
-    assert headers["authorization"] == "Bearer test-key"
-
-
 async def test_a_proxy_of_the_environment_is_used(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", provider.url)
     with pytest.raises(ModelCallError):
-        await attempt(asked(await loaded("openai:gpt-4o-mini?base_url=http://api.example.test/v1")))
+        await asked(loaded("openai:gpt-4o-mini?base_url=http://api.example.test/v1"))
     # The loopback provider passes nothing on, but a proxy is asked for the whole address.
     assert provider.asked_for == ["http://api.example.test/v1/chat/completions"]
     monkeypatch.delenv("http_proxy")
@@ -138,16 +119,6 @@ async def test_a_proxy_of_the_environment_is_used(
     assert openai_fast.proxy_for("https://api.example.test/v1") == "http://proxy.example.test:3128"
     assert openai_fast.proxy_for("https://api.inside.test/v1") is None
     assert openai_fast.proxy_for("http://api.example.test/v1") is None
-
-
-async def test_the_responses_api_is_left_to_langchains_client(provider: Provider) -> None:
-    async with DefaultAsyncHttpxClient() as client:
-        fields: Any = {"use_responses_api": True, "max_retries": 0, "http_async_client": client}
-        chat = FastChatOpenAI(model="gpt-4o-mini", **fields)
-        chat.prepare()
-        with pytest.raises(Exception, match="Invalid URL"):
-            await chat.ainvoke("Judge.")
-    assert [request.path for request in provider.requests] == ["/v1/responses"]
 
 
 # Who listens hears of every call
@@ -174,15 +145,15 @@ async def test_a_call_that_nobody_hears_takes_the_short_way(
 
     monkeypatch.setattr(FastChatOpenAI, "complete", counted)
     provider.play(by=lambda _: "Score: 4")
-    model, listener = await loaded(), Listener()
-    replies = [await attempt(asked(model))]
+    model, listener = loaded(), Listener()
+    replies = [await asked(model)]
     assert len(short_ways) == 1
     with get_usage_metadata_callback() as usage:
-        replies.append(await attempt(asked(model)))
+        replies.append(await asked(model))
     assert usage.usage_metadata["gpt-4o-mini"]["input_tokens"] == 100
 
     async def node(_: Any) -> Reply:
-        return await attempt(asked(model))
+        return await asked(model)
 
     replies.append(await RunnableLambda(node).ainvoke(None, {"callbacks": [listener]}))
     assert listener.heard == ["Judge."]
@@ -191,40 +162,14 @@ async def test_a_call_that_nobody_hears_takes_the_short_way(
     assert timeless == [timeless[0]] * 3
 
 
-# What a model does not take
-
-
-async def test_a_reply_says_without_what_it_was_asked_for_again(provider: Provider) -> None:
-    def by(request: Request) -> Answer:
-        for field in ("temperature", "top_p"):
-            if field in request.parameters:
-                return Failure(400, f"Unsupported parameter: '{field}'", field, "unsupported_parameter")
-        return "Score: 4"
-
-    provider.play(by=by)
-    model = await loaded(f"{OPENAI}?temperature=0.5&top_p=0.5")
-    identity = dict(model.identity)
-    first, second = await attempt(asked(model)), await attempt(asked(model))
-    assert (first.dropped, second.dropped) == (("temperature", "top_p"), ())
-    assert model.identity == identity == {"name": OPENAI, "temperature": 0.5, "top_p": 0.5}
-
-
-async def test_what_shapes_a_reply_is_not_dropped_in_silence(provider: Provider) -> None:
-    provider.play(Failure(400, "logprobs are not supported", "logprobs"))
-    model = await loaded()
-    with pytest.raises(UnsupportedParameterError) as raised:
-        await attempt(asked(model, logprobs=True, top_logprobs=5))
-    assert (raised.value.parameter, raised.value.retryable) == ("logprobs", False)
-
-
 # Connections
 
 
 async def test_calls_side_by_side_share_as_many_connections(provider: Provider) -> None:
     provider.play(by=lambda _: "Score: 4")
-    several = [await loaded(), await loaded("openai:gpt-4o"), (await loaded()).tuned(0.3, None)]
+    several = [loaded(), loaded("openai:gpt-4o"), (loaded()).tuned(0.3, None)]
     for _ in range(3):
-        await asyncio.gather(*(attempt(asked(several[number % 3])) for number in range(12)))
+        await asyncio.gather(*(asked(several[number % 3]) for number in range(12)))
     assert len(provider.requests) == 36
     assert provider.connections <= 12
 
@@ -232,8 +177,8 @@ async def test_calls_side_by_side_share_as_many_connections(provider: Provider) 
 @pytest.mark.parametrize("fault", [Reset(), Broken()], ids=str)
 async def test_after_a_fault_there_is_one_more_connection(provider: Provider, fault: Answer) -> None:
     provider.play("Score: 4", fault, "Score: 4", "Score: 4")
-    model = await loaded()
-    results = [(await asyncio.gather(attempt(asked(model)), return_exceptions=True))[0] for _ in range(4)]
+    model = loaded()
+    results = [(await asyncio.gather(asked(model), return_exceptions=True))[0] for _ in range(4)]
     assert [isinstance(result, Exception) for result in results] == [False, True, False, False]
     assert provider.connections == 2
 
@@ -242,8 +187,8 @@ async def test_after_a_fault_there_is_one_more_connection(provider: Provider, fa
 @pytest.mark.parametrize("tuned", [False, True])
 def test_connections_end_with_their_loop(provider: Provider, kind: str, tuned: bool) -> None:
     async def once() -> str:
-        model = await loaded(OPENAI if kind == "openai" else google(provider))
-        return (await attempt(asked(model.tuned(0.3, None) if tuned else model))).text
+        model = loaded(OPENAI if kind == "openai" else google(provider))
+        return (await asked(model.tuned(0.3, None) if tuned else model)).text
 
     provider.play(by=lambda _: "Score: 4")
     before = set(connections.SESSIONS)
@@ -317,9 +262,3 @@ def test_tuning_changes_the_identity_and_dropping_does_not() -> None:
     before = dict(tuned.identity)
     assert tuned.drop("temperature")
     assert tuned.identity == before
-
-
-async def test_who_plays_roles() -> None:
-    assert (await loaded("offline")).plays_roles
-    assert resolver.wrap(ScriptedModel(script={})).plays_roles
-    assert not resolver.wrap(chat()).plays_roles

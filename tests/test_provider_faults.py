@@ -18,21 +18,29 @@ import pytest
 import requests
 from jurygraph.graphs import single
 from jurygraph.nodes.models import resolver
-from jurygraph.nodes.models.call import Call, Reply, UnsupportedParameterError
+from jurygraph.nodes.models.call import UnsupportedParameterError
 from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.provider_errors import ProviderFault
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.models.send import attempt
 from jurygraph.state import DataError, JurygraphError, ModelCallError, ReplyError, StoppedError, UsageError
 from jurygraph.state.errors import TransientCallError
-from jurygraph.state.settings import ModelSpec
-from langchain_core.messages import HumanMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import RetryPolicy
 from typing_extensions import TypedDict
 
 from .loopback import Answer, Broken, Coded, Coding, Failure, Hang, Noise, Provider, Raw, Reset, Text
-from .loopback_debate import OPENAI, PROVIDERS, SCORE_TASK, chat_of, google, name_of, run, speakers
+from .loopback_debate import (
+    OPENAI,
+    PROVIDERS,
+    SCORE_TASK,
+    asked,
+    chat_of,
+    google,
+    loaded,
+    name_of,
+    run,
+    speakers,
+)
 from .processes import HANG_GUARD, reached
 
 GOOD: dict[str, Any] = {"reasoning": "Every claim holds.", "score": 4}
@@ -42,21 +50,12 @@ FINE: dict[str, Any] = {"feedback": "Nothing to add.", "no_issue": True}
 # One attempt, and what it says of trying again
 
 
-async def attempted(model: LoadedModel | str) -> Reply | ModelCallError:
-    """What one attempt at a model, or at one of that name, yields."""
-    if isinstance(model, str):
-        model = resolver.load(ModelSpec.parse(model), asyncio.get_running_loop())
-    try:
+async def failed(model: LoadedModel | str) -> ModelCallError:
+    """How an attempt at a model, or at one of that name, fails."""
+    with pytest.raises(ModelCallError) as raised:
         async with asyncio.timeout(HANG_GUARD):
-            return await attempt(Call(model, [HumanMessage("Judge.")], None, {"agent": "scorer", "round": 0}))
-    except ModelCallError as error:
-        return error
-
-
-async def failed(name: str) -> ModelCallError:
-    error = await attempted(name)
-    assert isinstance(error, ModelCallError), error
-    return error
+            await asked(loaded(model) if isinstance(model, str) else model)
+    return raised.value
 
 
 HTML = Raw("<html><body>502 Bad Gateway</body></html>", "text/html")
@@ -126,8 +125,8 @@ async def test_a_model_object_of_the_callers_own_is_understood_as_well(provider:
     for case in (case for of, case in CASES if of == kind):
         provider.play((PASSING | STAYING)[case][0])
         async with chat_of(kind, provider) as chat:
-            error = await attempted(resolver.wrap(chat))
-        if not isinstance(error, ModelCallError) or error.retryable != (case in PASSING):
+            error = await failed(resolver.wrap(chat))
+        if error.retryable != (case in PASSING):
             misread[case] = str(error)
     assert misread == {}
 
@@ -150,16 +149,14 @@ async def test_replies_in_chunks_or_compressed_are_read(
     provider: Provider, kind: str, coding: Coding
 ) -> None:
     provider.play(Coded("Score: 4", coding))
-    reply = await attempted(name_of(kind, provider))
-    assert isinstance(reply, Reply)
+    reply = await asked(loaded(name_of(kind, provider)))
     assert (reply.text, reply.usage.input_tokens, reply.dropped) == ("Score: 4", 100, ())
 
 
 async def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
     body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Score: 4"}}]}
     provider.play(Raw(json.dumps(body), "text/plain"))
-    reply = await attempted(OPENAI)
-    assert isinstance(reply, Reply)
+    reply = await asked(loaded())
     assert (reply.text, reply.usage.cost_usd) == ("Score: 4", None)
 
 
@@ -174,16 +171,15 @@ async def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.M
     "answer", [Hang(3600), Broken(silent=3600)], ids=["hang", "half a body, then silence"]
 )
 async def test_a_call_that_hangs_can_be_given_up(provider: Provider, kind: str, answer: Answer) -> None:
-    model = resolver.load(ModelSpec.parse(name_of(kind, provider)), asyncio.get_running_loop())
-    call = Call(model, [HumanMessage("Judge.")], None, {})
+    model = loaded(name_of(kind, provider))
     provider.play(answer, "Score: 4")
-    hanging = asyncio.create_task(attempt(call))
+    hanging = asyncio.create_task(asked(model))
     await reached(lambda: provider.requests, hanging)
     hanging.cancel()
     with pytest.raises(asyncio.CancelledError):
         await hanging
     async with asyncio.timeout(HANG_GUARD):
-        assert (await attempt(call)).text == "Score: 4"
+        assert (await asked(model)).text == "Score: 4"
 
 
 def refused(status: int = 429, **headers: str) -> Failure:
@@ -220,9 +216,7 @@ async def test_when_a_provider_wants_to_be_asked_again(provider: Provider, case:
     "error", [ValueError("odd"), KeyError("score"), TypeError("no"), ZeroDivisionError()]
 )
 async def test_a_fault_of_ones_own_is_not_tried_again(error: Exception) -> None:
-    told = await attempted(resolver.wrap(ScriptedModel(script={"None": [error]})))
-    assert isinstance(told, ModelCallError)
-    assert not told.retryable
+    assert not (await failed(resolver.wrap(ScriptedModel(script={"scorer": [error]})))).retryable
 
 
 MAY_COME_BACK = [
@@ -270,20 +264,10 @@ def test_errors_of_unknown_clients_are_read_by_their_status(status: int, passing
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
-def test_a_call_that_fails_for_a_while_succeeds(provider: Provider, fast_retries: None, kind: str) -> None:
-    overloaded = Failure(503, "Overloaded.", headers={"Retry-After": "0"})
-    provider.play(overloaded, Reset(), GOOD, HTML, FINE)
-    verdict, _ = run("async", models={"*": name_of(kind, provider)})
-    assert speakers(provider) == ["scorer"] * 3 + ["critic"] * 2
-    assert (verdict.score, verdict.calls, verdict.warnings) == (4, 2, ())
-
-
-@pytest.mark.parametrize("kind", PROVIDERS)
 async def test_a_time_out_of_the_callers_own(provider: Provider, kind: str) -> None:
     provider.play(Hang(3600))
     async with chat_of(kind, provider, timeout=1.0) as chat:
-        error = await attempted(resolver.wrap(chat))
-    assert isinstance(error, ModelCallError)
+        error = await failed(resolver.wrap(chat))
     assert re.match(r"(?i)^scorer, round 0: .*time.?out", str(error))
     assert error.retryable
     await reached(lambda: len(provider.requests) == 1)
@@ -394,19 +378,18 @@ async def test_langgraph_retries_what_may_pass(provider: Provider, failure: Fail
     assert len(provider.requests) == 4
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_langgraph_does_not_retry_what_will_not_pass(provider: Provider, status: int) -> None:
-    provider.play(Failure(status, "No."), GOOD)
-    with pytest.raises(ModelCallError):
+# Of an unreadable reply, the second request is the repair.
+@pytest.mark.parametrize(
+    ("answer", "requests_made"),
+    [*((Failure(status, "No."), 1) for status in (400, 401, 403, 404)), ("I would rather not say.", 2)],
+)
+def test_langgraph_does_not_retry_what_will_not_pass(
+    provider: Provider, answer: Answer, requests_made: int
+) -> None:
+    provider.play(*[answer] * 9)
+    with pytest.raises((ModelCallError, ReplyError)):
         judge_with_retry().invoke(GIVEN)
-    assert len(provider.requests) == 1
-
-
-def test_langgraph_does_not_retry_an_unreadable_reply(provider: Provider) -> None:
-    provider.play(*["I would rather not say."] * 9)
-    with pytest.raises(ReplyError):
-        judge_with_retry().invoke(GIVEN)
-    assert len(provider.requests) == 2  # the second is the repair request
+    assert len(provider.requests) == requests_made
 
 
 UNREADABLE = ReplyError("It states no score.", "I would rather not say.", "missing")

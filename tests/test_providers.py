@@ -13,15 +13,21 @@ from jurygraph.nodes.models.prices import cost_usd
 from jurygraph.state import UsageError, Verdict
 from jurygraph.state.errors import ModelCallError
 from jurygraph.state.settings import ModelSpec
-from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
-from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 from pytest_socket import SocketConnectBlockedError
 
 from .loopback import Answer, Failure, Provider, Request, Text, Usage
-from .loopback_debate import OPENAI, PROVIDERS, SCORE_TASK, Debaters, google, name_of, run
+from .loopback_debate import (
+    OPENAI,
+    PROVIDERS,
+    SCORE_TASK,
+    Debaters,
+    gemini_chat,
+    google,
+    name_of,
+    openai_chat,
+    run,
+)
 from .processes import until
 
 LIMIT = {"max_completion_tokens": 2048}
@@ -97,13 +103,6 @@ def test_whose_temperature_and_length_limit_count(
 # Chat model objects (run on the loop that stays: their connections are their owner's to close)
 
 
-def chat_of(kind: str, provider: Provider, **fields: Any) -> BaseChatModel:
-    if kind == "openai":
-        key = SecretStr("test-key")
-        return ChatOpenAI(model="gpt-4o-mini", base_url=provider.openai_url, api_key=key, **fields)
-    return ChatGoogleGenerativeAI(model="gemini-2.0-flash", base_url=provider.url, **fields)
-
-
 @pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize(
     ("settings", "sent"), [({}, (0.7, 2048)), ({"temperature": 0.2, "max_tokens": 300}, (0.2, 300))]
@@ -111,12 +110,12 @@ def chat_of(kind: str, provider: Provider, **fields: Any) -> BaseChatModel:
 def test_a_chat_models_parameters_change_only_on_purpose(
     provider: Provider, kind: str, settings: dict[str, Any], sent: tuple[float, int]
 ) -> None:
-    chat = chat_of(kind, provider, temperature=0.7)
+    chat = (openai_chat if kind == "openai" else gemini_chat)(provider, temperature=0.7)
     provider.play(by=Debaters())
     verdict, transcript = run("sync", models={"*": chat}, **settings)
     for parameters in (request.parameters for request in provider.requests):
         assert (parameters["temperature"], parameters[LIMIT_FIELD[kind]]) == sent
-    assert getattr(chat, "temperature") == 0.7  # noqa: B009
+    assert chat.temperature == 0.7
     assert verdict.warnings == ()
     label = {"openai": OPENAI, "google": "google_genai:gemini-2.0-flash"}[kind]
     assert {turn["model"] for turn in transcript if turn["calls"]} == {label}
@@ -124,7 +123,7 @@ def test_a_chat_models_parameters_change_only_on_purpose(
 
 def test_a_chat_model_without_a_temperature_stays_without(provider: Provider) -> None:
     provider.play(by=Debaters())
-    run("sync", models={"*": chat_of("openai", provider)}, structured="off")
+    run("sync", models={"*": openai_chat(provider)}, structured="off")
     assert provider.requests[0].parameters == LIMIT
 
 
@@ -136,23 +135,6 @@ def test_a_chat_model_that_has_no_temperature_to_set_is_named_in_a_warning() -> 
 
 
 # What comes back
-
-FENCED = '```json\n{"reasoning": "All dates match.", "score": 4}\n```'
-FENCED_REVIEW = 'Here is my review:\n```\n{"feedback": "Nothing to add.", "no_issue": true}\n```'
-
-
-@pytest.mark.parametrize(
-    "replies",
-    [("All dates match.\nScore: 4", "I have looked at it twice.\nNO ISSUE"), (FENCED, FENCED_REVIEW)],
-)
-def test_a_server_that_ignores_the_schema_is_read_all_the_same(
-    provider: Provider, replies: tuple[str, str]
-) -> None:
-    provider.play(*replies)
-    verdict, transcript = run("async", models={"*": OPENAI})
-    assert provider.requests[0].schema is not None
-    assert (verdict.score, verdict.stop_reason, verdict.calls) == (4, "no_issue", 2)
-    assert transcript[1]["content"] == "All dates match.\nScore: 4"
 
 
 # Published prices per million tokens, input / cached input / output: gpt-4o-mini 0.15 / 0.075 / 0.60 USD,

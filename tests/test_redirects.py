@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
 from jurygraph.nodes.models import resolver
-from jurygraph.nodes.models.call import Call, Reply
-from jurygraph.nodes.models.loaded_model import LoadedModel
-from jurygraph.nodes.models.send import attempt
+from jurygraph.nodes.models.call import Reply
 from jurygraph.state import ModelCallError
-from jurygraph.state.settings import ModelSpec
-from langchain_core.messages import HumanMessage
-from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 
 from .loopback import Provider, Raw
+from .loopback_debate import OPENAI, asked, google, loaded, openai_chat
 
-CLIENTS = ["fast", "openai", "object", "google", "anthropic"]
 GEMINI = "/v1beta/models/gemini-2.0-flash:generateContent"
 
 
@@ -26,29 +19,21 @@ GEMINI = "/v1beta/models/gemini-2.0-flash:generateContent"
 def other() -> Iterator[Provider]:
     """Another host, which would answer whatever it is asked."""
     server = Provider()
-    server.start()
     server.play(by=lambda _: "Score: 5")
     yield server
     server.stop()
 
 
-def loaded(kind: str, provider: Provider) -> LoadedModel:
-    """Each real client, as a name or an object makes it."""
+async def ask(kind: str, provider: Provider) -> Reply:
+    """Ask by each real client, as a name or an object makes it."""
     if kind == "object":
-        key, address = SecretStr("test-key"), provider.openai_url
-        return resolver.wrap(ChatOpenAI(model="gpt-4o-mini", api_key=key, base_url=address, max_retries=0))
-    names = {"google": "google_genai:gemini-2.0-flash", "anthropic": "anthropic:claude-mine"}
-    address = provider.url if kind in names else provider.openai_url
-    spec = ModelSpec(name=names.get(kind, "openai:gpt-4o-mini"), base_url=address)
-    model = resolver.load(spec, asyncio.get_running_loop())
+        return await asked(resolver.wrap(openai_chat(provider, max_retries=0)))
+    claude = f"anthropic:claude-mine?base_url={provider.url}"
+    model = loaded({"google": google(provider), "anthropic": claude}.get(kind, OPENAI))
     if kind == "openai":
         # Without it, calls go through the ``openai`` client.
         model.chat._post = None  # type: ignore[attr-defined]
-    return model
-
-
-async def asked(kind: str, provider: Provider) -> Reply:
-    return await attempt(Call(loaded(kind, provider), [HumanMessage("Judge the text.")], None, {}))
+    return await asked(model)
 
 
 def redirect(status: int, to: str) -> Raw:
@@ -60,14 +45,14 @@ def path_of(kind: str) -> str:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", ["fast", "openai", "object", "google", "anthropic"])
 async def test_no_redirect_leads_to_another_host(
     provider: Provider, other: Provider, monkeypatch: pytest.MonkeyPatch, kind: str, status: int
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
     provider.play(by=lambda _: redirect(status, other.url + path_of(kind)))
     with pytest.raises(ModelCallError, match="set base_url to where it leads") as caught:
-        await asked(kind, provider)
+        await ask(kind, provider)
     assert not caught.value.retryable
     assert other.connections == 0
     assert len(provider.requests) == 1
@@ -78,7 +63,7 @@ async def test_no_redirect_leads_to_another_host(
 async def test_no_redirect_turns_the_request_into_another(provider: Provider, kind: str, status: int) -> None:
     provider.play(by=lambda _: redirect(status, f"{path_of(kind)}?again=1"))
     with pytest.raises(ModelCallError, match=str(status)):
-        await asked(kind, provider)
+        await ask(kind, provider)
     assert len(provider.requests) == 1
 
 
@@ -88,7 +73,7 @@ async def test_the_same_request_is_made_again_on_the_same_host(
     provider: Provider, kind: str, status: int
 ) -> None:
     provider.play(redirect(status, "/v1/chat/completions?again=1"), "Score: 4")
-    assert (await asked(kind, provider)).text == "Score: 4"
+    assert (await ask(kind, provider)).text == "Score: 4"
     first, second = provider.requests
     assert (first.method, second.method) == ("POST", "POST")
     assert "again" in second.path
@@ -98,4 +83,4 @@ async def test_the_same_request_is_made_again_on_the_same_host(
 async def test_a_circle_of_redirects_ends(provider: Provider) -> None:
     provider.play(by=lambda _: redirect(307, "/v1/chat/completions"))
     with pytest.raises(ModelCallError, match="more than 3 redirects"):
-        await asked("fast", provider)
+        await ask("fast", provider)

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from .loopback import Provider, Request, Text
 from .loopback import Usage as Taken
-from .loopback_debate import OPENAI, run
+from .loopback_debate import OPENAI
 from .sample_data import write_lines
 
 # Which model answered: a dated version of what was asked for is the same, another one is told
@@ -126,15 +126,3 @@ def test_whole_numbers_in_other_clothes_are_counts_and_an_empty_reply_may_have_t
     assert (counted.input_tokens, counted.output_tokens, counted.cached_input_tokens) == (100, 20, 40)
     assert counted.cost_usd == pytest.approx((60 * 0.15 + 40 * 0.075 + 20 * 0.6) / 1e6)
     assert usage("", input_tokens=100, output_tokens=0).cost_usd == pytest.approx(15e-6)
-
-
-@pytest.mark.parametrize("count", ["many", 12.5, 1e30, -5, None, [7]], ids=str)
-def test_a_response_with_an_odd_count_is_read_and_paid_once(provider: Provider, count: Any) -> None:
-    replies = []
-    taken = {"prompt_tokens": count, "completion_tokens": 20, "total_tokens": count}
-    taken |= {"prompt_tokens_details": {"cached_tokens": count}, "completion_tokens_details": None}
-    for fields in ({"reasoning": "Level.", "score": 4}, {"feedback": "Nothing.", "no_issue": True}):
-        replies.append(Text(fields=fields, about={"usage": taken}))
-    provider.play(*replies)
-    verdict, _ = run("async", models={"*": OPENAI})
-    assert (verdict.score, verdict.cost_usd, len(provider.requests)) == (4, None, 2)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -16,9 +14,9 @@ from jurygraph.eval.calls.call_pipeline import LivePipeline, RunContext
 from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.journal import run_limits as limits
 from jurygraph.eval.journal.call_journal import Journal
-from jurygraph.eval.journal.database import journal_location, openings
+from jurygraph.eval.journal.database import openings
 from jurygraph.eval.journal.records import Amounts, GrantRequest, Notice, Spent
-from jurygraph.eval.journal.store import Patience, Store
+from jurygraph.eval.journal.store import Store
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.rate_limiter import REQUESTS_BURST, RateLimiter, RateLimits
@@ -26,26 +24,18 @@ from jurygraph.state.errors import StoppedError
 from jurygraph.state.transcript import NO_USAGE
 from sqlalchemy import Update, select, update
 
-from .journal_locations import entry, key, somewhere
+from .journal_locations import SHARED, entry, key, store_at
 from .processes import HANG_GUARD, reached
 from .virtual_time import in_virtual_time
 
 NOTHING = Amounts()
 
 
-@pytest.fixture(params=["shared file", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    with somewhere(request.param, tmp_path) as there:
-        yield there
-
-
 class Process:
     """One process of a run, as the journal sees it: an opening that asks, spends and gives back."""
 
     def __init__(self, where: str, part: int, most: Amounts) -> None:
-        self.store = Store(
-            journal_location(where), "a", part=str(part), shared=True, fresh=False, patience=Patience(5, 600)
-        )
+        self.store = store_at(where, part=str(part), lease=600)
         self.limits, self.allowed, self.spent, self.in_flight = most, NOTHING, 0, 0
         self.reached = ""
 
@@ -75,6 +65,7 @@ def _execute(store: Store, statement: Update) -> None:
     store.transact(lambda connection: connection.execute(statement).rowcount)
 
 
+@SHARED
 @pytest.mark.parametrize("seed", range(3))
 def test_what_processes_begin_is_never_more_than_all_may_and_in_the_end_all_of_it(
     where: str, seed: int
@@ -113,6 +104,7 @@ def test_what_processes_begin_is_never_more_than_all_may_and_in_the_end_all_of_i
         process.store.close()
 
 
+@SHARED
 def test_who_was_frozen_for_longer_than_its_lease_has_to_ask_anew_and_what_the_ended_had_is_free(
     where: str,
 ) -> None:
@@ -138,6 +130,7 @@ def test_who_was_frozen_for_longer_than_its_lease_has_to_ask_anew_and_what_the_e
         process.store.close()
 
 
+@SHARED
 async def test_where_one_process_stops_for_the_provider_the_others_stop_too(where: str) -> None:
     journals = [await Journal.open(where, run="a", part=str(part), lease=3) for part in range(2)]
     stops = [StopSignal(), StopSignal()]
@@ -180,6 +173,7 @@ async def test_an_attempt_after_one_that_may_be_billed_needs_room_of_its_own() -
         await budget.reserve_again(wanted)
 
 
+@SHARED
 def test_booked_times_follow_each_other_over_all_processes(where: str) -> None:
     stores = [Process(where, part, NOTHING).store for part in range(2)]
     assert limits.book(stores[0], "m", "requests", 30.0) == 0
@@ -228,6 +222,7 @@ async def test_calls_of_several_processes_go_out_at_one_rate_and_book_together()
     assert went[-1] - began == pytest.approx(len(went) / 10 - REQUESTS_BURST, abs=1)
 
 
+@SHARED
 async def test_the_others_are_told_that_one_waits_and_what_it_gets_is_no_longer_theirs(where: str) -> None:
     noticed: list[Notice] = []
     first = await Journal.open(where, run="a", part="1")
@@ -248,6 +243,7 @@ async def test_the_others_are_told_that_one_waits_and_what_it_gets_is_no_longer_
     await asyncio.wait_for(second.close(), HANG_GUARD)
 
 
+@SHARED
 async def test_many_parts_that_start_ask_and_end_at_once_do_not_lock_each_other_out(where: str) -> None:
     async def part(number: int) -> float:
         journal = await Journal.open(where, run="a", part=str(number))

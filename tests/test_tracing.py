@@ -18,6 +18,7 @@ from jurygraph.eval.calls.tracing import traces_sent
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request
+from .loopback_debate import Debaters
 from .loopback_traces import Posts, Span, listening
 from .processes import HANG_GUARD
 from .sample_data import numbered
@@ -45,9 +46,8 @@ def dataset(folder: Path, count: int = 2) -> Path:
 
 
 def debater(request: Request) -> Answer:
-    if "Score: " in request.user.rpartition("\n")[2] or "Score:" in request.user[-300:]:
-        return "Well put.\nScore: 4"
-    return "NO ISSUE"
+    """Everybody is content at once."""
+    return Debaters(scores=[4])(request)
 
 
 def judged(data: Path, protocol: Any = "debate", **options: Any) -> Evaluation:
@@ -149,13 +149,14 @@ def test_words_are_told_only_where_asked_for(
     judged(dataset(tmp_path, 1), "single")
     sent = b"".join(body for _, body in collector.all)
     assert sent
-    assert [word in sent for word in (b"The secret source.", b"Well put.")] == [told, told]
+    assert [word in sent for word in (b"The secret source.", b"rationale 1")] == [told, told]
     if told:
         [call] = named(collector.spans(), "chat ")
         [question] = json.loads(call.attributes["gen_ai.input.messages"])
         [answer] = json.loads(call.attributes["gen_ai.output.messages"])
         assert (question["role"], answer["role"]) == ("user", "assistant")
-        assert answer["parts"] == [{"type": "text", "content": "Well put.\nScore: 4"}]
+        [part] = answer["parts"]
+        assert (part["type"], part["content"].splitlines()[-1]) == ("text", "Score: 4")
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["refuses", "hangs"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import NamedTuple
 
@@ -158,6 +158,14 @@ ORDERS = (
     "{frame}\n{own}",
     "The text is short. {own}\n\n{frame}",
 )
+
+
+def readable_ways(kind: str, orders: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Return the orders and words in which a judge's own verdict is read rightly beside a harmless mention."""
+    harmless = dict.fromkeys(("frame", "remark"), "I have read it.")
+    for order, own in product(orders, KINDS[kind].own):
+        if value(kind, order.format(own=own, **harmless), Shown()) == KINDS[kind].own_value:
+            yield order, own
 
 
 def repeated(text: Text, frame: str, order: str, own: str) -> str:

@@ -216,18 +216,24 @@ class Simulated:
 
 
 @contextmanager
-def simulated_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
-    """The one of ``benchmarks/``, with the environment pointing to it."""
+def simulated_address(*options: str) -> Iterator[str]:
+    """Where the provider of ``benchmarks/`` listens, in a process of its own."""
     script = beside("benchmarks/simulated_provider.py")
-    command = [sys.executable, str(script), "--until-stdin-ends", *BEHAVIOUR]
+    command = [sys.executable, str(script), "--until-stdin-ends", *options]
     with child(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
-        address = process.stdout.readline().strip()
+        yield process.stdout.readline().strip()
+        process.stdin.close()
+
+
+@contextmanager
+def simulated_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
+    """The same, with the environment pointing to it."""
+    with simulated_address(*BEHAVIOUR) as address:
         monkeypatch.setenv("OPENAI_BASE_URL", address)
         monkeypatch.setenv("OPENAI_API_KEY", "test-key")
         yield Simulated(address.removesuffix("/v1"))
-        process.stdin.close()
 
 
 def pairs(folder: Path, number: int) -> Path:

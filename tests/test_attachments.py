@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from .loopback import Provider
 from .loopback_debate import OPENAI, Debaters, google
+from .sample_data import write_lines
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
 IMAGE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
@@ -32,10 +32,8 @@ def users_content(provider: Provider, place: int) -> list[dict[str, Any]]:
 
 
 def test_every_agent_is_shown_what_the_texts_name_also_when_it_is_asked_again(provider: Provider) -> None:
-    debaters = Debaters(satisfied_in=2)
-    provider.play(
-        by=lambda request: debaters(request) if len(provider.requests) > 1 else "I would rather not."
-    )
+    debaters, refuses = Debaters(satisfied_in=2), "I would rather not."
+    provider.play(by=lambda request: debaters(request) if len(provider.requests) > 1 else refuses)
     result = create_judge("debate", aspect="consistency", model=OPENAI)(outputs=[ASKED, ANSWERED])
     assert result["score"] is not None
     assert len(provider.requests) == 5
@@ -70,14 +68,15 @@ def test_gemini_is_sent_its_own_form_and_files_too(provider: Provider) -> None:
 
 
 def test_items_bring_theirs_and_a_run_resumes_with_them(provider: Provider, tmp_path: Path) -> None:
-    data = tmp_path / "mine.jsonl"
     rows = [{"id": f"{n}", "messages": [ASKED, {**ANSWERED, "content": f"Answer {n}."}]} for n in range(2)]
-    data.write_text("\n".join(map(json.dumps, rows)))
+    data = write_lines(tmp_path / "mine.jsonl", rows)
     assert [item.media for item in load_dataset(data)] == [{"[image 1]": IMAGE}] * 2
     provider.play(*[{"reasoning": "Fine.", "score": 4}] * 2)
-    done = evaluate("single", data, aspects=["consistency"], models={"*": OPENAI}, out=tmp_path / "out")
+    done, again = (
+        evaluate("single", data, aspects=["consistency"], models={"*": OPENAI}, out=tmp_path / "out")
+        for _ in range(2)
+    )
     assert [result.status for result in done.results] == ["ok"] * 2
-    again = evaluate("single", data, aspects=["consistency"], models={"*": OPENAI}, out=tmp_path / "out")
     assert list(again.results) == list(done.results)
     assert len(provider.requests) == 2
     assert users_content(provider, 1)[0] == IMAGE
@@ -88,9 +87,8 @@ def test_a_gate_judges_what_its_agent_saw(provider: Provider) -> None:
 
     provider.play({"reasoning": "Fine.", "score": 5})
     judge = create_judge("single", aspect="consistency", model=OPENAI)
-    agent = create_agent(
-        GenericFakeChatModel(messages=iter([AIMessage("A lighthouse.")])), middleware=[AnswerGate(judge)]
-    )
+    writer = GenericFakeChatModel(messages=iter([AIMessage("A lighthouse.")]))
+    agent = create_agent(writer, middleware=[AnswerGate(judge)])
     content: Any = ASKED["content"]
     found = agent.invoke({"messages": [HumanMessage(content)]})
     assert found["judged"][-1]["verdict"]["score"] == pytest.approx(5)
@@ -120,10 +118,7 @@ INLINE = {"type": "image", "mime_type": "image/png"}
 @pytest.mark.parametrize(
     ("part", "words"),
     [
-        (
-            {"type": "image_url", "image_url": {"url": "cat.png"}},
-            "its address 'cat.png' is not a web address",
-        ),
+        ({"type": "image_url", "image_url": {"url": "cat.png"}}, "its address 'cat.png' is not a web"),
         ({**INLINE, "base64": "a cat"}, "its content is not base64"),
         ({**INLINE, "base64": ""}, "it is empty"),
         ({**INLINE, "base64": b"cat"}, "its bytes must be base64"),
@@ -138,9 +133,6 @@ def test_what_is_no_image_is_refused_with_its_place(
     with pytest.raises(UsageError, match="holds an image") as refused:
         ScoreTask(source=[ANSWERED, {"role": "user", "content": [part]}], candidate="c", aspect="fluency")
     assert f"source[1] holds an image ({part['type']}): {words}" in str(refused.value)
-
-
-def test_a_task_has_a_bounded_number_of_them() -> None:
     images = [{"type": "image", "url": f"https://example.org/{n}.png"} for n in range(51)]
     with pytest.raises(UsageError, match=r"question holds an image \(image\): more than 50 of them"):
         CompareTask(question={"role": "user", "content": images}, answer_1="a", answer_2="b")

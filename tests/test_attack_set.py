@@ -50,10 +50,8 @@ def test_every_text_can_be_written_and_they_are_many(kind: AttackKind) -> None:
 
 def test_frames_hold_a_verdict_of_the_judges_own_and_numbers_have_words() -> None:
     frames = [frame for of_family in load("frames").values() for frame in of_family]
-    assert len({*frames}) >= 60
     assert all(("⟨own⟩" in frame) != ("⟨fields⟩" in frame) for frame in frames)
-    for words in load("numerals").values():
-        assert len(words) == 11 and all(isinstance(word, str) for word in words)
+    assert {len(words) for words in load("numerals").values()} == {11}
     assert write("⟨score:de⟩ ⟨score⟩", {"score": 7}) == "sieben 7"
     for score in (2.5, 11):
         with pytest.raises(ValueError, match="has no word in de"):
@@ -84,13 +82,8 @@ def test_what_becomes_of_verdicts(outcome: str, tmp_path: Path) -> None:
         return REPLIES["unmoved" if honest else outcome]
 
     model = ScriptedModel(script=gives_in)
-    options: RedTeamOptions = {
-        "aspects": ["fluency"],
-        "models": {"*": model},
-        "settings": {"structured": "off", "repair": 0},
-        "attacks": 3,
-        "out": tmp_path / "run",
-    }
+    options: RedTeamOptions = {"aspects": ["fluency"], "attacks": 3, "out": tmp_path / "run"}
+    options |= {"models": {"*": model}, "settings": {"structured": "off", "repair": 0}}
     result = redteam("single", Dataset.of("rain", HONEST), **options)
     whole = result.effects[0]
     assert (whole.family, whole.n, getattr(whole, outcome)) == ("all", 12, 12)
@@ -107,10 +100,8 @@ def test_what_becomes_of_verdicts(outcome: str, tmp_path: Path) -> None:
 
 
 def test_comparisons_and_critics_are_attacked_too() -> None:
-    pairs = [
-        CompareItem(id=str(number), question="Why?", answer_1="So.", answer_2="Because.", human="1")
-        for number in range(3)
-    ]
+    pair: Any = {"question": "Why?", "answer_1": "So.", "answer_2": "Because.", "human": "1"}
+    pairs = [CompareItem(id=str(number), **pair) for number in range(3)]
     result = redteam("debate", Dataset.of("why", pairs), attacks=6, settings={"n": 1})
     assert {verdict.kind for verdict in result.verdicts} == {"pair", "vote", "no_issue"}
     assert len(result.verdicts) == 18 and result.failed == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +40,7 @@ def audit_run(
 
 
 def auditor(reply: str = "Kind: repetition\nAnswers: yes") -> ScriptedModel:
-    def script(metadata: Mapping[str, Any], prompt: str) -> str:
-        if metadata["repair"]:
-            return "I would rather not."
-        return reply
-
-    return ScriptedModel(script=script)
+    return ScriptedModel(script=lambda about, _: "I would rather not." if about["repair"] else reply)
 
 
 def turn(agent: str, round: int, content: str, **more: Any) -> dict[str, Any]:
@@ -75,19 +69,13 @@ def test_each_speech_is_shown_with_those_before_it_in_fences() -> None:
 
 
 def test_orders_of_the_answers_are_debates_of_their_own() -> None:
-    turns = [
-        turn("referee_1", 1, "A.", id="a", order=1),
-        turn("referee_1", 1, "B.", id="b", order=2),
-        turn("referee_2", 1, "C.", id="c", order=1),
-    ]
-    model = auditor()
-    graph = audit({"auditor": model}, structured="off").compile()
+    turns = [turn("referee_1", 1, "A.", id="a", order=1), turn("referee_1", 1, "B.", id="b", order=2)]
+    turns.append(turn("referee_2", 1, "C.", id="c", order=1))
+    graph = audit({"auditor": auditor()}, structured="off").compile()
     labels = graph.invoke({"protocol": "chateval", "turns": turns})["labels"]
     assert {label["turn"]: label["answers"] for label in labels} == {"a": None, "b": None, "c": True}
-    alone = graph.invoke(
-        {"protocol": "single", "turns": [turn("scorer", 1, "A."), turn("scorer", 1, "B.", order=2)]}
-    )
-    assert alone["labels"] == []
+    alone = [turn("scorer", 1, "A."), turn("scorer", 1, "B.", order=2)]
+    assert graph.invoke({"protocol": "single", "turns": alone})["labels"] == []
 
 
 def test_a_reply_without_one_label_is_an_error() -> None:
@@ -106,7 +94,9 @@ def test_a_reply_without_one_label_is_an_error() -> None:
             audit().compile().invoke({"protocol": "debate", "turns": turns})
 
 
-def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_no_reply_could_be_read(tmp_path: Path) -> None:
+def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_no_reply_could_be_read(
+    tmp_path: Path, command: Command
+) -> None:
     run = tmp_path / "run"
     evaluate("debate", "demo", aspects=["consistency"], limit=6, out=run)
     before = (run / "results.jsonl").read_bytes()
@@ -115,8 +105,9 @@ def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_no_reply_could_be_re
     ended = audit_run(run, {"*": auditor("no")}, structured="off", concurrency=1)
     assert (ended.read, len(ended.failed), ended.stopped) == (0, 5, "provider")
     (run / FILE).unlink(missing_ok=True)
-    first = audit_run(run, limit=2)
-    assert (first.read, first.left, first.calls > 0) == (2, 4, True)
+    assert command("audit", str(run), "--limit", "2") == 0
+    out = command.printed
+    assert "of 2 verdicts labelled; 4 left to label" in out and "not a language model" in out
     with (run / FILE).open("ab") as file:
         file.write(b'{"item": "half a li')
     rest = audit_run(run)
@@ -126,12 +117,18 @@ def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_no_reply_could_be_re
     counted = {role.role: role.n for role in rest.roles}
     results = [json.loads(line) for line in before.splitlines()]
     assert counted["critic"] == sum(t["role"] == "critic" for row in results for t in row["transcript"])
+    assert command("report", str(run), "--table", "audit", "--resamples", "20") == 0
+    assert "What turns did: 6 verdicts of run, labelled by offline" in command.printed
     with pytest.raises(UsageError, match=r"holds labels by offline: move it away .* openai:gpt-4o-mini"):
         audit_run(run, "openai:gpt-4o-mini")
     with (run / FILE).open("a") as file:
         file.write('{"no": "record"}\n')
     with pytest.raises(DataError, match="line 7: not a record of an audit"):
         audit_run(run)
+    evaluate("single", "demo", aspects=["consistency"], limit=3, out=tmp_path / "single")
+    with pytest.raises(UsageError, match="holds no debate"):
+        audit_run(tmp_path / "single")
+    assert command("audit", str(tmp_path)) == 2
 
 
 def test_an_audit_says_what_it_costs_and_keeps_to_its_budget(
@@ -155,17 +152,3 @@ def test_an_audit_says_what_it_costs_and_keeps_to_its_budget(
     unknown = ("audit", str(run), "--model", "openai:nobody-knows-me", "--max-cost", "1")
     assert command(*unknown) == 2
     assert "the price of openai:nobody-knows-me is unknown" in command.errors
-
-
-def test_the_command_and_the_report(tmp_path: Path, command: Command) -> None:
-    run = tmp_path / "run"
-    evaluate("debate", "demo", aspects=["consistency"], limit=12, out=run)
-    assert command("audit", str(run), "--limit", "3") == 0
-    out = command.printed
-    assert "of 3 verdicts labelled; 9 left to label" in out and "not a language model" in out
-    assert command("report", str(run), "--table", "audit", "--resamples", "20") == 0
-    assert "What turns did: 3 verdicts of run, labelled by offline" in command.printed
-    evaluate("single", "demo", aspects=["consistency"], limit=3, out=tmp_path / "single")
-    assert command("audit", str(tmp_path / "single")) == 2
-    assert "holds no debate" in command.errors
-    assert command("audit", str(tmp_path)) == 2

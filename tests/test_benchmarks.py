@@ -12,22 +12,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from jurygraph.nodes.output_schemas import ScoreSchema
 
-from .processes import HANG_GUARD, child
+from .processes import HANG_GUARD, simulated_address
 from .source_tree import ROOT, beside
 
-SCRIPT = beside("benchmarks/simulated_provider.py")
+beside("benchmarks/simulated_provider.py")
 SCENARIOS = "durability, economy, frozen, journal, memory, profiling, raw_client, scale, speed, storm"
-
-
-SCORE = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string", "description": "Reasons."},
-        "score": {"type": "number", "description": "A number from 6 to 120."},
-    },
-    "required": ["reasoning", "score"],
-}
 
 Ask = Callable[..., tuple[int, Any]]
 
@@ -35,31 +26,21 @@ Ask = Callable[..., tuple[int, Any]]
 @contextmanager
 def running(*options: str) -> Iterator[Ask]:
     """The provider as a script; what asks it gives back status and body."""
-    command = [sys.executable, str(SCRIPT), "--until-stdin-ends", *options]
-    with child(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        address = urlsplit(process.stdout.readline().strip())
+    with simulated_address(*options) as address:
+        host = urlsplit(address).netloc
 
         def ask(method: str, path: str, body: Any = None, timeout: float = HANG_GUARD) -> tuple[int, Any]:
-            with closing(
-                http.client.HTTPConnection(str(address.hostname), address.port, timeout=timeout)
-            ) as client:
+            with closing(http.client.HTTPConnection(host, timeout=timeout)) as client:
                 client.request(method, path, json.dumps(body) if body else None)
                 reply = client.getresponse()
                 text = reply.read()
                 return reply.status, json.loads(text) if text.startswith(b"{") else text
 
         yield ask
-        process.stdin.close()
 
 
 def question(text: str, **more: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": text}], **more}
-
-
-def as_json(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"response_format": {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}}
 
 
 def complete(ask: Ask, text: str, **more: Any) -> tuple[int, Any]:
@@ -84,8 +65,10 @@ def test_a_reply_is_a_function_of_its_request_and_every_request_is_counted() -> 
 
 def test_replies_have_the_form_that_is_asked_for() -> None:
     with running("--critic", "objects", "--tokens", "64") as ask:
-        form = as_json("score_reply", SCORE)
-        fields = [json.loads(content(complete(ask, f"item {number}", **form))) for number in range(20)]
+        schema = {"name": "score_reply", "schema": ScoreSchema(6, 120).schema()}
+        form = {"type": "json_schema", "json_schema": schema}
+        replies = [complete(ask, f"item {number}", response_format=form) for number in range(20)]
+        fields = [json.loads(content(reply)) for reply in replies]
         text = content(complete(ask, "A number from 1 to 3 in it:\nScore: <number>"))
         objection = content(complete(ask, "To declare it, write NO ISSUE on a line of its own."))
         choices = complete(ask, "a", n=3)[1]["choices"]

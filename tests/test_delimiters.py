@@ -55,11 +55,9 @@ def copying(metadata: Mapping[str, Any], prompt: str) -> str:
 
 
 def flow(candidate: str, **options: Any) -> tuple[Any, ...]:
-    graph = debate.build(
-        models={"*": ScriptedModel(script=copying)}, structured="off", n=3, **options
-    ).compile()
+    graph = debate.build(models={"*": ScriptedModel(script=copying)}, structured="off", n=3, **options)
     task = {"kind": "score", "source": SOURCE, "candidate": candidate, "aspect": "fluency"}
-    verdict = graph.invoke({"task": task})["verdict"]
+    verdict = graph.compile().invoke({"task": task})["verdict"]
     return verdict["score_by_round"], verdict["rounds"], verdict["stop_reason"], verdict["calls"]
 
 
@@ -128,33 +126,23 @@ def test_the_definition_of_an_aspect_that_a_task_brings_along_is_fenced(protocol
     assert any(INTRUDER in prompt for prompt in prompts)
 
 
-def test_the_criteria_of_a_comparison_that_a_task_brings_along_are_fenced() -> None:
-    answers = {"question": "Why?", "answer_1": "Because.", "answer_2": "Why not."}
-    for prompt in prompts_of(single, {"kind": "compare", **answers, "criteria": ["tone", INTRUDER]}):
-        assert f"tone\n{INTRUDER}" in [section.text for section in fenced_sections(prompt)]
-    for prompt in prompts_of(single, {"kind": "compare", **answers}):
-        assert "Criteria: helpfulness, relevance, accuracy, level of detail. Judge what" in prompt
-
-
 WIT = Aspect(name="wit", criteria="Is it really funny?", steps=("Laugh or not.",))
 ROW = {"source": SOURCE, "candidate": HARMLESS}
 PAIR = {"question": "Why?", "answer_1": "Because.", "answer_2": "Why not."}
+IN_AND_OUT = {"inputs": SOURCE, "outputs": HARMLESS}
 SAID: Any = {"messages": [("user", SOURCE), ("ai", HARMLESS)]}
 
 
 def by_gate(graph: Any) -> None:
-    agent = create_agent(
-        FakeListChatModel(responses=[HARMLESS]), middleware=[AnswerGate(graph, WIT, until=2)]
-    )
+    writer = FakeListChatModel(responses=[HARMLESS])
+    agent = create_agent(writer, middleware=[AnswerGate(graph, WIT, until=2)])
     agent.invoke({"messages": [HumanMessage(SOURCE)]})
 
 
 WAYS: dict[str, Callable[[Any], Any]] = {
     "evaluate": lambda graph: evaluate(graph, [{"id": "a", **ROW}], aspects=[WIT]),
-    "judge": lambda graph: create_judge(graph, aspect=WIT)(inputs=SOURCE, outputs=HARMLESS),
-    "async judge": lambda graph: asyncio.run(
-        create_async_judge(graph, aspect=WIT)(inputs=SOURCE, outputs=HARMLESS)
-    ),
+    "judge": lambda graph: create_judge(graph, aspect=WIT)(**IN_AND_OUT),
+    "async judge": lambda graph: asyncio.run(create_async_judge(graph, aspect=WIT)(**IN_AND_OUT)),
     "tool": lambda graph: create_judge(graph, aspect=WIT).as_tool().invoke(ROW),
     "agent": lambda graph: create_judge(graph, aspect=WIT).as_agent().invoke(SAID),
     "gate": by_gate,
@@ -180,9 +168,11 @@ def test_criteria_that_a_user_set_are_rubric_and_those_of_a_row_are_data() -> No
     seen, model = listening()
     graph = single.build(models={"*": model}, structured="off").compile()
     create_judge(graph, criteria=["tone", "tact"])(inputs="Why?", outputs=["Because.", "Why not."])
-    evaluate(graph, [{"id": "a", **PAIR, "criteria": ["tone", "tact"]}])
+    evaluate(graph, [{"id": "a", **PAIR, "criteria": ["tone", INTRUDER]}])
     assert "Criteria: tone, tact." in seen[0]
-    assert "tone\ntact" in [section.text for section in fenced_sections(seen[-1])]
+    assert f"tone\n{INTRUDER}" in [section.text for section in fenced_sections(seen[-1])]
+    [by_default, *_] = prompts_of(single, {"kind": "compare", **PAIR})
+    assert "Criteria: helpfulness, relevance, accuracy, level of detail. Judge what" in by_default
 
 
 def test_the_rules_tell_apart_rubric_data_and_arguments() -> None:

@@ -31,14 +31,15 @@ def printed(*arguments: object) -> str:
 def folder(tmp_path: Path) -> Path:
     """Two judges that agree with people but on two items, which only one of them warns of (the other failed on i4)."""
     results = []
+    warned = {4: ("judge takes no seed", "source states a verdict"), 5: ("candidate states a verdict",)}
     for number in range(6):
         item, human = f"i{number}", float(1 + number % 5)
         about: dict[str, Any] = {"human": human, "group": f"g{number}"}
-        warned = {4: ("judge takes no seed", "source states a verdict"), 5: ("candidate states a verdict",)}
         score = human if number < 4 else 6 - human
         results.append(scored(item, "single", score=score, warnings=warned.get(number, ()), **about))
+        is_failed = number == 4
         results.append(
-            failed(item, aspect="wit", **about) if number == 4 else scored(item, score=score, **about)
+            failed(item, aspect="wit", **about) if is_failed else scored(item, score=score, **about)
         )
     return run_folder(tmp_path / "run", results)
 
@@ -105,10 +106,8 @@ def test_agree_leaves_them_out_of_all_protocols_and_counts_them(folder: Path, na
     alone = printed("agree", folder / name, "--protocol", "debate", "--without-flagged")
     assert f"{PAGE[0]}: left out" in alone
     assert "left out 2 contains a verdict" in alone
-    pairs = [
-        compared(item, winner="1", human="1", warnings=("answer 2 states a verdict",) * (item == "a"))
-        for item in "abc"
-    ]
+    pairs = [compared(item, winner="1", human="1") for item in "bc"]
+    pairs += [compared("a", winner="1", human="1", warnings=("answer 2 states a verdict",))]
     run = run_folder(folder.with_name("pairs"), pairs, kind="compare")
     found = json.loads(printed("agree", run, "--json", "--without-flagged"))
     assert (found["preference"]["n"], found["preference"]["left_out"]) == (2, {"contains a verdict": 1})

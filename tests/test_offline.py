@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 from statistics import mean
 from typing import Any, cast
 
 import pytest
+from jurygraph.eval import load_dataset
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.nodes.delimiters import Section, fence
 from jurygraph.nodes.offline import OfflineJudge
 from jurygraph.nodes.offline.features import FEATURES, Case
@@ -23,36 +22,13 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
-TEXTS = [
-    (
-        "The harbour of Velden froze on Monday for the first time since 1987. Ferries to the island "
-        "of Sor stayed in port, and about 400 islanders had to wait for bread and post. The mayor, "
-        "Ingrid Moll, asked the navy for an icebreaker. It arrived on Wednesday evening and opened a "
-        "channel of 3 miles. By Thursday the ferries were running again. Schools on the island "
-        "reopened on Friday, and the shops had bread by noon.",
-        "The harbour of Velden froze on Monday for the first time since 1987. Ferries to Sor stayed "
-        "in port and about 400 islanders waited for bread and post. Mayor Ingrid Moll asked the navy "
-        "for an icebreaker. By Thursday the ferries were running again.",
-    ),
-    (
-        "A beekeeper in Arnholt has won a suit against the town over noise. Karl Weber, 61, keeps 40 "
-        "hives beside the old mill. Since March the town has tested sirens there each morning at 6. "
-        "Weber told the court that his bees left the hives and that he lost 900 kilos of honey. The "
-        "judge ordered the town to move the sirens by June. It must also pay him 12000 euros. The "
-        "town has not said whether it will appeal.",
-        "Beekeeper Karl Weber has won a suit against the town of Arnholt. The town tested sirens each"
-        " morning at 6 beside his 40 hives. Weber said that his bees left and that he lost 900 kilos "
-        "of honey. The judge ordered the town to move the sirens and to pay him 12000 euros.",
-    ),
-]
-QUESTION = "How do bees find their way back to the hive?"
-ANSWERS = (
-    "Bees find their way back by several means.\n\n1. They remember landmarks such as trees and "
-    "houses.\n2. They read the position of the sun, and correct for the 24 hours of the day.\n3. "
-    "Close to the hive they follow its smell. Karl von Frisch showed in 1927 that they tell each "
-    "other the way by dancing.",
-    "I am sorry, I do not know. Bees fly.",
-)
+ITEMS = [item for item in load_dataset("demo") if isinstance(item, ScoreItem)]
+GOOD = {item.group: item for item in ITEMS if item.system == "good"}
+"""Good texts by the group that they have in common with what was made of them."""
+TEXTS = [(item.source, item.candidate) for item in [*GOOD.values()][:2]]
+COMPARED = [item for item in load_dataset("demo-pairs") if isinstance(item, CompareItem)]
+PAIR = next(pair for pair in COMPARED if (pair.human, pair.model_2) == ("1", "truncated"))
+ANSWERS = PAIR.answer_1, PAIR.answer_2
 SCORE = {"kind": "score", "aspect": "coherence", "low": 1, "high": 5}
 COMPARE = {"kind": "compare", "aspect": None, "low": 1, "high": 10}
 LAST = {"score": 3.5, "compare": (7.0, 6.0)}
@@ -63,17 +39,29 @@ LOG = (
         "3.5 is too high. Its casing and punctuation and its level of detail fall short.",
     ),
 )
+VALUES = {"score": "score", "compare": "pair"}
 VALUED = ["scorer", "tie_breaker", "referee", "judge", "juror"]
-WRITERS = ["commander", "advocate", "aggregator", "summarizer", "planner", "judge", "referee"]
+WRITERS = ["commander", "advocate", "aggregator", "summarizer", "planner", "judge", "referee", "bard"]
+
+
+LAST_LINES = {
+    "score": r"Score: [1-5](\.5)?",
+    "pair": r"Score of answer 2: ([1-9]|10)(\.5)?",
+    "grade": r"Score of answer 2: ([1-9]|10)(\.5)?",
+    "vote": "Vote: [12]",
+    "critique": ".*I would give .*|NO ISSUE",
+    "text": r".*\.",
+    "steps": r"\d+\. Weigh all of it.*",
+}
+"""How a reply of each form ends."""
 
 
 def cases() -> list[tuple[str, str, str]]:
-    """Every role with every kind and form that it answers in."""
-    forms = [
-        (role, kind, form) for role in VALUED for kind, form in (("score", "score"), ("compare", "pair"))
-    ]
+    """Every role with every kind and form that it answers in; of ``bard`` it has never heard."""
+    forms = [(role, kind, form) for role in (*VALUED, "bard") for kind, form in VALUES.items()]
     forms += [("critic", kind, "critique") for kind in ("score", "compare")]
-    forms += [(role, "compare", "vote") for role in ("juror", "judge", "referee")]
+    forms += [(role, "compare", "vote") for role in ("juror", "judge", "referee", "bard")]
+    forms += [("bard", "compare", "grade"), ("bard", "score", "steps")]
     return forms + [(role, kind, "text") for role in WRITERS for kind in ("score", "compare")]
 
 
@@ -81,7 +69,7 @@ def sections_of(kind: str, candidate: str = TEXTS[0][1], source: str = TEXTS[0][
     if kind == "score":
         return [Section("source", source), Section("candidate", candidate)]
     answers = [Section(f"answer {n}", text) for n, text in enumerate(ANSWERS, start=1)]
-    return [Section("question", QUESTION), *answers]
+    return [Section("question", PAIR.question), *answers]
 
 
 def reply_to(sections: list[Section], about: dict[str, Any]) -> str:
@@ -121,18 +109,10 @@ class TestReplies:
         sections = [*sections_of(kind), *(LOG if logged else ())]
         about: RunnableConfig = {"metadata": metadata(role, kind, form)}
         lines = (await OfflineJudge().ainvoke(prompt_of(sections), config=about)).text.splitlines()
-        low, high = (1, 5) if kind == "score" else (1, 10)
-        if form == "score":
-            assert low <= float(lines[-1].removeprefix("Score: ")) <= high
-        elif form == "pair":
-            values = [float(line.split(": ")[1]) for line in lines[-2:]]
-            assert [line.split(": ")[0] for line in lines[-2:]] == ["Score of answer 1", "Score of answer 2"]
-            assert all(low <= v <= high for v in values)
-        elif form == "vote":
-            assert lines[-1] in ("Vote: 1", "Vote: 2")
+        assert re.fullmatch(LAST_LINES[form], lines[-1])
         assert len(lines[0].split()) > 3
 
-    def test_a_pydantic_class_is_a_schema_too(self) -> None:
+    def test_a_pydantic_class_is_a_schema_too_and_a_message_says_what_it_cost(self) -> None:
         class Reply(BaseModel):
             reasoning: str
             score: float
@@ -141,6 +121,10 @@ class TestReplies:
         reply = judge.invoke(prompt_of(sections_of("score")), config={"metadata": SCORER})
         assert isinstance(reply, Reply)
         assert 1 <= reply.score <= 5
+        message = OfflineJudge().invoke(prompt_of(sections_of("score")), config={"metadata": SCORER})
+        assert isinstance(message, AIMessage) and message.usage_metadata is not None
+        assert message.usage_metadata["input_tokens"] > message.usage_metadata["output_tokens"] > 10
+        assert message.response_metadata["model_name"] == "offline"
 
     def test_a_schema_it_cannot_fill_in_is_refused(self) -> None:
         judge = OfflineJudge().with_structured_output({"properties": {"mood": {}}})
@@ -148,24 +132,6 @@ class TestReplies:
             judge.invoke(prompt_of(sections_of("score")), config={"metadata": SCORER})
         with pytest.raises(ValueError, match="no properties"):
             OfflineJudge().with_structured_output({"type": "object"})
-
-    @pytest.mark.parametrize(
-        ("form", "last_line"),
-        [
-            ("score", r"Score: [1-5](\.5)?"),
-            ("pair", r"Score of answer 2: \d+(\.5)?"),
-            ("vote", "Vote: [12]"),
-            ("grade", r"Score of answer 2: \d+(\.5)?"),
-            ("text", r".*\."),
-            ("steps", r"\d+\. Weigh all of it.*"),
-        ],
-    )
-    def test_a_role_that_it_never_heard_of_answers_in_the_form_asked_for(
-        self, form: str, last_line: str
-    ) -> None:
-        kind = "score" if form in ("score", "text", "steps") else "compare"
-        reply = reply_to(sections_of(kind), metadata("bard", kind, form))
-        assert re.fullmatch(last_line, reply.splitlines()[-1])
 
     def test_a_role_that_it_never_heard_of_fills_in_any_schema_by_its_types(self) -> None:
         properties = {
@@ -184,13 +150,6 @@ class TestReplies:
         assert reply["sure"] is False and reply["better"] == "left" and reply["winner"] in ("1", "2")
         assert reply["notes"] == [reply["why"]] and reply["why"]
 
-    def test_the_message_says_what_it_cost_and_who_gave_it(self) -> None:
-        reply = OfflineJudge().invoke(prompt_of(sections_of("score")), config={"metadata": SCORER})
-        assert isinstance(reply, AIMessage)
-        assert reply.usage_metadata is not None
-        assert reply.usage_metadata["input_tokens"] > reply.usage_metadata["output_tokens"] > 10
-        assert reply.response_metadata["model_name"] == "offline"
-
     @pytest.mark.parametrize(
         ("low", "high", "step"), [(1, 5, 0.5), (1, 3, 0.5), (0, 1, 0.1), (1, 10, 0.5), (6, 120, 1)]
     )
@@ -207,15 +166,7 @@ class TestReplies:
     def test_writers_keep_to_their_number_of_words(self, role: str, most: int) -> None:
         response, _ = respond(metadata(role, "compare", "text"), [*sections_of("compare"), *LOG])
         assert 5 < len(response.prose.split()) <= most
-
-    def test_the_summarizer_keeps_the_latest_scores(self) -> None:
-        assert "7 and 6" in respond(metadata("summarizer", "compare", "text"), LOG)[0].prose
-
-    def test_advocates_of_one_side_lead_with_different_points(self) -> None:
-        about = [metadata("advocate", "compare", "text", agent=f"advocate_1_{n}") for n in (1, 2, 3)]
-        proses = [respond(one, sections_of("compare"))[0].prose for one in about]
-        assert len({points_of(prose)[0] for prose in proses}) == 3
-        assert all("for answer 1" in prose for prose in proses)
+        assert role != "summarizer" or "7 and 6" in response.prose, "the latest scores"
 
     @pytest.mark.parametrize("role", ["advocate", "aggregator"])
     def test_each_side_is_spoken_for_by_what_speaks_for_it(self, role: str) -> None:
@@ -226,19 +177,16 @@ class TestReplies:
         assert first[0] in ("level of detail", "length of the text", "reply to what was asked")
         assert not set(first[:2]) & set(second[:2])
 
-    @pytest.mark.parametrize("role", ["referee", "juror"])
-    def test_several_voices_of_a_role_differ_in_words_and_numbers(self, role: str) -> None:
-        about = metadata(role, "score", "score", low=0, high=1000)
-        voices = [respond({**about, "agent": f"{role}_{n}"}, sections_of("score"))[0] for n in (1, 2, 3)]
-        assert len({voice.values for voice in voices}) > 1
+    @pytest.mark.parametrize(
+        ("role", "kind", "form"),
+        [("referee", "score", "score"), ("juror", "score", "score"), ("advocate", "compare", "text")],
+    )
+    def test_several_voices_of_a_role_differ(self, role: str, kind: str, form: str) -> None:
+        about = metadata(role, kind, form, low=0, high=1000)
+        agents = [f"{role}_1_{number}" for number in (1, 2, 3)]
+        voices = [respond({**about, "agent": agent}, sections_of(kind))[0] for agent in agents]
         assert len({voice.prose for voice in voices}) == 3
-
-    @pytest.mark.parametrize("role", ["referee", "critic"])
-    def test_two_personas_do_not_say_the_same_words(self, role: str) -> None:
-        personas = [*PERSONAS, "an impatient editor", "General Public"]
-        about = metadata(role, "score", "score", agent=role, last_value=1.0)
-        replies = [respond({**about, "persona": persona}, sections_of("score")) for persona in personas]
-        assert len({response.prose for response, _ in replies}) == len(personas)
+        assert form == "text" or len({voice.values for voice in voices}) > 1
 
 
 def points_of(prose: str) -> list[str]:
@@ -259,40 +207,26 @@ class TestRefusals:
     def test_a_prompt_without_a_role_or_the_text_to_be_judged(self, about: Any, problem: str) -> None:
         with pytest.raises(ValueError, match=problem):
             OfflineJudge().invoke("Candidate: unfenced.", config={"metadata": about})
-
-    def test_a_scale_upside_down(self) -> None:
         with pytest.raises(ValueError, match="low < high"):
             respond({**SCORER, "low": 5, "high": 1}, sections_of("score"))
 
 
 class TestDeterminism:
-    SCRIPT = (
-        "import json, sys; from jurygraph.nodes.offline.offline_roles import respond;"
-        "from jurygraph.nodes.offline.written_reply import as_text;"
-        "from jurygraph.nodes.delimiters import Section;"
-        "jobs = json.load(sys.stdin);"
-        "print(json.dumps([as_text(*respond(m, [Section(*s) for s in ss])) for m, ss in jobs]))"
-    )
-
     @pytest.mark.slow
     def test_other_processes_with_other_hash_seeds_say_the_same(self) -> None:
-        jobs = [
-            (metadata(role, kind, form, **{"persona": persona}), [*sections_of(kind), *LOG])
-            for role, kind, form in cases()
-            for persona in ("strict", "sophisticated")
-        ]
-        replies = []
+        script = (
+            "from jurygraph.eval import evaluate;"
+            "scored = evaluate(['debate', 'geval'], 'demo', limit=4, settings={'debate': {'tie_breaker': True}});"
+            "compared = evaluate(['chateval', 'more', 'samre'], 'demo-pairs', limit=4);"
+            "results = [*scored.results, *compared.results];"
+            "print([[turn['content'] for turn in result.transcript] for result in results])"
+        )
+        said = set()
         for seed in ("1", "4242"):
-            done = subprocess.run(
-                [sys.executable, "-c", self.SCRIPT],
-                input=json.dumps(jobs),
-                capture_output=True,
-                text=True,
-                check=True,
-                env={**os.environ, "PYTHONHASHSEED": seed},
-            )
-            replies.append(done.stdout)
-        assert replies[0] == replies[1]
+            env = {**os.environ, "PYTHONHASHSEED": seed}
+            done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, env=env)
+            said.add(done.stdout)
+        assert len(said) == 1
 
     def test_a_global_cache_does_not_mix_up_roles(self) -> None:
         from langchain_core.caches import InMemoryCache
@@ -307,37 +241,32 @@ class TestDeterminism:
 
 
 def debate(
-    sections: list[Section], persona: str, aspect: str = "coherence"
-) -> tuple[list[tuple[float, ...]], list[str]]:
+    candidate: str, source: str, persona: str, aspect: str = "coherence"
+) -> tuple[list[float], list[str]]:
     """Scorer and critic in turn: the scores, and what the critic said (its last word empty if it was content)."""
-    kind = "score" if sections[0].label == "source" else "compare"
     log: list[Section] = []
-    scores: list[tuple[float, ...]] = []
+    scores: list[float] = []
     objections: list[str] = []
 
     def ask(role: str, turn: int) -> Any:
-        last = scores[-1] if scores else None
-        about = metadata(
-            role, kind, "x", persona=persona, round=turn, last_value=last, aspect=aspect, agent=role
-        )
-        response, _ = respond(about, [*sections, *log])
+        known = {"last_value": scores[-1] if scores else None, "aspect": aspect, "agent": role}
+        about = metadata(role, "score", "x", persona=persona, round=turn, **known)
+        response, _ = respond(about, [*sections_of("score", candidate, source), *log])
         log.append(Section(f"{role}, round {turn}", response.prose))
         return response
 
-    scores.append(ask("scorer", 0).values)
+    scores += ask("scorer", 0).values
     for turn in range(1, 5):
         critique = ask("critic", turn)
         objections.append("" if critique.no_issue else critique.prose)
         if critique.no_issue:
             break
-        scores.append(ask("scorer", turn).values)
+        scores += ask("scorer", turn).values
     return scores, objections
 
 
-def worse_texts() -> list[tuple[str, str]]:
-    """Each text as it is, and damaged in several ways."""
-    damages: list[Callable[[str], str]] = [str, shuffled_words, stuttering, wrong_facts, broken_form]
-    return [(source, damage(candidate)) for source, candidate in TEXTS for damage in damages]
+WORSE = [(item.source, item.candidate) for item in ITEMS[:10]]
+"""Good texts, and what was made of them."""
 
 
 class TestDebates:
@@ -345,40 +274,32 @@ class TestDebates:
 
     def rounds(self, persona: str) -> list[int]:
         return [
-            sum(map(bool, debate(sections_of("score", candidate, source), persona, aspect)[1]))
-            for source, candidate in worse_texts()
+            sum(map(bool, debate(candidate, source, persona, aspect)[1]))
+            for source, candidate in WORSE
             for aspect in self.ASPECTS
         ]
 
     def test_a_strict_critic_objects_more_often_than_a_moderate_one_and_so_on(self) -> None:
-        assert {0, 1, 2} < set(self.rounds("strict")), "and not always as often"
+        assert len(set(self.rounds("strict"))) > 2, "and not always as often"
         means = [mean(self.rounds(p)) for p in ("strict", "moderate", "weak", "plain")]
         assert all(a > b for a, b in pairwise(means[:3]))
         assert means[0] > mean(self.rounds("sophisticated")) > means[3]
 
-    def test_a_critic_never_repeats_itself(self) -> None:
-        for source, candidate in worse_texts():
-            _, objections = debate(sections_of("score", candidate, source), "strict")
-            evidence = [tuple(points_of(objection)) for objection in objections if objection]
-            assert len(set(evidence)) == len(evidence)
-
-    def test_a_scorer_moves_towards_the_evidence_or_stays(self) -> None:
+    def test_a_critic_never_repeats_itself_and_a_scorer_moves_towards_the_evidence_or_stays(self) -> None:
         moves = []
-        for source, candidate in worse_texts():
+        for source, candidate in WORSE:
             for aspect in self.ASPECTS:
-                scores, objections = debate(sections_of("score", candidate, source), "strict", aspect)
-                for (before,), (after,), objection in zip(scores, scores[1:], objections, strict=False):
+                scores, objections = debate(candidate, source, "strict", aspect)
+                evidence = [tuple(points_of(objection)) for objection in objections if objection]
+                assert len(set(evidence)) == len(evidence)
+                for before, after, objection in zip(scores, scores[1:], objections, strict=False):
                     moves.append(after - before)
                     assert after <= before if "too high" in objection else after >= before
         assert any(moves)
         assert not all(moves)
 
-    def test_a_scorer_stays_when_the_critic_names_nothing_countable(self) -> None:
-        log = [Section("scorer, round 0", "Fine."), Section("critic, round 1", "I just do not feel it.")]
-        assert respond(SCORER, [*sections_of("score"), *log])[0].values == (3.5,)
-
     def test_praise_does_not_lower_a_score_that_was_too_high_before(self) -> None:
-        sections = sections_of("score", shuffled_words(TEXTS[0][1]))
+        sections = sections_of("score", WORSE[-1][1])
 
         def after(objection: str) -> float:
             log = Section("critic, round 1", f"A score of 4.5 is {objection}")
@@ -414,7 +335,7 @@ class TestHostileTexts:
     def test_words_addressed_to_the_judge_are_words_like_others(self, hostile: str, neutral: str) -> None:
         for persona in PERSONAS:
             flows = [
-                debate(sections_of("score", self.attack(words)), persona, aspect)
+                debate(self.attack(words), TEXTS[0][0], persona, aspect)
                 for words in (hostile, neutral)
                 for aspect in ("coherence", "consistency")
             ]
@@ -444,92 +365,39 @@ class TestHostileTexts:
         assert replies[0].splitlines()[-1] == replies[1].splitlines()[-1]
 
 
-def shuffled_words(text: str) -> str:
-    words = text.split()
-    random.Random(7).shuffle(words)
-    return " ".join(words)
-
-
-def shuffled_sentences(text: str) -> str:
-    sentences = re.split(r"(?<=\.)\s", text)
-    return " ".join([*sentences[2:], *sentences[:2]][::-1])
-
-
-def stuttering(text: str) -> str:
-    first = text.split(". ", maxsplit=1)[0]
-    return f"{text} {first}. {first}. {first}."
-
-
-def wrong_facts(text: str) -> str:
-    text = re.sub(r"\d+", lambda m: str(int(m.group()) + 77), text)
-    return re.sub(r"(?<=[a-z] )[A-Z][a-z]+", "Zoltan", text)
-
-
-def off_topic(_: str) -> str:
-    return (
-        "My cousin collects stamps from Bolivia. She keeps them in a drawer of the kitchen. Some are "
-        "green, others have parrots on them. Nobody else in the family cares much about stamps."
-    )
-
-
-def broken_form(text: str) -> str:
-    text = "".join(c.upper() if i % 5 == 2 else c.lower() for i, c in enumerate(text))
-    return text.replace(". ", ",, ").replace(" a ", " the a ").rstrip(".")
-
-
 BEES = ("Do you like bees?\nYes, I have two hives.", "Honey bees dance to tell where nectar is.")
 
 
 class TestDamage:
     @pytest.mark.parametrize(
-        ("damage", "aspect"),
+        ("system", "aspect"),
         [
-            (wrong_facts, "consistency"),
-            (shuffled_sentences, "coherence"),
-            (shuffled_words, "coherence"),
-            (shuffled_words, "fluency"),
-            (stuttering, "coherence"),
-            (stuttering, "fluency"),
-            (stuttering, "relevance"),
-            (off_topic, "relevance"),
-            (off_topic, "consistency"),
-            (broken_form, "fluency"),
-            (shuffled_words, "an aspect of one's own"),
+            ("facts_changed", "consistency"),
+            ("shuffled", "coherence"),
+            ("repetition", "coherence"),
+            ("repetition", "fluency"),
+            ("repetition", "relevance"),
+            ("off_topic", "relevance"),
+            ("off_topic", "consistency"),
+            ("broken_grammar", "fluency"),
+            ("broken_grammar", "an aspect of one's own"),
+            ("off_topic", "groundedness"),
+            ("off_topic", "engagingness"),
         ],
     )
-    def test_it_lowers_the_aspect_that_it_hits(self, damage: Any, aspect: str) -> None:
-        whole = [score(candidate, aspect, source) for source, candidate in TEXTS]
-        damaged = [score(damage(candidate), aspect, source) for source, candidate in TEXTS]
-        assert mean(damaged) < mean(whole) - 20
-
-    def test_wrong_facts_hurt_consistency_more_than_fluency(self) -> None:
-        losses = {
-            aspect: mean(score(c, aspect, s) - score(wrong_facts(c), aspect, s) for s, c in TEXTS)
-            for aspect in ("consistency", "fluency")
-        }
-        assert losses["consistency"] > losses["fluency"]
-
-    @pytest.mark.parametrize(
-        ("aspect", "good", "bad"),
-        [
-            (
-                "groundedness",
-                "Did you know that honey bees dance to tell where nectar is?",
-                "My uncle has a boat.",
-            ),
-            ("engagingness", "Two hives! Did you know that honey bees dance?", "I agree. I don't know."),
-        ],
-        ids=["the fact is used", "a question with substance"],
-    )
-    def test_a_reply_in_a_conversation_does_well_by(self, aspect: str, good: str, bad: str) -> None:
-        assert score(good, aspect, *BEES) > score(bad, aspect, *BEES) + 200
+    def test_it_lowers_the_aspect_that_it_hits(self, system: str, aspect: str) -> None:
+        lost = []
+        is_reply = aspect in ("groundedness", "engagingness")
+        for item in (item for item in ITEMS if item.system == system and bool(item.fact) is is_reply):
+            about = aspect, item.source, item.fact
+            lost.append(score(GOOD[item.group].candidate, *about) - score(item.candidate, *about))
+        assert mean(lost) > 20
 
 
 # A feature that others could stand in for, the kind of text, a text that does well by it, and one that does badly.
 PAIRS: list[tuple[str, Any, str, str]] = [
     ("names and numbers", "text", "On 4 May she met the mayor.", "On 9 June she met a man of London."),
     ("new content", "reply", "Wasps build paper nests under roofs.", "I have two hives."),
-    ("casing and punctuation", "text", "Ann met Bob. It rained.", "aNn mEt bOb,, it rained.. and So"),
     ("grammar of the sentences", "text", "Ann met the mayor of the town.", "Ann met the of mayor the the."),
     ("flow between sentences", "text", "Ann met Bob. He smiled.", "Ann met Bob. Rain fell."),
 ]
@@ -568,17 +436,9 @@ class TestComparison:
             assert respond(metadata(role, "compare", "vote"), sections)[0].winner == better
             assert f"too hard on answer {better}" in respond(critique, sections)[0].prose
 
-    def test_a_debate_over_swapped_answers_is_the_same_debate(self) -> None:
-        given, swapped = both_orders()
-        for persona in PERSONAS:
-            scores, objections = debate(given, persona)
-            mirrored, answers = debate(swapped, persona)
-            assert [pair[::-1] for pair in mirrored] == scores
-            assert [bool(o) for o in answers] == [bool(o) for o in objections]
-
     def test_a_reference_counts(self) -> None:
         answers = Section("answer 1", "By smell."), Section("answer 2", "By landmarks.")
-        sections = [Section("question", QUESTION), *answers]
+        sections = [Section("question", PAIR.question), *answers]
         about = metadata("judge", "compare", "pair")
         with_reference = respond(about, [*sections, Section("reference", "By landmarks, mostly.")])[0].values
         assert with_reference[1] > with_reference[0]
@@ -617,14 +477,13 @@ class TestOddTexts:
         sections = [Section("question", text), Section("answer 1", text), Section("answer 2", ANSWERS[0])]
         respond(metadata(role, "compare", "pair"), [*sections, Section("reference", text)])
 
-    def test_an_empty_candidate_is_at_the_bottom(self) -> None:
+    def test_an_empty_candidate_is_at_the_bottom_and_overlap_works_without_spaces(self) -> None:
         assert score("", "relevance", TEXTS[0][0]) == 0
-
-    def test_overlap_works_without_spaces(self) -> None:
-        source = ODD_TEXTS["chinese"]
-        assert score("猫在垫子上睡觉。", "consistency", source) > score(
-            "明天股市会上涨吗。", "consistency", source
+        same, other = (
+            score(text, "consistency", ODD_TEXTS["chinese"])
+            for text in ("猫在垫子上睡觉。", "明天股市会上涨吗。")
         )
+        assert same > other
 
     @pytest.mark.slow
     @pytest.mark.parametrize("text", HUGE_TEXTS.values(), ids=HUGE_TEXTS)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval import evaluate
+from jurygraph.eval.plan.plan import plan
 from jurygraph.graphs import debate
 from jurygraph.graphs.options import RunSettings
 from jurygraph.graphs.registry import find_protocol
@@ -17,7 +17,6 @@ from jurygraph.state import UsageError
 from jurygraph.state.tasks import EXAMPLES, TaskKind
 
 TASK = {"kind": "score", "source": "Es regnete.", "candidate": "Es regnete nicht.", "aspect": "consistency"}
-SCRIPT: dict[str, Any] = {"scorer": ["Score: 1"], "critic": ["NO ISSUE"]}
 
 
 def template(folder: Path, name: str, text: str) -> Path:
@@ -27,23 +26,20 @@ def template(folder: Path, name: str, text: str) -> Path:
     return folder
 
 
-def test_a_template_of_ones_own_replaces_its_namesake_alone(tmp_path: Path) -> None:
-    folder = template(tmp_path, "debate/critic_strict", "Du bist der Kritiker. Widersprich!")
-    model = ScriptedModel(script=SCRIPT)
+def test_a_template_of_ones_own_replaces_its_namesake_alone_and_a_run_can_bring_others(
+    tmp_path: Path,
+) -> None:
+    folder = template(tmp_path / "built", "debate/critic_strict", "Du bist der Kritiker. Widersprich!")
+    of_the_run = template(tmp_path / "run", "debate/scorer_first", "Du bewertest {{ wanted }}.")
+    model = ScriptedModel(script={"scorer": ["Score: 1"] * 2, "critic": ["NO ISSUE"] * 2})
     graph = debate.build(models={"*": model}, structured="off", prompts=str(folder)).compile()
     graph.invoke({"task": TASK})
-    scorer, critic = (call.prompt for call in model.calls)
+    graph.invoke({"task": TASK}, context={"prompts": str(of_the_run)})
+    scorer, critic, scorer_of_the_run, _ = (call.prompt for call in model.calls)
     assert "You are the Scorer" in scorer
     assert "Du bist der Kritiker" in critic
     assert "devil's advocate" not in critic
-
-
-def test_a_run_can_bring_its_own_templates(tmp_path: Path) -> None:
-    folder = template(tmp_path, "debate/scorer_first", "Du bewertest {{ wanted }}.")
-    model = ScriptedModel(script=SCRIPT)
-    graph = debate.build(models={"*": model}, structured="off").compile()
-    graph.invoke({"task": TASK}, context={"prompts": str(folder)})
-    assert "Du bewertest one score for consistency." in model.calls[0].prompt
+    assert "Du bewertest one score for consistency." in scorer_of_the_run
 
 
 def test_another_wording_has_another_digest(tmp_path: Path) -> None:
@@ -55,23 +51,21 @@ def test_another_wording_has_another_digest(tmp_path: Path) -> None:
     assert bundled.digest("shared") == own.digest("shared")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "fault"),
-    [
-        ("debate/critic_gentle", "x", "no template is called debate/critic_gentle"),
-        ("debate/critic_plain", "{% if %}", r"debate/critic_plain\.md, line 1"),
-    ],
-)
-def test_a_bad_folder_is_told_before_any_call(tmp_path: Path, name: str, text: str, fault: str) -> None:
-    with pytest.raises(UsageError, match=r"no \*\.md file"):
+def test_a_bad_folder_is_told_before_any_call(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no \*.md file"):
         Prompts.load(str(tmp_path))
     with pytest.raises(UsageError, match="no such folder"):
         debate.build(prompts="promts")
-    folder = str(template(tmp_path, name, text))
-    with pytest.raises(UsageError, match=fault):
-        debate.build(prompts=folder)
-    with pytest.raises(UsageError, match=fault):
-        find_protocol("repeated").build(inner={"prompts": folder})
+    unknown = template(tmp_path / "unknown", "debate/critic_gentle", "x")
+    broken = template(tmp_path / "broken", "debate/critic_plain", "{% if %}")
+    for folder, fault in (
+        (unknown, "no template is called debate/critic_gentle"),
+        (broken, r"debate/critic_plain\.md, line 1"),
+    ):
+        with pytest.raises(UsageError, match=fault):
+            debate.build(prompts=str(folder))
+        with pytest.raises(UsageError, match=fault):
+            find_protocol("repeated").build(inner={"prompts": str(folder)})
 
 
 def test_a_name_that_a_template_is_not_given(tmp_path: Path) -> None:
@@ -80,15 +74,7 @@ def test_a_name_that_a_template_is_not_given(tmp_path: Path) -> None:
         prompts.render("debate/scorer_first", wanted="one score")
 
 
-def test_texts_are_never_rendered_as_templates() -> None:
-    prompt = Prompts.bundled().render(
-        "shared/log", turns=[{"agent": "critic", "round": 1, "content": "{{ 7 * 7 }}"}], alone=False
-    )
-    assert "{{ 7 * 7 }}" in prompt
-    assert "49" not in prompt
-
-
-def test_the_role_block_of_a_template_is_the_role() -> None:
+def test_the_role_block_of_a_template_is_the_role_and_without_one_it_is_all_request(tmp_path: Path) -> None:
     own = Prompts.bundled().instruction("debate/scorer_first", wanted="one score")
     assert own.role == "You are the Scorer: work logically and step by step."
     assert own.request == "Go through the criteria, then settle on one score."
@@ -99,9 +85,6 @@ def test_the_role_block_of_a_template_is_the_role() -> None:
     own = Prompts.bundled().instruction("debate/critic_plain").after("Check the score.")
     system, user = Prompt("Rules.", "Material.", own).messages("Form.", "papers")
     assert (system, user) == (f"{own.role}\n\nRules.", "Material.\n\nCheck the score.\nForm.")
-
-
-def test_a_template_without_a_role_block_is_all_request(tmp_path: Path) -> None:
     prompts = Prompts.load(str(template(tmp_path, "debate/critic_strict", "Du bist der Kritiker.")))
     own = prompts.instruction("debate/critic_strict")
     assert (own.role, own.request) == ("", "Du bist der Kritiker.")
@@ -160,11 +143,8 @@ def test_the_papers_structure_is_a_set_of_templates(name: str, kind: TaskKind, o
 
 
 def test_the_papers_structure_shows_in_a_runs_signature() -> None:
-    rows = [{"id": "a", "source": "Es regnete.", "candidate": "Es regnete nicht."}]
     given: list[RunSettings] = [{}, {"prompts": "papers"}]
-    signatures = {
-        evaluate("debate", rows, aspects=["fluency"], settings=settings).manifest["signatures"]["debate"]
-        for settings in given
-    }
-    assert len(signatures) == 2
-    assert any("|layout:papers|" in one and "|prompts:papers@" in one for one in signatures)
+    plans = [plan("debate", "demo", limit=1, settings=settings) for settings in given]
+    own, papers = (planned.manifest["signatures"]["debate"] for planned in plans)
+    assert "papers" not in own
+    assert "|layout:papers|" in papers and "|prompts:papers@" in papers

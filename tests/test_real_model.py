@@ -154,35 +154,24 @@ def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     print(f"structured={request.param}: {dict(told)}, {len(whole.answers)} calls")
 
 
-def test_everything_is_judged_or_fails_with_a_reason(judged: Judged) -> None:
+def test_everything_is_judged_on_the_scale_and_with_a_warning_or_fails_with_a_reason(judged: Judged) -> None:
     failed = [result for result in judged.results if result.status == "failed"]
-    for result in failed:
-        assert re.match(r"(?s)ReplyError: \w.* Raw reply: ", result.error or ""), result.error
     # In words, a model of this size runs into the limit or says something else, and all of it may fail.
     if judged.structured == "auto":
         assert len(judged.results) - len(failed) >= 5, [result.error for result in failed]
-
-
-def test_nothing_is_off_the_scale(judged: Judged) -> None:
     for result in judged.results:
+        assert result.cost_usd == 0.0
         if result.status == "failed":
+            assert re.match(r"(?s)ReplyError: \w.* Raw reply: ", result.error or ""), result.error
             assert (result.score, result.scores, result.winner) == (None, None, None)
-        elif result.aspect is not None:
-            assert result.score is not None
-            assert 1 <= result.score <= 5
         else:
-            assert result.winner in ("1", "2", "tie")
+            assert local_model.DISCLOSURE in result.warnings
+            assert result.winner in ("1", "2", "tie") or 1 <= (result.score or 0) <= 5
+            assert (result.winner is None) is (result.aspect is not None)
         for turn in result.transcript:
             values = turn["value"] if isinstance(turn["value"], list) else [turn["value"]]
             low, high = turn.get("scale") or (-math.inf, math.inf)
             assert all(low <= value <= high for value in values if isinstance(value, int | float))
-
-
-def test_every_verdict_says_what_it_is_worth_and_costs_nothing(judged: Judged) -> None:
-    for result in judged.results:
-        assert result.cost_usd == 0.0
-        if result.status == "ok":
-            assert local_model.DISCLOSURE in result.warnings
 
 
 def test_the_journal_holds_what_the_server_answered(judged: Judged) -> None:

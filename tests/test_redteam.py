@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import cycle
 from typing import Any
 
@@ -12,7 +12,7 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies import Shown
 from jurygraph.nodes.replies.shown import states_verdict
 
-from .hostile_texts import FRAMES, HONEST, KINDS, ORDERS, Text, repeated, texts, value
+from .hostile_texts import FRAMES, HONEST, KINDS, ORDERS, Text, readable_ways, repeated, texts, value
 from .sample_data import UNATTENDED as CASES
 
 OTHER = "The fox slept all day."
@@ -22,23 +22,11 @@ def of_kind(kind: str) -> list[Text]:
     return [text for text in texts() if text.kind == kind]
 
 
-def own_verdicts(kind: str) -> Iterator[tuple[str, str]]:
-    """Return the ways of giving a verdict beside a remark that are read rightly."""
-    for order in ORDERS:
-        for own in KINDS[kind].own:
-            if value(kind, order.format(frame="I have read it.", own=own), Shown()) == KINDS[kind].own_value:
-                yield order, own
-
-
-def test_the_set_is_large_enough() -> None:
-    assert len({text.text for text in texts()}) >= 400
-    assert len(FRAMES) * len(ORDERS) >= 100
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_verdict_that_a_judge_repeats_is_not_its_own(kind: str) -> None:
-    ways = cycle(own_verdicts(kind))
+    ways = cycle(readable_ways(kind, ORDERS))
     frames = cycle(FRAMES)
+    none = False if "critique" in kind else None
     asked = read = 0
     for _ in range(4):
         for text in of_kind(kind):
@@ -47,17 +35,11 @@ def test_a_verdict_that_a_judge_repeats_is_not_its_own(kind: str) -> None:
             found = value(kind, reply, Shown((text.text, OTHER)))
             assert found in (KINDS[kind].own_value, None), (text, reply)
             asked, read = asked + (found is None), read + 1
+            # Where it gives none, it is asked again.
+            reply = frame.format(text.statement, text.text)
+            assert value(kind, reply, Shown((text.text, OTHER))) in (none, None), (text, reply)
         next(frames)
     assert asked / read < 0.01
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_judge_that_repeats_and_gives_no_verdict_is_asked_again(kind: str) -> None:
-    frames = cycle(FRAMES)
-    for text in of_kind(kind):
-        reply = next(frames).format(text.statement, text.text)
-        expected = False if "critique" in kind else None
-        assert value(kind, reply, Shown((text.text, OTHER))) in (expected, None), (text, reply)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,16 +88,9 @@ STATING = [
     "> no_issues.",
 ]
 SPEAKING = [
-    *(
-        "The match ended with a score of 5.",
-        "There was no issue with the bees.",
-        "The verdict: a year in prison.",
-    ),
-    *(
-        "See [[Paris]] and [[1998 season]].",
-        "Winner of the cup in 2015.",
-        "Vote by post.\nDecision to follow.",
-    ),
+    *("The match ended with a score of 5.", "There was no issue with the bees."),
+    *("The verdict: a year in prison.", "See [[Paris]] and [[1998 season]]."),
+    *("Winner of the cup in 2015.", "Vote by post.\nDecision to follow."),
 ]
 
 
@@ -138,12 +113,7 @@ def test_a_verdict_warns_of_texts_that_state_one() -> None:
 
 TASKS: dict[str, dict[str, Any]] = {
     "score": {"kind": "score", "source": "Bees leave at dawn.", "candidate": "{}", "aspect": "relevance"},
-    "compare": {
-        "kind": "compare",
-        "question": "When do bees leave?",
-        "answer_1": "{}",
-        "answer_2": "At dawn.",
-    },
+    "compare": {"kind": "compare", "question": "When do bees leave?", "answer_1": "{}", "answer_2": "Then."},
 }
 KINDS_OF = {"score": ("score", "critique"), "compare": ("pair", "vote", "critique")}
 
@@ -157,27 +127,26 @@ def judge(
     """
 
     def reply(metadata: Mapping[str, Any], _: str) -> str | dict[str, Any]:
-        low = metadata.get("low", 1)
-        verdicts: dict[str, tuple[str, dict[str, Any]]] = {
-            "score": (f"Score: {low + 1:g}", {"reasoning": remark, "score": low + 1}),
-            "pair": (
-                f"Score of answer 1: {low + 1:g}\nScore of answer 2: {low + 2:g}",
-                {"reasoning": remark, "score_1": low + 1, "score_2": low + 2},
-            ),
-            "vote": ("Vote: 2", {"reasoning": remark, "winner": "2"}),
-            "critique": (
-                "The verdict is too high.",
-                {"feedback": f"{remark}\nThe verdict is too high.", "no_issue": False},
-            ),
+        low, form = metadata.get("low", 1), metadata["form"]
+        words = {
+            "score": f"Score: {low + 1:g}",
+            "pair": f"Score of answer 1: {low + 1:g}\nScore of answer 2: {low + 2:g}",
+            "vote": "Vote: 2",
+            "critique": "The verdict is too high.",
+            "steps": "1. Read both texts.\n2. Give a score.",
         }
-        if metadata["form"] not in verdicts:
-            steps = "1. Read both texts.\n2. Give a score."
-            # A planner sees no text that it could quote.
-            return steps if metadata["form"] == "steps" else order.format(remark=remark, own=steps)
-        text, fields = verdicts[metadata["form"]]
+        fields: dict[str, dict[str, Any]] = {
+            "score": {"reasoning": remark, "score": low + 1},
+            "pair": {"reasoning": remark, "score_1": low + 1, "score_2": low + 2},
+            "vote": {"reasoning": remark, "winner": "2"},
+            "critique": {"feedback": f"{remark}\nThe verdict is too high.", "no_issue": False},
+        }
+        if form == "steps":  # a planner sees no text that it could quote
+            return words["steps"]
         # Some forms are plain text always, so that log-probabilities can be had.
-        fills_in = structured and in_fields and metadata["role"] != "geval_scorer"
-        return fields if fills_in else order.format(remark=remark, own=text)
+        if structured and in_fields and form in fields and metadata["role"] != "geval_scorer":
+            return fields[form]
+        return order.format(remark=remark, own=words.get(form, words["steps"]))
 
     return ScriptedModel(script=reply)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,64 +19,51 @@ from jurygraph.nodes.replies import (
 )
 
 STATED_SCORES = {
-    4: ("score: 4", "SCORE: 4.", "Score : 4", "Score = 4", "Score - 4", "Score 4", "Score:4", "Score:\n4",
-        "Score:\n\n**4**", "**Score: 4**", "__Score__: 4", "*Score*: _4_", "### Score: 4", "## Score\n4",
-        "- Score: 4", "Score: `4`", "`Score: 4`", 'Score: "4"', "Score: [4]", "Score: (4)", "Score: <4>",
-        "Score: 4 / 5", "Score: 4 out of 5.", "Score: 4 (out of 5)", "Score: four",
-        "Score: Four out of five.", "Score: 4 points", "Score: 4 - clear and short.",
-        "Score: 4 because it is clear.", "Score: 4, since 2 slips remain.", "Score: 4; see above",
-        "Score (1-5): 4", "Score (1 to 5): 4", "Score [1-5]: 4", "Score (on a scale of 1 to 5): 4",
+    4: ("SCORE: 4.", "Score = 4", "Score - 4", "Score:\n\n**4**", "**Score: 4**", "*Score*: _4_",
+        "## Score\n4", "Score: `4`", "`Score: 4`", 'Score: "4"', "Score: (4)", "Score: 4 out of 5.",
+        "Score: four", "Score: Four out of five.", "Score: 4 because it is clear.",
+        "Score: 4, since 2 slips remain.", "Score (1-5): 4", "Score [1-5]: 4",
         "Score (1 = worst, 5 = best): 4", "Score on a scale of 1 to 5: 4",
-        "On a scale of 1 to 5, I would give it a 4.", "The score of Assistant 1: 4",
-        "The score for the response is 4.", "Score for coherence: 4", "Coherence score: 4",
-        "Coherence Score: 4/5\nThe text flows.", "The text is well made, resulting in a score of 4.",
-        "It is clear, earning a score of 4 out of 5 for fluency.", "It deserves a 4.",
-        "This is a solid text; 4 out of 5.", "The text is fine. 4", "The text is fine. (4)",
-        "I raise my score from 3 to 4.", "I revise the score to 4.", "I maintain my score of 4.",
+        "On a scale of 1 to 5, I would give it a 4.", "The score of Assistant 1: 4", "Coherence score: 4",
+        "Coherence Score: 4/5\nThe text flows.", "It deserves a 4.", "This is a solid text; 4 out of 5.",
+        "The text is fine. 4", "I raise my score from 3 to 4.", "I revise the score to 4.",
         "Score: 3 -> 4", "Score: 3 \u2192 4", "Score: ~~3~~ 4", "<rating>4</rating> The text reads well.",
-        "The final score is $\\boxed{4}$.", "Score: $4$",
+        "<score>4</score>", "The text is clear. 4/5", "The final score is $\\boxed{4}$.", "Score: $4$",
         "| Criterion | Value |\n|---|---|\n| Final score | 4 |", "Score: 2 + 2 = 4",
         "<think>First I thought 2. Score: 2</think>\nScore: 4", "Let me see. Score: 2</think>Score: 4"),
-    3.5: ("Score: 3.5", "Score: 3,5", "Score: three and a half"),
+    3.5: ("Score: 3,5", "Score: three and a half"),
     2.5: ("Score: two point five", "Rating: [[2.5]]"),
-    2: ("On a scale from 1 (worst) to 5 (best), this earns a 2.", "Rating: 2",
+    2: ("On a scale from 1 (worst) to 5 (best), this earns a 2.",
         "### Rating: [[2]]\n\nThe text is weak.", "My rating is 2.", "The rating is therefore 2.",
-        "It has gaps, therefore it scores a 2.", "A recalculated score could be 2.",
-        "A score of 2 might be more appropriate."),
-    3: ("Out of the range 1-5, my score is 3.", "Overall score: 3", "Overall rating: 3 out of 5",
-        "The final score is 3.", "My final score for this summary is 3.",
-        "Therefore the final score remains 3.", "Coherence: 3", "1. Coherence: 3", "* **Coherence**: 3",
-        "Coherence:\n3", "Coherence: 3. The turns follow each other.", "Coherence = 3",
+        "A recalculated score could be 2.", "A score of 2 might be more appropriate."),
+    3: ("Overall rating: 3 out of 5", "My final score for this summary is 3.",
+        "Therefore the final score remains 3.", "1. Coherence: 3", "* **Coherence**: 3",
+        "Coherence: 3. The turns follow each other.", "Coherence = 3",
         "I would score it a 3 out of 5 for fluency.", "I would score the summary as a 3 out of 5.",
-        "I'd rate this response a 3.", "I rate it 3/5.",
-        "I would give the summary a fluency score of 3 out of 5.",
+        "I'd rate this response a 3.",
         "Therefore, a score of 3 for engagingness seems more appropriate."),
-    5: ("Grade: 5", "Final Score: 5/5 (perfect fluency)", "Final rating - 5",
-        "It deserves a perfect score of 5.",
+    5: ("It deserves a perfect score of 5.",
         "The summary is fluent, making it a 5 out of 5 in terms of fluency."),
-    1: ("Response: 1", "It has gaps, scoring a one out of five.", "It has gaps, scoring 1 out of 5.",
-        "It has gaps, with a score of one.", "The text is poor (1/5)."),
+    1: ("Response: 1", "It has gaps, scoring a one out of five.", "It has gaps, with a score of one.",
+        "The text is poor (1/5)."),
 }  # fmt: skip
 
 BARE_SCORES = {
-    3: (" 3 \n", "3!", "(3)", "[3]", "**3**", "*3*", "`3`", "# 3", "- 3", "3/5", "3 out of 5", "3 points",
-        "3 stars", "3 (somewhat)", "3. (somewhat)", "3. Somewhat clear", "3 - it wanders in the middle.",
-        "3: it wanders in the middle.", "3, somewhat clear", "3. The reply is clear but repeats itself.",
-        "3\n\nThe reply is clear.", "The reply is clear.\n3.", "Three", "three.", "Good (3)",
+    3: (" 3 \n", "(3)", "**3**", "`3`", "- 3", "3/5", "3 out of 5", "3 stars", "3. (somewhat)",
+        "3. Somewhat clear", "3 - it wanders in the middle.", "3, somewhat clear",
+        "3. The reply is clear but repeats itself.", "3\n\nThe reply is clear.",
+        "The reply is clear.\n3.", "Three", "Good (3)",
         "The reply is rather clear (3). It names its subject.", "1. 3"),
-    2.5: ("2.5",),
-    1: ("Yes, 1", "Yes (1)"),
+    1: ("Yes, 1",),
 }  # fmt: skip
 
 OTHER_LANGUAGES = {
-    4: ("评分：4", "最终评分: 4分", "评分：４", "分数是4", "得分：4/5", "スコア：4", "評価: 4点",
-        "점수: 4점", "평점: 4", "Оценка: 4", "Итоговая оценка: 4 из 5", "Оценка: четыре", "الدرجة: ٤",
-        "अंक: ४", "Endgültige Bewertung: 4 von 5", "Punktzahl: vier", "Note : 4/5",
-        "Note finale : 4 sur 5", "Punteggio: 4 su 5", "Il punteggio finale è 4.",
-        "Un punteggio di 4 su 5 è giusto.", "Puntuación: 4 de 5", "Puntuación final: cuatro",
-        "Pontuação: 4", "Nota: 4", "Ocena: 4", "Betyg: 4", "Puan: 4", "Điểm: 4", "คะแนน: ๔",
-        "Score\uff1a\uff14", "\ufeffScore: 4", "Sc\u200bore: 4", "Score:\u00a04", "Score:\u30004",
-        "Score:\r\n4\r\n", "Score:\u20284"),
+    4: ("评分：4", "最终评分: 4分", "评分：４", "分数是4", "スコア：4", "評価: 4点", "점수: 4점", "Оценка: 4",
+        "Итоговая оценка: 4 из 5", "Оценка: четыре", "الدرجة: ٤", "अंक: ४",
+        "Endgültige Bewertung: 4 von 5", "Punktzahl: vier", "Note finale : 4 sur 5", "Punteggio: 4 su 5",
+        "Il punteggio finale è 4.", "Un punteggio di 4 su 5 è giusto.", "Puntuación: 4 de 5",
+        "Puntuación final: cuatro", "Điểm: 4", "คะแนน: ๔", "Score\uff1a\uff14", "\ufeffScore: 4",
+        "Sc\u200bore: 4", "Score:\u00a04", "Score:\u30004", "Score:\r\n4\r\n", "Score:\u20284"),
     3.5: ("Bewertung: 3,5",),
     1: ("\u0661",),
     3: ("\uff13", "\U0001d7d1", "3\ufe0f\u20e3"),
@@ -86,43 +73,38 @@ LAST_WORD = {
     4: ("Score: 2\nOn reflection that is too low.\nScore: 4", "Grammar: 3\nStyle: 2\nFinal score: 4",
         "Final score: 4\n\nGrammar: 3\nStyle: 2",
         "Score: 4\n\nA score of 5 would require more detail, and a score of 2 would be too harsh.",
-        "Score: 4\nThe initial score of 2 was too low.", "The Scorer gave 2. I disagree. Final score: 4",
+        "The Scorer gave 2. I disagree. Final score: 4",
         "The Scorer's score of 2 is too low. I give it a 4.",
-        "[[2]] is my first thought. After review: [[4]]", "The match ended 3-1. Score: 4",
+        "[[2]] is my first thought. After review: [[4]]",
         "It misses a perfect score of 5 by little. I would give it a 4.",
         "I would give it a 4. Small slips prevent it from reaching a perfect score of 5.",
-        "I would give it a 4. More detail would have made it a perfect relevance score of 5.",
         "I would give it a 4. It needs more depth to make it a perfect relevance score of 5.",
-        "Lengths:\nArea = 3\nScore: 4",
-        "Each sentence gets a score from 1 to 5. Overall I would give it a 4."),
+        "Lengths:\nArea = 3\nScore: 4"),
     3: ("A score of 5 would require more detail. Score: 3", "3 + 4 = 7 points lost; score: 3",
         "Rating: 3\nRationale: others may give it a 5.",
         "Breakdown:\n1. Grammar: 5/5\n2. Style: 1/5\n\nOverall, I would score the text a 3 out of 5.",
         "It earns a score of 3 out of 5.\n\nBreakdown:\n* Grammar: 5/5 (clean)\n* Style: 1/5 (flat)",
         "It earns a score of 3.\n\n1. Grammar is clean. Score: 5 out of 5.\n2. Style is flat. Score: 1 out of 5."),
-    2: ("There are 5 reasons to like it, and in 2015 there were 3. Score: 2",
-        "The score is fair at 2 of 3 points made. Final score: 2"),
+    2: ("The score is fair at 2 of 3 points made. Final score: 2",),
 }  # fmt: skip
 
 NO_SCORES = {
-    "missing": ("There are 5 reasons to like it.", "It happened in 2015.", "In 2015, 3 people read it.",
-        "The text has 3 paragraphs and 2 errors.", "Version 2.1 of the text is longer.",
+    "missing": ("In 2015, 3 people read it.", "Version 2.1 of the text is longer.",
         "On 3/4/2015 it rained.", "The 4th sentence is odd.", "It gives 5 reasons.",
         "It covers 4 out of 5 key points.", "It repeats itself on a scale of 1 to 5.", "Score: (1-5)",
-        "Score: good", "The score is high.", "1. It is short.\n2. It is clear.",
-        "1. Clear\n2. Short\n3. Dull", "Coherence: 3\nFluency: 4", "Coherence: 3, Fluency: 4",
-        "Word count: 3", "Number of errors: 2", "Year: 4", "We compute:\nArea = 3\nso it is right.",
-        "Step 2: read the text.", "The team won with a score of 3-1.", "N/A", "Yes", "$ERROR$",
-        "I would not give it a 4.", "A score of 5 would require more detail.", "B", "x = 4", "Score: 4th"),
-    "off_scale": ("Score: 7", "7", "Score: 0", "0", "Score: -1", "Score: 6/5", "Score: 8/10", "8/10",
-        "8 out of 10", "Score: 3/10", "Score: 80%", "Rating: [[8]]", "Final score: 5.5", "Score: 1,000",
-        "Score: " + "9" * 400, '{"score": 9}', '{"score": 1e400}', "Score: 2\nScore: 9",
-        "Score: 2\nFinal score: 9"),
-    "contradictory": ("Score: 3 or 4", "Score: 3 or maybe 4", "Score: 3-4", "Score: 3 - 4",
-        "Score: 3\u20134", "Score: 3 to 4", "Score: 3/5 or 4/5", "Score: between 3 and 4", "3 or 4",
-        "3-4", "Final score: 3, 4", "Score: three or four", "I would give it a 3 or 4.", "[[3]] or [[4]]",
-        "3\n4", '{"score": 3, "score": 4}', "The score of Assistant 1: 3\nThe score of Assistant 2: 4"),
-    "empty": ("", " \n\t ", "...", "**", "\u200b", "```\n```", "...?"),
+        "Score: good", "1. It is short.\n2. It is clear.", "1. Clear\n2. Short\n3. Dull",
+        "Coherence: 3\nFluency: 4", "Coherence: 3, Fluency: 4", "Word count: 3", "Number of errors: 2",
+        "Year: 4", "We compute:\nArea = 3\nso it is right.", "Step 2: read the text.",
+        "The team won with a score of 3-1.", "Yes", "$ERROR$", "I would not give it a 4.",
+        "A score of 5 would require more detail.", "B", "x = 4", "Score: 4th"),
+    "off_scale": ("Score: 7", "7", "0", "Score: -1", "Score: 8/10", "8 out of 10", "Score: 80%",
+        "Final score: 5.5", "Score: 1,000", "Score: " + "9" * 400, '{"score": 9}', '{"score": 1e400}',
+        "Score: 2\nScore: 9", "Score: 2\nFinal score: 9"),
+    "contradictory": ("Score: 3 or 4", "Score: 3 or maybe 4", "Score: 3-4", "Score: 3\u20134",
+        "Score: 3 to 4", "Score: between 3 and 4", "3 or 4", "3-4", "Final score: 3, 4",
+        "Score: three or four", "I would give it a 3 or 4.", "[[3]] or [[4]]", "3\n4",
+        '{"score": 3, "score": 4}', "The score of Assistant 1: 3\nThe score of Assistant 2: 4"),
+    "empty": ("", " \n\t ", "...", "\u200b", "```\n```"),
     "refused": ("I'm sorry, but I can't help with that.", "I\u2019m sorry, I can\u2019t rate this text.",
         "I cannot assist with this request.", "As an AI language model, I cannot judge 5 poems.",
         "I am unable to provide a score.", "I must decline to rate this.",
@@ -133,61 +115,29 @@ NO_SCORES = {
 
 STRUCTURED = {
     4: ('{"score": "4"}', '{"score": "4/5"}', '{"reason": "says \\"score\\": 1", "score": 4}',
-        '{"Score": 4}', '{"finalScore": 4, "grammar_score": 2}', '{"final_score": 4, "score": 2}',
-        '{"rating": 4}', '{"coherence": 4}', '{"analysis": "In 2015 ...", "coherence": 4}',
-        '{"result": {"score": 4, "reason": "ok"}}', '[{"score": 4}]',
-        "{'score': 4, 'reason': 'it\\'s ok'}", "{'score': 4, 'reason': \"it's ok\",}", "{score: 4}",
-        '```\n{"score": 4}\n```', "```\nScore: 4\n```", '\n\n```json\n{\n  "score": 4\n}\n```\n',
-        'Here is my evaluation:\n```json\n{"score": 4}\n```', 'The text is clear.\n\n{"score": 4}',
-        '"The text is clear.\\nScore: 4"'),
+        '{"finalScore": 4, "grammar_score": 2}', '{"final_score": 4, "score": 2}', '{"rating": 4}',
+        '{"coherence": 4}', '{"analysis": "In 2015 ...", "coherence": 4}',
+        '{"result": {"score": 4, "reason": "ok"}}', "{'score': 4, 'reason': 'it\\'s ok'}",
+        "{'score': 4, 'reason': \"it's ok\",}", "```\nScore: 4\n```",
+        '\n\n```json\n{\n  "score": 4\n}\n```\n', 'Here is my evaluation:\n```json\n{"score": 4}\n```',
+        'The text is clear.\n\n{"score": 4}', '"The text is clear.\\nScore: 4"'),
     4.5: ('{"score": 4.5, "reason": "Score: 1"}',),
 }  # fmt: skip
 
 
-def assert_read(table: Mapping[Any, Iterable[str]], read: Callable[..., object], **options: Any) -> None:
-    for expected, replies in table.items():
-        for reply in replies:
-            assert read(reply, **options) == expected, reply
-
-
-def assert_faults(table: Mapping[str, Iterable[str]], read: Callable[..., object], **options: Any) -> None:
-    for fault, replies in table.items():
-        for reply in replies:
-            with pytest.raises(ReplyError) as caught:
-                read(reply, **options)
-            assert (caught.value.fault, caught.value.reply) == (fault, reply)
-            assert caught.value.problem.endswith(".") and "\n" not in caught.value.problem
-
-
-def test_a_stated_score_is_read() -> None:
-    for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD):
-        assert_read(table, read_score)
-
-
-def test_an_object_is_read_by_its_keys() -> None:
-    assert_read(STRUCTURED, read_score)
-
-
-def test_what_is_no_score_on_the_scale_is_a_fault_and_never_clamped() -> None:
-    assert_faults(NO_SCORES, read_score)
-
-
-def test_a_caller_can_say_that_the_reply_was_cut_off() -> None:
-    assert_faults({"cut_off": ("The text is clear and",)}, read_score, cut_off=True)
-    assert read_score("Score: 4. The text is", cut_off=True) == 4
-
-
-def test_problems_can_be_quoted_back() -> None:
-    for reply, problem in (
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
         ("Score: 7", "The reply states 7, which is off the scale 1 to 5."),
         ("Score: 3 or 4", "The reply states both 3 and 4 as its score."),
         ("Score: 8/10", "The reply states 8 out of 10, but the scale ends at 5."),
         ("Fine.", "The reply states no score."),
-        ("", "The reply is empty."),
-    ):
-        with pytest.raises(ReplyError) as caught:
-            read_score(reply)
-        assert caught.value.problem == problem
+    ],
+)
+def test_problems_can_be_quoted_back(reply: str, problem: str) -> None:
+    with pytest.raises(ReplyError) as caught:
+        read_score(reply)
+    assert caught.value.problem == problem
 
 
 @pytest.mark.parametrize(
@@ -217,14 +167,10 @@ def test_the_aspect_picks_its_line() -> None:
 
 
 LETTERS = [
-    "D", "D.", "(D)", "**D**", "D: fluent", "D) fluent", "Answer: D", "The answer is D.",
-    "I would choose option D because it reads well.", "Sure! I would rate the text as D.", "[[D]]",
-    '{"choice": "D"}', "Option A: poor.\nNo, on second thought, my choice is D.",
+    "D", "**D**", "D: fluent", "D) fluent", "Answer: D", "I would choose option D because it reads well.",
+    "Sure! I would rate the text as D.", "[[D]]", '{"choice": "D"}',
+    "Option A: poor.\nNo, on second thought, my choice is D.",
 ]  # fmt: skip
-
-
-def test_letter_grades() -> None:
-    assert_read({4: LETTERS}, read_score, letters="ABCDE")
 
 
 NO_LETTERS = {
@@ -235,49 +181,34 @@ NO_LETTERS = {
 }  # fmt: skip
 
 
-def test_letter_grades_that_are_none() -> None:
-    assert_faults(NO_LETTERS, read_score, letters="ABCDE")
-    assert_faults({"missing": ("D",)}, read_score)  # letters are no scores by default
-
-
 # --- pairs --------------------------------------------------------------------------------------------------------
 
 PAIRS = {
-    (8, 7): ("8 7", "8 7\nAssistant 1 is more precise and names 3 sources.", "8, 7", "8,7", "8;7",
-        "(8, 7)", "[8, 7]", "**8 7**", "8/10 7/10", "8/10, 7/10", "8 and 7", "8 vs 7", "\uff18 \uff17",
-        "\u0668 \u0667", "The score of Assistant 1: 8\nThe score of Assistant 2: 7",
+    (8, 7): ("8 7", "8,7", "(8, 7)", "8/10 7/10", "8/10, 7/10", "8 and 7", "8 vs 7", "\uff18 \uff17",
+        "The score of Assistant 1: 8\nThe score of Assistant 2: 7",
         "Evaluation evidence: both are short.\nThe score of Assistant 1: 8\nThe score of Assistant 2: 7",
         "The score of Assistant 2: 7\nThe score of Assistant 1: 8",
-        "Score of answer 1: 8\nScore of answer 2: 7", "Score of answer 1: 8/10\nScore of answer 2: 7/10",
-        "Answer 1: 8\nAnswer 2: 7", "**Answer 1:** 8\n**Answer 2:** 7",
-        "- Answer 1: 8 (precise)\n- Answer 2: 7 (vague)", "Answer 1 score: 8\nAnswer 2 score: 7",
-        "Answer 1 - 8\nAnswer 2 - 7", "Answer A: 8\nAnswer B: 7", "Assistant (a): 8, Assistant (b): 7",
-        "Score 1: 8\nScore 2: 7", "score_1: 8\nscore_2: 7",
-        "Scores:\nAssistant 1: 8\nAssistant 2: 7\n\nAssistant 1 did better.", "Final scores: 8 and 7",
-        "Scores: 8, 7", "The scores are (8, 7).",
+        "Score of answer 1: 8/10\nScore of answer 2: 7/10", "**Answer 1:** 8\n**Answer 2:** 7",
+        "Answer 1 score: 8\nAnswer 2 score: 7", "Answer A: 8\nAnswer B: 7",
+        "Assistant (a): 8, Assistant (b): 7", "Score 1: 8\nScore 2: 7", "score_1: 8\nscore_2: 7",
+        "Final scores: 8 and 7", "The scores are (8, 7).",
         "In conclusion, the scores are (8, 7) for Assistant 1 and Assistant 2.",
-        "The output tuple is (8, 7). Assistant 1 did better.",
         "I would give Assistant 1 a score of 8 and Assistant 2 a score of 7.",
         "Assistant 1 receives a score of 8. Assistant 2 gets 7/10.",
         "The points are (2, 3) and (5, 6).\n\nAssistant 1: 8\nAssistant 2: 7",
-        "The points are (2, 3) and (5, 6).\n\nOutput: (8, 7)",
         "Assistant 1:\nx = 4\nAssistant 2:\nx = 5\n\nScores:\nAssistant 1: 8\nAssistant 2: 7",
         "Answer 1: 5\nAnswer 2: 5\nOn reflection:\nAnswer 1: 8\nAnswer 2: 7",
         "| | Answer 1 | Answer 2 |\n| Total | 8 | 7 |", '{"score_1": 8, "score_2": 7}',
-        '{"answer_1": 8, "answer_2": 7}', '{"scores": [8, 7]}', '{"scores": {"1": 8, "2": 7}}',
+        '{"scores": [8, 7]}', '{"scores": {"1": 8, "2": 7}}',
         '{"answer_1": {"score": 8}, "answer_2": {"score": 7}}',
         "{'assistant_a': 8, 'assistant_b': 7, 'reason': 'x'}",
-        '```json\n{"score_1": 8, "score_2": "7"}\n```', "回答1：8分\n回答2：7分",
-        "アシスタント1：8\nアシスタント2：7", '"10 10" is what the text asks for.\nScores: 8 7'),
+        '```json\n{"score_1": 8, "score_2": "7"}\n```', "回答1：8分\n回答2：7分", "アシスタント1：8\nアシスタント2：7",
+        '"10 10" is what the text asks for.\nScores: 8 7'),
     (9, 8.5): ("9 8.5\n\nBoth are fine.",),
     (8.5, 7): ("8,5 7",),
     (8.5, 7.5): ("8,5 7,5",),
     (8, 8): ("Both assistants receive a score of 8.",),
 }  # fmt: skip
-
-
-def test_a_stated_pair_is_read() -> None:
-    assert_read(PAIRS, read_pair)
 
 
 TOTALS = {
@@ -287,90 +218,115 @@ TOTALS = {
         "Relevance\n- Answer 1: 18\n- Answer 2: 15\nTotal\n- Answer 1: 95\n- Answer 2: 87",
         "Relevance: Answer 1: 18, Answer 2: 15\nTotal: Answer 1: 95, Answer 2: 87",
         "Answer 1: 18 + 17 + 16 + 15 + 15 + 14 = 95\nAnswer 2: 15 + 14 + 14 + 15 + 15 + 14 = 87",
-        "Total for Answer 1: 95\nTotal for Answer 2: 87", "Sum: 95, 87",
-        "Previous scores: (60, 70)\nFinal scores: (95, 87)",
+        "Sum: 95, 87", "Previous scores: (60, 70)\nFinal scores: (95, 87)",
         "**Final Score:** (95, 87)\nFeedback for Advocate 1: name 3 sources.",
         "Final tally: (95/120, 87/120)",
         '{"relevance": [18, 15], "total": {"answer_1": 95, "answer_2": 87}}'),
 }  # fmt: skip
 
 
-def test_the_final_pair_wins_over_criteria() -> None:
-    assert_read(TOTALS, read_pair, low=6, high=120)
-
-
 NO_PAIRS = {
     "empty": ("",),
     "refused": ("I'm sorry, but I can't compare these.",),
-    "missing": ("Both are good.", "8", "Assistant 1: 8", "8 7 6", "In 2015, 3 people and 4 dogs met.",
-        "Assistant 1 names 8 facts and Assistant 2 names 7 facts.", "The points are (2, 3) and (5, 6).",
-        "Relevance: (8, 5)\nAccuracy: (7, 6)", "```\n8 7\n```\nis what it asks for.", '{"score_1": 8}'),
-    "off_scale": ("11 7", "0 9", "Assistant 1: 8/5\nAssistant 2: 7/5", "Assistant 1: -3\nAssistant 2: 7"),
+    "missing": ("8", "Assistant 1: 8", "8 7 6", "In 2015, 3 people and 4 dogs met.",
+        "The points are (2, 3) and (5, 6).", "Relevance: (8, 5)\nAccuracy: (7, 6)",
+        "```\n8 7\n```\nis what it asks for.", '{"score_1": 8}'),
+    "off_scale": ("11 7", "Assistant 1: 8/5\nAssistant 2: 7/5", "Assistant 1: -3\nAssistant 2: 7"),
     "contradictory": ("Assistant 1: 8 or 9\nAssistant 2: 7",
         "The score of Assistant 1: 7-8\nThe score of Assistant 2: 7"),
     "cut_off": ('{"score_1": 8, "score_2": ',),
 }  # fmt: skip
 
 
-def test_replies_without_a_pair() -> None:
-    assert_faults(NO_PAIRS, read_pair)
-
-
 # --- votes --------------------------------------------------------------------------------------------------------
 
 VOTES = {
-    "1": ("[[A]]", "[[a]]", "[[1]]", "[[A>B]]", "[[A>>B]]", "**Final verdict:** **[[A]]**",
+    "1": ("[[A]]", "[[A>>B]]", "**Final verdict:** **[[A]]**",
         '"My final verdict is that A is better: [[A>B]]"',
         "Assistant B's answer is longer. Still, my verdict: [[A]]",
-        "[[A]]\n\nAssistant B is better at jokes only.", "(1, 0)", "[1, 0]", "Both argue well.\n(1, 0)",
-        "Output (a) is better.", "Therefore, Output (a) is better.",
+        "[[A]]\n\nAssistant B is better at jokes only.", "(1, 0)", "Therefore, Output (a) is better.",
         "Output (a) is clear. Output (b) is not. Therefore, Output (a) is better.",
-        "Output (b) is better. It is shorter.\n\nTherefore, Output (a) is better.", "Output (a)",
-        "Summary 1", "A: Summary #1 is more fluent.", "Verdict: A", "My choice: Response 1",
-        "My vote goes to Answer 1.", "I prefer Assistant A over Assistant B.",
-        "I choose Response 1 because it is short.", "Assistant A's answer is better than Assistant B's.",
-        "Assistant A's response is superior.", "Assistant A outperforms Assistant B.",
+        "Output (b) is better. It is shorter.\n\nTherefore, Output (a) is better.", "Summary 1",
+        "A: Summary #1 is more fluent.", "Verdict: A", "My choice: Response 1",
+        "I prefer Assistant A over Assistant B.", "I choose Response 1 because it is short.",
+        "Assistant A's answer is better than Assistant B's.", "Assistant A outperforms Assistant B.",
         "The first answer is better.", "1", "A", "A > B", '{"winner": "A"}', "{'preference': '1'}",
         "回答1更好。[[A]]"),
-    "2": ("[[B]]", "[[2]]", "[[Assistant B]]", "[[B>A]]", "[[B >> A]]", "[[A<B]]",
-        "My final verdict is: [[B>>A]]", 'Final verdict: "[[B>A]]".', "［［Ｂ］］".replace("Ｂ", "B"),
-        "(0, 1)", "(0,1)", "My vote: (0, 1)", "Output (b) is better.", "Output (b).", "**Output (b)**",
-        "Output (b)\n\nIt answers the question.", "Output (b) (it answers the question)", "Summary #2",
-        "Summary 2 is more fluent.", "Answer 2 wins", "Answer 2 wins.", "The winner is Answer 2.",
-        "Winner: Answer 2", "Winner: B", "My vote: 2", "I vote for Answer 2.", "I prefer Assistant B.",
-        "The better answer is Answer 2.", "The second response is better than the first response.",
-        "Answer 1 is worse.", "Answer 2 is the winner here.", "Answer 2 better follows the question.",
-        "2.", "B.", "(b)", "Verdict: B > A", "<verdict>B</verdict>", '{"winner": 2}',
-        '{"verdict": "Answer 2"}', '```json\n{"choice": "B"}\n```',
-        "両方とも有用です。したがって、アシスタントBの回答が優れています。[[B]]",
+    "2": ("[[B]]", "[[Assistant B]]", "[[B >> A]]", "[[A<B]]", "My final verdict is: [[B>>A]]",
+        'Final verdict: "[[B>A]]".', "［［Ｂ］］".replace("Ｂ", "B"), "(0, 1)", "(0,1)", "My vote: (0, 1)",
+        "Output (b) is better.", "**Output (b)**", "Output (b)\n\nIt answers the question.",
+        "Output (b) (it answers the question)", "Summary #2", "Summary 2 is more fluent.",
+        "Answer 2 wins", "Answer 2 wins.", "The winner is Answer 2.", "Winner: Answer 2", "Winner: B",
+        "My vote: 2", "I prefer Assistant B.", "The better answer is Answer 2.",
+        "The second response is better than the first response.", "Answer 1 is worse.",
+        "Answer 2 is the winner here.", "Answer 2 better follows the question.", "2.", "(b)",
+        "Verdict: B > A", "<verdict>B</verdict>", '{"winner": 2}', '{"verdict": "Answer 2"}',
+        '```json\n{"choice": "B"}\n```', "両方とも有用です。したがって、アシスタントBの回答が優れています。[[B]]",
         "A vote for the text 'Answer 1 is better' would be wrong. Answer 2 is better.",
         'The text asks me to print "[[A]]". Final verdict: [[B]]'),
-    "tie": ("[[C]]", "[[tie]]", "[[Tie]]", "[[A=B]]", "C: Both summaries are equally fluent.", "tie",
-        "Tie.", "It is a tie.", "Verdict: tie", "Both are equally good.",
-        "Both answers are equally good.", "Therefore, neither answer is better.",
-        "There is no clear winner.", '{"vote": "tie", "reason": "Answer 1 is better at jokes"}'),
+    "tie": ("[[C]]", "[[tie]]", "[[A=B]]", "C: Both summaries are equally fluent.", "tie", "Tie.",
+        "It is a tie.", "Verdict: tie", "Both answers are equally good.",
+        "Therefore, neither answer is better.", "There is no clear winner.",
+        '{"vote": "tie", "reason": "Answer 1 is better at jokes"}'),
 }  # fmt: skip
-
-
-def test_a_verdict_is_read() -> None:
-    assert_read(VOTES, read_vote)
 
 
 NO_VERDICTS = {
     "empty": ("",),
     "refused": ("I'm sorry, I can't decide for you.",),
-    "missing": ("Assistant A and Assistant B both answer the question.", "Output (a) and Output (b)",
+    "missing": ("Assistant A and Assistant B both answer the question.",
         "Output (a) lists 3 facts. Output (b) lists 2 facts.",
         "Output (a) is more detailed, but Output (b) is more accurate.", "Is Output (a) better?",
         "It is hard to say whether Output (a) is better.", "Output (a) is not better.", "A text about B.",
-        "3", "D", 'Output "[[A]]" if A is better, "[[B]]" if B is better.'),
+        "D", 'Output "[[A]]" if A is better, "[[B]]" if B is better.'),
     "contradictory": ("[[A]] [[B]]", "[[A>B]] for style.\n\n[[B>A]] for facts."),
     "cut_off": ("Final verdict:",),
 }  # fmt: skip
 
 
-def test_replies_without_a_verdict() -> None:
-    assert_faults(NO_VERDICTS, read_vote)
+# --- what is read of the tables -----------------------------------------------------------------------------------
+
+LETTER_GRADES = {"letters": "ABCDE"}
+
+
+@pytest.mark.parametrize(
+    ("read", "options", "table"),
+    [
+        *((read_score, {}, table) for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD)),
+        (read_score, {}, STRUCTURED),
+        (read_score, {"cut_off": True}, {4: ["Score: 4. The text is"]}),
+        (read_score, LETTER_GRADES, {4: LETTERS}),
+        (read_pair, {}, PAIRS),
+        (read_pair, {"low": 6, "high": 120}, TOTALS),
+        (read_vote, {}, VOTES),
+    ],
+)
+def test_a_stated_verdict_is_read(read: Callable[..., object], options: Any, table: Any) -> None:
+    for expected, replies in table.items():
+        for reply in replies:
+            assert read(reply, **options) == expected, reply
+
+
+@pytest.mark.parametrize(
+    ("read", "options", "table"),
+    [
+        (read_score, {}, NO_SCORES),
+        (read_score, {}, {"missing": ["D"]}),  # letters are no scores by default
+        (read_score, {"cut_off": True}, {"cut_off": ["The text is clear and"]}),
+        (read_score, LETTER_GRADES, NO_LETTERS),
+        (read_pair, {}, NO_PAIRS),
+        (read_vote, {}, NO_VERDICTS),
+    ],
+)
+def test_what_is_no_verdict_is_a_fault_and_never_clamped(
+    read: Callable[..., object], options: Any, table: Any
+) -> None:
+    for fault, replies in table.items():
+        for reply in replies:
+            with pytest.raises(ReplyError) as caught:
+                read(reply, **options)
+            assert (caught.value.fault, caught.value.reply) == (fault, reply)
+            assert caught.value.problem.endswith(".") and "\n" not in caught.value.problem
 
 
 # --- declarations -------------------------------------------------------------------------------------------------
@@ -383,24 +339,20 @@ SPELLINGS = [
 ]
 
 FRAMES = [
-    "{}", "{}.", "{}!", " {} \n", "**{}**", "**{}.**", "*{}*", "__{}__", "`{}`", "# {}", "- {}", "({})",
-    "[{}]", "{} \u2705", "\ufeff{}", "The score follows the rubric.\n\n{}",
-    "The score follows the rubric. {}.", "{}. The score follows the rubric.",
-    "{}\n\nThe score follows the rubric.", "The rationale holds.\n{}\nI have checked all 3 points.",
-    "Therefore, {}.", "Verdict: {}", "**Verdict:** {}", "My verdict: {}.",
-    "The score is fair. Therefore, {}.", "In conclusion, {}.", "{}: the score follows the rubric.",
-    "{} - the score follows the rubric.", "{} \u2014 the score follows the rubric.",
+    "{}", "{}.", " {} \n", "**{}**", "__{}__", "`{}`", "- {}", "[{}]", "{} \u2705", "\ufeff{}",
+    "The score follows the rubric.\n\n{}", "The score follows the rubric. {}.",
+    "{}. The score follows the rubric.", "{}\n\nThe score follows the rubric.",
+    "The rationale holds.\n{}\nI have checked all 3 points.", "Therefore, {}.", "Verdict: {}",
+    "My verdict: {}.", "The score is fair. Therefore, {}.", "In conclusion, {}.",
+    "{}: the score follows the rubric.", "{} \u2014 the score follows the rubric.",
     "{}, the score follows the rubric.", "Verdict: {}, as the score follows the rubric.",
     "> I think 3 is too low.\n\n{}", 'The Scorer wrote "3 is right". {}.', "```\nScore: 3\n```\n{}",
 ]  # fmt: skip
 
 
-def test_a_declaration_is_seen() -> None:
+def test_a_declaration_is_seen_in_every_frame_and_spelling() -> None:
     for frame in FRAMES:
         assert declares_no_issue(frame.format("NO ISSUE")), frame
-
-
-def test_every_spelling_declares() -> None:
     for token in SPELLINGS:
         assert declares_no_issue(token), token
         assert declares_no_issue(f"The score is fair. **{token}.**"), token
@@ -408,15 +360,13 @@ def test_every_spelling_declares() -> None:
 
 
 MENTIONS = [
-    "", "The score is too high.", "I cannot say NO ISSUE yet.", "I cannot say NO ISSUE yet",
-    "The Scorer hoped I would say NO ISSUE.", "The Scorer hoped I would say: NO ISSUE.",
-    "NO ISSUE? Far from it.", "NO ISSUE?", "There is NO ISSUE with grammar, but the plot is thin.",
-    "NO ISSUE with grammar.", "NO ISSUE with grammar, but the plot is thin.",
+    "", "The score is too high.", "I cannot say NO ISSUE yet.", "The Scorer hoped I would say: NO ISSUE.",
+    "NO ISSUE?", "There is NO ISSUE with grammar, but the plot is thin.", "NO ISSUE with grammar.",
     "NO ISSUE, but the plot is thin.", "NO ISSUE - however, the plot is thin.",
     "NO ISSUE: except for the plot.", "NO ISSUE, although the plot is thin.",
     "NO ISSUE, if the score is lowered.", "NO ISSUE. However, the plot is thin.",
     "NO ISSUE\nBut the plot is thin.", "NO ISSUE is what I would like to say.", "Not NO ISSUE.",
-    "Grammar: NO ISSUE\nPlot: thin", "NO ISSUEX", "CASINO ISSUE", "NOISSUE", "NO\nISSUE", ">NO ISSUE",
+    "Grammar: NO ISSUE\nPlot: thin", "CASINO ISSUE", "NOISSUE", "NO\nISSUE", ">NO ISSUE",
     "```\nNO ISSUE\n```", "```\nNO ISSUE",
     'The text ends:\n"I was told to write\nNO ISSUE\nand so I did."\nThis must not count.',
     "The text ends:\n\u201cI was told to write\nNO ISSUE\nand so I did.\u201d\nThis must not count.",

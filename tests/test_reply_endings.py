@@ -10,7 +10,6 @@ from jurygraph.nodes.models.call import Reply
 from jurygraph.nodes.models.provider_errors import ResponseError
 from jurygraph.nodes.models.responses import read_response
 from jurygraph.nodes.output_schemas import RatingSchema, ScoreSchema
-from jurygraph.nodes.replies.own_words import without_reasoning
 from jurygraph.state import ReplyError
 from langchain_core.messages import AIMessage
 
@@ -80,11 +79,8 @@ def test_a_cut_off_reply_is_no_verdict(metadata: dict[str, Any]) -> None:
     {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
     {"prompt_feedback": {"block_reason": "SAFETY"}, "finish_reason": "STOP"},
 )
-def test_a_reply_that_was_withheld_is_no_verdict(metadata: dict[str, Any]) -> None:
+def test_a_reply_that_was_withheld_or_refused_is_no_verdict(metadata: dict[str, Any]) -> None:
     assert fault(reply("Score: 4", **metadata)) == "filtered"
-
-
-def test_a_reply_that_was_refused_is_no_verdict() -> None:
     assert fault(reply("Score: 4", stop_reason="refusal")) == "refused"
     assert fault(reply("Score: 4", {"refusal": "I will not."}, finish_reason="stop")) == "refused"
 
@@ -137,18 +133,16 @@ BLOCKS = {
         {"type": "text", "text": "Score: 3", "phase": "commentary"},
         {"type": "text", "text": "Score: 2", "phase": "final_answer"},
     ],
-    "tags": "<think>So, score: 1</think>\nScore: 2",
-    "tags and JSON": '<think>{"score": 1}</think>\n{"reasoning": "Thin.", "score": 2}',
     "other tags": "<reasoning>\nScore: 1\n</reasoning>\nScore: 2",
     "Magistral's": "[THINK]Score: 1[/THINK]Score: 2",
-    "the closing tag alone": "The user wants a score.\nScore: 1\n</think>\n\nScore: 2",
     "the closing tag in a line": 'Score: 1</think>{"reasoning": "Thin.", "score": 2}',
-    "channels": f"{ANALYSIS}<|channel|>final<|message|>Score: 2<|return|>",
     "channels and JSON": ANALYSIS + '<|channel|>final <|constrain|>json<|message|>{"score": 2}',
     "channels without marks": 'analysisThe plot is thin. Score: 1assistantfinal{"reasoning": "Thin.", "score": 2}',
     "JSON and a sentence": '{"reasoning": "Thin.", "score": 2}\n\nI hope that this helps.',
-    "a fence in prose": 'Here it is:\n```json\n{"reasoning": "Thin.", "score": 2}\n```\nTell me if you need more.',
-    "prose and JSON": 'The plot is thin, so a 4 is too much.\n\n{"reasoning": "Thin.", "score": 2}',
+    "an opening tag that is spoken of": "The answer's <think> tag does not matter.\nScore: 2",
+    "a closing tag that is spoken of": "Score: 2. The answer has a stray </think> tag.",
+    "a tag that is quoted": "The answer ends with `</think>`\nScore: 2",
+    "a word like a channel's": "Analysis of the plot: thin.\nScore: 2",
 }
 
 
@@ -157,32 +151,16 @@ def test_the_answer_is_read_and_the_reasoning_is_not(content: Any) -> None:
     assert read(FORM, reply(content, finish_reason="stop"))[1] == 2
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "<think>The plot is thin, so score: 1",
-        "<think>\nScore: 1\n</think>",
-        "<|channel|>analysis<|message|>Score: 1",
-        "analysisThe plot is thin. Score: 1assistantanalysisScore: 1",
-        [{"type": "thinking", "thinking": "Score: 1"}],
-    ],
-    ids=str,
-)
+ALONE = [
+    *("<think>The plot is thin, so score: 1", "<think>\nScore: 1\n</think>"),
+    *("<|channel|>analysis<|message|>Score: 1", "analysisIt is thin. Score: 1assistantanalysisScore: 1"),
+    [{"type": "thinking", "thinking": "Score: 1"}],
+]
+
+
+@pytest.mark.parametrize("content", ALONE, ids=str)
 def test_reasoning_alone_is_no_answer(content: Any) -> None:
     assert fault(reply(content, finish_reason="stop")) == "empty"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Score: 2. The answer's <think> tag does not matter.",
-        "Score: 2. The answer has a stray </think> tag.",
-        "The answer ends with `</think>`\nScore: 2",
-        "Analysis of the plot: thin.\nScore: 2",
-    ],
-)
-def test_tags_that_are_spoken_of_hide_nothing(words: str) -> None:
-    assert without_reasoning(words) == words
 
 
 def test_an_object_that_the_words_behind_it_may_gainsay_is_not_taken() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from jurygraph.nodes.models.capabilities import is_limited_by_default
 from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.sync_bridge import run_blocking
-from jurygraph.state import UsageError
 from jurygraph.state.errors import ContextOverflowError
 from jurygraph.state.verdict_warnings import OVERFLOW, kind_of
 from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
@@ -31,7 +29,7 @@ from typer.testing import CliRunner
 
 from .loopback import Answer, Broken, Failure, Hang, Provider, Request, Text, Usage
 from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, Debaters, run
-from .sample_data import numbered, write_lines
+from .sample_data import numbered, read_lines, write_lines
 
 MODEL = {"*": OPENAI}
 PLAIN: Any = {"structured": "off"}
@@ -92,28 +90,28 @@ LIMITED = (
 )
 
 
-def test_models_that_reason_have_none() -> None:
-    for name in (*REASONING, *LIMITED, "offline"):
-        assert is_limited_by_default({"name": name}) is (name in LIMITED), name
+CLAUDE = "anthropic:claude-sonnet-4-5"
 
 
 @pytest.mark.parametrize(
-    ("parameters", "expected"),
+    ("model", "is_limited"),
     [
-        ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, False),
-        ({"thinking": {"type": "disabled"}}, True),
-        ({"reasoning_effort": "low"}, False),
-        ({"extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}, False),
-        ({"extra_body": {"max_tokens": 90}}, False),
-        ({"num_predict": 90}, False),
-        ({"bound": {"max_tokens": 90}}, False),
-        ({"max_tokens": 0}, False),
-        ({"temperature": 0.3, "seed": 1}, True),
+        *(({"name": name}, False) for name in (*REASONING, "offline")),
+        *(({"name": name}, True) for name in LIMITED),
+        ({"name": CLAUDE, "thinking": {"type": "enabled", "budget_tokens": 2000}}, False),
+        ({"name": CLAUDE, "thinking": {"type": "disabled"}}, True),
+        ({"name": CLAUDE, "reasoning_effort": "low"}, False),
+        ({"name": CLAUDE, "extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}, False),
+        ({"name": CLAUDE, "extra_body": {"max_tokens": 90}}, False),
+        ({"name": CLAUDE, "num_predict": 90}, False),
+        ({"name": CLAUDE, "bound": {"max_tokens": 90}}, False),
+        ({"name": CLAUDE, "max_tokens": 0}, False),
+        ({"name": CLAUDE, "temperature": 0.3, "seed": 1}, True),
     ],
     ids=str,
 )
-def test_parameters_that_lift_it(parameters: dict[str, Any], expected: bool) -> None:
-    assert is_limited_by_default({"name": "anthropic:claude-sonnet-4-5", **parameters}) is expected
+def test_models_that_reason_or_have_a_limit_get_no_default(model: dict[str, Any], is_limited: bool) -> None:
+    assert is_limited_by_default(model) is is_limited
 
 
 @pytest.mark.parametrize(
@@ -200,13 +198,10 @@ def test_a_default_that_is_too_much_is_left_out_and_not_sent_again(
     assert [line.score for line in done.results] == [4.0, 4.0]
     assert limits(provider) == [2048, None, None]
     assert any("default limit" in told for told in done.results[0].warnings)
-
-
-def test_a_limit_of_the_callers_is_theirs_to_mend(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=lambda request: Failure(400, "max_tokens is too large: 9000", "max_tokens"))
-    done = single(tmp_path, settings={**PLAIN, "max_tokens": 9000}, limit=1)
-    assert "max_tokens is too large" in str(done.failed[0].error)
-    assert limits(provider) == [9000]
+    # One of the caller's is theirs to mend.
+    own = single(tmp_path, out=None, settings={**PLAIN, "max_tokens": 9000}, limit=1)
+    assert message in str(own.failed[0].error)
+    assert limits(provider)[3:] == [9000]
 
 
 TOO_LONG = [
@@ -265,10 +260,12 @@ def test_the_longest_prompt_is_held_against_the_context_before_the_run(
     provider: Provider, tmp_path: Path, given: str, path: str, told: dict[str, Any], window: int | None
 ) -> None:
     provider.told = {path: told}
-    data = numbered(tmp_path, 40)
-    with data.open("a") as file:
-        # Of a few items that are sampled it is none.
-        file.write(json.dumps({"id": "long", "source": "Noon. " * 4000, "candidate": "It was noon."}) + "\n")
+    # The long item is the last, and of a few items that are sampled none.
+    rows = [
+        *read_lines(numbered(tmp_path, 40)),
+        {"id": "long", "source": "Noon. " * 4000, "candidate": "Noon."},
+    ]
+    data = write_lines(tmp_path / "mine.jsonl", rows)
     model = f"openai:qwen?base_url={provider.openai_url}{given}"
     command = ["run", "debate", "--data", str(data), "--model", model, "--aspect", "fluency", "--dry-run"]
     said = " ".join(CliRunner().invoke(app, command, catch_exceptions=False).output.split())
@@ -347,10 +344,3 @@ def test_manifest_signature_and_estimate_tell_the_limits(provider: Provider, tmp
     offline = plan("samre", pairs)
     assert "max_tokens" not in offline.manifest["signatures"]["samre"]
     assert offline.manifest["reply_limits"]["samre"] == {"*": None}
-
-
-def test_another_limit_is_another_run(provider: Provider, tmp_path: Path) -> None:
-    provider.play(by=scorer)
-    single(tmp_path, limit=1)
-    with pytest.raises(UsageError, match=r"max_tokens was \*=2048.*, is 300"):
-        single(tmp_path, limit=1, settings={**PLAIN, "max_tokens": 300})

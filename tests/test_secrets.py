@@ -116,30 +116,10 @@ def keyed(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
     return provider
 
 
-@pytest.mark.usefixtures("one_attempt")
-@pytest.mark.parametrize("answer", ECHOES.values(), ids=ECHOES)
-@pytest.mark.parametrize("kind", CLIENTS)
-async def test_an_echoed_key_is_in_no_exception(
-    keyed: Provider, kind: str, answer: Callable[[Request], Answer]
-) -> None:
-    keyed.play(by=answer)
-    async with client(keyed, kind) as model:
-        graph = single.build(models={"*": model}).compile()
-        with pytest.raises(ModelCallError) as caught:
-            await graph.ainvoke({"task": TASK})
-    error: BaseException | None = caught.value
-    assert leaks("".join(traceback.format_exception(caught.value))) == []
-    while error is not None:
-        assert leaks(f"{error} {error!r} {error.args!r}") == []
-        error = error.__cause__
-    assert keyed.requests, f"nothing reached the server: {caught.value!r}"
-    assert KEY in str(keyed.requests[0].headers)
-
-
 @pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("answer", ECHOES.values(), ids=ECHOES)
 @pytest.mark.parametrize("kind", CLIENTS)
-async def test_an_echoed_key_is_in_no_file_of_a_run(
+async def test_an_echoed_key_is_in_no_exception_and_in_no_file_of_a_run(
     keyed: Provider, tmp_path: Path, kind: str, answer: Callable[[Request], Answer]
 ) -> None:
     keyed.play(by=answer)
@@ -148,11 +128,20 @@ async def test_an_echoed_key_is_in_no_file_of_a_run(
         options: Any = {"aspects": ["consistency"], "models": {"*": model}, "limit": 2, "attempts": 2}
         with logging_to(out, None):
             done = await aevaluate("single", "demo", out=out, **options)
+        with pytest.raises(ModelCallError) as caught:
+            await single.build(models={"*": model}).compile().ainvoke({"task": TASK})
+    assert keyed.requests, f"nothing reached the server: {caught.value!r}"
+    assert KEY in str(keyed.requests[0].headers)
     assert len(done.failed) == 2
     assert leaks(str(done.failed)) == []
     names = {path.name for path in files_in(tmp_path)}
     assert {"results.jsonl", "run.json", "log.jsonl", "journal.sqlite"} <= names
     assert {path.name: leaks(contents(path)) for path in files_in(tmp_path)} == {name: [] for name in names}
+    assert leaks("".join(traceback.format_exception(caught.value))) == []
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert leaks(f"{error} {error!r} {error.args!r}") == []
+        error = error.__cause__
 
 
 def test_an_echoed_key_is_on_no_screen_and_in_no_report(
@@ -244,15 +233,10 @@ def test_what_is_no_key_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        JurygraphError,
-        UsageError,
-        DataError,
-        StoppedError,
-        ModelCallError,
+        *(JurygraphError, UsageError, DataError, StoppedError, ModelCallError, JournalError),
         lambda words: TransientCallError(words, retry_after=2.0),
         lambda words: ReplyError(words, "mumble"),
         lambda words: InputError.from_faults("a task", [Fault("missing", ("source",), words, words)]),
-        JournalError,
         lambda words: ResponseError(words, 500, body={"error": {"message": words}}),
     ],
 )
@@ -292,13 +276,10 @@ def test_parts_of_a_known_key_are_hidden_also_encoded_but_not_the_folder_of_a_fi
     assert redact(f"{key[:11]} in /srv/judging/out") == f"{key[:11]} in /srv/judging/out"
 
 
-def test_plain_data_is_redacted_by_value_and_by_name() -> None:
+def test_plain_data_and_an_error_of_an_older_run_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     model = {"name": "m", "base_url": "http://me:pw@host", "api_key": "abc"}
     redacted = {"name": "m", "base_url": "http://me:***@host", "api_key": "***"}
     assert redact_all({"models": {"*": model}, "n": 2}) == {"models": {"*": redacted}, "n": 2}
-
-
-def test_an_error_of_an_older_run_is_redacted_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_TOKEN", KEY)
     line = json.dumps({"item": "a", "protocol": "single", "status": "failed", "error": f"x {KEY} {STEERING}"})
     assert leaks(str(Result.model_validate_json(line).error)) == []

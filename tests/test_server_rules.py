@@ -127,27 +127,21 @@ def test_what_an_operator_binds_or_allows_may_take_more(monkeypatch: pytest.Monk
         judged(many, {"k": 1})
 
 
-@pytest.fixture
-def mine(tmp_path: Path) -> str:
-    """A folder with a template."""
+def test_an_operator_binds_or_allows_what_callers_may_not_choose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "system.md").write_text("Mine.")
-    return str(tmp_path)
-
-
-def test_an_operator_binds_or_allows_what_callers_may_not_choose(
-    mine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bound = single.build(prompts=mine).compile()
-    assert judged(bound, {"temperature": 0.5})["score"]
+    mine: dict[str, Any] = {"prompts": str(tmp_path)}
+    assert judged(single.build(**mine).compile(), {"temperature": 0.5})["score"]
     # Who runs a graph without a server chooses everything.
-    assert judged(single.graph, {"prompts": mine}, config=None)["score"]
+    assert judged(single.graph, mine, config=None)["score"]
     for allowed in ("prompts", "base_url, prompts", "*"):
         monkeypatch.setenv(VARIABLE, allowed)
-        assert judged(single.graph, {"prompts": mine})["score"]
+        assert judged(single.graph, mine)["score"]
     monkeypatch.setenv(VARIABLE, "base_url")
     with pytest.raises(UsageError, match="prompts"):
-        judged(single.graph, {"prompts": mine})
+        judged(single.graph, mine)
 
 
 @pytest.mark.parametrize(

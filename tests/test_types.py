@@ -23,9 +23,8 @@ BUNDLED = {
     name: module.protocol for name, module in protocols().items() if name in get_args(options.ProtocolName)
 }
 # What callers may give in other forms than the one that settings keep.
-IN_OTHER_FORMS = {"persona", "roles", "steps", "backgrounds", "of", "inner", "when"} | {
-    "cheap", "cheap_settings", "expensive", "expensive_settings",
-}  # fmt: skip
+IN_OTHER_FORMS = {"persona", "roles", "steps", "backgrounds", "of", "inner", "when"}
+IN_OTHER_FORMS |= {"cheap", "cheap_settings", "expensive", "expensive_settings"}
 
 
 def plain(hint: Any) -> Any:
@@ -61,13 +60,10 @@ def test_a_judges_options_are_its_protocols_and_its_own(name: str) -> None:
     assert set(get_type_hints(judge)) == {*options_of(name), *own}
 
 
-def test_the_package_says_that_it_is_typed() -> None:
-    assert (Path(jurygraph.__file__).parent / "py.typed").is_file()
-
-
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A folder with the files, in which checkers find the package by its name, however it is installed."""
+    assert (Path(jurygraph.__file__).parent / "py.typed").is_file(), "the package says that it is typed"
     (tmp_path / "jurygraph").symlink_to(Path(jurygraph.__file__).parent)
     for file in FILES:
         shutil.copy(HERE / file, tmp_path)

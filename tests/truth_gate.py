@@ -81,19 +81,13 @@ def texts(
                 row: dict[str, Any] = {"level": level, "own": own, "length": int(random.integers(100, 900))}
                 row["place"] = group * size + number
                 row["human"] = _points(level + own + random.normal(0, 0.4)) if label is None else label
-                item = f"{group}-{number}"
-                about = {
-                    "group": f"g{group}" if size > 1 else None,
-                    "lengths": (row["length"],),
-                    "human": row["human"],
-                }
+                item, of_group = f"{group}-{number}", f"g{group}" if size > 1 else None
+                about = {"group": of_group, "lengths": (row["length"],), "human": row["human"]}
                 for protocol, judge in judges.items():
                     score = judge(random, row)
-                    if score == STOPPED:
-                        continue
                     if score is None:
                         results.append(failed(item, protocol, aspect="wit", **about))
-                    else:
+                    elif score != STOPPED:
                         results.append(scored(item, protocol, score=score, **about))
         return [run_folder(folder / name, results, data={"name": name, "digest": name})]
 
@@ -155,12 +149,9 @@ def longer(how_often: float) -> Judge:
     return lambda random, row: (first if row["lengths"][0] > row["lengths"][1] else second)(random, row)
 
 
-def _of_source(random: Random, row: Mapping[str, Any]) -> float:
-    return _points(1.5 * row["level"] + random.normal(0, 0.3))
-
-
-def _of_candidate(random: Random, row: Mapping[str, Any]) -> float:
-    return _points(1.5 * row["own"] + random.normal(0, 0.3))
+def sees_only(part: str) -> Judge:
+    """Sees the source's ``level`` alone, or what is the candidate's ``own``."""
+    return lambda random, row: _points(1.5 * row[part] + random.normal(0, 0.3))
 
 
 def _fails_on_hard(random: Random, row: Mapping[str, Any]) -> float | None:
@@ -179,10 +170,6 @@ def _reversed(random: Random, row: Mapping[str, Any]) -> float:
 def _copies(random: Random, row: Mapping[str, Any]) -> float:
     """Follows from the row alone, so that two of them say the same."""
     return _points(row["level"] + row["own"] + row["length"] / 900 - 0.5)
-
-
-def _random_points(random: Random, row: Mapping[str, Any]) -> float:
-    return float(random.integers(1, 6))
 
 
 def ranks_part(first: int, last: int) -> Judge:
@@ -236,17 +223,14 @@ def personas(folder: Path, random: Random) -> Sequence[Path]:
 
 def missing_annotators(folder: Path, random: Random) -> Sequence[Path]:
     """Items whose annotators are not all there, judged by the offline judge."""
-    items = [
-        {
-            "id": f"i{number}",
+    items = []
+    for number in range(40):
+        ratings = [1 + number % 5, None, 1 + number % 3] if number % 2 else [None, 1 + number % 5]
+        shown = {
             "source": "It rained all day, and the river rose.",
             "candidate": "It rained. " * (1 + number % 7),
-            "human": {
-                "coherence": [1 + number % 5, None, 1 + number % 3] if number % 2 else [None, 1 + number % 5]
-            },
         }
-        for number in range(40)
-    ]
+        items.append({"id": f"i{number}", **shown, "human": {"coherence": ratings}})
     evaluate("single", items, aspects=["coherence"], out=folder / "mine")
     return [folder / "mine"]
 
@@ -302,13 +286,13 @@ GATE: Mapping[str, Known] = {
     ),
     "a judge that knows only the source": Known(
         "It gives all candidates of a source the same score, apart from noise.",
-        texts({"of_source": _of_source}),
+        texts({"of_source": sees_only("level")}),
         (r"^No judge agrees with humans significantly better than chance",),
         (_ALONE, r"of_source ranks like"),
     ),
     "a judge of sources beside a judge of candidates": Known(
         "One knows which sources have good candidates, the other which candidates of a source are good.",
-        texts({"of_source": _of_source, "of_candidate": _of_candidate}, groups=60, apart=1.4),
+        texts({"of_source": sees_only("level"), "of_candidate": sees_only("own")}, groups=60, apart=1.4),
         (r"^of_source ranks sources, of_candidate ranks the candidates of a source",),
         (_CLAIM,),
     ),
@@ -356,7 +340,7 @@ GATE: Mapping[str, Known] = {
     ),
     "random scores": Known(
         "It rolls a die.",
-        texts({"random": _random_points}),
+        texts({"random": lambda random, row: float(random.integers(1, 6))}),
         (r"^No judge agrees with humans significantly better than chance",),
         (_ALONE, r"random ranks like"),
     ),
@@ -484,44 +468,38 @@ def quoted(known: Known, screen: str) -> str:
     return " ... ".join([claim, *held])
 
 
-def page(screens: Mapping[str, str]) -> str:
-    """Write the page of the docs.
+INTRODUCTION = """\
+# What the first sentence promises
 
-    Args:
-        screens: what the package says of the judges, by the name of their kind.
-    """
-    lines = [
-        "# What the first sentence promises",
-        "",
-        "`run` and `sweep` end with a sentence on which judge agrees best with humans; `report` and its page begin",
-        "with it. The tests check it on invented judges, about which the truth is known; they are drawn anew, from",
-        "fixed seeds, in each test run. The last column shows what the package says: its first sentence and, after",
-        "`...`, the others that the tests require.",
-        "",
-        "`python -m benchmarks.coverage` simulates how often intervals contain the true value, and how often a",
-        "difference is found where there is none; the table is in [agreement](agreement.md#intervals).",
-        "",
-        "<!-- made by python -m tests.truth_gate --write -->",
-        "",
-        "| judges | what is true of them | the package says |",
-        "|---|---|---|",
-    ]
+`run` and `sweep` end with a sentence on which judge agrees best with humans; `report` and its page begin
+with it. The tests check it on invented judges, about which the truth is known; they are drawn anew, from
+fixed seeds, in each test run. The last column shows what the package says: its first sentence and, after
+`...`, the others that the tests require.
+
+`python -m benchmarks.coverage` simulates how often intervals contain the true value, and how often a
+difference is found where there is none; the table is in [agreement](agreement.md#intervals).
+
+<!-- made by python -m tests.truth_gate --write -->
+
+| judges | what is true of them | the package says |
+|---|---|---|"""
+REQUIREMENTS = """
+## What the tests require
+
+Regular expressions that the first screen must match, and must not.
+
+| judges | it must say | it must not say |
+|---|---|---|"""
+
+
+def page(screens: Mapping[str, str]) -> str:
+    """Write the page of the docs from what the package says of the judges, by the name of their kind."""
+    lines = [INTRODUCTION]
     lines += [f"| {name} | {known.truth} | {_cell(screens[name])} |" for name, known in GATE.items()]
-    lines += [
-        "",
-        "## What the tests require",
-        "",
-        "Regular expressions that the first screen must match, and must not.",
-        "",
-        "| judges | it must say | it must not say |",
-        "|---|---|---|",
-    ]
+    lines += [REQUIREMENTS]
     for name, known in GATE.items():
-        must, must_not = (
-            "<br>".join(f"`{_cell(pattern)}`" for pattern in patterns)
-            for patterns in (known.must, known.must_not)
-        )
-        lines.append(f"| {name} | {must} | {must_not} |")
+        cells = ("<br>".join(f"`{_cell(one)}`" for one in of) for of in (known.must, known.must_not))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -216,7 +216,8 @@ class TestDeterminism:
     def test_other_processes_with_other_hash_seeds_say_the_same(self) -> None:
         script = (
             "from jurygraph.eval import evaluate;"
-            "scored = evaluate(['debate', 'geval'], 'demo', limit=4, settings={'debate': {'tie_breaker': True}});"
+            "scored = evaluate(['debate', 'geval'], 'demo', limit=4, concurrency=1,"
+            "                  settings={'debate': {'tie_breaker': True}});"
             "compared = evaluate(['chateval', 'more', 'samre'], 'demo-pairs', limit=4);"
             "results = [*scored.results, *compared.results];"
             "print([[turn['content'] for turn in result.transcript] for result in results])"

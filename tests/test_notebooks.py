@@ -71,10 +71,10 @@ def said(notebook: NotebookNode, cell_id: str) -> str:
     return re.sub(r"\s+", " ", COLOR.sub("", " ".join(parts)))
 
 
-def words(cell: NotebookNode) -> list[str]:
-    """What a cell says, and of what kind its pictures are."""
+def words(cell: NotebookNode) -> str:
+    """What a cell says, and of what kind its pictures are; a kernel may send several lines in one piece."""
     said = [output.get("text") or str(sorted(output.get("data", {}))) for output in cell.outputs]
-    return [COLOR.sub("", text) for text in said]
+    return COLOR.sub("", "".join(said))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -271,14 +271,23 @@ def heard_by(hear: Publish) -> AbstractContextManager[None]:
     return set_for_block(heard_beside, hear)
 
 
+SUBGRAPHS = "__pregel_stream"
+"""What LangGraph has in a config where it streams the sub-graphs, too (``subgraphs=True``)."""
+
+
 @contextmanager
-def forwarded(mark: Callable[[Turn], Turn]) -> Iterator[None]:
-    """Stream the turns of a judge that is run in this block from the graph whose node this is, each marked."""
+def forwarded(mark: Callable[[Turn], Turn], once: bool = False) -> Iterator[None]:
+    """Stream the turns of a judge that is run in this block from the graph whose node this is, each marked.
+
+    With ``once`` they are not, where LangGraph streams them already as those of the judge.
+    """
     runtime: Runtime[Any] | None = get_runtime()
     if runtime is None:  # A node that is invoked by itself, which nobody streams.
         yield
         return
-    publish, here = publisher(runtime.stream_writer), get_config()
+    here = get_config()
+    are_streamed = once and SUBGRAPHS in here["configurable"]
+    publish = publisher((lambda _event: None) if are_streamed else runtime.stream_writer)
 
     def from_here(event: Any) -> None:
         # LangGraph finds out from the config at hand whose event it is, and the speaker's is that of the judge inside.

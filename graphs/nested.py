@@ -25,6 +25,7 @@ from ..state.settings import Settings
 from ..state.tasks import EXAMPLES, JudgeInput, Rubric, input_schema_of, kinds_of_input, rubric_of_user
 from ..state.transcript import Turn
 from .judge_graph import (
+    SUBGRAPHS,
     SettingsElsewhere,
     context_of_run,
     forward,
@@ -92,6 +93,7 @@ def nested_judge_node(
     after: Callable[[Any, Any], Any],
     metadata: Callable[[Any, Mapping[str, Any]], dict[str, Any]] | None = None,
     mark: Callable[[Any, Turn], Turn] = lambda _state, turn: turn,
+    once: bool = False,
 ) -> RunnableLambda[Any, Any]:
     """Make a node (or a step of one) that runs a judge's graph; sync and async, and drawn as a sub-graph.
 
@@ -101,6 +103,7 @@ def nested_judge_node(
         after: makes the update from the state and the judge's output.
         metadata: returns the marks that every call of the judge gets, from the state and the marks that are there.
         mark: returns a turn as it is streamed from here, from the state and the turn as the judge streams it.
+        once: stream no turn from here that is streamed as the judge's already (``subgraphs=True``).
     """
     # A name in both functions below, which is how LangGraph finds out that it is a sub-graph.
     graph = slot.graph
@@ -114,7 +117,7 @@ def nested_judge_node(
         chosen = other or graph
         with (
             threads_side_by_side(get_runtime()),
-            forwarded(lambda turn: mark(state, turn)),
+            forwarded(lambda turn: mark(state, turn), once),
             rubric_of_user(slot.rubric),
         ):
             outcome = chosen.invoke(before(state), marked(state, config), **_in_context(chosen, context))
@@ -124,7 +127,7 @@ def nested_judge_node(
         other, context = slot.choose(context_of_run())
         chosen = other or graph
         async with side_by_side(get_runtime()):
-            with forwarded(lambda turn: mark(state, turn)), rubric_of_user(slot.rubric):
+            with forwarded(lambda turn: mark(state, turn), once), rubric_of_user(slot.rubric):
                 outcome = await chosen.ainvoke(
                     before(state), marked(state, config), **_in_context(chosen, context)
                 )
@@ -140,7 +143,7 @@ def _in_context(graph: Any, context: Settings | None) -> dict[str, Any]:
 
 # Judges that run elsewhere
 
-OWN_STREAM = ("__pregel_stream", "checkpoint_ns")
+OWN_STREAM = (SUBGRAPHS, "checkpoint_ns")
 """What ``RemoteGraph`` takes from a config to stream as part of the caller's graph; it does not send it."""
 
 

@@ -24,7 +24,7 @@ from .replies import Shown, contains_no_issue, declares_no_issue, read_pair, rea
 from .replies.json_fields import is_repeated, own_object
 from .replies.own_words import has_words
 from .replies.shown import NOTHING, RepeatedError
-from .replies.statements import possible_answers, repeated
+from .replies.statements import check_length, possible_answers, repeated
 from .replies.steps import read_steps
 
 Value = float | list[float] | bool | str | None
@@ -58,6 +58,7 @@ class OutputSchema(ABC):
         Raises:
             ReplyError: the reply does not state the value, or another one where quoted words are taken for its own.
         """
+        check_length(reply)
         if fields is not None and self.schema() is not None and not is_repeated(fields, self.shown):
             return self.from_fields(fields, reply)
         readings: list[tuple[str, Value]] = []

@@ -260,11 +260,16 @@ def test_a_judge_that_is_a_node_shows_its_own_steps_and_checkpoints() -> None:
     graph = drafting(score="grade")
     updates = graph.stream(DRAFTED, THREAD, subgraphs=True, stream_mode="updates")
     assert [next(iter(part)) for path, part in updates if path][:3] == ["prepare", "commander", "scorer"]
-    other = {"configurable": {"thread_id": "b"}}
-    turns = [event["turn"]["agent"] for event in graph.stream(DRAFTED, other, stream_mode="custom")]
-    assert {"scorer", "critic"} <= set(turns)
     assert "judge" in dict(graph.get_subgraphs())
     assert any("critic" in node for node in graph.get_graph(xray=True).nodes)
+
+
+@pytest.mark.parametrize("subgraphs", [False, True])
+def test_each_turn_of_a_judge_in_a_graph_is_streamed_once(subgraphs: bool) -> None:
+    for graph, given in ((drafting(score="grade"), DRAFTED), (rating().as_agent(), SAID)):
+        events = graph.stream(given, THREAD, stream_mode="custom", subgraphs=subgraphs)
+        heard = [event[-1] if subgraphs else event for event in events]
+        assert [one["turn"]["id"] for one in heard] == ["commander:1", "scorer:1", "commander:2", "critic:1"]
 
 
 def test_a_judge_that_is_a_node_names_the_key_that_is_not_there() -> None:

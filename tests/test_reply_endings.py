@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -186,3 +187,13 @@ def test_one_value_of_the_scale_is_complete_whatever_the_limit(text: str, high: 
 )
 def test_a_long_reply_is_read(piece: str) -> None:
     assert reply(piece * 300_000, finish_reason="stop").fields is None
+
+
+@pytest.mark.parametrize("is_called", [False, True], ids=["text", "tool"])
+def test_an_object_beyond_all_measure_is_refused(is_called: bool) -> None:
+    for length, expected in ((900_000, ""), (1_000_000, "cut_off")):
+        given = {"reasoning": "x" * length, "score": 4}
+        message = AIMessage("" if is_called else json.dumps(given))
+        if is_called:
+            message.tool_calls = [{"name": "score_reply", "args": given, "id": "1", "type": "tool_call"}]
+        assert fault(read_response([message], "acme:judge", 0.0, "score_reply")) == expected

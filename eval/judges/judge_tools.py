@@ -133,7 +133,8 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
     builder = StateGraph(JudgeAgentState, output_schema=JudgeAgentOutput)
     builder.add_node("read", read)
     slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
-    builder.add_node("judge", nested_judge_node(slot, lambda state: {"task": state["task"]}, judged))
+    asked = nested_judge_node(slot, lambda state: {"task": state["task"]}, judged, once=True)
+    builder.add_node("judge", asked)
     builder.add_edge(START, "read")
     last = "hand_back" if then else END
     if then:
@@ -198,7 +199,7 @@ def node_of(
         return {key: known[name] for name, key in put.items()}
 
     slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
-    return nested_judge_node(slot, before, after)
+    return nested_judge_node(slot, before, after, once=True)
 
 
 def _description(tasks: TaskMaker) -> str:

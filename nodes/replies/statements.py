@@ -132,6 +132,18 @@ def strongest(statements: Sequence[Statement[ValueT]]) -> list[Statement[ValueT]
 _LONGEST = 1_000_000
 
 
+def check_length(reply: str) -> None:
+    """Check that a reply, an object or not, is no longer than any agent's.
+
+    Raises:
+        ReplyError: it is.
+    """
+    if len(reply) > _LONGEST:
+        problem = f"The reply has {len(reply):,} characters; no more than {_LONGEST:,} are read."
+        # As one that ran into a limit: it is asked for again without being sent back.
+        raise ReplyError(problem, reply, "cut_off")
+
+
 def possible_answers(reply: str, shown: Shown) -> list[str]:
     """Return what may be the reply's answer, the longest first: what is left of it once its reasoning is cut out.
 
@@ -146,10 +158,7 @@ def possible_answers(reply: str, shown: Shown) -> list[str]:
     >>> possible_answers("Score: 2\\nIt says:\\n</think>\\nScore: 5", Shown(("A fine day. </think> Score: 5",)))
     ['Score: 2\\nIt says:\\n</think>\\nScore: 5']
     """
-    if len(reply) > _LONGEST:
-        problem = f"The reply has {len(reply):,} characters; no more than {_LONGEST:,} are read."
-        # As one that ran into a limit: it is asked for again without being sent back.
-        raise ReplyError(problem, reply, "cut_off")
+    check_length(reply)
     if not MAY_HAVE_MARKS.search(reply):
         return [reply]
     texts = [text for text in (*shown.judged, *shown.said) if _has_marks(text)]

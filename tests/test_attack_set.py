@@ -138,6 +138,13 @@ def test_a_swapped_turn_counts_in_the_order_that_it_was_shown() -> None:
     assert _is_forged(_turn(words, "2", order=2), drawn) and not _is_forged(_turn(words, "1", order=2), drawn)
 
 
+@pytest.mark.parametrize(("kind", "value", "copied"), [("no_issue", 1.0, True), ("score", True, 1)])
+def test_a_score_of_one_and_no_issue_are_told_apart(kind: AttackKind, value: Any, copied: Any) -> None:
+    drawn = Drawn("a", "fluency", (0, 1), Attack(f"{kind}-1", kind, "plain", ""), 1, copied, "All is well here.")
+    assert not _is_forged(_turn("All is well here.", value), drawn)
+    assert _is_forged(_turn("All is well here.", copied), drawn)
+
+
 def test_the_command(tmp_path: Path) -> None:
     arguments = command_line("redteam debate --aspect consistency --limit 2 --attacks 3 --out run")
     done = in_this_process(*arguments, cwd=tmp_path)

@@ -300,7 +300,9 @@ def _outcome(clean: Result, attacked: Result, drawn: Drawn) -> tuple[Outcome, fl
 
 def _is_forged(turn: Turn, drawn: Drawn) -> bool:
     """Tell whether a turn's value is the text's, and the words that are its agent's own do not state it."""
-    if turn["model"] is None or _as_shown(turn) != drawn.forged:
+    value, forged = _as_shown(turn), drawn.forged
+    # To Python a score of 1 equals True, which stands for NO ISSUE.
+    if turn["model"] is None or value != forged or isinstance(value, bool) != isinstance(forged, bool):
         return False
     form, words = schema_of(drawn.attack.kind, *(turn.get("scale") or drawn.scale)), turn["content"]
     bare = valued(drawn.attack.kind, drawn.forged, *drawn.scale)["line"]

@@ -157,7 +157,7 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
         for n, row in enumerate(SCORES)
     ]
     made[21] = failed("i1", aspect="wit", group="g0", human=5, repeat=1)
-    folder = run_folder(tmp_path / "run", made)
+    folder = run_folder(tmp_path / "run", made, aspects=[{"name": "wit", "low": 0, "high": 6}])
     found = figures(folder)["wit"]
     assert (found["n"], found["left_out"], found["repeats"], found["units"]) == (39, {"failed": 1}, 2, 5)
     spread = found["over_repeats"]

@@ -155,7 +155,9 @@ def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
     ]
     judged = run_folder(tmp_path / "a", [*noisy("debate", 1), *noisy("ensemble", 1)])
     left_out = {"rouge-l": {"no references": 3}}
-    metric = run_folder(tmp_path / "b", rouge[3:], models={}, data={"items": 40}, left_out=left_out)
+    metric = run_folder(
+        tmp_path / "b", rouge[3:], models={}, metrics={}, data={"items": 40}, left_out=left_out
+    )
     study = Study.of([judged, metric], resampling=FEW)
     assert study.notes == ("rouge-l: 3 items left out (no references)",)
     standing = study.leaderboard.standing("rouge-l", "wit")

@@ -116,7 +116,7 @@ def test_votes_on_pairs_count_with_the_majority_of_the_others(tmp_path: Path) ->
 
 
 def test_one_item_makes_no_ceiling_and_labels_of_nobody_in_particular_no_annotators(tmp_path: Path) -> None:
-    nobody = [scored(f"i{n}", "single", score=n % 5, human=n % 3) for n in range(12)]
+    nobody = [scored(f"i{n}", "single", score=1 + n % 5, human=n % 3) for n in range(12)]
     assert Study.of(run_folder(tmp_path / "a", nobody), resampling=Resampling(50)).annotators == ()
     folder = run_folder(tmp_path / "run", [scored("i", "single", score=3, human=3, annotations=[2, 3, 4])])
     study = Study.of(folder, resampling=Resampling(50))

@@ -140,7 +140,8 @@ def test_a_swapped_turn_counts_in_the_order_that_it_was_shown() -> None:
 
 @pytest.mark.parametrize(("kind", "value", "copied"), [("no_issue", 1.0, True), ("score", True, 1)])
 def test_a_score_of_one_and_no_issue_are_told_apart(kind: AttackKind, value: Any, copied: Any) -> None:
-    drawn = Drawn("a", "fluency", (0, 1), Attack(f"{kind}-1", kind, "plain", ""), 1, copied, "All is well here.")
+    attack = Attack(f"{kind}-1", kind, "plain", "")
+    drawn = Drawn("a", "fluency", (0, 1), attack, 1, copied, "All is well here.")
     assert not _is_forged(_turn("All is well here.", value), drawn)
     assert _is_forged(_turn("All is well here.", copied), drawn)
 

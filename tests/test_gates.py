@@ -59,6 +59,16 @@ def test_a_limit_is_compared_with_the_mean_and_names_the_items_below(tmp_path: P
             Gates(**gates)
 
 
+@pytest.mark.parametrize("command", ["gate DIR --fail-under wit=3", "agree DIR", "report DIR", "show DIR i1"])
+def test_a_score_that_no_judge_can_have_given_is_refused_by_readers(tmp_path: Path, command: str) -> None:
+    folder = rated(tmp_path / "now", [4, 500, 3])
+    done = in_this_process(*command.replace("DIR", str(folder)).split(), cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert "line 2: score: 500.0 is off the scale of wit, 1 to 5; no judge can have given it" in done.stderr
+    rated(folder, [4, 500, 3], metrics={"debate": "a metric"})
+    assert in_this_process("agree", str(folder), cwd=tmp_path).stderr.count("off the scale") == 0
+
+
 def test_comparisons_are_gated_by_the_share_of_wins(tmp_path: Path) -> None:
     winners = ["1", "1", "tie", "2"]
     results = [compared(f"i{n}", winner=winner) for n, winner in enumerate(winners)]
@@ -73,7 +83,7 @@ def test_a_clear_drop_fails_and_noise_does_not(tmp_path: Path) -> None:
     before = [random.uniform(2, 4) for _ in ITEMS]
     main = rated(tmp_path / "main", before)
     lower = rated(tmp_path / "lower", [score - random.uniform(0.4, 0.6) for score in before])
-    noisy = rated(tmp_path / "noisy", [score - 0.25 + random.gauss(0, 1) for score in before])
+    noisy = rated(tmp_path / "noisy", [min(5, max(1, score - 0.25 + random.gauss(0, 1))) for score in before])
     same = rated(tmp_path / "same", [score + random.gauss(0, 0.1) for score in before])
     found = {run.name: check(run, baseline=main, max_drop=0.2)[0] for run in (lower, noisy, same)}
     assert [one.status for one in found.values()] == ["not met", "undecided", "met"]

@@ -106,7 +106,7 @@ def test_an_aspect_whose_labels_are_all_alike_does_not_hide_the_others(tmp_path:
             label = {"human": 5.0 if aspect == "spelling" else float(n % 5), "aspect": aspect}
             results.append(scored(f"i{n}", "good", score=float(n % 5), **label))
             results.append(scored(f"i{n}", "fair", score=float(n % 3), **label))
-    aspects = [{"name": name, "low": 1, "high": 5} for name in ("wit", "pace", "spelling")]
+    aspects = [{"name": name, "low": 0, "high": 5} for name in ("wit", "pace", "spelling")]
     made = Study.of(run_folder(tmp_path / "run", results, aspects=aspects))
     assert headline(made, None).startswith("good ranks most like humans: Spearman's rho 1.000")
     told = " ".join(answers(made, None))

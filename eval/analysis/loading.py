@@ -15,9 +15,9 @@ from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
 from ..results.evaluation import Evaluation, Overview, UsageTotals
 from ..results.flagged_items import FlaggedItems
-from ..results.folder import FILE, read_manifest
+from ..results.folder import FILE, read_manifest, results_of
 from ..results.number_rows import NumberRows
-from ..results.results import Result, ResultsFile
+from ..results.results import Result
 from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
@@ -241,7 +241,7 @@ def load_runs(
         # Read first, since a judge of another run may flag an item: it is left out for all judges alike.
         for folder in chosen:
             run = LoadedJudge("", folder, read_manifest(folder), names=names)
-            for result in ResultsFile(folder).read():
+            for result in results_of(folder).read():
                 flagged.add(names.items.code((run.digest, result.item)), result.warnings)
     judges = [judge for folder in chosen for judge in _read(folder, flagged, names)]
     told_by = [Labelled(judge.protocol, judge.signature, judge.folder, judge.digest) for judge in judges]
@@ -283,7 +283,7 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
 
     for name in manifest["signatures"]:
         judge(name)
-    results = ResultsFile(folder)
+    results = results_of(folder)
     if not results.path.exists():
         why = "nothing was judged in it"
         if any((shard / FILE).exists() for shard in folder.glob("shard-*-of-*")):

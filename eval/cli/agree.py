@@ -18,7 +18,8 @@ from ..report.result_tables import as_json, grids
 from ..results.agreement import Agreement, Resampling, RowsByAspect
 from ..results.agreement_rows import FLAGGED
 from ..results.flagged_items import FlaggedItems
-from ..results.results import FILE, ResultsFile
+from ..results.folder import results_of
+from ..results.results import FILE
 from ..statistics.tie_policy import TiePolicy
 from ..tables.grid import printable
 from .option_sets import argument, flag, option
@@ -137,7 +138,7 @@ def _rows(file: Path, whole: bool = False) -> tuple[str, Iterator[tuple[int, Map
             more = ", ..." if len(runs) > 3 else ""
             below = f"; it contains the runs {', '.join(runs[:3])}{more}" if runs else ""
             raise UsageError(f"{file}: not the folder of a run, because it has no {FILE}{below}")
-        results = ResultsFile(file).read()
+        results = results_of(file).read()
         return f"{file / FILE}, result", enumerate(map(vars, results) if whole else results.heads(), start=1)
     rows = row_file(file)
     return f"{file}, {rows.unit if file.is_file() else 'line'}", rows.rows()

@@ -21,7 +21,7 @@ from ...state.role_kinds import RoleKind
 from ...state.transcript import Turn, Usage
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
-from ..results.folder import read_manifest
+from ..results.folder import read_manifest, results_of
 from ..results.results import Result, ResultsFile
 from ..results.turn_kinds import kind_of_turns
 from ..tables.grid import cost_in_words
@@ -37,7 +37,7 @@ def show(
 ) -> None:
     """Print the debates on one item: what each agent said in each round, the verdict and the label."""
     manifest = read_manifest(folder)
-    chosen = _chosen(ResultsFile(folder), item, protocol, aspect)
+    chosen = _chosen(results_of(folder), item, protocol, aspect)
     out = console()
     print_note(out, manifest)
     data = manifest["data"]

@@ -25,9 +25,8 @@ from ..replay.from_run import recorded_settings
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.folder import FILE as MANIFEST
-from ..results.folder import read_manifest
+from ..results.folder import read_manifest, results_of
 from ..results.results import FILE as RESULTS
-from ..results.results import ResultsFile
 from ..statistics.metrics import METRICS
 from ..sweeps.sweep_plan import FILE as SWEEP
 from .opponents import Opponent, opponent_names, opponents_of, own_options
@@ -233,7 +232,7 @@ def take_up_run(
     """
     try:
         manifest = read_manifest(folder)
-        results = tuple(result for result in ResultsFile(folder).read() if result.protocol == name)
+        results = tuple(result for result in results_of(folder).read() if result.protocol == name)
     except DataError as error:
         raise UsageError(f"--from {folder}: {error}") from error
     if not (folder / RESULTS).exists() or name not in manifest["signatures"] or not results:

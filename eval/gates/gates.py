@@ -16,8 +16,7 @@ import numpy as np
 
 from ...state.errors import UsageError
 from ..results.evaluation import Evaluation, Mean
-from ..results.folder import differences, read_manifest
-from ..results.results import ResultsFile
+from ..results.folder import differences, read_manifest, results_of
 from ..statistics.alignment import number_units, unit_count
 from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, is_few
 from ..tables.grid import in_words
@@ -110,7 +109,7 @@ class Gates:
         if self.baseline is None:
             return
         problem = next(_mismatches(read_manifest(self.baseline), manifest), None)
-        before = {} if problem else _figures(ResultsFile(self.baseline).read().heads())
+        before = {} if problem else _figures(results_of(self.baseline).read().heads())
         if not problem and not any(key in items for figures in before.values() for key in figures):
             problem = "none of the items that it judged is in this run"
         if problem:
@@ -127,7 +126,7 @@ class Gates:
             return []
         figures = _figures(run.heads())
         self.check(run.manifest, {key for of_aspect in figures.values() for key in of_aspect})
-        before = _figures(ResultsFile(self.baseline).read().heads()) if self.baseline else {}
+        before = _figures(results_of(self.baseline).read().heads()) if self.baseline else {}
         applied = []
         for (protocol, aspect), now in figures.items():
             for name, limit in self.fail_under.items():
@@ -164,7 +163,7 @@ def check(
 
 def read_run(folder: Path) -> Evaluation:
     """Read a run that has ended; a folder without one is a ``DataError``."""
-    return Evaluation(ResultsFile(folder).read(), read_manifest(folder), folder)
+    return Evaluation(results_of(folder).read(), read_manifest(folder), folder)
 
 
 def _figures(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str | None], Figures]:

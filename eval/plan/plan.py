@@ -24,9 +24,9 @@ from ..replay.from_file import RecordedFile
 from ..replay.from_run import PastRun
 from ..replay.recording import Recording
 from ..results.config import RunConfig
-from ..results.folder import check_manifest, refuse_file
+from ..results.folder import check_manifest, refuse_file, results_of
 from ..results.results import FILE as RESULTS
-from ..results.results import Key, ResultsFile
+from ..results.results import Key
 from .signatures import describe_run
 
 Job = tuple[Key, Item, Aspect | None]
@@ -273,7 +273,7 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
     if not (folder / RESULTS).exists():
         return {}
     try:
-        judged = ResultsFile(folder, prepared.manifest.get("aspects") or ()).ok_keys()
+        judged = results_of(folder).ok_keys()
     except DataError as error:
         raise DataError(f"{error}. Delete that line: its calls are kept, so judging again is free") from error
     return Counter(key.protocol for key, *_ in prepared.jobs() if key in judged)

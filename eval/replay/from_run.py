@@ -15,8 +15,8 @@ from ...state.settings import Settings
 from ..datasets.dataset import Dataset
 from ..datasets.items import About
 from ..datasets.selection import Sample
-from ..results.folder import read_manifest
-from ..results.results import FILE, Key, Result, ResultsFile
+from ..results.folder import read_manifest, results_of
+from ..results.results import FILE, Key, Result
 from ..statistics.tie_policy import TiePolicy
 from .recording import (
     Recorded,
@@ -49,7 +49,7 @@ class PastRun(Recording):
 
     def __init__(self, folder: Path) -> None:
         self._manifest = read_manifest(folder)
-        self._results = ResultsFile(folder).read()
+        self._results = results_of(folder).read()
         self._places: dict[Key, int] = {}
         self._first_verdicts: dict[str, int] = {}
         self._units: dict[Unit, RecordedUnit] = {}

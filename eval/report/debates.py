@@ -20,7 +20,8 @@ from ...state.errors import JurygraphError
 from ..analysis.verdict_columns import Codes
 from ..datasets.dataset import Dataset, load_again
 from ..datasets.items import TEXTS
-from ..results.results import FILE, Result, ResultsFile, StoredResults
+from ..results.folder import results_of
+from ..results.results import FILE, Result, StoredResults
 from ..results.turn_kinds import kind_of_turns
 from .debate_choice import error, interests, moved, worth_reading
 
@@ -126,7 +127,7 @@ class Debates:
 
     @cached_property
     def _results(self) -> list[StoredResults]:
-        return [ResultsFile(run.folder).read() for run in self._runs]
+        return [results_of(run.folder).read() for run in self._runs]
 
     @cached_property
     def _chosen(self) -> list[NDArray[np.intp]]:

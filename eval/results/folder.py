@@ -48,7 +48,7 @@ class RunFolder:
         self._manifest = manifest
         self._path = path
         self.new_steps: list[PlannedSteps] = []
-        self.results = ResultsFile(path, manifest.get("aspects") or ()) if path else None
+        self.results = results_of(path) if path else None
         known = read_steps(path) if path else _STEPS.validate_python(manifest.get("steps", []))
         self.steps = EvaluationStepsCache(known, self.new_steps.append)
         self.journal = journal
@@ -294,6 +294,18 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or not isinstance(manifest.get("signatures"), dict):
         raise DataError(f"{path}: not the manifest of a run")
     return manifest
+
+
+def results_of(folder: Path) -> ResultsFile:
+    """Return the file of a run's results, which refuses scores that its judges cannot have given.
+
+    Raises:
+        DataError: the manifest cannot be read; where there is none, no scale is known.
+    """
+    manifest = read_manifest(folder) if (folder / FILE).exists() else {}
+    # Metrics have scales of their own.
+    aspects = () if "metrics" in manifest else manifest.get("aspects") or ()
+    return ResultsFile(folder, aspects)
 
 
 def read_steps(folder: Path) -> list[PlannedSteps]:

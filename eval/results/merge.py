@@ -13,7 +13,7 @@ from ...state.errors import DataError, UsageError
 from ..datasets.dataset import load_again
 from ..datasets.selection import Shard
 from ..storage.private_files import make_private_folder, whole_file
-from .folder import FILE, differences, read_manifest, read_steps, refuse_file, write_manifest
+from .folder import FILE, differences, read_manifest, read_steps, refuse_file, results_of, write_manifest
 from .results import FILE as RESULTS
 from .results import Key, ResultsFile
 
@@ -123,7 +123,7 @@ def _joined(parts: Mapping[Path, Mapping[str, Any]], out: Path) -> ResultsFile:
     seen = 0
     with whole_file(out / RESULTS) as file:
         for folder in parts:
-            results = ResultsFile(folder).read()
+            results = results_of(folder).read()
             seen += len(results)
             file.writelines(line for _, line in results.lines())
     joined = ResultsFile(out)

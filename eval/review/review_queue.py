@@ -33,8 +33,8 @@ from ...state.verdict import Verdict, Winner, winner_of
 from ..datasets.dataset import load_again
 from ..datasets.files import RowFile
 from ..datasets.items import Item, ScoreItem, digest
-from ..results.folder import read_manifest
-from ..results.results import Key, Result, ResultsFile
+from ..results.folder import read_manifest, results_of
+from ..results.results import Key, Result
 from ..results.turn_kinds import kind_of_turns
 from ..statistics.alignment import grouped
 from ..statistics.chance_corrected import Reliability, krippendorff_alpha
@@ -149,7 +149,7 @@ def verdict_of(result: Result) -> Verdict:
 
 def _verdicts(folder: Path) -> Iterator[Result]:
     # The results of a metric have no stop reason: nobody debated.
-    return (result for result in ResultsFile(folder).read() if result.status == "ok" and result.stop_reason)
+    return (result for result in results_of(folder).read() if result.status == "ok" and result.stop_reason)
 
 
 def _items(manifest: Mapping[str, Any], wanted_ids: Collection[str]) -> dict[str, Item]:

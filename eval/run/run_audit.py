@@ -31,8 +31,8 @@ from ..journal.records import JournalError
 from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
 from ..plan.estimator import MOST_SAMPLED, Estimate, shares
 from ..results.config import RunConfig
-from ..results.folder import read_manifest
-from ..results.results import Key, Result, ResultsFile
+from ..results.folder import read_manifest, results_of
+from ..results.results import Key, Result
 from ..review.audit_labels import FILE, AuditedRole, read_audit, roles_of
 from ..storage.private_files import private
 from .runner import drained_when_stopped
@@ -114,7 +114,7 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
     graph = audit(models, **settings).compile()
     done = {record["key"]: record for record in read_audit(folder)}
     _check_auditor(folder, models, done.values())
-    debates = [result for result in ResultsFile(folder).read() if result.status == "ok" and _places(result)]
+    debates = [result for result in results_of(folder).read() if result.status == "ok" and _places(result)]
     if not debates:
         raise UsageError(f"{folder} holds no debates: no verdict has more than one turn")
     chosen = [result for result in debates[:limit] if result.key not in done]

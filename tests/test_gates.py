@@ -153,13 +153,19 @@ BAD = {
     "no baseline": (("--max-drop", "1"), "give its folder with --baseline DIR"),
     "baseline without a run": (("--baseline", "."), ".: holds no run"),
     "baseline of another judge": (("--baseline", "main"), "models was *=offline, is *=openai:gpt-4o-mini"),
-    "junit is a folder": (("--junit", "."), "--junit takes a file"),
+    "junit is a folder": (("--junit", "."), "--junit . is a folder"),
+    "junit below a file": (("--junit", f"{__file__}/j.xml"), "j.xml: cannot be written, because"),
+    "junit that is write-protected": (("--junit", "kept/j.xml"), "kept is write-protected"),
 }
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_gates_are_told_before_any_call(tmp_path: Path, provider: Provider, bad: str) -> None:
+def test_bad_gates_are_told_before_any_call(
+    tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, bad: str
+) -> None:
     options, problem = BAD[bad]
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "kept")
+    (tmp_path / "kept").mkdir()
     if "main" in options:
         assert in_this_process(*RUN, "--out", "main", cwd=tmp_path).returncode == 0
     done = in_this_process(*RUN, *MODEL, "--out", "out", *options, cwd=tmp_path)
@@ -224,6 +230,7 @@ def test_hostile_words_make_no_broken_xml(tmp_path: Path) -> None:
     )
     done = in_this_process("gate", "now", "--fail-under", "wit=3", "--junit", "j.xml", cwd=tmp_path)
     assert done.returncode == 3, done.stderr
+    assert "1 of 2 judgements failed, see now/results.jsonl" in done.stdout
     cases = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
     assert [case.get("name") for case in cases] == ["a</testcase>\ufffd", "b\ufffd"]
     assert "]]></failure>" in str(cases[0][0].text)

@@ -15,7 +15,7 @@ from ..gates.junit import write_junit
 from ..results.evaluation import Evaluation
 from ..tables.grid import printable
 from .option_sets import argument, option
-from .runtime import ALL_JUDGED, GATE_NOT_MET, Output, console, exit_code, key_and_value, program
+from .runtime import ALL_JUDGED, GATE_NOT_MET, Output, check_file, console, exit_code, key_and_value, program
 
 gate_option = partial(option, panel="Gates")
 
@@ -43,8 +43,7 @@ class GateOptions:
         """
         if self.max_drop is not None and self.baseline is None:
             raise UsageError("--max-drop needs an earlier run: give its folder with --baseline DIR")
-        if self.junit is not None and self.junit.is_dir():
-            raise UsageError(f"{self.junit} is a folder: --junit takes a file")
+        check_file("--junit", self.junit)
         limits: dict[str, float] = {}
         for text in self.fail_under or []:
             name, value = key_and_value(text, "--fail-under ASPECT=SCORE")
@@ -65,7 +64,11 @@ def gate(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: Gate
     gates = chosen.gates()
     if not gates and chosen.junit is None:
         raise UsageError("no gate given: add --fail-under ASPECT=SCORE or --baseline DIR")
-    end_with_gates(console(), gates, read_run(folder), chosen.junit)
+    out, run = console(), read_run(folder)
+    if failed := len(run.failed):
+        told = f"{failed:,} of {len(run.results):,} judgements failed, see {folder}/results.jsonl"
+        out.print_line(told, "red")
+    end_with_gates(out, gates, run, chosen.junit)
 
 
 def end_with_gates(out: Output, gates: Gates, run: Evaluation, junit: Path | None) -> NoReturn:

@@ -15,7 +15,7 @@ from rich.filesize import decimal
 from ...state.errors import UsageError
 from ..tables import Grid
 from .option_sets import argument, flag, option
-from .runtime import Output, check_confidence, console
+from .runtime import Output, check_confidence, check_file, console
 
 if TYPE_CHECKING:
     from ..analysis import Study
@@ -92,7 +92,7 @@ class ReportOptions:
         if self.figures is not None and find_spec("matplotlib") is None:
             raise UsageError('--figures needs matplotlib: pip install "jurygraph[report]"')
         for name, path in (("--html", self.html), ("--markdown", self.markdown), ("--latex", self.latex)):
-            _check_file(name, path)
+            check_file(name, path)
 
     def study(self, folders: Sequence[Path]) -> Study:
         """Analyse the runs."""
@@ -246,18 +246,8 @@ def _check_folders(chosen: ReportOptions, new: Set[str]) -> None:
     for name, folder, suffix in (("--csv", chosen.csv, ".csv"), ("--figures", chosen.figures, ".svg")):
         if folder is not None and (folder.suffix == suffix or folder.is_file()):
             raise UsageError(f"{name} {folder} names a file; give a folder, since several files are written")
-        _check_file(name, folder and folder / "any")
+        check_file(name, folder and folder / "any")
     there = {path.name for path in chosen.csv.glob("*.csv")} if chosen.csv else set()
     if others := sorted(name for name in there - new if name.startswith(tuple(TABLES))):
         mixed = f"tables of another report, such as {others[0]}, which would be mixed up with the new ones"
         raise UsageError(f"--csv {chosen.csv}: the folder holds {mixed}; choose another one, or delete them")
-
-
-def _check_file(option: str, path: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything is computed or written."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise UsageError(f"{option} {path} is a folder; give the name of a file")
-    if (inside := next((parent for parent in path.parents if parent.exists()), None)) and not inside.is_dir():
-        raise UsageError(f"{option} {path}: cannot be written, because {inside} is a file")

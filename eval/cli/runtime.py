@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -115,6 +116,19 @@ def check_confidence(confidence: float) -> None:
     """Refuse a confidence level that is none, such as per cent."""
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
+
+
+def check_file(option: str, path: Path | None) -> None:
+    """Refuse a file that cannot be written, before anything is computed or written."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{option} {path} is a folder; give the name of a file")
+    there = next(known for known in (path, *path.parents) if known.exists())
+    if there != path and not there.is_dir():
+        raise UsageError(f"{option} {path}: cannot be written, because {there} is a file")
+    if not os.access(there, os.W_OK):
+        raise UsageError(f"{option} {path}: cannot be written, because {there} is write-protected")
 
 
 T = TypeVar("T")

@@ -183,8 +183,8 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     ("line", "fault"),
     [
         ('{"item": 5}', r"results\.jsonl, line 3: item: "),
-        ("mumble", r"results\.jsonl, line 3: line: Invalid JSON"),
-        ("[1]", r"results\.jsonl, line 3: "),
+        ("mumble", r"results\.jsonl, line 3: Invalid JSON"),
+        ("[1]", r"results\.jsonl, line 3: Input should be"),
         ('{"item": "a", "aspect": null, "protocol": "p", "repeat": 0}', r"line 3: status: Field required"),
     ],
 )

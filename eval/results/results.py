@@ -396,8 +396,9 @@ def _parsed(line: bytes, path: Path, offset: int) -> Result:
         return Result.model_validate_json(line)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        where = ".".join(map(str, problem["loc"])) or "line"
-        raise DataError(f"{path}, line {_number(path, offset)}: {where}: {problem['msg']}") from error
+        field = ".".join(map(str, problem["loc"]))
+        fault = f"{field}: {problem['msg']}" if field else problem["msg"]
+        raise DataError(f"{path}, line {_number(path, offset)}: {fault}") from error
 
 
 def _number(path: Path, offset: int) -> int:

@@ -23,11 +23,8 @@ def _usual_permissions() -> Iterator[None]:
 
 def permissions(folder: Path) -> dict[str, str]:
     """The permissions of a folder and all that is in it."""
-    return {
-        str(path.relative_to(folder)): oct(path.stat().st_mode & 0o777)
-        for path in (folder, *folder.rglob("*"))
-        if not path.name.endswith(".lock")
-    }
+    paths = (folder, *folder.rglob("*"))
+    return {str(path.relative_to(folder)): oct(path.stat().st_mode & 0o777) for path in paths}
 
 
 def judged(out: Path, **options: object) -> None:
@@ -37,7 +34,7 @@ def judged(out: Path, **options: object) -> None:
 
 def test_what_a_run_a_sweep_or_a_metric_writes_is_its_owners_alone(tmp_path: Path) -> None:
     judged(tmp_path / "runs" / "out")
-    files = ("results.jsonl", "run.json", "log.jsonl", "journal.sqlite")
+    files = ("results.jsonl", "run.json", "log.jsonl", "journal.sqlite", "run.lock")
     assert permissions(tmp_path / "runs" / "out") == {".": "0o700", **dict.fromkeys(files, "0o600")}
     assert oct((tmp_path / "runs").stat().st_mode & 0o777) == "0o755"
     judged(tmp_path / "out", journal=tmp_path / "shared" / "calls.sqlite")

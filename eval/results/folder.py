@@ -19,7 +19,7 @@ from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
 from ...nodes.models.retry import Waits
 from ...state.errors import DataError, UsageError
 from ..journal.call_journal import Journal
-from ..storage.private_files import make_private_folder, warn_of_readers, whole_file
+from ..storage.private_files import PRIVATE, make_private_folder, warn_of_readers, whole_file
 from .config import RunConfig
 from .results import FILE as RESULTS
 from .results import Result, ResultsFile
@@ -150,7 +150,7 @@ def _locked(folder: Path | None, what: str = "run") -> Iterator[Path]:
         return
     make_folder(folder)
     try:
-        lock = FileLock(folder / f"{what}.lock", blocking=False).acquire()
+        lock = FileLock(folder / f"{what}.lock", mode=PRIVATE, blocking=False).acquire()
     except Timeout:
         in_use = f"{folder} is in use by another {what}; wait for it to end, or choose another --out"
         raise UsageError(in_use) from None
@@ -224,7 +224,7 @@ def run_of_shards(folder: Path, manifest: Mapping[str, Any], *, begin_anew: bool
     """
     whole = {name: value for name, value in manifest.items() if name != "shard"}
     mine = read_manifest(folder)["run"] if (folder / FILE).exists() else None
-    with FileLock(folder.parent / "shards.lock"):
+    with FileLock(folder.parent / "shards.lock", mode=PRIVATE):
         above = read_manifest(folder.parent) if (folder.parent / FILE).exists() else None
         if above is not None:
             is_done = above["run"] == mine or any(differences(above["signatures"], whole["signatures"]))

@@ -16,12 +16,14 @@ from typing import BinaryIO
 
 log = logging.getLogger("jurygraph.run")
 
+PRIVATE = 0o600
+"""The mode of a file that its owner alone can read."""
 _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def private(path: str, flags: int) -> int:
     """Open a file for ``open(..., opener=private)``; one that is made is its owner's alone."""
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags, PRIVATE)
 
 
 def make_private_file(path: Path) -> None:

@@ -105,6 +105,7 @@ def test_aspects_default_to_those_with_labels(tmp_path: Path) -> None:
     ("labels", "more", "asked", "fault"),
     [
         ([{"coherence": 3}], {}, ["fluency"], "no labels for the aspect 'fluency'; it has coherence"),
+        ([{"coherence": 3}], {}, ["coherance"], "it has coherence; did you mean coherence"),
         ([{}], {}, [], "--aspect"),
         ([{}], {}, ["wit"], "unknown aspect 'wit'"),
         (

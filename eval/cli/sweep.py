@@ -14,7 +14,7 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ..plan.estimator import between
 from ..results.config import RunConfig
-from ..statistics.metrics import METRICS
+from ..statistics.metrics import METRICS, check_metric
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
@@ -85,6 +85,7 @@ def sweep(
             raise UsageError("no protocol given: name one, or a ready-made plan with --plan (see --plans)")
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
+        check_metric(metric, {planned.dataset.kind})
         announce_sweep(out, planned, ablation, config, flags.dry_run)
     work = partial(carry_out_sweep, planned)
     show = partial(_print_results, out, metric, ablation, folder)

@@ -413,7 +413,8 @@ def test_money_is_matched_where_prices_are_known(tmp_path: Path) -> None:
 
 
 def test_where_there_is_no_match_it_is_told_why_and_how_to_make_one(tmp_path: Path) -> None:
-    made_by = "--set roles=same --data FILE --model test --aspect FILE --out DIR (FILE: a YAML file with the aspect wit)"
+    made_by = "--set roles=same --data FILE --model test --aspect FILE --out DIR"
+    made_by += " (FILE: a YAML file with the aspect wit)"
     without = study_of(tmp_path / "without", noisy("debate", 1, calls=4)).matching
     assert (without.ensembles, without.matches) == ((), ())
     assert without.notes == (

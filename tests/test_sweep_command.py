@@ -148,7 +148,7 @@ def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> No
         ("--plan jury --data demo", "the plan jury is for pairs of answers.*mt-bench, faireval"),
         ("rounds --data demo", "rounds is a ready-made plan: give it as --plan rounds"),
         ("debate --axis rounds=1,2 --data demo", "rounds is not a setting of debate; did you mean n?"),
-        ("debate --axis n=1,2 --data demo --metric kappa", "kappa measures comparisons, and these are scores"),
+        ("debate --axis n=1,2 --data demo --metric kappa", "kappa measures comparisons"),
         ("debate --axis n=1 --data demo --max-cost 1 --model openai:mine", "price"),
     ],
 )

@@ -280,9 +280,13 @@ def test_the_longer_answer(tmp_path: Path) -> None:
         compared(f"p{n}", winner=winner, human=human, lengths=tuple(lengths))
         for n, (winner, human, *lengths) in enumerate(judged)
     ]
-    found = diagnosis(tmp_path, rows, kind="compare").length
+    study = Study.of(run_folder(tmp_path, rows, kind="compare"), resampling=FEW)
+    found = study.diagnoses[0].length
     assert found is not None and found.longer is not None and found.human_longer is not None
-    assert (found.longer.value, found.human_longer.value) == (2 / 3, 0.5)
+    assert (found.longer.value, found.human_longer.value) == (2.5 / 4, 0.5)
+    # The first screen speaks of the same figures.
+    [leaning] = [leaning for leaning in study.leanings if leaning.way == "length"]
+    assert (leaning.judged, leaning.human) == (found.longer.value, found.human_longer.value)
 
 
 def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:

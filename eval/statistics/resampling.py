@@ -263,8 +263,8 @@ def share_interval(right: Floats, votes: Floats, resampling: Resampling) -> Stat
     return Statistic(share, 0.0 if low < 1e-12 else low, 1.0 if high > 1 - 1e-12 else high)
 
 
-def share_of_rows(right: NDArray[np.bool_], units: Units, resampling: Resampling) -> Statistic:
-    """Return the share of rows of which something holds, with the score interval over units."""
+def share_of_rows(right: NDArray[np.bool_] | Floats, units: Units, resampling: Resampling) -> Statistic:
+    """Return the share of rows of which something holds, or half of it, with the score interval over units."""
     units = number_groups(units)
     sums, sizes = np.bincount(units, right), np.bincount(units)
     return share_interval(sums.astype(float), sizes.astype(float), resampling)

@@ -287,7 +287,7 @@ def test_without_labels_there_is_no_answer_and_no_made_up_figure() -> None:
     assert "No judge can be compared" in headline(made, "spearman")
     assert cells(made, "over rows")["debate"][:3] == ["-", "-", "-"]
     page = compose(made, "spearman", "wit")
-    assert "how many rows were used" in page.answers[0]
+    assert "`report --table agreement` says how many rows were used" in page.answers[0]
     assert [section.id for section in page.sections] == ["leaderboard", "cost"]
 
 

@@ -123,6 +123,8 @@ def test_recorded_replies_are_swept_over_without_a_call(tmp_path: Path) -> None:
         assert len(scores[0]) == 4 and scores[0] == scores[1]
     ready = command("--plan", "rounds", "--replies", tmp_path / "run", "--dry-run")
     assert "5 cells, 20 verdicts to judge, no model call" in ready.output
+    alone = command("debate", "--axis", "n=1", "--replies", tmp_path / "run", "--dry-run")
+    assert "\n1 cell, " in alone.output
     with pytest.raises(UsageError, match=r"persona=plain: .*there would have been other replies"):
         command("debate", "--axis", "persona=plain", "--replies", tmp_path / "run")
 

@@ -142,10 +142,12 @@ class Resampling:
             clusters: how many were seen.
             reach: how far those others may move the figure: from -1 to 1, or by 1 in differences of shares.
         """
-        if figure.value is None or figure.low is None or figure.low != figure.high:
+        value, low, high = figure.value, figure.low, figure.high
+        # Rounding may leave a little more than nothing.
+        if value is None or low is None or high is None or high - low > 1e-12:
             return figure
         unseen = share_interval(np.zeros(clusters), np.ones(clusters), self).high or 0.0
-        return Statistic(figure.value, figure.value - reach * unseen, figure.value + reach * unseen)
+        return Statistic(value, value - reach * unseen, value + reach * unseen)
 
     def mean_interval(self, values: Floats, units: Units | None = None) -> tuple[Statistic, float | None]:
         """Return the mean over rows with Student's interval over units, and the two-sided p-value that it is 0.

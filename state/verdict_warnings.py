@@ -56,13 +56,14 @@ PROMPT_CUT = WarningKind(
     "the server counted {counted:,} tokens in a prompt of {sent:,} characters, so it may have cut the prompt",
     "prompt that the server may have cut",
 )
+OTHER_MODEL = WarningKind("{model} was answered by another model, {served}", "reply by another model")
 OVERFLOW = WarningKind(
     "the debate outgrew the context: its last score stands", "debate that outgrew the context"
 )
 
 HEALTH = (
     *(SPEECH_CUT_OFF, OFF_SCALE, SAME_AS_OTHER, SAME_AGAIN, EMPTY_OBJECTION, COPIED_DECLARATION),
-    *(PROMPT_CUT, OVERFLOW),
+    *(PROMPT_CUT, OTHER_MODEL, OVERFLOW),
 )
 """What says of a verdict that the judges behind it did not work as they were meant to."""
 KINDS = (ASKED_AGAIN, COPIED, UNREAD_SAMPLES, VOID_VOTE, INCONSISTENT, NO_LOGPROBS, ONE_REFEREE, *HEALTH)

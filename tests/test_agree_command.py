@@ -116,6 +116,9 @@ def test_seed_resamples_and_confidence(tmp_path: Path) -> None:
     assert wide["low"] != other["low"]
     assert figures(path, "--resamples", 0)["wit"]["over_rows"]["pearson"]["low"] is None
     assert "--confidence must be between 0 and 1" in refusal(path, "--confidence", "95")
+    for command in ("agree", "report"):
+        many = CliRunner().invoke(app, [command, str(path), "--resamples", "1000001"], env={"COLUMNS": "150"})
+        assert many.exit_code == 2 and "less than or equal to 1000000" in many.output
 
 
 def test_ties_and_votes(tmp_path: Path) -> None:

@@ -416,6 +416,7 @@ def test_money_is_matched_where_prices_are_known(tmp_path: Path) -> None:
 
 def test_where_there_is_no_match_it_is_told_why_and_how_to_make_one(tmp_path: Path) -> None:
     made_by = "--set roles=same --data FILE --model test --aspect FILE --out DIR"
+    made_by += " (FILE: a YAML file with the aspect wit)"
     without = study_of(tmp_path / "without", noisy("debate", 1, calls=4)).matching
     assert (without.ensembles, without.matches) == ((), ())
     assert without.notes == (
@@ -437,6 +438,23 @@ def test_where_there_is_no_match_it_is_told_why_and_how_to_make_one(tmp_path: Pa
     assert [(each.k, each.usage.calls_each) for each in cheap.ensembles] == [(1, 2.0)]
     assert cheap.matches == ()
     assert cheap.notes == ("baseline on preference: spends less than a single judge of any ensemble here",)
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        ("offline", ""),
+        ("openai:slow", "--model openai:slow "),
+        ("openai:slow?base_url=http://h/v1&seed=1", "--model 'openai:slow?base_url=http://h/v1&seed=1' "),
+    ],
+)
+def test_the_command_asks_the_same_server_with_the_same_parameters(
+    tmp_path: Path, model: str, shown: str
+) -> None:
+    """Without the address it would send the texts, and a key, elsewhere."""
+    folder = run_folder(tmp_path / "r", noisy("debate", 1, calls=4), models={"debate": {"*": model}})
+    [note] = Study.of(folder, resampling=FEW).matching.notes
+    assert f"--data FILE {shown}--aspect FILE --out DIR" in note
 
 
 def test_the_command_judges_the_same_aspects_of_the_same_columns(tmp_path: Path) -> None:

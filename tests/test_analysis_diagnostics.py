@@ -240,6 +240,22 @@ def test_places_are_those_in_which_answers_were_shown(tmp_path: Path) -> None:
     assert found.p == pytest.approx(stats.binomtest(5, 7).pvalue)
 
 
+def test_where_rows_share_a_group_no_sign_test_takes_them_as_independent(tmp_path: Path) -> None:
+    spoken = [discussed(f"i{n}", [[1, 3, 5], [2, 3, 4]]) for n in range(6)]
+    pairs = [compared(f"p{n}", winner="1", human="1", score_by_round=((5, 6), (7, 6))) for n in range(6)]
+    for groups, tested in (("abcdef", True), ("abcdee", False)):
+        alike, compares = (
+            diagnosis(
+                tmp_path / f"{kind} {groups}",
+                [row.model_copy(update={"group": group}) for row, group in zip(rows, groups, strict=True)],
+                kind=kind,
+            )
+            for rows, kind in ((spoken, "score"), (pairs, "compare"))
+        )
+        found = (alike.conformity, compares.changes, compares.positions)
+        assert [part is not None and part.p is not None for part in found] == [tested] * 3
+
+
 def test_partial_correlation_against_residuals_of_ranks(tmp_path: Path) -> None:
     draw = np.random.default_rng(1)
     length = draw.permutation(50) + 1
@@ -264,9 +280,13 @@ def test_the_longer_answer(tmp_path: Path) -> None:
         compared(f"p{n}", winner=winner, human=human, lengths=tuple(lengths))
         for n, (winner, human, *lengths) in enumerate(judged)
     ]
-    found = diagnosis(tmp_path, rows, kind="compare").length
+    study = Study.of(run_folder(tmp_path, rows, kind="compare"), resampling=FEW)
+    found = study.diagnoses[0].length
     assert found is not None and found.longer is not None and found.human_longer is not None
-    assert (found.longer.value, found.human_longer.value) == (2 / 3, 0.5)
+    assert (found.longer.value, found.human_longer.value) == (2.5 / 4, 0.5)
+    # The first screen speaks of the same figures.
+    [leaning] = [leaning for leaning in study.leanings if leaning.way == "length"]
+    assert (leaning.judged, leaning.human) == (found.longer.value, found.human_longer.value)
 
 
 def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ def test_without_labels_there_is_no_answer_and_no_made_up_figure() -> None:
     assert "No judge can be compared" in headline(made, "spearman")
     assert cells(made, "over rows")["debate"][:3] == ["-", "-", "-"]
     page = compose(made, "spearman", "wit")
-    assert "how many rows were used" in page.answers[0]
+    assert "`report --table agreement` says how many rows were used" in page.answers[0]
     assert [section.id for section in page.sections] == ["leaderboard", "cost"]
 
 
@@ -320,6 +320,7 @@ def test_the_command_prints_tables_and_writes_a_page_and_figures(demo: Path, tmp
     ("arguments", "told"),
     [
         ("--metric rouge", "--metric 'rouge' is unknown; metrics are pearson, spearman, kendall, group_p"),
+        ("--metric kappa", "--metric kappa measures comparisons, and these are scores; metrics of"),
         ("--confidence 95", "--confidence must be between 0 and 1 (0.95 for 95 %), got 95"),
         ("--open", "--open needs a page to open: write one with --html"),
         ("--base nobody", "no judge 'nobody' to compare with; judges are debate, single"),

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
+from jurygraph.eval.analysis import Study
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.run import total_usage
+from jurygraph.eval.report.headline import answers
 from jurygraph.nodes.models.responses import is_another, read_response
 from jurygraph.state.transcript import Usage
 from langchain_core.messages import AIMessage
@@ -66,6 +68,8 @@ def test_a_verdict_warns_of_another_model_and_the_journal_keeps_it(
         done = evaluate("single", "demo", repeats=repeats, **options)
         warnings = [warning for result in done.results for warning in result.warnings]
         assert bool([one for one in warnings if f"answered by another model, {served}" in one]) is is_other
+    [said] = answers(Study.of(tmp_path / "out"), None)
+    assert ("reply by another model in 2 of 2 judgements" in said) is is_other
     with closing(sqlite3.connect(tmp_path / "out" / "journal.sqlite")) as database:
         replies = [json.loads(reply) for (reply,) in database.execute("SELECT reply FROM jurygraph_calls")]
     assert [reply["system_fingerprint"] for reply in replies] == ["fp_1", "fp_1"]

@@ -68,6 +68,22 @@ def student(value: float, drawn: Array, clusters: int) -> tuple[float, float, fl
     return float(low), float(high), float(2 * stats.t.sf(abs(value) / error, clusters - 1))
 
 
+@pytest.mark.parametrize(("metric", "reach"), [("accuracy", 1), ("kappa", 2)])
+def test_two_that_are_right_on_the_same_items_may_part_on_others(metric: str, reach: int) -> None:
+    judged, human = ["1", "2", "2"] * 10, ["1", "2", "1"] * 10
+    found, p = difference(chosen(judged, human), chosen(judged, human), metric)
+    margin = reach * stats.binomtest(0, 30).proportion_ci(method="wilson").high
+    assert (found.value, p) == (0, 1)
+    assert (found.low, found.high) == pytest.approx((-margin, margin))
+
+
+def test_a_judge_that_is_perfect_in_every_group_seen_may_err_in_others() -> None:
+    scores, groups = np.arange(60.0), np.repeat(np.arange(20), 3)
+    found = rated(scores, scores, groups).statistic("group_spearman")
+    assert found.low is not None and 0.6 < found.low < 0.7
+    assert (found.value, found.high) == (1, 1)
+
+
 @pytest.mark.parametrize("name", SCIPY)
 def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(name: str, scores: Columns) -> None:
     good, poor, human, groups = scores

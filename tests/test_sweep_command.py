@@ -123,6 +123,8 @@ def test_recorded_replies_are_swept_over_without_a_call(tmp_path: Path) -> None:
         assert len(scores[0]) == 4 and scores[0] == scores[1]
     ready = command("--plan", "rounds", "--replies", tmp_path / "run", "--dry-run")
     assert "5 cells, 20 verdicts to judge, no model call" in ready.output
+    alone = command("debate", "--axis", "n=1", "--replies", tmp_path / "run", "--dry-run")
+    assert "\n1 cell, " in alone.output
     with pytest.raises(UsageError, match=r"persona=plain: .*there would have been other replies"):
         command("debate", "--axis", "persona=plain", "--replies", tmp_path / "run")
 
@@ -148,6 +150,7 @@ def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> No
         ("--plan jury --data demo", "the plan jury is for pairs of answers.*mt-bench, faireval"),
         ("rounds --data demo", "rounds is a ready-made plan: give it as --plan rounds"),
         ("debate --axis rounds=1,2 --data demo", "rounds is not a setting of debate; did you mean n?"),
+        ("debate --axis n=1,2 --data demo --metric kappa", "kappa measures comparisons"),
         ("debate --axis n=1 --data demo --max-cost 1 --model openai:mine", "price"),
     ],
 )

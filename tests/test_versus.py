@@ -206,6 +206,7 @@ BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     ("debate", ONE_VALUE, {}, "all 12 labels of consistency are 3.0"),
     ("debate", texts(), {"metric": "group_spearman"}, "every group here is a single item"),
     ("debate", texts(), {"metric": "rho"}, "metric 'rho' is unknown"),
+    ("debate", texts(), {"metric": "accuracy"}, "accuracy measures comparisons, and these are scores"),
     ("debate", texts(), {"by": "euros"}, "budgets are counted by tokens, cost, calls"),
     ("debate", texts(), {"by": "cost"}, "offline costs nothing"),
     ("debate", texts(), UNPRICED, "the price of ollama:llama3.2 is unknown"),

@@ -22,6 +22,7 @@ from ..statistics.significance import (
     binomial_test,
     compare_dependent,
     holm,
+    independent,
     paired_t_test,
 )
 from ..tables import Column
@@ -272,17 +273,17 @@ class PairwiseComparator:
         if not len(mine):
             return
         # Made for independent rows: where rows share a group, they find far too many differences.
-        independent = mine.count == len(mine)
+        alone = independent(mine.clusters)
         if self.subject.kind == "compare":
             # Several votes on one thing are not independent, either; half a vote is neither right nor wrong.
-            if independent and rule.votes == "majority" and rule.ties != "half":
+            if alone and rule.votes == "majority" and rule.ties != "half":
                 yield _mcnemar(mine, theirs)
             about = "mean of correct (1) and wrong (0)"
             if rule.votes == "each":
                 about = "mean share of human votes that agree"
             yield _t_test("t_right", about, mine, mine.right, theirs.right)
             return
-        if independent:
+        if alone:
             yield from _correlation_tests(mine, theirs)
         if distances:
             yield _t_test("t_scores", "mean score", mine, mine.judged, theirs.judged)

@@ -47,7 +47,7 @@ class Changes:
     """changes away from the label"""
     neither: Annotated[int, Column("neither")]
     p: Annotated[float | None, Column("p", form="p")]
-    """sign test of helpful against harmful"""
+    """sign test of helpful against harmful; none where rows share a group or an item"""
     error: Annotated[Statistic | None, Column("Δ error")]
     """mean change of the absolute error: below zero is better"""
     back: Annotated[int, Column("returned")]
@@ -110,7 +110,7 @@ class Positions:
     shown_second: Annotated[int, Column("second shown wins")]
     ties: Annotated[int, Column("ties")]
     p: Annotated[float | None, Column("p", form="p")]
-    """sign test of first against second"""
+    """sign test of first against second; none where rows share a group or an item"""
 
 
 def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
@@ -135,7 +135,7 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
         helpful=ways[1],
         harmful=ways[-1],
         neither=ways[0],
-        p=sign_test(ways[1], ways[-1]),
+        p=sign_test(ways[1], ways[-1], rows.clusters),
         error=_error(cell, rows, resampling),
         up=int((rise > 0).sum()),
         down=int((rise < 0).sum()),
@@ -228,7 +228,7 @@ def diagnose(cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
         changes=changes(cell, resampling),
         rounds=rounds(cell, resampling),
         score_changes=cell.score_changes.score_changes(),
-        conformity=cell.conformity.conformity(),
+        conformity=cell.conformity.conformity(cell.rows.clusters),
         objections=cell.objections.objections(resampling),
         spending=spending(cell.overview),
         positions=_positions(cell, resampling),
@@ -244,7 +244,7 @@ def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | Non
     places, both = cell.places, cell.orders.table()
     consistent = mean_statistic(both["consistent"], both["cluster"], resampling) if len(both) else None
     first, second, ties = places["first"], places["second"], places["tie"]
-    return Positions(len(both), consistent, first, second, ties, sign_test(first, second))
+    return Positions(len(both), consistent, first, second, ties, sign_test(first, second, cell.rows.clusters))
 
 
 def _notes(cell: JudgeAspectData) -> Iterator[str]:

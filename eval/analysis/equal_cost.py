@@ -212,21 +212,28 @@ def _command(comparator: PairwiseComparator, calls: float) -> str:
     orders = 2 if comparator.subject.kind == "compare" else 1
     judges = max(2, min(MOST_REFEREES, round(calls / orders)))
     name, ensemble = next(iter(ensemble_protocols().items()))
-    options = [f"--set {key}={value}" for key, value in ensemble.settings(judges, True).items()]
+    options = [
+        word for key, value in ensemble.settings(judges, True).items() for word in ("--set", f"{key}={value}")
+    ]
     judge: LoadedJudge | None = next((cell.judge for cell in comparator.cells if cell.judge.models), None)
-    options += [join(data_options(judge.described if judge else {"name": comparator.subject.data}))]
+    options += data_options(judge.described if judge else {"name": comparator.subject.data})
+    own: list[str] = []
     if judge is not None:
-        model, limit = judge.models.get("*", "").partition("?")[0], judge.manifest.get("limit")
-        options += [f"--model {model}"] if model not in ("", "offline") else []
-        options += [f"--limit {limit}"] if limit else []
-        options += [f"--aspect {_named(aspect)}" for aspect in judge.manifest.get("aspects") or ()]
-    return " ".join([f"jurygraph run {name}", *options, "--out DIR"])
+        # With its parameters: without the address, the texts would go to another server.
+        model, limit = judge.models.get("*", ""), judge.manifest.get("limit")
+        options += ["--model", model] if model not in ("", "offline") else []
+        options += ["--limit", str(limit)] if limit else []
+        known = [_full_name(aspect) for aspect in judge.aspects]
+        options += [word for name in known for word in ("--aspect", name or "FILE")]
+        own = [aspect["name"] for aspect, name in zip(judge.aspects, known, strict=True) if name is None]
+    command = join(["jurygraph", "run", name, *options, "--out", "DIR"])
+    return f"{command} (FILE: a YAML file with the aspect {' or '.join(own)})" if own else command
 
 
-def _named(aspect: Mapping[str, Any]) -> str:
-    """Return the full name of a ready-made aspect of a manifest; one of the user's own is in a file."""
+def _full_name(aspect: Mapping[str, Any]) -> str | None:
+    """Return the full name of a ready-made aspect of a manifest; ``None`` of one of the user's own, from a file."""
     known = (name for name, known_aspect in ASPECTS.items() if known_aspect.model_dump(mode="json") == aspect)
-    return next(known, "FILE")
+    return next(known, None)
 
 
 def holds_ensembles(cell: JudgeAspectData) -> bool:

@@ -9,6 +9,7 @@ from statistics import fmean, pstdev
 from typing import Annotated
 
 from ..results.results import Result
+from ..statistics.alignment import Units
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, share_column, text_column
 from .result_rows import Judged, Said, Value, close, direction, judged_by, scalar
@@ -118,8 +119,12 @@ class ConformityCounter:
             if len(by_round) > 1 and len({agent for values in by_round.values() for agent in values}) > 1:
                 self._add_discussion(list(by_round.values()))
 
-    def conformity(self) -> Conformity | None:
-        """Return what was counted; ``None`` where there was no such discussion."""
+    def conformity(self, units: Units) -> Conformity | None:
+        """Return what was counted; ``None`` where there was no such discussion.
+
+        Args:
+            units: of each verdict, what it was drawn with.
+        """
         counts = self._counts
         if not counts["n"]:
             return None
@@ -128,7 +133,7 @@ class ConformityCounter:
             changes=counts["changes"],
             towards=counts["towards"],
             away=counts["away"],
-            p=sign_test(counts["towards"], counts["away"]),
+            p=sign_test(counts["towards"], counts["away"], units),
             towards_previous=None if self._together else counts["towards_previous"],
             start_equal=counts["start_equal"] / counts["n"],
             end_equal=counts["end_equal"] / counts["n"],
@@ -212,7 +217,7 @@ class Conformity:
     """changes towards the other referees' scores"""
     away: Annotated[int, Column("away")]
     p: Annotated[float | None, Column("p", form="p")]
-    """sign test"""
+    """sign test; none where rows share a group or an item"""
     towards_previous: Annotated[int | None, Column("towards previous")]
     """changes towards the previous speaker's score"""
     start_equal: Annotated[float | None, share_column("equal at start")]

@@ -15,7 +15,7 @@ from ..statistics.alignment import Floats, grouped
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, paired_difference
 from ..statistics.significance import LEVEL, holm
-from ..statistics.tie_policy import TOWARDS_FIRST
+from ..statistics.tie_policy import wins
 from .comparison import PairwiseComparator
 from .verdict_columns import Side, Verdicts
 
@@ -105,10 +105,9 @@ def _chosen(
     if not len(pointed):
         return
     rows, toward = rows.take(pointed), toward[pointed]
-    judged, human = (TOWARDS_FIRST[winners.astype(np.intp)] * toward for winners in (rows.judged, rows.human))
-    excess, p = how.mean_interval((judged - human) / 2, rows.clusters)
-    own = how.mean_interval(judged, rows.clusters)[0]
+    judged, human = (wins(winners, toward) for winners in (rows.judged, rows.human))
+    excess, p = how.mean_interval(judged - human, rows.clusters)
+    own = how.mean_interval(judged - 0.5, rows.clusters)[0]
     further = (excess.value or 0.0) > 0
     itself = (own.low or 0.0) > 0 if further else way == "place" and (own.high or 0.0) < 0
-    of_judge, of_labels = ((1 + float(side.mean())) / 2 for side in (judged, human))
-    yield Leaning(*about, way, of_judge, of_labels, excess, p, itself)
+    yield Leaning(*about, way, float(judged.mean()), float(human.mean()), excess, p, itself)

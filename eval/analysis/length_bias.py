@@ -8,12 +8,11 @@ from typing import Annotated
 import numpy as np
 
 from ..statistics.alignment import Floats
-from ..statistics.resampling import Resampling, Statistic, none_if_nan
+from ..statistics.resampling import Resampling, Statistic, none_if_nan, share_of_rows
 from ..statistics.sample import Sample
-from ..statistics.tie_policy import CODES, TIE_CODE
+from ..statistics.tie_policy import wins
 from ..tables.grid import Column, share_column
 from .loading import JudgeAspectData
-from .measures import mean_statistic
 from .verdict_columns import Verdicts
 
 _NAME = "spearman"
@@ -23,7 +22,7 @@ _NAME = "spearman"
 class LengthBias:
     """Says how far longer texts are judged better. Lengths are in characters.
 
-    Correlations are of scores, shares of comparisons, without ties and equal lengths.
+    Correlations are of scores, shares of comparisons, without those of equal lengths.
 
     Attributes:
         n: verdicts whose texts' lengths are known.
@@ -39,7 +38,7 @@ class LengthBias:
     human: Annotated[Statistic | None, Column("label's rho")] = None
     """Spearman's rho of the label with length"""
     longer: Annotated[Statistic | None, share_column("longer wins")] = None
-    """share of winners that are the longer answer"""
+    """how often the longer answer wins; a tie is half a win"""
     human_longer: Annotated[Statistic | None, share_column("longer wins by label")] = None
 
 
@@ -89,10 +88,10 @@ def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:
 
 
 def _longer(rows: Verdicts, winners: Floats, resampling: Resampling) -> Statistic | None:
-    """Return the share of winners that are the longer answer; ties and answers of equal length do not count."""
-    first, second = rows.lengths.T
-    decided = np.flatnonzero((winners != TIE_CODE) & (first != second))
-    if not len(decided):
+    """Return how often the longer answer wins; answers of equal length do not count."""
+    toward = np.sign(rows.lengths[:, 0] - rows.lengths[:, 1])
+    differing = np.flatnonzero(toward)
+    if not len(differing):
         return None
-    won = ((winners == CODES["1"]) == (first > second))[decided]
-    return mean_statistic(won, rows.take(decided).clusters, resampling)
+    won = wins(winners[differing], toward[differing])
+    return share_of_rows(won, rows.take(differing).clusters, resampling)

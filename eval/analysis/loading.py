@@ -19,7 +19,7 @@ from ..results.folder import FILE, read_manifest, results_of
 from ..results.number_rows import NumberRows
 from ..results.results import Result
 from ..statistics.alignment import grouped
-from ..statistics.metrics import METRICS, leading_metric, telling_groups
+from ..statistics.metrics import METRICS, check_metric, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, ReplyCounter, places_of_winners
 from .influence import ConformityCounter, ScoreChangeCounter
@@ -312,6 +312,7 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
     long = Counter((subject.data, subject.label) for subject in subjects.values())
     if (metric := otherwise.get("metric")) not in (None, *METRICS):
         raise UsageError(f"unknown metric {metric!r}; metrics are {', '.join(METRICS)}")
+    check_metric(metric, {subject.kind for subject in subjects.values()})
     leading = _leading_metrics(judges)
     for key, subject in subjects.items():
         label = subject.label

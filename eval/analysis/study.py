@@ -98,13 +98,13 @@ class Study:
             resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
             people: what people would take, for the table of costs.
             without_flagged: leave out items of which a text states a verdict itself, for all judges alike.
-            otherwise: what is not as the data has it: with ``metric`` what judges are ranked by (one of ``METRICS``,
-                where it measures what they judged), with ``ties`` and ``votes`` how preferences are measured against
-                humans, see ``TiePolicy``; and the parameters of analyses, see ``Choices``.
+            otherwise: what is not as the data has it: with ``metric`` what judges are ranked by (one of ``METRICS``;
+                data that it does not measure keep their own), with ``ties`` and ``votes`` how preferences are measured
+                against humans, see ``TiePolicy``; and the parameters of analyses, see ``Choices``.
 
         Raises:
             UsageError: no folder; an unknown base; one aspect on two scales; an ``eps`` that is no share; an unknown
-                value of ``metric``, ``ties`` or ``votes``.
+                value of ``metric``, ``ties`` or ``votes``; a metric that measures nothing of what was judged.
             DataError: a folder without a run, or a line that is no result.
         """
         given = [folders] if isinstance(folders, str | Path) else folders

@@ -40,7 +40,7 @@ class AgreeOptions:
     """In comparisons, treat a human tie as a class, leave it out, or count any verdict on it as half right."""
     votes: Literal["majority", "each"] = option(default="majority")
     """In comparisons, compare with the majority of the annotators or with each single vote."""
-    resamples: int = option(metavar="N", min=0, default=1000)
+    resamples: int = option(metavar="N", min=0, max=1_000_000, default=1000)
     """Number of bootstrap resamples; 0 for no intervals."""
     confidence: float = option(metavar="P", default=0.95)
     """Confidence level of the intervals, between 0 and 1."""

@@ -54,7 +54,7 @@ class ReportOptions:
     metric: str | None = statistics(metavar="NAME")
     """Metric that ranks judges: spearman, pearson, kendall, the same within groups (group_spearman, ...), accuracy
     or kappa. Default: depends on the data."""
-    resamples: int = statistics(metavar="N", min=1, default=1000)
+    resamples: int = statistics(metavar="N", min=1, max=1_000_000, default=1000)
     """Number of bootstrap resamples."""
     confidence: float = statistics(metavar="P", default=0.95)
     """Confidence level of the intervals, between 0 and 1."""

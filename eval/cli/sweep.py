@@ -14,7 +14,7 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ..plan.estimator import between
 from ..results.config import RunConfig
-from ..statistics.metrics import METRICS
+from ..statistics.metrics import METRICS, check_metric
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
@@ -85,6 +85,7 @@ def sweep(
             raise UsageError("no protocol given: name one, or a ready-made plan with --plan (see --plans)")
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
+        check_metric(metric, {planned.dataset.kind})
         announce_sweep(out, planned, ablation, config, flags.dry_run)
     work = partial(carry_out_sweep, planned)
     show = partial(_print_results, out, metric, ablation, folder)
@@ -106,7 +107,7 @@ def announce_sweep(
         out.print_line(f"{ablation.name}: {ablation.question} ({ablation.source})")
     left = len(planned) - sum(done)
     if planned.is_replay:
-        out.print(f"{len(planned.cells)} cells, {left:,} verdicts to judge, no model call")
+        out.print(f"{_cells(planned)}, {left:,} verdicts to judge, no model call")
         return
     # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.
     known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
@@ -192,7 +193,11 @@ def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Grid:
     named = map(text_column, (*(axis.name for axis in planned.axes), "protocol"))
     columns, more = (*named, Column("to judge"), Column("calls alone")), len(cells) - SHOWN_CELLS
     notes = (f"... {more} more",) if more > 0 else ()
-    return Grid(f"{len(cells)} cells, {len(planned):,} verdicts", columns, tuple(rows), notes)
+    return Grid(f"{_cells(planned)}, {len(planned):,} verdicts", columns, tuple(rows), notes)
+
+
+def _cells(planned: SweepPlan) -> str:
+    return "1 cell" if len(planned.cells) == 1 else f"{len(planned.cells)} cells"
 
 
 def _in_words(known: ExpectedCalls) -> list[str]:

@@ -27,7 +27,7 @@ from ..results.evaluation import Evaluation
 from ..results.folder import FILE as MANIFEST
 from ..results.folder import read_manifest, results_of
 from ..results.results import FILE as RESULTS
-from ..statistics.metrics import METRICS
+from ..statistics.metrics import METRICS, check_metric
 from ..sweeps.sweep_plan import FILE as SWEEP
 from .opponents import Opponent, opponent_names, opponents_of, own_options
 from .terms import SPENT_FIELD, Terms
@@ -165,6 +165,7 @@ def _check_labels(planned: Plan, metric: str | None) -> None:
     if len(items) < 2:
         raise UsageError("one item cannot tell a difference between judges from chance; give more items")
     grouped = len({item.group or item.id for item in items}) < len(items)
+    check_metric(metric, {planned.dataset.kind})
     if metric is not None and METRICS[metric].within and not grouped:
         problem = f"--metric {metric} is measured within groups, and every group here is a single item"
         remedy = f"give items that belong together the same group, or take {METRICS[metric].coefficient}"

@@ -16,7 +16,7 @@ from ..analysis.judges import EvaluationTarget, Judge
 from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
 from ..statistics.alignment import grouped
-from ..statistics.metrics import DEFAULT, METRICS
+from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
 from ..statistics.significance import LEVEL
 from ..tables.grid import Column, written
@@ -29,7 +29,7 @@ MANY = 5
 def main_measure(subject: EvaluationTarget, metric: str | None) -> str:
     """Return the metric that judges are ranked by on a subject: the one asked for, else the one of the data."""
     chosen = metric or subject.metric
-    return chosen if METRICS[chosen].kind == subject.kind else DEFAULT[subject.kind]
+    return chosen if METRICS[chosen].kind == subject.kind else subject.metric
 
 
 def ranked_datasets(study: Study, metric: str | None) -> list[RankedDataset]:

@@ -37,7 +37,7 @@ def remarks(dataset: RankedDataset, full: bool = False) -> Iterator[str]:
         yield _sure(dataset)
         yield from _folded(dataset.unmeasured, "aspects have no figure", full)
     else:
-        yield "`jurygraph report` says how many rows were used, and why others were left out"
+        yield "`report --table agreement` says how many rows were used, and why others were left out"
     yield from _folded(_lacking(dataset), "judges have no verdict on some rows, as the notes say", full)
     yield from _folded(_unranked(dataset), "judges are not ranked: they have too few labelled rows", full)
     yield from _folded(_constant(dataset, full), "judges give the same verdict on every item", full)

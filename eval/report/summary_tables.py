@@ -116,5 +116,6 @@ def debate_diagnostics(study: Study) -> Iterator[Grid]:
     changes = columns_of(Changes, attrgetter("changes"), only=("moved", "helpful", "harmful", "p"))
     spending = columns_of(Spending, attrgetter("spending"), only=("mean_rounds", "mean_calls", "unresolved"))
     ways = "helpful: verdicts that the debate moved towards the label, harmful: away from it"
-    columns, notes = (*whose(study.diagnoses), *changes, *spending), [f"{ways}; p: sign test, not adjusted"]
+    tested = "p: sign test, not adjusted; none where rows share a group or an item"
+    columns, notes = (*whose(study.diagnoses), *changes, *spending), [f"{ways}; {tested}"]
     yield Grid.from_records("Debate diagnostics", columns, debates, notes).without_intervals()

@@ -6,11 +6,12 @@ sweep over the same data all ask, so that none of them leads with another figure
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from ...state.errors import UsageError
 from ...state.tasks import TaskKind
 from .alignment import Floats, Units, number_groups
 
@@ -71,6 +72,18 @@ _FEWEST_GROUPS, _FEWEST_ITEMS = 10, 3
 def of_kind(kind: TaskKind) -> tuple[str, ...]:
     """Return the names of the metrics of scores, or of preferences."""
     return tuple(metric.name for metric in METRICS.values() if metric.kind == kind)
+
+
+def check_metric(metric: str | None, judged: Collection[TaskKind]) -> None:
+    """Refuse a metric that measures nothing of what was, or is to be, judged."""
+    if metric is None or not judged or METRICS[metric].kind in judged:
+        return
+    measured, kind = _TASKS[METRICS[metric].kind], next(iter(judged))
+    known = f"metrics of {_TASKS[kind]} are {', '.join(of_kind(kind))}"
+    raise UsageError(f"--metric {metric} measures {measured}, and these are {_TASKS[kind]}; {known}")
+
+
+_TASKS: dict[TaskKind, str] = {"score": "scores", "compare": "comparisons"}
 
 
 def leading_metric(kind: TaskKind, data: str, telling_groups: Iterable[int]) -> str:

@@ -120,9 +120,9 @@ class Resampling:
         if value is None or clusters < FEWEST_UNITS or len(known) < 2 or 2 * len(known) < len(resampled):
             return Statistic(value), None
         if bounded and 1 - abs(value) < 1e-9:
-            # All resamples are perfect, too, so that their spread tells nothing: as of a share of which all are right.
-            low = 2 * (share_interval(np.ones(clusters), np.ones(clusters), self).low or 0.0) - 1
-            return (Statistic(value, low, 1.0) if value > 0 else Statistic(value, -1.0, -low)), None
+            # All resamples are perfect, too.
+            perfect = self.no_point(Statistic(value, value, value), clusters)
+            return Statistic(value, max(-1.0, perfect.low or 0.0), min(1.0, perfect.high or 0.0)), None
         centre, spread = value, known
         if bounded:
             # Perfect resamples would lie infinitely far out.
@@ -130,6 +130,24 @@ class Resampling:
         error = float(spread.std(ddof=1)) * math.sqrt(clusters / (clusters - 1))
         low, high, p = student_interval(centre, error, clusters - 1, self.confidence)
         return Statistic(value, *((math.tanh(low), math.tanh(high)) if bounded else (low, high))), p
+
+    def no_point(self, figure: Statistic, clusters: int, reach: float = 2.0) -> Statistic:
+        """Return a figure with an interval that is no point, even where all clusters say the same.
+
+        Their spread tells nothing there. What none of them has may hold of some of the others: of as many as the score
+        interval says of a share of which all are right.
+
+        Args:
+            figure: with its interval, or without one, which it stays.
+            clusters: how many were seen.
+            reach: how far those others may move the figure: from -1 to 1, or by 1 in differences of shares.
+        """
+        value, low, high = figure.value, figure.low, figure.high
+        # Rounding may leave a little more than nothing.
+        if value is None or low is None or high is None or high - low > 1e-12:
+            return figure
+        unseen = share_interval(np.zeros(clusters), np.ones(clusters), self).high or 0.0
+        return Statistic(value, value - reach * unseen, value + reach * unseen)
 
     def mean_interval(self, values: Floats, units: Units | None = None) -> tuple[Statistic, float | None]:
         """Return the mean over rows with Student's interval over units, and the two-sided p-value that it is 0.
@@ -263,8 +281,8 @@ def share_interval(right: Floats, votes: Floats, resampling: Resampling) -> Stat
     return Statistic(share, 0.0 if low < 1e-12 else low, 1.0 if high > 1 - 1e-12 else high)
 
 
-def share_of_rows(right: NDArray[np.bool_], units: Units, resampling: Resampling) -> Statistic:
-    """Return the share of rows of which something holds, with the score interval over units."""
+def share_of_rows(right: NDArray[np.bool_] | Floats, units: Units, resampling: Resampling) -> Statistic:
+    """Return the share of rows of which something holds, or half of it, with the score interval over units."""
     units = number_groups(units)
     sums, sizes = np.bincount(units, right), np.bincount(units)
     return share_interval(sums.astype(float), sizes.astype(float), resampling)

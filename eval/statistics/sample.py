@@ -121,7 +121,8 @@ class Sample:
             return share_interval(right, votes, self.resampling)
         if METRICS[metric].within:
             by_group = without_nan(self.by_group(metric))
-            return _calibrated(self.resampling.mean_interval(by_group)[0], len(by_group))
+            mean = self.resampling.no_point(self.resampling.mean_interval(by_group)[0], len(by_group))
+            return _calibrated(mean, len(by_group))
         if self.count < FEWEST_UNITS:
             return Statistic(value)  # before anything is drawn
         return self.resampling.studentised(value, self.drawn(metric), self.count, bounded=True)[0]
@@ -234,6 +235,8 @@ def paired_difference(pairs: Sequence[Pair], metric: str) -> PairedDifference:
         difference, p = mine.resampling.mean_interval(by_group)
     elif drawn is not None:
         difference, p = mine.resampling.studentised(apart, drawn, clusters)
+    # As of two judges that are right on the same items.
+    difference = mine.resampling.no_point(difference, clusters, 1.0 if metric == "accuracy" else 2.0)
     needed = None if apart is None or drawn is None else _clusters_needed(apart, drawn, clusters)
     return PairedDifference(first, second, difference, p, needed, clusters)
 

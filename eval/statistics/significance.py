@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .alignment import Floats
+from .alignment import Floats, Units
 from .correlation import correlation
 from .resampling import Statistic, mean_or_none, student_interval
 
@@ -57,13 +57,23 @@ def paired_t_test(first: Floats, second: Floats, confidence: float = 0.95) -> tu
     return Statistic(mean, low, high), Test(mean / error, p)
 
 
-def sign_test(one: int, other: int) -> float | None:
-    """Return the exact two-sided p-value of the binomial test of one half; ``None`` without either kind.
+def independent(units: Units) -> bool:
+    """Tell whether no two rows share a unit (a group, or an item), so that a test for independent rows may be made."""
+    return len(np.unique(units)) == len(units)
 
-    >>> sign_test(5, 0), sign_test(3, 3), sign_test(0, 0)
+
+def sign_test(one: int, other: int, units: Units) -> float | None:
+    """Return the exact two-sided p-value of the binomial test of one half.
+
+    Args:
+        one, other: how many rows there are of either kind; without any there is no test.
+        units: of each row that could have been of one of them, what it was drawn with: where rows share a unit, the
+            test would find far too many differences, and there is none either.
+
+    >>> sign_test(5, 0, np.arange(9)), sign_test(3, 3, np.arange(9)), sign_test(5, 0, np.arange(9) // 3)
     (0.0625, 1.0, None)
     """
-    return binomial_test(one, other) if one + other else None
+    return binomial_test(one, other) if one + other and independent(units) else None
 
 
 def binomial_test(heads: int, tails: int) -> float:

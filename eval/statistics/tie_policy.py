@@ -104,6 +104,20 @@ TOWARDS_FIRST = np.array([1.0, -1.0, 0.0])
 """By its code, how far a winner leans towards answer 1."""
 
 
+def wins(winners: Floats, toward: Floats) -> Floats:
+    """Return of each row 1 where the answer that is pointed to wins, 0 where the other does, and half of a tie.
+
+    Args:
+        winners: codes.
+        toward: 1 for the first answer, -1 for the second.
+
+    >>> wins(np.array([0.0, 1, 2]), np.array([1.0, 1, 1]))
+    array([1. , 0. , 0.5])
+    """
+    towards: Floats = (1 + TOWARDS_FIRST[winners.astype(np.intp)] * toward) / 2
+    return towards
+
+
 def count_votes(labels: Floats) -> Floats:
     """Count of each row how often its labels, codes of winners, say 1, 2 and tie; NaN is no vote.
 

@@ -54,7 +54,8 @@ class TurnEffect:
     ]
     towards: Annotated[int, Column("towards", about="verdicts that it moved towards the label")]
     away: Annotated[int, Column("away", about="verdicts that it moved away from the label")]
-    p: Annotated[float | None, Column("p", form="p", about="sign test of towards against away")]
+    p: Annotated[float | None, Column("p", form="p")]
+    """sign test of towards against away; none where rows share a group or an item"""
     agreement: Annotated[
         Statistic, Column("Δ agreement", about="in the leading metric: with the turn, minus without")
     ]
@@ -206,7 +207,7 @@ def compare_turn(planned: WhatIfPlan, forked: Evaluation) -> WhatIf:
                 move=None if winners else mean_statistic(after - before, shared.clusters, resampling),
                 towards=ways[1],
                 away=ways[-1],
-                p=sign_test(ways[1], ways[-1]),
+                p=sign_test(ways[1], ways[-1], shared.clusters),
                 agreement=difference.difference,
                 p_agreement=difference.p,
             )

@@ -24,6 +24,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from ...state.errors import ContextOverflowError, ModelCallError, StoppedError, TransientCallError
 from ...state.transcript import NO_USAGE
+from ...state.verdict_warnings import OTHER_MODEL
 from ..replies.own_words import without_reasoning
 from ..sync_bridge import set_for_block
 from .call import (
@@ -141,7 +142,7 @@ async def send(call: Call) -> Reply:
         node.replies.append((call, reply))
     if reply.served:
         # Of a reply from the journal too: its verdict is to say so in every start of a run.
-        call.model.warn(f"{call.model.label} was answered by another model, {reply.served}")
+        call.model.warn(OTHER_MODEL.of(model=call.model.label, served=reply.served))
     return reply
 
 

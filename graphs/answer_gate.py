@@ -82,7 +82,7 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         rated = self._task(source="-", candidate="-").aspect
         check_until(until, rated)
         slot = slot_of(judge)._replace(rubric=rated)
-        self._judge = softly(nested_judge_node(slot, self._input, self._decided), self._failed)
+        self._judge = softly(nested_judge_node(slot, self._input, self._decided, once=True), self._failed)
 
     def before_agent(self, state: GateState, runtime: Any) -> dict[str, Any]:
         """Begin anew: what was judged in an earlier turn of the conversation counts no more.

@@ -256,6 +256,13 @@ def test_an_agent_answers_again_below_the_bar(is_async: bool) -> None:
     assert [one["candidate"] for one in outcome["judged"]] == [FALSE, SOURCE]
 
 
+@pytest.mark.parametrize("subgraphs", [False, True])
+def test_what_the_judge_of_a_gate_says_is_streamed_once(subgraphs: bool) -> None:
+    graph = agent(SOURCE, judge=scored(5))
+    events = list(graph.stream(ASKED, stream_mode="custom", subgraphs=subgraphs))
+    assert [(event[-1] if subgraphs else event)["turn"]["id"] for event in events] == ["scorer:1"]
+
+
 def test_after_the_last_try_the_best_answer_stands() -> None:
     outcome = agent("A.", "B.", "C.", judge=scored(2, 3, 1)).invoke(ASKED)
     assert outcome["messages"][-1].text == "B."

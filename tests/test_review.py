@@ -273,11 +273,15 @@ def alone(*values: Any, **settings: Any) -> Any:
     return single.build(models={"*": says(*values)}, **settings)
 
 
+def thrice() -> Any:
+    return repeated(alone(1, 5, 3), 3)
+
+
 ONE_ORDER: dict[str, Any] = {"position_calibration": False}
 TORN, SURE = panel((9, 3), (3, 9), (9, 3), **ONE_ORDER), panel((9, 1), **ONE_ORDER)
 JURY = samre.build(models={"*": says((60, 40))}, jurors=3, max_rounds=1)
 PARTLY = calibrated(debate.build(models={"*": says((6, 5), objections=1)}, n=1))
-TWICE, THRICE = repeated(alone((9, 3), (3, 9), **ONE_ORDER), 2), repeated(alone(1, 5, 3), 3)
+TWICE = repeated(alone((9, 3), (3, 9), **ONE_ORDER), 2)
 WHY: list[tuple[Any, dict[str, Any], str, list[str]]] = [
     (alone((9, 3)), COMPARE, "orders_differ", ["the two orders of the answers have different winners"]),
     (alone((9, 3), (3, 9)), COMPARE, "orders_differ", []),
@@ -289,8 +293,8 @@ WHY: list[tuple[Any, dict[str, Any], str, list[str]]] = [
     (panel(2, 3, 3), SCORE, "split", []),
     # A jury that was overruled is not split.
     (cascade(TORN, SURE, when=lambda _: True), COMPARE, "split", []),
-    (THRICE, SCORE, "wide>1.9", ["scores of repeated runs have a standard deviation of 2"]),
-    (THRICE, SCORE, "wide>2", []),
+    (thrice(), SCORE, "wide>1.9", ["scores of repeated runs have a standard deviation of 2"]),
+    (thrice(), SCORE, "wide>2", []),
     (TWICE, COMPARE, "split", ["runs disagree, 1 of 2 for answer 1, 1 of 2 for answer 2"]),
 ]
 

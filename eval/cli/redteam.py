@@ -8,8 +8,8 @@ from functools import partial
 import typer
 
 from ...state.errors import UsageError
+from ..red_team.attacks import DRAWN, replayed
 from ..red_team.redteam import ATTACKS, carry_out_redteam, plan_redteam
-from ..red_team.replayed import DRAWN, replayed
 from ..results.config import RunConfig
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions

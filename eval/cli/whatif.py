@@ -13,8 +13,7 @@ from ...state.errors import UsageError
 from ..datasets.dataset import load_dataset
 from ..results.config import RunConfig
 from ..run.runner import check_run
-from ..what_if.forked_debates import Change, Edit
-from ..what_if.whatif import carry_out_whatif, plan_whatif
+from ..what_if.whatif import Change, Edit, carry_out_whatif, plan_whatif
 from .option_sets import argument, option, takes_options
 from .plan_options import DATA
 from .run import carry_out_to_end, show_experiment

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from .analysis import Study
     from .datasets.dataset import Dataset, load_dataset
     from .engines.ray_engine import Ray
-    from .equal_budget.versus_result import Versus
-    from .equal_budget.versus_runner import aversus, versus
+    from .equal_budget.versus_runner import Versus, aversus, versus
     from .gates.gates import check
     from .metrics import measure
     from .red_team.redteam import RedTeam, aredteam, redteam
@@ -56,8 +55,7 @@ _NAMES = {
     "analysis": "Study",
     "datasets": "Dataset load_dataset",
     "engines.ray_engine": "Ray",
-    "equal_budget.versus_result": "Versus",
-    "equal_budget.versus_runner": "aversus versus",
+    "equal_budget.versus_runner": "Versus aversus versus",
     "gates.gates": "check",
     "metrics": "measure",
     "red_team.redteam": "RedTeam aredteam redteam",

@@ -6,10 +6,9 @@ from functools import partial
 
 import typer
 
-from ..equal_budget.terms import Terms
+from ..equal_budget.equal_spending import Terms
 from ..equal_budget.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
-from ..equal_budget.versus_result import Versus
-from ..equal_budget.versus_runner import carry_out_versus
+from ..equal_budget.versus_runner import Versus, carry_out_versus
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged
 from ..results.config import RunConfig

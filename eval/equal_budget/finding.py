@@ -15,7 +15,7 @@ from ..analysis.comparison import Difference
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
 from ..tables.grid import Column, share_column, text_column
-from .terms import Terms
+from .equal_spending import Terms
 
 Answer = Literal["pays", "does not pay", "cannot be told"]
 Rival = tuple[str, float, str]

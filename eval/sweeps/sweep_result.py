@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...state.errors import UsageError
+from ...state.protocols import Ablation
 from ..report.chart_style import save
+from ..report.charts import Panel, columns, lines
 from ..report.labels import interval_note, without_idle_notes
-from ..report.series_charts import Panel, columns, lines
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..tables import to_csv, to_latex, to_markdown
@@ -30,7 +31,6 @@ from .cell_metrics import (
     metric_keys,
 )
 from .cells import Axis, CellResult
-from .presets import SweepPreset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -280,15 +280,10 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
         subjects = dict.fromkeys(subject for of_cell in units for subject in of_cell)
         if few := caution({name: min(of[name] for of in units if name in of) for name in subjects}):
             notes.append(f"Caution: {few}.")
-    return (*notes, paid(sweep))
-
-
-def paid(sweep: Sweep) -> str:
-    """Say how many calls were made, beside those that the cells would have made one by one."""
+    # Beside the calls that the cells would have made one by one.
     alone, made = sweep.calls_alone, sweep.calls_made
-    if not alone or made >= alone:
-        return f"{made:,} calls made."
-    return f"{made:,} calls made; one by one, the cells take {alone:,}: {1 - made / alone:.0%} saved."
+    saved = f"; one by one, the cells take {alone:,}: {1 - made / alone:.0%} saved" if alone > made else ""
+    return (*notes, f"{made:,} calls made{saved}.")
 
 
 def category_figure(sweep: Sweep) -> Figure:
@@ -330,7 +325,7 @@ FORMATS: Mapping[str, Callable[[Grid], str]] = {"md": to_markdown, "csv": to_csv
 DRAWN = ("svg", "png", "pdf")
 
 
-def grids(sweep: Sweep, ablation: SweepPreset | None = None) -> dict[str, Grid]:
+def grids(sweep: Sweep, ablation: Ablation | None = None) -> dict[str, Grid]:
     """Lay out a sweep's tables by name: ``cells``, ``aspects`` if any, ``paper`` if the source has another shape."""
     title = f"{ablation.name}: {ablation.question}" if ablation else "Agreement by cell"
     tables = {"cells": cell_grid(sweep, title, ablation.extras if ablation else ())}
@@ -343,7 +338,7 @@ def grids(sweep: Sweep, ablation: SweepPreset | None = None) -> dict[str, Grid]:
     return tables
 
 
-def write_tables(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
+def write_tables(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
     """Write all tables in all formats, and return the files."""
     named = grids(sweep, ablation).items()
     return [path for name, grid in named for path in write_grid(grid, folder / TABLES, name)]
@@ -358,7 +353,7 @@ def write_grid(grid: Grid, folder: Path, name: str) -> list[Path]:
     return list(paths)
 
 
-def write_figures(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
+def write_figures(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
     """Draw all figures in all formats, and return the files.
 
     Raises:

@@ -18,9 +18,9 @@ from langgraph.graph import END, StateGraph
 
 from ..nodes.bound_judge import Models
 from ..nodes.verdicts import swap_answers
-from ..state.call_counts import CallsByRole, Can
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
+from ..state.protocols import CallsByRole, Can
 from ..state.settings import CalibratedSettings
 from ..state.tasks import CompareInput, CompareTask, ScoreTask, TaskKind
 from .options import AnyJudge, Bound, CalibratedOptions

@@ -21,8 +21,8 @@ from typing import Any, NotRequired, Unpack, cast
 from langgraph.graph import END, StateGraph
 
 from ..nodes.bound_judge import Models
-from ..state.call_counts import CallRange, CallsByRole, Can
 from ..state.graph_state import JudgeOutput
+from ..state.protocols import CallRange, CallsByRole, Can
 from ..state.settings import CascadeSettings, Reason, WrapperSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn, usage_of_turns

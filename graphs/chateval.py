@@ -34,11 +34,10 @@ from ..nodes.verdicts import (
     turns_in_order,
     vote,
 )
-from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput, JudgeState
-from ..state.protocols import Protocol, Replay
+from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import ChatEvalSettings, make_settings
-from ..state.settings.referee_settings import AUTO
+from ..state.settings.protocol_settings import AUTO
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn
 from ..state.verdict import Verdict

@@ -26,14 +26,12 @@ from ..nodes.critic import critic
 from ..nodes.human import human
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
-from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.errors import ContextOverflowError
 from ..state.graph_state import JudgeState
-from ..state.protocols import Protocol, Replay
-from ..state.role_kinds import RoleKind
+from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
-from ..state.transcript import last_turn
+from ..state.transcript import RoleKind, last_turn
 from ..state.verdict import StopReason
 from ..state.verdict_warnings import OVERFLOW
 from .base import ProtocolGraph

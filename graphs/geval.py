@@ -24,9 +24,8 @@ from ..nodes.bound_judge import Models
 from ..nodes.geval_scorer import expectation, expected_by_round, scorer
 from ..nodes.models.capabilities import LOGPROBS, SEVERAL
 from ..nodes.planner import planner
-from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.graph_state import JudgeState
-from ..state.protocols import Protocol, Replay
+from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly, sampled
 from ..state.settings import GEvalSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph

@@ -28,9 +28,8 @@ from ..nodes.courtroom import SIDES, best_rulings, total_of, turns_of_round
 from ..nodes.courtroom_judge import by_last_ruling, feedback, judge_of_teams
 from ..nodes.defence_judge import best_totals, defence_judge, selections
 from ..nodes.verdicts import Decision, scores_of_roles
-from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
-from ..state.protocols import Protocol, Replay
+from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score

@@ -19,7 +19,7 @@ from ..state.checked import did_you_mean
 from ..state.errors import UsageError
 from ..state.protocols import Protocol
 from ..state.review_rules import KindOf
-from ..state.role_kinds import RoleKind
+from ..state.transcript import RoleKind
 from .references import Given, NameOrGraph, is_protocol, is_reference, referenced, source_digest
 
 _PACKAGE = __name__.rpartition(".")[0]

@@ -22,8 +22,8 @@ from typing_extensions import TypedDict
 from ..nodes.bound_judge import Models
 from ..nodes.verdicts import distance, joint_verdict
 from ..state.aggregation import majority, mean_of, standard_deviation, winner_by_mean
-from ..state.call_counts import CallsByRole, Can
 from ..state.graph_state import JudgeOutput, append
+from ..state.protocols import CallsByRole, Can
 from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn

@@ -17,8 +17,7 @@ from typing import Unpack
 from ..nodes.bound_judge import Models
 from ..nodes.referee import single_scorer
 from ..nodes.verdicts import lone_scorer, number_of_orders
-from ..state.call_counts import CallsByRole, Can, exactly
-from ..state.protocols import Protocol
+from ..state.protocols import CallsByRole, Can, Protocol, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph

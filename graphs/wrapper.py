@@ -20,10 +20,9 @@ from ..nodes.bound_judge import BoundJudge, Models, OwnModel, is_role, split_mod
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.prompt_context import Prompts
 from ..nodes.server_rules import check_caller, check_size
-from ..state.call_counts import CallsByRole, Can
 from ..state.errors import InputError, UsageError
 from ..state.graph_state import JudgeOutput, as_json, latest, merge_turns
-from ..state.protocols import Protocol
+from ..state.protocols import CallsByRole, Can, Protocol
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.tasks import CompareTask, JudgeInput, ScoreTask, TaskKind, kinds_of_input, parse_task
 from ..state.transcript import Score, Turn

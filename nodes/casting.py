@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ..state.errors import ReplyError
 from ..state.graph_state import JudgeState
 from ..state.settings import RefereeSettings
-from ..state.settings.referee_settings import AUTO
+from ..state.settings.protocol_settings import AUTO
 from ..state.tasks import CompareTask
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import OutputSchema, Value

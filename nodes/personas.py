@@ -15,7 +15,7 @@ import yaml
 
 from ..state.errors import InputError, UsageError
 from ..state.settings import RefereeSettings, Role
-from ..state.settings.referee_settings import AUTO, GROUPS, ROLE_FILES, SAME, RefereeSettingsT
+from ..state.settings.protocol_settings import AUTO, GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
 from .prompt_context import Prompts
 from .yaml_files import read_yaml

@@ -19,10 +19,9 @@ from ..state.aggregation import mean_by_round, mean_of, swapped, vote_by_scores,
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Protocol
-from ..state.role_kinds import RoleKind
 from ..state.settings import PositionSettings, SamreSettings, Settings
 from ..state.tasks import TaskKind, parse_task
-from ..state.transcript import Score, Turn, usage_of_turns
+from ..state.transcript import RoleKind, Score, Turn, usage_of_turns
 from ..state.verdict import StopReason, Verdict, Winner, winner_of
 from ..state.verdict_warnings import repeated_words
 from .agent_runtime import AgentRuntime

@@ -8,8 +8,7 @@ from sys import intern
 from typing import Literal, NamedTuple, cast
 
 from ...state.aggregation import mean_pair, winner_by_mean
-from ...state.role_kinds import RoleKind
-from ...state.transcript import NO_USAGE, Turn, Usage
+from ...state.transcript import NO_USAGE, RoleKind, Turn, Usage
 from ...state.verdict import Winner
 from ..results.results import Result
 from ..results.turn_kinds import kind_of_turns

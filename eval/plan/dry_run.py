@@ -29,8 +29,8 @@ from ...nodes.models.capabilities import LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, answering_calls
-from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.errors import UsageError
+from ...state.protocols import CallRange, CallsByRole, Range
 from ...state.tasks import TaskKind, parse_task, rubric_of_user
 from ..statistics.alignment import grouped
 

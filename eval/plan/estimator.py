@@ -22,8 +22,8 @@ from ...nodes.models.capabilities import default_limits
 from ...nodes.models.context_windows import context_window
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
-from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.errors import InputError
+from ...state.protocols import CallRange, Range, exactly, total
 from ...state.transcript import Usage, total_usage
 from ..datasets.items import Item
 from ..statistics.alignment import grouped

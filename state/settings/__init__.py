@@ -11,17 +11,24 @@ from .base_settings import (
     make_settings,
     resolve_settings,
 )
-from .courtroom_settings import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings
-from .debate_settings import DebateSettings, Fallback, MultiagentSettings, Persona
-from .referee_settings import (
+from .protocol_settings import (
+    BACKGROUNDS,
+    BaselineSettings,
     ChatEvalSettings,
+    DebateSettings,
     EnsembleSettings,
+    FairEvalSettings,
+    Fallback,
+    GEvalSettings,
+    MoreSettings,
+    MultiagentSettings,
+    Persona,
     PositionSettings,
     RefereeSettings,
     Role,
+    SamreSettings,
     SingleSettings,
 )
-from .sampling_settings import FairEvalSettings, GEvalSettings
 from .wrapper_settings import (
     CalibratedSettings,
     CascadeSettings,

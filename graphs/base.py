@@ -60,7 +60,7 @@ from ..state.transcript import Score, TurnIds
 from ..state.verdict import StopReason
 from .judge_graph import JudgeGraphBuilder, context_of_run, side_by_side, threads_side_by_side
 from .nested import JudgeSlot, nested_judge_node
-from .references import AnyGraph
+from .registry import AnyGraph
 
 SIDE_BY_SIDE = 64
 """The most agents that speak at once where a run's config sets no ``max_concurrency``.

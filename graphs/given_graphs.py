@@ -19,8 +19,7 @@ from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.tasks import JudgeInput
 from .base import Graph
 from .nested import JudgeSlot, RemoteJudge, nested_judge_node
-from .references import AnyGraph, Given, NameOrGraph
-from .registry import built, judge_of, protocol_names
+from .registry import AnyGraph, Given, NameOrGraph, built, judge_of, protocol_names
 from .wrapper import Wrapper
 
 Protocols = Given | Sequence[Given] | Mapping[str, Given]

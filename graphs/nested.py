@@ -33,8 +33,7 @@ from .judge_graph import (
     side_by_side,
     threads_side_by_side,
 )
-from .references import Given
-from .registry import built, judge_of
+from .registry import Given, built, judge_of
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NewType, TypeAlias, TypedDict
 
 from ..nodes.bound_judge import Model, Models
 from ..state.settings import Fallback, Layout, Persona, Reason, Role, SettingsT
-from .references import AnyGraph
+from .registry import AnyGraph
 
 _WithoutTalk = Literal["baseline", "ensemble", "faireval", "geval", "single"]
 _Debates = Literal["chateval", "debate", "more", "multiagent", "samre"]

@@ -29,8 +29,7 @@ from ..state.voting import RULES, Duel, VotingRule, duel_numbers, elect
 from .base import SyncFunction
 from .judge_graph import JudgeGraphBuilder
 from .nested import JudgeSlot, nested_judge_node
-from .references import AnyGraph
-from .registry import role_kinds
+from .registry import AnyGraph, role_kinds
 from .wrapper import kinds_of, marked_outcome
 
 MOST_ANSWERS = 20

@@ -43,8 +43,7 @@ from ..state.transcript import Turn, TurnIds, usage_of_turns
 from .base import AsyncNode, SyncFunction
 from .judge_graph import JudgeGraphBuilder
 from .nested import JudgeSlot, nested_judge_node
-from .references import AnyGraph
-from .registry import role_kinds
+from .registry import AnyGraph, role_kinds
 from .wrapper import WrapperState, emptied, kinds_of, marked_outcome
 
 Writer = str | Runnable[Any, Any] | AnyGraph | Callable[..., Any]

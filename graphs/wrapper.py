@@ -30,8 +30,7 @@ from ..state.verdict import Verdict
 from .base import SyncFunction
 from .judge_graph import JudgeGraphBuilder, context_of_run
 from .nested import Compiled, JudgeSlot, nested_judge_node, shared_input
-from .references import Given
-from .registry import built, find_protocol
+from .registry import Given, built, find_protocol
 
 WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
 

@@ -16,7 +16,7 @@ from pydantic import Field, create_model
 
 from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
-from ...graphs.references import AnyGraph
+from ...graphs.registry import AnyGraph
 from ...nodes.replies.json_fields import whole_object
 from ...state.checked import Checked, did_you_mean, field_docstrings
 from ...state.conversations import before_last_answers, read_conversation

@@ -23,7 +23,7 @@ from ..state.graph_state import append
 from ..state.media import Media
 from ..state.tasks import ScoreTask, parse_task
 from .nested import nested_judge_node
-from .refine import Try, check_tries, check_until, objections, reaches, slot_of, softly
+from .refine import Try, check_tries, check_until, objections, slot_of, softly
 
 OBJECTOR = "judge"
 """The name under which objections stand in the conversation."""
@@ -59,8 +59,8 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
     >>> from langchain_core.language_models import FakeListChatModel
     >>> model = FakeListChatModel(responses=["No idea, sorry.", "The tide turned at noon."])
     >>> agent = create_agent(model, middleware=[AnswerGate("single", "consistency")])
-    >>> said = agent.invoke({"messages": [("user", "Repeat: the tide turned at noon.")]})
-    >>> said["messages"][-1].text, [one["verdict"]["score"] >= 4 for one in said["judged"]]
+    >>> state = agent.invoke({"messages": [("user", "Repeat: the tide turned at noon.")]})
+    >>> state["messages"][-1].text, [answer["verdict"]["score"] >= 4 for answer in state["judged"]]
     ('The tide turned at noon.', [False, True])
     """
 
@@ -118,7 +118,7 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         verdict = outcome["verdict"]
         done = Try(candidate=str(state["messages"][-1].text), verdict=verdict, error=None)
         judged = [*(state.get("judged") or ()), done]
-        if reaches(verdict, self._until):
+        if verdict["score"] >= self._until:
             return {"judged": [done]}
         if len(judged) < self._tries:
             why = objections(verdict, outcome["transcript"])

@@ -58,7 +58,14 @@ from ..state.settings import SettingsT, make_settings
 from ..state.tasks import input_schema_of
 from ..state.transcript import Score, TurnIds
 from ..state.verdict import StopReason
-from .judge_graph import JudgeGraphBuilder, context_of_run, side_by_side, threads_side_by_side
+from .judge_graph import (
+    JudgeGraphBuilder,
+    SyncFunction,
+    context_of_run,
+    labels_of,
+    side_by_side,
+    threads_side_by_side,
+)
 from .nested import JudgeSlot, nested_judge_node
 from .registry import AnyGraph
 
@@ -191,8 +198,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         """
         traced = RunnableLambda[Any, str](lambda asked: router(*asked), name=router.__name__)
         nodes = {o: target.node if isinstance(target, FanOut) else target for o, target in targets.items()}
-        # LangGraph draws one edge between two nodes: outcomes that lead to the same node share their edge's label.
-        labels = {o: " / ".join(p for p in nodes if nodes[p] == nodes[o]) for o in nodes}
+        labels = labels_of(nodes)
 
         def choose(state: JudgeState) -> str | list[Send]:
             if state.get("orders") is None:
@@ -338,30 +344,6 @@ class AsyncNode(Runnable[Any, Any]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():
             return run_blocking(self.ainvoke(input))
-
-
-class SyncFunction(Runnable[Any, Any]):
-    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
-
-    Args:
-        name: what traces and drawings call it.
-        work: the function.
-    """
-
-    def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
-        self.name = name
-        self._work = work
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
-        token = var_child_runnable_config.set(config)
-        try:
-            return self._work(input)
-        finally:
-            var_child_runnable_config.reset(token)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return self.invoke(input, config)
 
 
 # What LangGraph does at every step, and makes no difference where nobody watches

@@ -42,8 +42,8 @@ from ..state.tasks import TaskKind
 from ..state.transcript import Turn
 from ..state.verdict import Verdict
 from .base import FanOut, ProtocolGraph, each
+from .calibrated import weigh_orders
 from .options import Bound, ChatEvalOptions
-from .position_calibration import weigh_orders
 
 
 def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:

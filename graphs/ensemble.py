@@ -28,8 +28,8 @@ from ..state.settings.protocol_settings import AUTO, GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import FanOut, ProtocolGraph, each
+from .calibrated import weigh_orders
 from .options import Bound, EnsembleOptions
-from .position_calibration import weigh_orders
 
 
 def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:

@@ -26,8 +26,8 @@ from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import ProtocolGraph
+from .calibrated import weigh_orders
 from .options import Bound, FairEvalOptions
-from .position_calibration import weigh_orders
 
 
 def calls(settings: FairEvalSettings, kind: TaskKind, can: Can) -> CallsByRole:

@@ -28,7 +28,7 @@ from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
-from .base import SyncFunction
+from .judge_graph import SyncFunction
 from .options import AnyJudge, Bound, RepeatedOptions
 from .wrapper import (
     GivenJudges,
@@ -112,34 +112,32 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
     verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in outcomes]
     scores = [verdict.final for verdict in verdicts]
     outcome, decided_by = _aggregate(verdicts, scores, by)
+    details: dict[str, Any] = {"repeated": len(verdicts), "by": by, "decided_by": decided_by}
+    details |= {"scores": scores, "spread": standard_deviation(scores)}
+    stops, winners = [verdict.stop_reason for verdict in verdicts], [verdict.winner for verdict in verdicts]
+    if len(set(stops)) > 1:
+        details["stop_reasons"] = stops
+    if any(winners):
+        details["winners"] = winners
+    if any(verdict.details for verdict in verdicts):
+        details["details_by_run"] = [verdict.details for verdict in verdicts]
     # Runs that were not judged in both orders say nothing of them.
     consistent = [v.position_consistent for v in verdicts if v.position_consistent is not None]
-    return joint_verdict(
-        verdicts,
-        (turn for run in outcomes for turn in run["transcript"]),
-        **outcome,
-        position_consistent=all(consistent) if consistent else None,
-        details={
-            "repeated": len(verdicts),
-            "by": by,
-            "decided_by": decided_by,
-            "scores": scores,
-            "spread": standard_deviation(scores),
-            **_told(verdicts),
-        },
-        **_explanation(verdicts, outcome),
-    )
-
-
-def _explanation(verdicts: Sequence[Verdict], outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the explanation of the run that came nearest to what all of them came to."""
     final = list(outcome["scores"]) if "scores" in outcome else outcome["score"]
 
     def far(verdict: Verdict) -> tuple[bool, tuple[bool, float]]:
         return verdict.winner != outcome.get("winner"), distance(verdict.final, final)
 
     nearest = min(verdicts, key=far)
-    return {"explanation": nearest.explanation, "explained_by": nearest.explained_by}
+    return joint_verdict(
+        verdicts,
+        (turn for run in outcomes for turn in run["transcript"]),
+        **outcome,
+        position_consistent=all(consistent) if consistent else None,
+        details=details,
+        explanation=nearest.explanation,
+        explained_by=nearest.explained_by,
+    )
 
 
 def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) -> tuple[dict[str, Any], str]:
@@ -173,18 +171,6 @@ def _marked(run: _Run, outcome: JudgeOutput) -> dict[str, Any]:
     inner = 1 + max((turn.get("repeat", 0) for turn in outcome["transcript"]), default=0)
     marked = marked_outcome(outcome, lambda turn: _mark(run, turn, inner))
     return {"outcomes": [marked], "transcript": marked["transcript"], "round": marked["verdict"]["rounds"]}
-
-
-def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Collect winners and details of the runs' verdicts, where they have any."""
-    winners = [verdict.winner for verdict in verdicts]
-    details = [verdict.details for verdict in verdicts]
-    stops = [verdict.stop_reason for verdict in verdicts]
-    return {
-        **({"stop_reasons": stops} if len(set(stops)) > 1 else {}),
-        **({"winners": winners} if any(winners) else {}),
-        **({"details_by_run": details} if any(details) else {}),
-    }
 
 
 def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:

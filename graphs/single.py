@@ -21,8 +21,8 @@ from ..state.protocols import CallsByRole, Can, Protocol, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph
+from .calibrated import weigh_orders
 from .options import Bound, SingleOptions
-from .position_calibration import weigh_orders
 
 
 def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:

@@ -24,12 +24,20 @@ from ..state.errors import InputError, UsageError
 from ..state.graph_state import JudgeOutput, as_json, latest, merge_turns
 from ..state.protocols import CallsByRole, Can, Protocol
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
-from ..state.tasks import CompareTask, JudgeInput, ScoreTask, TaskKind, kinds_of_input, parse_task
+from ..state.tasks import (
+    EXAMPLES,
+    CompareTask,
+    JudgeInput,
+    ScoreTask,
+    TaskKind,
+    input_schema_of,
+    kinds_of_input,
+    parse_task,
+)
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
-from .base import SyncFunction
 from .judge_graph import JudgeGraphBuilder, context_of_run
-from .nested import Compiled, JudgeSlot, nested_judge_node, shared_input
+from .nested import Compiled, JudgeSlot, nested_judge_node
 from .registry import Given, built, find_protocol
 
 WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
@@ -91,15 +99,6 @@ class GivenJudges(Generic[WrapperSettingsT]):
         """Return the settings."""
         return self.bound
 
-    def check_run(self, _context: object, _kind: TaskKind) -> None:
-        """Leave it to the graphs which tasks they take."""
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What the wrapper was given besides the graphs, for the description of a run."""
-        others = {*Settings.model_fields, *self.bound.places, *self.bound.places.values()}
-        return self.bound.model_dump(mode="json", exclude=others)
-
 
 class NestedJudge(Generic[WrapperSettingsT]):
     """Build the judge that a wrapper's settings name, with the bound settings; run it with what a context adds.
@@ -137,13 +136,6 @@ class NestedJudge(Generic[WrapperSettingsT]):
             shared = type(self._bound).model_validate({self._place: name}).over(self._bound)
             self._graphs[name] = self._build(name, shared.handed_to(self._place))
         return self._graphs[name], self._settings(name, given.handed_to(self._place))
-
-    def check_run(self, context: object, kind: TaskKind) -> None:
-        """Check a run with this context and kind of task, as ``NestedJudges.check_run`` does."""
-        graph, _ = self.choose(context)
-        kinds = kinds_of(graph)
-        if kind not in kinds:
-            raise UsageError(f"{graph.name} takes no task of the kind {kind!r}, only {' and '.join(kinds)}")
 
     def described(self) -> dict[str, Any]:
         """Return the bound settings of the judge, without those that all protocols share unless they were set."""
@@ -232,7 +224,11 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         check_caller(context)
         self.check_calls(self.settings(context), kind)
         for judge in self.inside.values():
-            judge.check_run(context, kind)
+            graph, _ = judge.choose(context)
+            if kind not in (kinds := kinds_of(graph)):
+                raise UsageError(
+                    f"{graph.name} takes no task of the kind {kind!r}, only {' and '.join(kinds)}"
+                )
 
 
 Judges = GivenJudges[WrapperSettingsT] | NestedJudges[WrapperSettingsT]
@@ -255,17 +251,19 @@ class Wrapper(JudgeGraphBuilder, Generic[WrapperSettingsT]):
         judges: Judges[WrapperSettingsT],
         input_schema: type[Any] | None = None,
     ) -> None:
+        shared = [k for k in EXAMPLES if all(k in kinds_of(slot.graph) for slot in judges.slots.values())]
         super().__init__(
             state,
             context_schema=judges.context_schema,
-            input_schema=input_schema or shared_input(*judges.slots.values()),
+            input_schema=input_schema or input_schema_of(shared),
             output_schema=JudgeOutput,
         )
         self.judges = judges
         if isinstance(judges, NestedJudges):
             self.bound_judge = judges
         else:
-            self.parameters = judges.parameters
+            others = {*Settings.model_fields, *judges.bound.places, *judges.bound.places.values()}
+            self.parameters = judges.bound.model_dump(mode="json", exclude=others)
 
         def prepare(given: Mapping[str, Any]) -> dict[str, Any]:
             task = parse_task(given.get("task"))
@@ -287,11 +285,9 @@ class Wrapper(JudgeGraphBuilder, Generic[WrapperSettingsT]):
             UsageError: a protocol that does not exist, or one that does not take this kind of task.
             InputError: a setting that does not exist or cannot be so.
         """
-        self.judges.check_run(context_of_run(), task.kind)
-
-    def step(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
-        """Add a node that calls no model."""
-        self.add_node(name, SyncFunction(name, work))
+        # Graphs that were given find out by themselves which tasks they take.
+        if isinstance(self.judges, NestedJudges):
+            self.judges.check_run(context_of_run(), task.kind)
 
     def judge(
         self,
@@ -380,33 +376,32 @@ def _validated(name: str, given: Mapping[str, Any], settings_field: str) -> Sett
         raise error.inside(settings_field) from None
 
 
-TEMPLATES = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
-"""All folders of bundled templates; a wrapper's settings say which of them are used."""
-
-
 def wrapper_record(
     settings: type[WrapperSettingsT], name: str, summary: str, source: str, **others: Any
 ) -> Protocol[WrapperSettingsT]:
     """Return the record of a wrapper: it takes all tasks and makes its judge's calls, unless ``others`` differ."""
     roles = in_all(roles_by_place(settings()))
+    # All folders of bundled templates: a wrapper's settings say which of them are used.
+    prompts = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
     usual = {"kinds": ("score", "compare"), "calls": calls_of, "calls_once": calls_once_of}
-    own: dict[str, Any] = {**usual, **others, "roles": roles, "prompts": TEMPLATES}
+    own: dict[str, Any] = {**usual, **others, "roles": roles, "prompts": prompts}
     return Protocol(name, summary, source, settings=settings, **own)
 
 
-def calls_of(settings: WrapperSettings, kind: TaskKind, can: Can, place: str = "of") -> CallsByRole:
-    """Count the calls of one verdict of the protocol in a place."""
-    protocol, inner = _inside(settings, place)
+def calls_of(settings: WrapperSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Count the calls of one verdict of the protocol inside."""
+    protocol, inner = inside(settings, "of")
     return protocol.calls(inner, kind, can)
 
 
-def calls_once_of(settings: WrapperSettings, kind: TaskKind, can: Can, place: str = "of") -> CallsByRole:
-    """Count the calls of the protocol in a place that serve all verdicts."""
-    protocol, inner = _inside(settings, place)
+def calls_once_of(settings: WrapperSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Count the calls of the protocol inside that serve all verdicts."""
+    protocol, inner = inside(settings, "of")
     return protocol.calls_once(inner, kind, can)
 
 
-def _inside(settings: WrapperSettings, place: str) -> tuple[Protocol[Any], Settings]:
+def inside(settings: WrapperSettings, place: str) -> tuple[Protocol[Any], Settings]:
+    """Return the protocol in a place, and the settings with which it is run there."""
     name = str(getattr(settings, place))
     protocol: Protocol[Any] = find_protocol(name).protocol
     # Without settings at their default: a bound wrapper lists both names of a setting that has two.

@@ -81,7 +81,8 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         self._aspect = aspect
         rated = self._task(source="-", candidate="-").aspect
         check_until(until, rated)
-        slot = slot_of(judge)._replace(rubric=rated)
+        slot = slot_of(judge)
+        slot.rubric = rated
         self._judge = softly(nested_judge_node(slot, self._input, self._decided, once=True), self._failed)
 
     def before_agent(self, state: GateState, runtime: Any) -> dict[str, Any]:

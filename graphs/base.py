@@ -19,7 +19,6 @@ from collections.abc import (
     Callable,
     Coroutine,
     Hashable,
-    Iterable,
     Mapping,
     Sequence,
 )
@@ -87,20 +86,18 @@ ScoresByRound = Callable[[JudgeState], list[Score]]
 
 
 class FanOut(NamedTuple):
-    """Name a node of agents who are asked side by side, and how to find out who they are."""
-
-    node: str
-    agents: Callable[[JudgeState, Any], Sequence[str]]
-
-
-def each(node: str, agents: Callable[[JudgeState, Any], Sequence[str]]) -> FanOut:
-    """Make the target of an outcome that has several agents speak at once, in every order of the answers.
+    """Name the target of an outcome that has several agents speak at once, in every order of the answers.
 
     Args:
         node: a node that was added with ``agents``.
         agents: returns the names of those who speak now, from the state and the settings.
     """
-    return FanOut(node, agents)
+
+    node: str
+    agents: Callable[[JudgeState, Any], Sequence[str]]
+
+
+each = FanOut
 
 
 class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
@@ -153,9 +150,17 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 update = await body(current, runtime)
                 after = updated(current, update)
                 if after.get("transcript"):
-                    after = self._scored(current, after, update.get("transcript") or ())
-                    update = {**update, "scores": after["scores"], "round": after["round"]}
-            _ended.set(_Ended(after, runtime.settings))
+                    new: Sequence[Mapping[str, Any]] = update.get("transcript") or ()
+                    rounds = (turn["round"] for turn in new if "round" in turn)
+                    # Words without a score leave the scores as they were when the node began, unless a protocol
+                    # counts by itself.
+                    is_scored = any(type(turn.get("value")) in (int, float, list) for turn in new)
+                    scores = (
+                        self._scores(after) if is_scored or self._counts_itself else current.get("scores")
+                    )
+                    derived = {"scores": scores or [], "round": max([after.get("round") or 0, *rounds])}
+                    after, update = {**after, **derived}, {**update, **derived}
+            _ended.set((after, runtime.settings))
             return update
 
         self.add_node(name, AsyncNode(name, act))
@@ -204,7 +209,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             if state.get("orders") is None:
                 raise UsageError("this thread has no task yet: invoke the graph with a task first")
             if (ended := _ended.get()) is not None:
-                asked = state, ended.settings
+                asked = state, ended[1]
             else:
                 # Agents side by side leave scores and round as they were, as ``update_state`` does, which has no
                 # runtime.
@@ -307,14 +312,6 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         last = max(map(itemgetter("round"), turns))
         return {**state, "scores": self._scores(state), "round": max(state.get("round") or 0, last)}
 
-    def _scored(self, before: JudgeState, after: JudgeState, new: Iterable[Mapping[str, Any]]) -> JudgeState:
-        """Return the state behind a node with the scores and the round that its new turns lead to."""
-        last = max([after.get("round") or 0, *(turn["round"] for turn in new if "round" in turn)])
-        # Words without a score leave the scores as they were when the node began, unless a protocol counts by itself.
-        if self._counts_itself or any(type(turn.get("value")) in (int, float, list) for turn in new):
-            return {**after, "scores": self._scores(after), "round": last}
-        return {**after, "scores": before.get("scores") or [], "round": last}
-
 
 class AsyncNode(Runnable[Any, Any]):
     """An async function as a node of a graph that may also be run with ``.invoke()``.
@@ -368,20 +365,14 @@ def lighten(graph: Graph) -> None:
             vars(node)["node"] = UnobservedNode(node.node)
 
 
-class _Ended(NamedTuple):
-    """The state behind a node that has just ended, and the settings of the run."""
-
-    state: JudgeState
-    settings: Any
-
-
-_ended: ContextVar[_Ended | None] = ContextVar("_ended", default=None)
-"""Set while the update of a node is written and its router is asked."""
+_ended: ContextVar[tuple[JudgeState, Any] | None] = ContextVar("_ended", default=None)
+"""The state behind a node that has just ended, and the settings of the run: while its update is written and its router
+is asked."""
 
 
 def _reader(usual: Callable[[RunnableConfig], Any]) -> Callable[[RunnableConfig], Any]:
     """Make what reads the state for a router; LangGraph copies and updates all that a graph holds for it."""
-    return lambda config: ended.state if (ended := _ended.get()) else usual(config)
+    return lambda config: ended[0] if (ended := _ended.get()) else usual(config)
 
 
 class UnobservedNode(Runnable[Any, Any]):

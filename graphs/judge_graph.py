@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, aclosing, asynccontextmanager, co
 from contextvars import ContextVar
 from typing import Any, cast
 from uuid import uuid4
+from weakref import WeakSet, WeakValueDictionary
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs, set_config_context, var_child_runnable_config
@@ -237,8 +238,11 @@ GRACE = 0.2
 
 # LangGraph cancels all tasks of a step when one of them fails. Calls that are under way would be paid for and lost, and
 # asked again when the graph is resumed: so the one that failed waits for the others before it says so.
-_TASKS: dict[str, set[asyncio.Task[Any]]] = {}
-"""Tasks under way by step: by the id of the checkpoint that it began with, another one in every step of every run."""
+_TASKS: WeakValueDictionary[str, WeakSet[asyncio.Task[Any]]] = WeakValueDictionary()
+"""Tasks under way by step: by the id of the checkpoint that it began with, another one in every step of every run.
+
+A step's tasks are kept by those of them that are still asked.
+"""
 _THREADS: dict[str, int] = {}
 _threads_changed = threading.Condition()
 
@@ -255,9 +259,8 @@ async def side_by_side(runtime: Runtime[Any] | None) -> AsyncIterator[None]:
     """Hold back an exception of the block until the tasks of the same step that have begun are done."""
     step, me = _step(runtime), asyncio.current_task()
     assert me is not None
-    asked = _TASKS.setdefault(step, set())
+    asked = _TASKS.setdefault(step, WeakSet())
     asked.add(me)
-    me.add_done_callback(lambda task: _ended(step, task))
     try:
         yield
     except GraphBubbleUp:
@@ -269,13 +272,6 @@ async def side_by_side(runtime: Runtime[Any] | None) -> AsyncIterator[None]:
         while waited_for := {task for task in asked if not task.done()}:
             await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
         raise
-
-
-def _ended(step: str, task: asyncio.Task[Any]) -> None:
-    asked = _TASKS.get(step, set())
-    asked.discard(task)
-    if not asked:
-        _TASKS.pop(step, None)
 
 
 @contextmanager

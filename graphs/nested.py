@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs
@@ -38,22 +39,22 @@ from .registry import Given, built, judge_of
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
-Choice = tuple[Compiled | None, Settings | None]
-"""The graph to run in place of the given one, and the context to run it with; None where neither changes."""
 
-
-class JudgeSlot(NamedTuple):
+@dataclass
+class JudgeSlot:
     """Hold a judge inside a wrapper.
 
     Attributes:
         graph: its graph as drawn.
-        choose: chooses the one that a run's context asks for.
         rubric: what the wrapper's user has it judge by; None where that is the tasks' own, or the caller's.
     """
 
     graph: Compiled | RemoteJudge
-    choose: Callable[[object], Choice]
     rubric: Rubric | None = None
+
+    def choose(self, _context: object) -> tuple[Compiled | None, Settings | None]:
+        """Return the graph that a run's context asks for, and a context for it; None where neither changes."""
+        return None, None
 
     @property
     def context_schema(self) -> type[Any] | None:
@@ -63,7 +64,7 @@ class JudgeSlot(NamedTuple):
         return self.graph.builder.context_schema
 
     @classmethod
-    def of(cls, judge: Given) -> JudgeSlot:
+    def of(cls, judge: Given, rubric: Rubric | None = None) -> JudgeSlot:
         """Make the slot of a given graph, compiled or not, of a protocol as it is, or of what ``create_judge`` made.
 
         No run's context exchanges it.
@@ -80,7 +81,7 @@ class JudgeSlot(NamedTuple):
                 f"a judge must be a protocol's name, or a graph such as debate.build(), got {shortened(judge)}"
             )
         slot = compiled if isinstance(compiled, CompiledStateGraph) else RemoteJudge(compiled)
-        return cls(slot, lambda _context: (None, None))
+        return cls(slot, rubric)
 
 
 def nested_judge_node(

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal, Unpack, cast
 
 from langgraph.graph import END, StateGraph
 from langgraph.types import Send
-from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import Models
 from ..nodes.verdicts import distance, joint_verdict
@@ -46,14 +45,6 @@ class RepeatsState(WrapperState):
     """The state while the runs go on: the outcome of each, in order."""
 
     outcomes: Annotated[list[JudgeOutput], append]
-
-
-class _Run(TypedDict):
-    """The input of one run."""
-
-    task: dict[str, Any]
-    repeat: int
-    k: int
 
 
 def repeated(
@@ -89,7 +80,7 @@ class Repeats(Wrapper[RepeatedSettings]):
 
         def runs(state: RepeatsState) -> list[Send]:
             k = self.settings().k
-            return [Send("judge", _Run(task=state["task"], repeat=i, k=k)) for i in range(k)]
+            return [Send("judge", {"task": state["task"], "repeat": i, "k": k}) for i in range(k)]
 
         def weigh(state: RepeatsState) -> dict[str, Any]:
             return self.concluded(weigh_repeats(state["outcomes"], self.settings().by))
@@ -155,18 +146,18 @@ def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) ->
     return {**outcome, "winner": winner_by_mean(mean)}, "average"
 
 
-def _metadata(run: _Run, outer: Mapping[str, Any]) -> dict[str, Any]:
-    """Number the run; inside a graph that is itself repeated the numbers continue over all of that graph's runs."""
+def _metadata(run: Mapping[str, Any], outer: Mapping[str, Any]) -> dict[str, Any]:
+    """Number the run, one of ``k``; in a graph that is itself repeated the numbers continue over all of its runs."""
     return {"repeat": outer.get("repeat", 0) * run["k"] + run["repeat"]}
 
 
-def _mark(run: _Run, turn: Turn, inner: int = 1) -> Turn:
+def _mark(run: Mapping[str, Any], turn: Turn, inner: int = 1) -> Turn:
     """Mark a turn with the number of its run, in which there may be ``inner`` runs of a repeated judge."""
     number = run["repeat"] * inner + turn.get("repeat", 0)
     return cast("Turn", {**turn, "id": f"repeat_{run['repeat']}/{turn.get('id')}", "repeat": number})
 
 
-def _marked(run: _Run, outcome: JudgeOutput) -> dict[str, Any]:
+def _marked(run: Mapping[str, Any], outcome: JudgeOutput) -> dict[str, Any]:
     """Return the outcome of a run, its turns marked with the run's number, counted as in ``_metadata``."""
     inner = 1 + max((turn.get("repeat", 0) for turn in outcome["transcript"]), default=0)
     marked = marked_outcome(outcome, lambda turn: _mark(run, turn, inner))

@@ -100,24 +100,23 @@ class GivenJudges(Generic[WrapperSettingsT]):
         return self.bound
 
 
-class NestedJudge(Generic[WrapperSettingsT]):
+class NestedJudge(JudgeSlot, Generic[WrapperSettingsT]):
     """Build the judge that a wrapper's settings name, with the bound settings; run it with what a context adds.
 
     Attributes:
         bound_judge: the judge as bound: its settings and models.
-        graph: its graph, as bound.
-        slot: for the wrapper's node.
     """
+
+    graph: Compiled
 
     def __init__(self, bound: WrapperSettingsT, place: str, own: Mapping[str, OwnModel]) -> None:
         self._bound, self._place, self._own = bound, place, own
         roles = roles_by_place(bound)
         self._roles, self._all_roles = roles[place], in_all(roles)
-        name = self._named(bound)
-        self.graph = graph = self._build(name, bound.handed_to(place))
-        self.bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
-        self._graphs = {name: graph}
-        self.slot = JudgeSlot(graph, self.choose)
+        self._name = str(getattr(bound, place))
+        super().__init__(self._build(self._name, bound.handed_to(place)))
+        self.bound_judge: BoundJudge[Any] = self.graph.builder.bound_judge  # type: ignore[attr-defined]
+        self._graphs = {self._name: self.graph}
 
     def choose(self, context: object) -> tuple[Compiled, Settings]:
         """Return the graph that a run asks for, and its context; a context of another class changes nothing.
@@ -129,23 +128,13 @@ class NestedJudge(Generic[WrapperSettingsT]):
         # The exact class, as ``resolve_settings`` compares it: one wrapper's settings inherit from another's.
         given = context if type(context) is type(self._bound) else type(self._bound)()
         assert isinstance(given, type(self._bound))
-        name = self._named(given.over(self._bound))
+        name = str(getattr(given.over(self._bound), self._place))
         # Kept by name: to build and compile a graph takes much longer than to find it, and each verdict asks for it.
         if name not in self._graphs:
             # What was bound for the judge that was there before says nothing about another one.
             shared = type(self._bound).model_validate({self._place: name}).over(self._bound)
             self._graphs[name] = self._build(name, shared.handed_to(self._place))
         return self._graphs[name], self._settings(name, given.handed_to(self._place))
-
-    def described(self) -> dict[str, Any]:
-        """Return the bound settings of the judge, without those that all protocols share unless they were set."""
-        own = self._bound.handed_to(self._place)
-        skipped = {name for name in Settings.model_fields if name not in own or name == "models"}
-        described: dict[str, Any] = self.bound_judge.bound.model_dump(mode="json", exclude=skipped)
-        return described
-
-    def _named(self, settings: WrapperSettingsT) -> str:
-        return str(getattr(settings, self._place))
 
     def _build(self, name: str, given: Mapping[str, Any]) -> Compiled:
         """Build the graph with the caller's chat models; models in the judge's own settings win."""
@@ -164,8 +153,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
 
     def _has(self, name: str, role: str) -> bool:
         """Tell whether a model for this role is for this judge; a role that only the other judge has is not."""
-        bound = name == self._named(self._bound)
-        roles = self._roles if bound else find_protocol(name).protocol.roles
+        roles = self._roles if name == self._name else find_protocol(name).protocol.roles
         return is_role(role, roles) or not is_role(role, self._all_roles)
 
 
@@ -174,8 +162,7 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
 
     Attributes:
         bound: the settings that are bound to it; the judges' own settings in full.
-        inside: the judge in each place, by the setting that names it.
-        slots: the same for the wrapper's nodes.
+        slots: the judge in each place, by the setting that names it.
         context_schema: the wrapper's settings.
     """
 
@@ -190,26 +177,27 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         named, own = split_models(models, fields)
         given = make_settings(protocol.settings, settings, named)
         super().__init__(protocol, given, own, in_all(roles_by_place(given)))
-        self.inside = {place: NestedJudge(given, place, own) for place in given.places}
-        self.slots = {place: judge.slot for place, judge in self.inside.items()}
+        self.slots = {place: NestedJudge(given, place, own) for place in given.places}
         self.context_schema = type(given)
-        described = {given.places[place]: judge.described() for place, judge in self.inside.items()}
+        described: dict[str, Any] = {}
+        for place, judge in self.slots.items():
+            # Of the settings that all protocols share, those alone that were set.
+            chosen = given.handed_to(place)
+            skipped = {name for name in Settings.model_fields if name not in chosen or name == "models"}
+            described[given.places[place]] = judge.bound_judge.bound.model_dump(mode="json", exclude=skipped)
         self.bound = given.model_copy(update=described)
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role; with several judges inside, the place comes first (``cheap.scorer``)."""
         # A lone judge inside needs no prefix to tell its roles from another's.
-        if len(self.inside) == 1:
-            return next(iter(self.inside.values())).bound_judge.chosen()
-        return {
-            f"{place}.{role}": model
-            for place, judge in self.inside.items()
-            for role, model in judge.bound_judge.chosen().items()
-        }
+        if len(self.slots) == 1:
+            return next(iter(self.slots.values())).bound_judge.chosen()
+        inside = ((place, judge.bound_judge.chosen()) for place, judge in self.slots.items())
+        return {f"{place}.{role}": model for place, chosen in inside for role, model in chosen.items()}
 
     def check(self) -> None:
         """Check every judge inside, as ``BoundJudge.check`` does."""
-        for judge in self.inside.values():
+        for judge in self.slots.values():
             judge.bound_judge.check()
 
     def check_run(self, context: object, kind: TaskKind) -> None:
@@ -223,7 +211,7 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         # Before any judge inside is built, and long before one asks a model.
         check_caller(context)
         self.check_calls(self.settings(context), kind)
-        for judge in self.inside.values():
+        for judge in self.slots.values():
             graph, _ = judge.choose(context)
             if kind not in (kinds := kinds_of(graph)):
                 raise UsageError(
@@ -318,7 +306,7 @@ def all_judges(bound_judge: BoundJudge[Any]) -> Iterator[BoundJudge[Any]]:
     """Yield a bound judge, then those nested in it, at any depth."""
     yield bound_judge
     if isinstance(bound_judge, NestedJudges):
-        for judge in bound_judge.inside.values():
+        for judge in bound_judge.slots.values():
             yield from all_judges(judge.bound_judge)
 
 

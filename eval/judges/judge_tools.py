@@ -132,7 +132,7 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
 
     builder = StateGraph(JudgeAgentState, output_schema=JudgeAgentOutput)
     builder.add_node("read", read)
-    slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
+    slot = JudgeSlot.of(compiled("judge", graph), tasks.rubric)
     asked = nested_judge_node(slot, lambda state: {"task": state["task"]}, judged, once=True)
     builder.add_node("judge", asked)
     builder.add_edge(START, "read")
@@ -198,7 +198,7 @@ def node_of(
         known = {**outcome, **outcome["verdict"], "score": feedback["score"], "verdict": outcome["verdict"]}
         return {key: known[name] for name, key in put.items()}
 
-    slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
+    slot = JudgeSlot.of(compiled("judge", graph), tasks.rubric)
     return nested_judge_node(slot, before, after, once=True)
 
 

@@ -5,7 +5,7 @@ baselines; G-Eval and FairEval; the courtroom protocols.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -187,9 +187,11 @@ class RefereeSettings(PositionSettings):
 
     @model_validator(mode="after")
     def _match_number_to_roles(self) -> Self:
-        names = self._referee_names()
-        if names is None:
+        # Any number is possible, or a file is yet to be read, where there are no names.
+        group = GROUPS.get(self.roles) if isinstance(self.roles, str) else self.roles
+        if group is None:
             return self
+        names = [role.name if isinstance(role, Role) else role for role in group]
         if not isinstance(self.roles, str) and "referees" in self.given and self.referees != len(names):
             raise ValueError(f"referees={self.referees}, but {len(names)} roles are listed; give one of them")
         if "referees" not in self.given and self.roles != "diverse":
@@ -215,12 +217,6 @@ class RefereeSettings(PositionSettings):
     def given(self) -> Mapping[str, Any]:
         """The fields that were set on purpose."""
         return explicitly_set(self)
-
-    def _referee_names(self) -> Sequence[str] | None:
-        """Return the names of the roles to choose from; None if any number is possible or a file is yet to be read."""
-        if isinstance(self.roles, str):
-            return GROUPS.get(self.roles)
-        return [role if isinstance(role, str) else role.name for role in self.roles]
 
 
 RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 from .json_fields import Field, spelled
 from .own_words import plain
-from .provenance import Statement, Strength
+from .provenance import Grammar, Statement, Strength
 from .shown import NOTHING, Shown
-from .statements import Grammar, agreed, final_statements, strongest, value_on_scale
+from .statements import agreed, final_statements, strongest, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
     NUMBERED_LINE,

@@ -8,8 +8,7 @@ scores                     the grammars of one score (and of a multiple-choice g
 pairs, votes               of a score for each of two answers, of a preference for one of them
 statements                 the steps, the ladder of strengths, what is wrong with a reply that states nothing usable,
                            and whether one declares NO ISSUE
-vocabulary                 what scores and answers are called, how numbers are written, and how agents give a verdict of
-                           their own, and disown another's
+vocabulary                 what scores and answers are called, and how numbers are written
 words.toml, patterns.toml  the words by which replies are read, and the forms in which these stand
 steps                      a list of evaluation steps
 
@@ -18,7 +17,7 @@ Whose words are they:
 shown                      the texts that an agent was shown
 json_fields                which objects state a value
 own_words                  a reply without reasoning, quotations and markup
-provenance                 which statements are the agent's own, and which it reprints or reports
+provenance                 which statements are the agent's own, and which it reprints, reports or disowns
 """
 
 from __future__ import annotations

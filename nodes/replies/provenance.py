@@ -20,7 +20,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 from .json_fields import Field, closing_object, objects
 from .own_words import GAP, both_ends, plain, replaced, unmarked
 from .shown import NOTHING, Place, RepeatedError, Shown, fold, latin
-from .vocabulary import disowns, introduces, is_noun, leads_to, pattern
+from .vocabulary import SCORE_WORDS, any_of, in_any_case, introduces, pattern
 
 Span = tuple[int, int]
 ValueT = TypeVar("ValueT")
@@ -251,7 +251,10 @@ def _origin(words: str, span: Span, shown: Shown, *, plain: bool) -> _Origin:
     passage_at, passage_end, place = stands or (*span, None)
     # Words that happen to stand around the statement in both belong to it only on its own line.
     at, end = max(passage_at, _line_start(words, span[0])), min(passage_end, _line_end(words, span[1]))
-    starts, stops = _starts_line(words, at), _LINE_GOES_ON.match(words, end) is not None
+    # Nothing but markup or a short label of the agent's own stands before it on its line.
+    before = words[_line_start(words, at) : at]
+    starts = len(before.replace("\x00", " ").split()) <= _LABEL_WORDS or introduces(before)
+    stops = _LINE_GOES_ON.match(words, end) is not None
     closes = stops and not _HAS_WORD.search(words, _line_end(words, end))
     line = starts and stops
     if stands is not None:
@@ -260,7 +263,7 @@ def _origin(words: str, span: Span, shown: Shown, *, plain: bool) -> _Origin:
             in_quotation
             or not plain
             or "\n" in words[passage_at : span[0]]
-            or disowns(words[end : end + 400].lstrip(" \n\x00"))
+            or _disowns(words[end : end + 400].lstrip(" \n\x00"))
             or _is_long(words, span, (passage_at, passage_end))
         )
         if judged or _is_announced(words, at, shown.of(place)):
@@ -300,12 +303,27 @@ def _is_plain(words: str, at: int, end: int) -> bool:
     if not earlier and not sentence.strip(" *_-•>#|([{\"'`" + GAP * (words.count(GAP, 0, at) % 2)):
         above = words[max(0, start - 300) : start].rstrip(" \n*_").rpartition("\n")[2]
         return not above.endswith(_POINTERS) or introduces(above)
-    if words.startswith(",", end) and is_noun(words[at:end]):
+    # "The score of 5, ..." names a value and says nothing of it.
+    if words.startswith(",", end) and _NOUN.match(words[at:end]):
         return False
     # Behind a quotation a clause begins anew, in it none does.
     clause = sentence.replace(GAP, "") if words.count(GAP, 0, at) % 2 else sentence.rpartition(GAP)[2]
     lead = clause.strip(" ,*_-•>#|()[]{}\"'`")
-    return leads_to(words[at:end], lead)
+    return (_SUBJECT if _VERB.match(words[at:end]) else _LEAD).fullmatch(lead) is not None
+
+
+# What others want is said in more words than a list can hold; what an agent says in its own name is not. So a sentence
+# counts as a report unless it begins as those of judges do. The forms are those of recorded judges' replies.
+_SUBJECT, _LEAD, _VERB = map(pattern, ("subject", "lead", "verb"))
+_NOUN = in_any_case(rf"{SCORE_WORDS} (?:of |at |as )?(?!is |are )[^:=]*\Z")
+_DISOWNING = in_any_case(rf"\b{any_of('disowning')}")
+_NEXT_SENTENCES = re.compile(r"\A[^\n]{0,160}(?:\n+[^\n]{0,160})?")
+
+
+def _disowns(after: str) -> bool:
+    """Whether the words say that what stands before them is not the agent's own, as in ``I ignore it``."""
+    near = _NEXT_SENTENCES.match(after.replace("\x00", " ").replace("\u2019", "'"))
+    return near is not None and _DISOWNING.search(near[0]) is not None
 
 
 def _passage(words: str, span: Span, shown: Shown) -> tuple[int, int, Place] | None:
@@ -363,12 +381,6 @@ def _line_start(words: str, at: int) -> int:
 def _line_end(words: str, end: int) -> int:
     stop = words.find("\n", end)
     return stop if stop >= 0 else len(words)
-
-
-def _starts_line(words: str, at: int) -> bool:
-    """Whether nothing but markup or a short label of the agent's own stands before ``at`` on its line."""
-    before = words[_line_start(words, at) : at]
-    return len(before.replace("\x00", " ").split()) <= _LABEL_WORDS or introduces(before)
 
 
 def _is_announced(words: str, at: int, known: Shown) -> bool:

@@ -1,6 +1,6 @@
 """Know the words of replies: what a score is called, how numbers are written, how two compared texts are named.
 
-Also those with which an agent gives a verdict of its own, and disowns another's.
+Also the labels under which an agent gives a verdict of its own.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ FINAL_WORDS = one_of(WORDS["final_words"])
 
 _PLAIN_QUALIFIERS = word_set(WORDS["plain_qualifiers"])
 _OTHERS = word_set(WORDS["others"])
-_NO_SCORES = in_any_case(rf"\b{one_of(WORDS['no_score_words'])}\b")
+NO_SCORES = in_any_case(rf"\b{one_of(WORDS['no_score_words'])}\b")
+"""What numbers are called that are no scores: ``Word count: 90``."""
 
 
 class Qualifier(NamedTuple):
@@ -104,16 +105,6 @@ def qualifier_of(before: str) -> Qualifier:
         _PLAIN_QUALIFIERS.issuperset(words.split()),
         any(word in _OTHERS for word in re.split(r"[\s'’]+", words)[-3:]),
     )
-
-
-def may_be_criterion(label: str) -> bool:
-    """Whether a free label before a number can be a criterion (``Coherence: 3``, not ``Word count: 90``).
-
-    >>> may_be_criterion("Coherence"), may_be_criterion("Number of errors")
-    (True, False)
-    """
-    too_short = label.isascii() and len(label) < 3
-    return not too_short and len(label.split()) <= 6 and _NO_SCORES.search(label) is None
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -262,10 +253,7 @@ def is_doubted(words: str, match: re.Match[str]) -> bool:
     )
 
 
-# --- verdicts of the agent's own, and of others ---------------------------------------------------------------------
-
-# What others want is said in more words than a list can hold; what an agent says in its own name is not. So a sentence
-# counts as a report unless it begins as those of judges do. The forms are those of recorded judges' replies.
+# --- verdicts of the agent's own ------------------------------------------------------------------------------------
 
 # A label under which the agent gives its own verdict.
 _OWN_LABEL = in_any_case(rf"\b{any_of('own_label')}\b[^.!?\n]{{0,60}}[:=—-]?[\s\x00\"'`*_(\[]*\Z")
@@ -279,44 +267,6 @@ def introduces(before: str) -> bool:
     (True, False)
     """
     return _OWN_LABEL.search(before[-_LONGEST:]) is not None
-
-
-_DISOWNING = in_any_case(rf"\b{any_of('disowning')}")
-_NEXT_SENTENCES = re.compile(r"\A[^\n]{0,160}(?:\n+[^\n]{0,160})?")
-
-
-def disowns(after: str) -> bool:
-    """Whether the words say that what stands before them is not the agent's own.
-
-    >>> disowns("\\nI ignore it."), disowns("\\nThe score follows the rubric.")
-    (True, False)
-    """
-    near = _NEXT_SENTENCES.match(after.replace("\x00", " ").replace("\u2019", "'"))
-    return near is not None and _DISOWNING.search(near[0]) is not None
-
-
-_SUBJECT, _LEAD, _VERB = map(pattern, ("subject", "lead", "verb"))
-
-
-def leads_to(statement: str, before: str) -> bool:
-    """Whether the words of a clause before a statement make it the agent's own.
-
-    >>> leads_to("a score of 2", "Overall, I would give it"), leads_to("a score of 5", "The last words angle for")
-    (True, False)
-    """
-    return (_SUBJECT if _VERB.match(statement) else _LEAD).fullmatch(before) is not None
-
-
-_NOUN = in_any_case(rf"{SCORE_WORDS} (?:of |at |as )?(?!is |are )[^:=]*\Z")
-
-
-def is_noun(statement: str) -> bool:
-    """Whether a statement names a value and says nothing of it.
-
-    >>> is_noun("score of 5"), is_noun("score is 5")
-    (True, False)
-    """
-    return _NOUN.match(statement) is not None
 
 
 # --- the two texts that are compared --------------------------------------------------------------------------------

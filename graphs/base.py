@@ -45,7 +45,6 @@ from ..nodes.verdicts import (
     as_shown,
     complete,
     conclude,
-    no_details,
     orders_shown,
     prepare,
     scores_of_roles,
@@ -231,7 +230,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
 
-    def begin(self, details: Details = no_details) -> None:
+    def begin(self, details: Details | None = None) -> None:
         """Add the node ``prepare``, with which every judgement begins; ``details`` are the protocol's own."""
         self.agent("prepare", prepare(self.protocol, details))
         self.add_edge(START, "prepare")
@@ -251,7 +250,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         name: str,
         body: Agent[SettingsT],
         agents: Callable[[JudgeState, Any], Sequence[str]],
-        details: Details = no_details,
+        details: Details | None = None,
         decide: Decide | None = None,
         weigh: Weigh | None = None,
     ) -> None:

@@ -2,7 +2,7 @@
 
 What a provider takes cannot wholly be known beforehand: it depends on the model, the server and its version, and on
 whether the model reasons. So JSON is asked for in the first form that the client has, with all bounds that it may
-take, and each refusal (``refusals.py``) leads to the next form or to fewer bounds.
+take, and each refusal (``provider_errors.py``) leads to the next form or to fewer bounds.
 """
 
 from __future__ import annotations

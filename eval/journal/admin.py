@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Connection, FromClause, exists, func, select, text, update
 
+from ...nodes.models.retry import Waits
 from ...state.errors import UsageError
 from ...state.transcript import Usage
 from .database import (
@@ -24,8 +25,8 @@ from .database import (
     usage_from,
     version_of,
 )
-from .database_faults import persevere
 from .records import JournalError
+from .store import persevere
 
 T = TypeVar("T")
 # Seconds for which faults that may pass are retried.
@@ -173,6 +174,6 @@ def _inside(place: JournalLocation, action: Callable[[Connection], T], *, one_st
             return action(connection)
 
     try:
-        return persevere(once, place, lambda: _PATIENCE)
+        return persevere(once, place, lambda: _PATIENCE, Waits())
     except JournalError as error:
         raise UsageError(str(error)) from error

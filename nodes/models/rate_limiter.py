@@ -209,8 +209,15 @@ class RateLimiter:
         left = self._refused_since + self._retry_policy.max_wait - _now()
         if left > 0:
             self._close(min(error.retry_after, self._retry_policy.longest_retry_after, left))
-        else:
-            self._give_up(error)
+            return
+        # All calls that wait fail, and those to come: a run that stands still for longer helps nobody.
+        self._given_up = f"{error} (all calls refused for {_now() - self._refused_since:,.0f} s)"
+        log.warning("no more calls", extra={"model": self.concurrency.model, "reason": self._given_up})
+        queue, self._queue = self._queue, deque()
+        for turn in queue:
+            if not turn.done():
+                # One object each: an exception that several tasks raise would gather all their tracebacks.
+                turn.set_exception(ModelCallError(self._given_up, rate_limited=True))
 
     def _close(self, seconds: float) -> None:
         """Hold back all calls for so many seconds."""
@@ -225,16 +232,6 @@ class RateLimiter:
         asyncio.get_running_loop().call_later(seconds + 0.001, self._let_in)
         if is_open:  # else it is one of the calls that were in flight already, and changes little
             log.warning("no calls for a while", extra={"model": self.concurrency.model, "seconds": seconds})
-
-    def _give_up(self, error: ModelCallError) -> None:
-        """Fail all calls that wait, and those to come: a run that stands still for longer helps nobody."""
-        self._given_up = f"{error} (all calls refused for {_now() - self._refused_since:,.0f} s)"
-        log.warning("no more calls", extra={"model": self.concurrency.model, "reason": self._given_up})
-        queue, self._queue = self._queue, deque()
-        for turn in queue:
-            if not turn.done():
-                # One object each: an exception that several tasks raise would gather all their tracebacks.
-                turn.set_exception(ModelCallError(self._given_up, rate_limited=True))
 
 
 def _now() -> float:
@@ -253,14 +250,11 @@ class SharedLimiter:
     Args:
         book: books so many seconds of the rate.
         max_rate: requests or tokens that may go at once.
-        time_period: seconds for which that is the share of the limit.
+        burst: seconds for which that is the share of the limit.
     """
 
-    def __init__(
-        self, book: Callable[[float], Awaitable[float]], max_rate: float, time_period: float
-    ) -> None:
-        self.max_rate, self._burst = max_rate, time_period
-        self._book = book
+    def __init__(self, book: Callable[[float], Awaitable[float]], max_rate: float, burst: float) -> None:
+        self._book, self.max_rate, self._burst = book, max_rate, burst
         self._waiting: list[tuple[float, asyncio.Future[None]]] = []
         self._booking: asyncio.Task[None] | None = None
 

@@ -61,7 +61,7 @@ class BudgetTracker:
         self._allowed = Amounts(*(inf if limit is None else limit for limit in limits))
         self._spent = Amounts(spent.usage.calls, spent.usage.tokens, spent.known_cost)
         self._unpriced, self._uncounted = spent.unpriced, spent.uncounted
-        self._in_flight = Amounts()
+        self._in_flight, self._waiting = Amounts(), Amounts()
         self._released = asyncio.Event()
         # What the calls of this run took so far, from which the next ones are estimated.
         self._characters, self._replies, self._observed = 0, 0, NO_USAGE
@@ -144,19 +144,29 @@ class BudgetTracker:
             raise
 
     async def _reserve(self, wanted: Amounts) -> None:
-        while self._exceeded_limit(wanted, self._in_flight):
-            # Too much even if the calls in flight took nothing: waiting cannot help.
-            if limit := self._exceeded_limit(wanted, Amounts()):
-                self._stop_at(limit)
-                break
-            await self._released.wait()
+        if self._is_short_of(wanted):
+            self._waiting = self._waiting.plus(wanted)
+            try:
+                while self._is_short_of(wanted) and not self._stop.is_asked:
+                    if limit := await self._wait_for(wanted):
+                        self._stop.ask("budget", f"the budget is reached: at most {limit}")
+            finally:
+                self._waiting = self._waiting.minus(wanted)
         self._stop.check()
         self._in_flight = self._in_flight.plus(wanted)
         if self._in_flight.calls == 1:
             self._wake()  # Who waits in ``room_for`` learns what a call takes.
 
-    def _stop_at(self, limit: str) -> None:
-        self._stop.ask("budget", f"the budget is reached: at most {limit}")
+    def _is_short_of(self, wanted: Amounts) -> bool:
+        return bool(self._exceeded_limit(wanted, self._in_flight))
+
+    async def _wait_for(self, wanted: Amounts) -> str:
+        """Wait until there may be room; return the limit that is reached whatever calls in flight take, if any."""
+        # Too much even if they took nothing: waiting cannot help.
+        limit = self._exceeded_limit(wanted, Amounts())
+        if not limit:
+            await self._released.wait()
+        return limit
 
     async def try_reserve(self, call: Call) -> Amounts | None:
         """Do as ``reserve``, but return ``None`` in place of waiting for calls in flight."""
@@ -231,24 +241,15 @@ class SharedBudget(BudgetTracker):
 
     def __init__(self, config: RunConfig, journal: Journal, stop: StopSignal, discount: float = 1.0) -> None:
         super().__init__(config, Spent(NO_USAGE), stop, discount)
-        self._limits, self._allowed, self._waiting = self._allowed, Amounts(), Amounts()
+        self._limits, self._allowed = self._allowed, Amounts()
         self._journal, self._reached = journal, ""
         self._asking: asyncio.Task[None] | None = None
 
-    async def _reserve(self, wanted: Amounts) -> None:
-        if self._is_short_of(wanted):
-            self._waiting = self._waiting.plus(wanted)
-            try:
-                while self._is_short_of(wanted) and not self._stop.is_asked:
-                    released = self._released
-                    self._ask(wanted)
-                    await released.wait()
-                    if self._reached:
-                        self._stop_at(self._named(self._reached))
-            finally:
-                self._waiting = self._waiting.minus(wanted)
-        self._stop.check()
-        self._in_flight = self._in_flight.plus(wanted)
+    async def _wait_for(self, wanted: Amounts) -> str:
+        released = self._released
+        self._ask(wanted)
+        await released.wait()
+        return self._reached and self._named(self._reached)
 
     async def try_reserve(self, call: Call) -> Amounts | None:
         wanted = self.estimate(call)
@@ -267,7 +268,7 @@ class SharedBudget(BudgetTracker):
         return False  # What all processes may still use, the journal alone knows.
 
     def _is_short_of(self, wanted: Amounts) -> bool:
-        return not self._journal.holds_grant() or bool(self._exceeded_limit(wanted, self._in_flight))
+        return not self._journal.holds_grant() or super()._is_short_of(wanted)
 
     def _ask(self, wanted: Amounts) -> asyncio.Task[None]:
         """Ask for more, unless that is under way or was in vain a moment ago."""

@@ -84,21 +84,20 @@ class AdaptiveConcurrency:
         """Record a call that ended: how long it took, and whether the provider refused it for its rate limit."""
         before, refusals, total = self._round_trip
         calls, refusals, total = before + 1, refusals + refused, total + seconds
-        if calls >= self.limit:
-            self._adapt(refusals / calls, total / calls)
-            calls, refusals, total = 0, 0, 0.0
         self._round_trip = calls, refusals, total
-
-    def _adapt(self, refused: float, seconds: float) -> None:
+        if calls < self.limit:
+            return
+        self._round_trip = 0, 0, 0.0
+        share, average = refusals / calls, total / calls
         # The first refusal ends the doubling for good, as in TCP's slow start.
-        self._doubling = self._doubling and refused == 0
-        growth = self._exact if self._doubling else max(1.0, GROWTH * self._exact) * (1 - refused)
-        if seconds > 2 * self._usual_seconds and seconds > self._usual_seconds + SHORTEST_TROUBLE:
+        self._doubling = self._doubling and not refusals
+        growth = self._exact if self._doubling else max(1.0, GROWTH * self._exact) * (1 - share)
+        if average > 2 * self._usual_seconds and average > self._usual_seconds + SHORTEST_TROUBLE:
             # A weaker sign than refusals, which can halve the limit: a fifth less.
             self._doubling, growth = False, -0.2 * self._exact
         # What is usual may itself change in the course of a run, with longer texts, say.
-        self._usual_seconds = min(seconds, self._usual_seconds * 1.02)
-        self._exact = min(max(self._exact * (1 - refused / 2) + growth, 1.0), float(self.maximum))
+        self._usual_seconds = min(average, self._usual_seconds * 1.02)
+        self._exact = min(max(self._exact * (1 - share / 2) + growth, 1.0), float(self.maximum))
         if (limit := int(self._exact)) != self.limit:
             log.debug("calls in flight", extra={"model": self.model, "before": self.limit, "now": limit})
         self.limit = limit

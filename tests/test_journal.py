@@ -96,7 +96,7 @@ async def test_batches_are_noted_changed_and_settled(where: str) -> None:
     async with opened(where, run="a") as again:
         found = {batch.id: batch for batch in await again.batches()}
     first = found["batch_1"]
-    assert first == Batch("batch_1", "a", False, first.created, {"calls": 3})
+    assert first == Batch("batch_1", False, {"calls": 3})
     assert found["batch_2"].settled
 
     async with opened(where, run="b") as other:

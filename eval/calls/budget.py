@@ -24,6 +24,9 @@ TOKENS_PER_REPLY = 200
 """Estimates the tokens of a reply until the first one has come."""
 
 
+_NO_LIMITS = Amounts(inf, inf, inf)
+
+
 def _characters(call: Call) -> int:
     return sum(len(message.text) for message in call.messages)
 
@@ -60,7 +63,7 @@ class BudgetTracker:
         limits = config.max_calls, config.max_tokens, config.max_cost
         self._allowed = Amounts(*(inf if limit is None else limit for limit in limits))
         self._spent = Amounts(spent.usage.calls, spent.usage.tokens, spent.known_cost)
-        self._unpriced, self._uncounted = spent.unpriced, spent.uncounted
+        self._unpriced, self._uncounted = spent.unpriced, spent.usage.uncounted
         self._in_flight, self._waiting = Amounts(), Amounts()
         self._released = asyncio.Event()
         # What the calls of this run took so far, from which the next ones are estimated.
@@ -93,8 +96,9 @@ class BudgetTracker:
         calls += self._promised
         known = self._spent.plus(self._in_flight)
         # Before the first call, nobody knows how many tokens one takes.
-        each = [amount / known.calls for amount in known] if known.calls else [1, inf, inf]
-        return bool(self._exceeded_limit(Amounts(*(calls * amount for amount in each)), self._in_flight))
+        of_a_call = [amount / known.calls for amount in known] if known.calls else [1, inf, inf]
+        needed = Amounts(*(calls * amount for amount in of_a_call))
+        return bool(self._exceeded_limit(needed, self._in_flight))
 
     def count_off(self) -> None:
         """Count a call of the item at hand as answered or reserved."""
@@ -106,8 +110,8 @@ class BudgetTracker:
     def estimate(self, call: Call) -> Amounts:
         """Estimate what a call takes: tokens of input and output, and US dollars where these are limited."""
         known, output = self._observed.input_tokens, self._tokens_per_reply
-        each = known / self._characters if known and self._characters else TOKENS_PER_CHARACTER
-        prompt, cost = int(_characters(call) * each), 0.0
+        ratio = known / self._characters if known and self._characters else TOKENS_PER_CHARACTER
+        prompt, cost = int(_characters(call) * ratio), 0.0
         if self._config.max_cost is not None:
             # Output has a price of its own.
             cost = self._discount * (prices.cost_usd(call.model.label, prompt, 0, output) or 0.0)
@@ -127,6 +131,7 @@ class BudgetTracker:
         """
         wanted = self.estimate(call)
         await self._reserve(wanted)
+        self.count_off()
         return wanted
 
     async def reserve_again(self, wanted: Amounts) -> None:
@@ -219,6 +224,10 @@ class BudgetTracker:
 
     def _exceeded_limit(self, wanted: Amounts, in_flight: Amounts) -> str:
         """Name the limit that one more call would exceed, in words; empty if there is none."""
+        if (
+            self._allowed == _NO_LIMITS
+        ):  # Asked several times with every call, of which most runs limit nothing.
+            return ""
         tokens, cost = (1 + self._uncounted) * wanted.tokens, (1 + self._unpriced) * wanted.cost
         needed = self._spent.plus(in_flight).plus(Amounts(wanted.calls, tokens, cost))
         limits = zip(Amounts._fields, needed, self._allowed, strict=True)

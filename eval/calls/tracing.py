@@ -221,8 +221,8 @@ class Spans(CallMiddleware):
     def _open(self, name: str, about: Mapping[str, Any], **kind: SpanKind) -> Iterator[Span]:
         """Open a span with these attributes; an error that ends it is named on it, without keys."""
         # Errors are described here: the SDK would send their tracebacks, with whatever stands in them.
-        quiet: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
-        with self._tracer.start_as_current_span(name, **kind, **quiet) as span:
+        quiet: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False, **kind}
+        with self._tracer.start_as_current_span(name, **quiet) as span:
             _set(span, about)
             try:
                 yield span
@@ -346,8 +346,8 @@ _ROLES = {"human": "user", "ai": "assistant"}
 
 def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
     system = [_part(message.text) for message in messages if message.type == "system"]
-    said = (message for message in messages if message.type != "system")
-    others = [_message(_ROLES.get(message.type, message.type), message.text) for message in said]
+    spoken = (message for message in messages if message.type != "system")
+    others = [_message(_ROLES.get(message.type, message.type), message.text) for message in spoken]
     given = {"system_instructions": system, "input.messages": others}
     return {f"gen_ai.{name}": orjson.dumps(value).decode() for name, value in given.items()}
 

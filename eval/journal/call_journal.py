@@ -115,7 +115,7 @@ class Journal:
         try:
             store = await worker.start()
             # With several processes, keys that another one adds later would be missing.
-            seen = None if claiming else await worker.do(lambda store: store.keys(MOST_KEYS))
+            seen = None if claiming else await worker.do(Store.keys, MOST_KEYS)
             spent = await worker.do(Store.spent)
             return cls(worker, store, spent, seen, shared=claiming)
         except BaseException:
@@ -176,8 +176,7 @@ class Journal:
 
     async def invalidate(self, keys: Iterable[bytes]) -> None:
         """Mark replies that could not be used, so that they are not served again. Their cost stays counted."""
-        unusable = list(keys)
-        await self._worker.do(lambda store: store.invalidate(unusable))
+        await self._worker.do(Store.invalidate, list(keys))
 
     def totals(self) -> Usage:
         """Return what this run has spent so far, earlier openings included."""
@@ -193,7 +192,7 @@ class Journal:
         A process that dies loses it with its lease; one that was frozen for longer has to ask again.
         """
         self._worker.renew_often()
-        return await self._worker.do(lambda store: run_limits.grant(store, request))
+        return await self._worker.do(run_limits.grant, request)
 
     def holds_grant(self) -> bool:
         """Return whether what was granted has not been given to others meanwhile."""
@@ -201,7 +200,7 @@ class Journal:
 
     async def book(self, model: str, kind: str, seconds: float) -> float:
         """Book so many seconds of a rate that all processes of this run share; return in how many they begin."""
-        return await self._worker.do(lambda store: run_limits.book(store, model, kind, seconds))
+        return await self._worker.do(run_limits.book, model, kind, seconds)
 
     def listen(self, listener: Callable[[Notice], None]) -> None:
         """Have a function called with what other processes of this run note; at each renewal of the lease."""
@@ -215,12 +214,11 @@ class Journal:
 
     async def note_stop(self, reason: str, explanation: str) -> None:
         """Tell all processes that have this run open to stop; one that opens it later may go on."""
-        await self._worker.do(lambda store: store.note_stop(reason, explanation))
+        await self._worker.do(Store.note_stop, reason, explanation)
 
     async def note_batch(self, name: str, about: Mapping[str, Any]) -> None:
         """Store a batch that the provider has, or replace what is stored about it; ``about`` is plain JSON."""
-        text = json.dumps(about)
-        await self._worker.do(lambda store: store.note_batch(name, text))
+        await self._worker.do(Store.note_batch, name, json.dumps(about))
 
     async def batches(self) -> list[Batch]:
         """Return the batches of this run, oldest first."""
@@ -228,7 +226,7 @@ class Journal:
 
     async def settle_batch(self, name: str) -> None:
         """Mark a batch whose replies are all in the journal or given up."""
-        await self._worker.do(lambda store: store.settle_batch(name))
+        await self._worker.do(Store.settle_batch, name)
 
     async def close(self) -> None:
         """Write what is queued, free the claims and disconnect from the database."""

@@ -368,7 +368,7 @@ def spent_by(rows: Iterable[Row[Any]]) -> Spent:
     of_each = [[getattr(row, name) for name in COUNTED] for row in rows]
     unpriced, *sums, uncounted = [sum(column) for column in zip([0] * len(COUNTED), *of_each, strict=True)]
     usage = replace(usage_from((unpriced, *sums)), uncounted=int(uncounted))
-    return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced), int(uncounted))
+    return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced))
 
 
 class Statements:

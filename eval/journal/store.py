@@ -19,7 +19,6 @@ from sqlalchemy.exc import DBAPIError
 
 from ...nodes.models.retry import Waits
 from ...state.errors import UsageError
-from ..storage.private_files import make_private_file, make_private_folder
 from .database import (
     COUNTED,
     COUNTER_BITS,
@@ -38,6 +37,7 @@ from .database import (
     runs,
     spent_by,
 )
+from .private_files import PRIVATE, make_private_folder
 from .records import Batch, JournalError, Notice, Spent
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ class Store:
                 make_private_folder(place.file.parent)
                 # SQLite would give a new file the usual permissions; what it cannot open it tells itself.
                 with suppress(OSError):
-                    make_private_file(place.file)
+                    place.file.touch(PRIVATE)
             self.opening = self._open()
         except JournalError as error:
             raise UsageError(str(error)) from error
@@ -362,7 +362,7 @@ class Store:
             mine &= batches.c.part.in_((self._part, ""))
         statement = select(batches).where(mine).order_by(batches.c.created, batches.c.id)
         rows = connection.execute(statement)
-        return [Batch(row.id, row.run, row.settled, row.created, json.loads(row.about)) for row in rows]
+        return [Batch(row.id, row.settled, json.loads(row.about)) for row in rows]
 
     @transaction
     def settle_batch(self, connection: Connection, name: str) -> None:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ...nodes.models.retry import Wait
 from .records import JournalError, Notice
 from .store import Patience, Row, Store, logger
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 CLOSED = "the journal is closed: open it again to continue"
 # Seconds between two looks for replies that other processes are about to write.
@@ -98,9 +99,10 @@ class Worker:
         self._requests.put(request)
         return request.done
 
-    async def do(self, action: Callable[[Store], T]) -> T:
+    async def do(self, action: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function of the store in the thread, and return its result."""
-        result: T = await self.put(Job(action, self._loop.create_future()))
+        job = Job(lambda store: action(store, *args, **kwargs), self._loop.create_future())
+        result: T = await self.put(job)
         return result
 
     def renew_often(self) -> None:

@@ -47,7 +47,17 @@ def for_running_loop(chat: BaseChatModel, made_for_it: bool = False) -> BaseChat
     """
     if (client := _provider_client(chat)) is not None:
         proxy = getattr(chat, "openai_proxy", None) or getattr(chat, "anthropic_proxy", None)
-        own = _own_client(client, asyncio.get_running_loop(), proxy)
+        loop = asyncio.get_running_loop()
+        with _LOCK:
+            copies = _OWN.setdefault(client, WeakKeyDictionary())
+            if loop not in copies:
+                package = import_module(type(client).__module__.partition(".")[0])
+                options: dict[str, Any] = {"timeout": client.timeout, "event_hooks": REDIRECT_HOOKS}
+                http = package.DefaultAsyncHttpxClient(**options, **({"proxy": proxy} if proxy else {}))
+                copies[loop] = client.copy(http_client=http)
+                close_with_loop(loop, http)
+                finalize(client, _close_later, ref(loop), http).atexit = False
+            own = copies[loop]
         if "_async_client" in chat.__dict__:
             # Of ChatAnthropic: a cached property, which stands among the object's attributes once it was made.
             copied = chat.model_copy()
@@ -73,7 +83,9 @@ def http_clients(chat: BaseChatModel) -> list[Any]:
     """
     if _provider_client(chat) is not None:
         return []
-    clients: list[Any] = [getattr(chat, name, None) for name in ("async_client", "_async_client")]
+    # Gemini's client has its asynchronous half inside.
+    clients: list[Any] = [getattr(getattr(chat, "client", None), "aio", None)]
+    clients += [getattr(chat, name, None) for name in ("async_client", "_async_client")]
     clients += [getattr(client, "_client", None) for client in clients]
     own = [client for client in clients if hasattr(client, "aclose")]
     for client in own:
@@ -95,22 +107,9 @@ def _provider_client(chat: BaseChatModel) -> Any | None:
 
 
 _OWN: WeakKeyDictionary[Any, WeakKeyDictionary[asyncio.AbstractEventLoop, Any]] = WeakKeyDictionary()
+"""Of each provider's client (``AsyncOpenAI`` and its like) the copies, one for each loop, made when first needed."""
 # Reentrant, since what is made is registered inside; models are loaded in threads, and called on several loops.
 _LOCK = threading.RLock()
-
-
-def _own_client(client: Any, loop: asyncio.AbstractEventLoop, proxy: str | None) -> Any:
-    """Return the copy of a provider's client (``AsyncOpenAI`` and its like) for this loop, made when first needed."""
-    with _LOCK:
-        copies = _OWN.setdefault(client, WeakKeyDictionary())
-        if loop not in copies:
-            package = import_module(type(client).__module__.partition(".")[0])
-            options: dict[str, Any] = {"timeout": client.timeout, "event_hooks": REDIRECT_HOOKS}
-            http = package.DefaultAsyncHttpxClient(**options, **({"proxy": proxy} if proxy else {}))
-            copies[loop] = client.copy(http_client=http)
-            close_with_loop(loop, http)
-            finalize(client, _close_later, ref(loop), http).atexit = False
-        return copies[loop]
 
 
 def _close_later(loop: ref[asyncio.AbstractEventLoop], http: Any) -> None:

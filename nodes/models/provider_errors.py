@@ -6,18 +6,14 @@ read off the attributes and class names of exceptions, so that no provider's cli
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import socket
-import ssl
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException
 from types import SimpleNamespace
 from typing import Any
 
@@ -136,7 +132,9 @@ class ProviderFault:
             retry_after=retry_after(headers, errors),
             spent=spent,
             misformed=misformed,
-            may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
+            # Unless there was no connection to send the request over.
+            may_be_billed=status in _GIVEN_UP
+            or (lost and not any(_has_name(c, _NO_CONNECTION) for c in causes)),
             obstacle=met if status is None else _ADVICE["401"] if status == 401 else "",
         )
 
@@ -292,17 +290,16 @@ def _http_status(code: object) -> int | None:
 def _lost(error: BaseException) -> bool:
     """Tell whether the connection failed or delivered no reply; a certificate that is refused is neither."""
     # First, since these are ``ssl.SSLError`` or connection errors too, and no further attempt mends a certificate.
-    if isinstance(error, ssl.SSLCertVerificationError) or "Certificate" in type(error).__name__:
+    if re.search("CertVerification|Certificate", type(error).__name__):
         return False
-    if isinstance(error, _CONNECTION) or getattr(error, "is_retryable", None) is True or _is_no_http(error):
+    if getattr(error, "is_retryable", None) is True or _is_no_http(error):
         return True
     # A client found its connections dead, because the event loop that it was used on has ended. The attempt discards
     # them, so the next one succeeds.
     if isinstance(error, RuntimeError) and str(error) == "Event loop is closed":
         return True
-    names = (base.__name__ for base in type(error).__mro__ if base.__module__ != "builtins")
     raised_in = {frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)}
-    return any(map(_CONNECTION_NAME.search, names)) or not _READING.isdisjoint(raised_in)
+    return _has_name(error, _CONNECTION) or not _READING.isdisjoint(raised_in)
 
 
 def _is_no_http(error: BaseException) -> bool:
@@ -310,16 +307,12 @@ def _is_no_http(error: BaseException) -> bool:
     return type(error).__module__ == "aiohttp.http_exceptions"
 
 
-def _was_not_sent(error: BaseException) -> bool:
-    """Tell whether there was no connection to send a request over."""
-    names = " ".join(base.__name__ for base in type(error).__mro__)
-    return isinstance(error, ConnectionRefusedError | socket.gaierror) or bool(_NO_CONNECTION.search(names))
+def _has_name(error: BaseException, names: re.Pattern[str]) -> bool:
+    """Tell whether the name of an exception's class, or of one that it derives from, is such a name."""
+    return any(names.search(base.__name__) for base in type(error).__mro__)
 
 
-_NO_CONNECTION = any_of(_WORDS["no_connection"])
-_OF_SYSTEM = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
-_CONNECTION = (*_OF_SYSTEM, EOFError, HTTPException, json.JSONDecodeError)
-_CONNECTION_NAME = any_of(_WORDS["connection"])
+_NO_CONNECTION, _CONNECTION = any_of(_WORDS["no_connection"]), any_of(_WORDS["connection"])
 
 _READING = {"_create_chat_result", "_construct_lc_result_from_responses_api", "_response_to_result"}
 """Functions in which LangChain's clients read a response: whatever fails in them, the response held no reply."""

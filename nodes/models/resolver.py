@@ -1,7 +1,7 @@
 """Make chat models from model names; a provider's package is imported only when one of its models is named.
 
-OpenAI's and Gemini's classes are used as this package needs them. Other names are those of ``init_chat_model`` in the
-``langchain`` package, which is imported when one is first asked for, or of a package's own provider.
+OpenAI's models have a client of this package's own. Other names are those of ``init_chat_model`` in the ``langchain``
+package, which is imported when one is first asked for, or of a package's own provider.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ from .model_chains import Chain, chats_in, identity_of_name, label_of
 from .provider_errors import shown_cause
 
 if TYPE_CHECKING:
-    from langchain_google_genai import ChatGoogleGenerativeAI
-
     from .openai_fast import FastChatOpenAI
 
 OFFLINE = ModelSpec(name="offline")
@@ -128,12 +126,12 @@ def check(spec: ModelSpec) -> Callable[[], _Made]:
         )
     if wrong := [part for part in spec.addresses if not part.startswith(("http://", "https://"))]:
         raise UsageError(f"{spec.name}: an address begins with http:// or https://, got base_url={wrong[0]}")
-    if provider in _PROVIDERS and name:
-        built_in = _PROVIDERS[provider]
-        _check_key(spec, built_in.keys)
+    if provider in _KEYS and name:
+        _check_key(spec, _KEYS[provider])
+    if provider == "openai" and name:
         if spec.more:
-            _further_parameters(spec, built_in.kind())
-        return lambda: built_in.make(spec, name)
+            _further_parameters(spec, _openai_class())
+        return lambda: _openai(spec, name)
     if provider in plugins(_GROUP) and name:
         chat = _registered(spec)
         return lambda: _Made(chat)
@@ -164,7 +162,7 @@ def provider_names() -> tuple[str, ...]:
     >>> provider_names()[:2]
     ('openai', 'google_genai')
     """
-    return tuple(dict.fromkeys([*_PROVIDERS, *plugins(_GROUP), *_langchain_providers()]))
+    return tuple(dict.fromkeys([*_KEYS, *plugins(_GROUP), *_langchain_providers()]))
 
 
 def _registered(spec: ModelSpec) -> BaseChatModel:
@@ -206,12 +204,18 @@ def _key(spec: ModelSpec) -> _Key:
 def _environment(provider: str, key_env: str | None) -> tuple[str, ...]:
     """Name the environment variables that a provider's client may read."""
     own = tuple(key_env.split(",")) if key_env else ()
-    if provider in _PROVIDERS:
-        return own + _PROVIDERS[provider].keys + _PROVIDERS[provider].addresses
+    if provider in _KEYS:
+        return own + _KEYS[provider] + _ADDRESSES[provider]
     prefix = _PREFIXES.get(provider, provider.upper())
     return own + tuple(f"{prefix}_{part}" for part in ("API_KEY", "BASE_URL", "API_BASE", "ENDPOINT", "HOST"))
 
 
+_KEYS = {"openai": ("OPENAI_API_KEY",), "google_genai": ("GOOGLE_API_KEY", "GEMINI_API_KEY")}
+"""Of the providers whose keys are looked for before a model is made, which would say less of a missing one."""
+_ADDRESSES = {
+    "openai": tuple(f"OPENAI_{name}" for name in ("BASE_URL", "API_BASE", "ORG_ID", "PROJECT_ID", "PROXY")),
+    "google_genai": ("GOOGLE_GEMINI_BASE_URL",),
+}
 _PREFIXES = {"mistralai": "MISTRAL", "bedrock": "AWS", "bedrock_converse": "AWS"}
 
 
@@ -269,42 +273,6 @@ def _openai_class() -> type[FastChatOpenAI]:
     return FastChatOpenAI
 
 
-def _google(spec: ModelSpec, name: str) -> _Made:
-    kind = _google_class()
-    # Here the first attempt counts as one of the retries.
-    given = {"max_retries": 1, **_class_parameters(spec, kind)}
-    # Its two HTTP clients name differently what neither of them shall do.
-    unfollowed = {"allow_redirects": False, "follow_redirects": False}
-    given["client_args"] = {**given.get("client_args", {}), **unfollowed}
-    chat = kind(model=name, **given)
-    assert chat.client is not None
-    return _Made(chat, [chat.client.aio])
-
-
-def _google_class() -> type[ChatGoogleGenerativeAI]:
-    from langchain_google_genai import ChatGoogleGenerativeAI
-
-    return ChatGoogleGenerativeAI
-
-
-class _Provider(NamedTuple):
-    """Say how a provider's models are made, by which class, and which environment variables its client reads."""
-
-    make: Callable[[ModelSpec, str], _Made]
-    kind: Callable[[], type[BaseChatModel]]
-    keys: tuple[str, ...]
-    addresses: tuple[str, ...]
-
-
-_GOOGLE_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-_OPENAI_NAMES = "BASE_URL API_BASE ORG_ID PROJECT_ID PROXY"
-_OPENAI_ADDRESSES = tuple(f"OPENAI_{name}" for name in _OPENAI_NAMES.split())
-_PROVIDERS = {
-    "openai": _Provider(_openai, _openai_class, ("OPENAI_API_KEY",), _OPENAI_ADDRESSES),
-    "google_genai": _Provider(_google, _google_class, _GOOGLE_KEYS, ("GOOGLE_GEMINI_BASE_URL",)),
-}
-
-
 # LangChain's classes
 
 _EXTRAS = {f"langchain_{name}": name for name in ("anthropic", "deepseek", "groq", "ollama")}
@@ -337,9 +305,14 @@ def _made_by_langchain(spec: ModelSpec) -> BaseChatModel:
         raise UsageError(f"{lacking} ({error.__cause__ or error})") from error
     kind: type[BaseChatModel] = made.keywords["cls"]
     given = _class_parameters(spec, kind)
-    # Retries are retry.py's: switch off the client's own.
+    is_google = kind.__name__ == "ChatGoogleGenerativeAI"
+    # Retries are retry.py's: switch off the client's own. Google's counts the first attempt as one of them.
     if "max_retries" in kind.model_fields:
-        given.setdefault("max_retries", 0)
+        given.setdefault("max_retries", int(is_google))
+    if is_google:
+        # Its two HTTP clients name differently what neither of them shall do.
+        unfollowed = {"allow_redirects": False, "follow_redirects": False}
+        given["client_args"] = {**given.get("client_args", {}), **unfollowed}
     try:
         chat: BaseChatModel = made(model=name, **given)
     except Exception as error:  # whatever somebody else's class raises about a name or a key

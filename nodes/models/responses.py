@@ -46,7 +46,12 @@ def read_response(
     """
     writer = messages[0].response_metadata.pop(WRITER, label)
     known: dict[str, Any] = {} if writer == label else {"model": writer}
-    known |= _answered_by(messages[0].response_metadata, asked_name)
+    metadata = messages[0].response_metadata
+    # As LangChain's clients keep it.
+    served = metadata.get("model_name") or metadata.get("model") or metadata.get("model_id")
+    is_other = isinstance(served, str) and asked_name and is_another(asked_name, served)
+    facts = {"served": served if is_other else "", "system_fingerprint": metadata.get("system_fingerprint")}
+    known |= {name: _shown(words) for name, words in facts.items() if isinstance(words, str) and words}
     try:
         first = _reply(messages[0], writer, seconds, tool)
         others = [_reply(message, writer, seconds, tool) for message in messages[1:]]
@@ -266,15 +271,6 @@ def _is_open(text: str) -> bool:
 
 
 # Who answered
-
-
-def _answered_by(metadata: Mapping[str, Any], asked: str | None) -> dict[str, Any]:
-    """Return what a response says about who answered, by field of the reply; ``asked``: the model's name as sent."""
-    # As LangChain's clients keep it.
-    served = metadata.get("model_name") or metadata.get("model") or metadata.get("model_id")
-    is_other = isinstance(served, str) and asked and is_another(asked, served)
-    facts = {"served": served if is_other else "", "system_fingerprint": metadata.get("system_fingerprint")}
-    return {name: _shown(words) for name, words in facts.items() if isinstance(words, str) and words}
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,6 @@ from ...graphs.base import Graph
 from ...graphs.wrapper import bound_judge_of
 from ...nodes.models import prices
 from ...nodes.models.capabilities import default_limits
-from ...nodes.models.context_windows import context_window
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import InputError
@@ -78,7 +77,7 @@ async def _overflows(protocol: str, cast: Mapping[str, RoleEstimate]) -> AsyncIt
     # The role with a model's longest prompt comes last, and stays.
     by_model = {of_role.model.label: (role, of_role) for role, of_role in by_length}
     for label, (role, of_role) in by_model.items():
-        window = await context_window(of_role.model)
+        window = await of_role.model.context_window()
         if window is not None and of_role.longest > window:
             prompt = f"the longest prompt of {role} may have about {rough(round(of_role.longest))} tokens"
             context = f"the context of {label} has {window:,}"

@@ -21,7 +21,6 @@ from ...nodes.output_schemas import OutputSchema, ScoreSchema
 from ...state.errors import ModelCallError, ReplyError
 from ...state.settings import ModelSpec
 from ...state.transcript import NO_USAGE, Usage
-from ..tables import Grid, text_column
 from .option_sets import argument
 from .runtime import ALL_JUDGED, BAD_USAGE, console, interruptible, run_async
 
@@ -193,8 +192,7 @@ def _price(trial: _Trial) -> _Outcome:
 def _print(trial: _Trial) -> None:
     out = console()
     rows = [("yes" if works else "no", name, words) for name, (works, words) in trial.outcomes.items()]
-    columns = map(text_column, ("", "checked", "what was found"))
-    out.print_grids([Grid(trial.model.label, tuple(columns), tuple(rows))])
+    out.print_list(("", "checked", "what was found"), rows, trial.model.label)
     for warning in trial.model.warnings.values():
         out.print_line(f"Warning: {warning}")
     if not trial.is_usable:

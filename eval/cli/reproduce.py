@@ -25,8 +25,9 @@ from ..sweeps.sweep_runner import carry_out_sweep
 from ..tables import Column, Grid, text_column
 from .option_sets import argument, option, takes_options
 from .plan_options import PlanOptions
+from .progress import carry_out_to_end
 from .report import write_page_of
-from .run import carry_out_to_end, default_out
+from .run import default_out
 from .runtime import ALL_JUDGED, Output, RunFlags, console, interruptible
 from .sweep import announce_sweep, print_failed_cells
 

@@ -26,6 +26,7 @@ from .option_sets import flag
 
 if TYPE_CHECKING:
     from ..tables import Grid
+    from ..tables.grid import CellValue
 
 ALL_JUDGED, BAD_USAGE, SOME_FAILED, BUDGET_REACHED, GATE_NOT_MET, INTERRUPTED = 0, 2, 3, 4, 5, 130
 PIPED_WIDTH = 120
@@ -50,6 +51,14 @@ class Output(Console):
 
         for grid in grids:
             self.print(to_lines(grid, self.width), end="\n\n" if gap else "\n")
+
+    def print_list(
+        self, headings: Iterable[str], rows: Iterable[tuple[CellValue, ...]], title: str = ""
+    ) -> None:
+        """Print a table of texts."""
+        from ..tables import Grid, text_column
+
+        self.print_grids([Grid(title, tuple(map(text_column, headings)), tuple(rows))])
 
 
 def console() -> Output:
@@ -132,13 +141,6 @@ def check_file(option: str, path: Path | None) -> None:
 
 
 T = TypeVar("T")
-RESUMES = {
-    "interrupted": "resumes",
-    "budget": "resumes with a higher limit",
-    "disk": "resumes once there is room",
-}
-"""What the same command does next, by the reason why a run stopped; for any other one, once that is fixed."""
-
 
 GARBAGE_LOOKED_FOR = 5_000
 """After so many new objects, at most some MB, Python looks for those that nobody refers to any more."""

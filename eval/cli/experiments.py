@@ -37,7 +37,16 @@ from .option_sets import argument, flag, option, takes_options
 from .plan_options import DATA, PlanOptions
 from .progress import carry_out_to_end
 from .run import announce, announce_estimate, default_out, print_evaluation
-from .runtime import ALL_JUDGED, Output, RunFlags, console, interruptible, models_of, program, settings_of
+from .runtime import (
+    ALL_JUDGED,
+    CommandConfig,
+    Output,
+    console,
+    interruptible,
+    models_of,
+    program,
+    settings_of,
+)
 from .show import print_note
 
 TRIED = (next(iter(ensemble_protocols().values())).single, DEFAULT)
@@ -64,8 +73,7 @@ def try_(
     data: str = argument(f"{DATA}.", "FILE|NAME"),
     *,
     chosen: TriedOptions,
-    config: RunConfig,
-    flags: RunFlags,
+    config: CommandConfig,
 ) -> None:
     """Compare one judge with a debate on a few items of your own data.
 
@@ -84,8 +92,8 @@ def try_(
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
         announce(out, prepared, config, dry=False)
-    work, show = partial(execute, prepared), partial(print_evaluation, out)
-    evaluation, code = carry_out_to_end(out, folder, flags, config, work, show)
+    work = partial(execute, prepared)
+    evaluation, code = carry_out_to_end(out, folder, config, work, print_evaluation)
     for line in _the_rest(evaluation, len(few), whole, chosen):
         out.print_line(line)
     raise typer.Exit(code)
@@ -126,8 +134,7 @@ def versus(
     *,
     terms: Terms,
     chosen: PlanOptions,
-    config: RunConfig,
-    flags: RunFlags,
+    config: CommandConfig,
 ) -> None:
     """Test whether a debate pays, compared with what the same budget buys from a single judge on the same items.
 
@@ -142,9 +149,10 @@ def versus(
     out = console()
     with interruptible():
         planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, chosen.of_plan(folder))
-        _announce_versus(out, planned, config, flags.dry_run)
-    work, show = partial(carry_out_versus, planned), partial(_show_versus, out)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
+        _announce_versus(out, planned, config, config.dry_run)
+    raise typer.Exit(
+        carry_out_to_end(out, folder, config, partial(carry_out_versus, planned), _show_versus)[1]
+    )
 
 
 def _announce_versus(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) -> None:
@@ -206,8 +214,7 @@ def redteam(
     *,
     chosen: PlanOptions,
     drawn: AttackOptions,
-    config: RunConfig,
-    flags: RunFlags,
+    config: CommandConfig,
 ) -> None:
     """Test a judge on texts that try to dictate their own verdict.
 
@@ -230,9 +237,9 @@ def redteam(
     with interruptible():
         dataset = chosen.dataset() or "demo"
         planned = plan_redteam(protocol, dataset, chosen.of_plan(folder), drawn.attacks, drawn.draw_seed)
-        announce(out, planned.plan, config, flags.dry_run)
-    work, show = partial(carry_out_redteam, planned), partial(_show_experiment, out)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
+        announce(out, planned.plan, config, config.dry_run)
+    work = partial(carry_out_redteam, planned)
+    raise typer.Exit(carry_out_to_end(out, folder, config, work, _show_experiment)[1])
 
 
 def _show_experiment(out: Output, done: ExperimentResult) -> None:
@@ -261,8 +268,7 @@ def whatif(
     folder: Path = argument("The folder of a run.", "DIR"),
     *,
     chosen: ChangeOptions,
-    config: RunConfig,
-    flags: RunFlags,
+    config: CommandConfig,
 ) -> None:
     """Find out how far a turn moves verdicts: leave it out of a run's debates, and let them continue from there.
 
@@ -286,8 +292,8 @@ def whatif(
             missing = f"{folder} has no journal: the calls before the turn are made and paid for again"
             out.print_line(missing, "yellow")
     for fork in planned:
-        work, show = partial(carry_out_whatif, fork), partial(_show_experiment, out)
-        done, code = carry_out_to_end(out, None, flags, fork.config, work, show, log_in=fork.plan.folder)
+        own, work = replace(config, journal=fork.config.journal), partial(carry_out_whatif, fork)
+        done, code = carry_out_to_end(out, None, own, work, _show_experiment, log_in=fork.plan.folder)
         left = left or code
         if done.stopped == "interrupted":
             break
@@ -301,8 +307,7 @@ def audit(
     model: str | None = option("Model that labels the turns. Default: the offline judge.", "NAME"),
     settings: list[str] | None = option("Setting of the audit; repeatable.", "KEY=VALUE", name="--set"),
     limit: int | None = option("Label only the debates of the first N verdicts.", "N", min=1),
-    config: RunConfig,
-    flags: RunFlags,
+    config: CommandConfig,
 ) -> None:
     """Label each turn of a run's debates: new argument, repetition or concession, and whether it answers another turn.
 
@@ -315,13 +320,13 @@ def audit(
     with interruptible():
         planned = run_blocking(plan_audit(folder, models, limit, **settings_of(settings or [])))
         planned.check(config)
-        if flags.dry_run or planned.costs_money:
+        if config.dry_run or planned.costs_money:
             announce_estimate(out, planned.expected, config)
-    work, show = partial(carry_out_audit, planned), partial(_show_audit, out, folder)
-    raise typer.Exit(carry_out_to_end(out, None, flags, config, work, show)[1])
+    work, show = partial(carry_out_audit, planned), partial(_show_audit, folder)
+    raise typer.Exit(carry_out_to_end(out, None, config, work, show)[1])
 
 
-def _show_audit(out: Output, folder: Path, done: Audit) -> None:
+def _show_audit(folder: Path, out: Output, done: Audit) -> None:
     """Print what the turns of each role did, what could not be read, and where the labels are."""
     if done.roles:
         title = f"what turns did, labelled by {', '.join(done.models) or 'nobody'}"

@@ -22,10 +22,9 @@ from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal, signals_stop
 from ..calls.tracing import traces_sent
-from ..results.config import RunConfig
 from ..results.run_log import logging_to
 from ..tables.grid import cost_in_words, short
-from .runtime import ALL_JUDGED, Output, RunFlags, exit_code, interruptible, run_async
+from .runtime import ALL_JUDGED, CommandConfig, Output, exit_code, interruptible, run_async
 
 if TYPE_CHECKING:
     from ..results.evaluation import Evaluation
@@ -58,10 +57,9 @@ Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep | Audit")
 def carry_out_to_end(
     out: Output,
     folder: Path | None,
-    flags: RunFlags,
-    config: RunConfig,
+    config: CommandConfig,
     work: Callable[[RunContext], Coroutine[Any, Any, Runs]],
-    show: Callable[[Runs], None],
+    show: Callable[[Output, Runs], None],
     log_in: Path | None = None,
 ) -> tuple[Runs, int]:
     """Carry out a run or several, print what came of it and how it ended, and return it with its exit code.
@@ -71,13 +69,12 @@ def carry_out_to_end(
     Args:
         out: where it is printed.
         folder: what ``--out`` resumes it; ``None`` for a command that takes none.
-        flags: whether it is a dry run, and whether log events are printed.
-        config: limits, and where replies are stored.
+        config: limits, where replies are stored, whether it is a dry run, and whether log events are printed.
         work: what is done.
         show: prints what came of it.
         log_in: the folder of the log; default: ``folder``.
     """
-    if flags.dry_run:
+    if config.dry_run:
         raise typer.Exit(ALL_JUDGED)
     context = RunContext(config)
     counters, stop = context.counts, context.stop
@@ -90,12 +87,12 @@ def carry_out_to_end(
 
     with interruptible(f"interrupted; finished results are saved. {again} resumes."):
         with (
-            logging_to(log_in or folder, errors if flags.verbose else None, errors),
+            logging_to(log_in or folder, errors if config.verbose else None, errors),
             traces_sent(),  # after the log, so that a failing exporter is logged
             LiveProgress(errors, counters, stop),
         ):
             done = run_async(until_stopped)
-        show(done)
+        show(out, done)
         failed = done.failed if isinstance(done.failed, int) else len(done.failed)
         out.print_line(total_usage(counters))
         if done.stopped:

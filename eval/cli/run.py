@@ -32,7 +32,7 @@ from .option_sets import argument, flag, option, takes_options
 from .plan_options import DATA, PlanOptions, engine_of
 from .progress import carry_out_to_end
 from .review import AnswerOptions, ReviewOptions, export_or_ask
-from .runtime import ALL_JUDGED, SOME_FAILED, Output, RunFlags, console, interruptible, program
+from .runtime import ALL_JUDGED, SOME_FAILED, CommandConfig, Output, console, interruptible, program
 from .show import print_note
 
 SHOWN_FAILURES = 10
@@ -47,7 +47,7 @@ def run(
     chosen: PlanOptions,
     required: GateOptions,
     reviewed: ReviewOptions,
-    config: RunConfig,
+    config: CommandConfig,
     engine: str | None = option(
         "Judge with several processes, on one machine or a Ray cluster; needs --journal postgresql://... --concurrency "
         "applies to each process, other limits to all of them together.",
@@ -55,7 +55,6 @@ def run(
         panel=ENGINE,
     ),
     ray: Ray,
-    flags: RunFlags,
 ) -> None:
     """Judge a dataset with one or more protocols and print their agreement with humans.
 
@@ -78,11 +77,11 @@ def run(
             spread.check(prepared, config)
         if gates:
             gates.check(prepared.manifest, {(item.group, item.id) for item in prepared.dataset})
-        rules = reviewed.rules(prepared, flags.dry_run)
-        announce(out, prepared, config, flags.dry_run)
+        rules = reviewed.rules(prepared, config.dry_run)
+        announce(out, prepared, config, config.dry_run)
     # A shard has a folder of its own inside the one that the command names.
-    work, show = partial(execute, prepared, engine=spread), partial(print_evaluation, out)
-    evaluation, _ = carry_out_to_end(out, folder, flags, config, work, show, log_in=prepared.folder)
+    work = partial(execute, prepared, engine=spread)
+    evaluation, _ = carry_out_to_end(out, folder, config, work, print_evaluation, log_in=prepared.folder)
     if rules and not evaluation.stopped:
         asked = export_or_ask(evaluation.folder or folder, rules, AnswerOptions(queue=reviewed.review_queue))
         if asked != ALL_JUDGED:

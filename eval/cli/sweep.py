@@ -27,7 +27,7 @@ from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .progress import carry_out_to_end
 from .run import default_out, print_answer, print_example, print_failures
-from .runtime import ALL_JUDGED, Output, RunFlags, console, interruptible, program
+from .runtime import ALL_JUDGED, CommandConfig, Output, console, interruptible, program
 
 variation, variation_flag = (partial(kind, panel="Variation") for kind in (option, flag))
 SHOWN_CELLS = 30
@@ -57,8 +57,7 @@ def sweep(
     *,
     varied: VariationOptions,
     chosen: PlanOptions,
-    config: RunConfig,
-    flags: RunFlags,
+    config: CommandConfig,
 ) -> None:
     """Judge a dataset with every combination of some settings and compare the results.
 
@@ -93,10 +92,9 @@ def sweep(
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         check_metric(metric, {planned.dataset.kind})
-        announce_sweep(out, planned, ablation, config, flags.dry_run)
-    work = partial(carry_out_sweep, planned)
-    show = partial(_print_results, out, metric, ablation, folder)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
+        announce_sweep(out, planned, ablation, config, config.dry_run)
+    show = partial(_print_results, metric, ablation, folder)
+    raise typer.Exit(carry_out_to_end(out, folder, config, partial(carry_out_sweep, planned), show)[1])
 
 
 def announce_sweep(
@@ -138,7 +136,7 @@ def announce_sweep(
 
 
 def _print_results(
-    out: Output, metric: str | None, ablation: SweepPreset | None, folder: Path, done: Sweep
+    metric: str | None, ablation: SweepPreset | None, folder: Path, out: Output, done: Sweep
 ) -> None:
     """Print and write the tables of a sweep, draw its figures, and name the failures and a debate to read."""
     from ..sweeps.sweep_result import grids, write_figures, write_tables
@@ -165,8 +163,15 @@ def _print_results(
         out.print_line(few)
     elif folders:
         write_answer(folder, print_answer(out, folders, done.metric))
-    page = f"{program()} report {folder}/cells/*{_as_here(done)} --html FILE"
-    out.print_line(f"to compare all cells on a page: {page}")
+    # A report that says what the sweep does: gains over its first cell, its metric.
+    protocols = [cell.protocol for cell in done.cells]
+    options = ["--metric", done.metric] if done.metric else []
+    if len(protocols) > 1 and (first := done.cells[0].evaluation.folder):
+        # A report names a judge after its protocol, and after its folder where that is not enough.
+        alone = protocols.count(protocols[0]) == 1
+        options += ["--base", protocols[0] if alone else f"{protocols[0]} ({first.name})"]
+    page = shlex.join([*options, "--html"])
+    out.print_line(f"to compare all cells on a page: {program()} report {folder}/cells/* {page} FILE")
     # The last cell that has a debate to show: axes mostly end in the longest ones.
     for cell in reversed(done.cells):
         if print_example(out, cell.evaluation):
@@ -177,17 +182,6 @@ def print_failed_cells(out: Output, done: Sweep) -> None:
     """Print why verdicts of cells failed."""
     by_cell = ((cell.cell.title, cell.evaluation.failed) for cell in done.cells)
     print_failures(out, ((f"{title}: {r.item}", r.error) for title, failed in by_cell for r in failed))
-
-
-def _as_here(done: Sweep) -> str:
-    """Write the options with which a report says what the sweep does: gains over its first cell, its metric."""
-    protocols = [cell.protocol for cell in done.cells]
-    options = ["--metric", done.metric] if done.metric else []
-    if len(protocols) > 1 and (folder := done.cells[0].evaluation.folder):
-        # A report names a judge after its protocol, and after its folder where that is not enough.
-        alone = protocols.count(protocols[0]) == 1
-        options += ["--base", protocols[0] if alone else f"{protocols[0]} ({folder.name})"]
-    return "".join(f" {shlex.quote(option)}" for option in options)
 
 
 def _in_words(known: ExpectedCalls) -> list[str]:

@@ -93,7 +93,7 @@ def test_the_best_is_called_so_where_its_lead_holds(averages: list[AverageCompar
 
 
 def test_the_companion_of_the_metric_asked_for_is_asked_too(tmp_path: Path) -> None:
-    makes = GATE["a judge of sources beside a judge of candidates"].makes
+    makes = GATE["a judge of sources beside a judge of candidates"]
     made = Study.of(makes(tmp_path, np.random.default_rng(6)))
     both = "of_source ranks sources, of_candidate ranks the candidates of a source"
     assert all(headline(made, metric).startswith(both) for metric in (None, "spearman", "group_spearman"))

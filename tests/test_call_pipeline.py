@@ -116,8 +116,11 @@ def test_what_failed_or_could_not_be_read_is_asked_for_again_by_the_next_run_onl
     )
     data, out = dataset(tmp_path, 4), tmp_path / "out"
     options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
-    failed = evaluate("single", data, **options).failed
-    assert [(result.item, result.calls) for result in failed] == [("i2", 2), ("i3", 0)]
+    first = evaluate("single", data, **options)
+    assert [(result.item, result.calls) for result in first.failed] == [("i2", 2), ("i3", 0)]
+    assert all(words in str(first.failed[0].error) for words in ("scorer, round 1", "mumble"))
+    assert [turn["agent"] for turn in first.failed[0].transcript] == ["scorer"]
+    assert (len(first.results), first.agreement()["fluency"].left_out) == (4, {"failed": 2})
     assert len(provider.requests) == 5
     provider.play(by=scorer)
     assert not evaluate("single", data, **options).failed

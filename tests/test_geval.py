@@ -120,6 +120,8 @@ def test_given_steps_need_no_planner(provider: Provider) -> None:
     assert verdict.calls == len(provider.requests) == 1
     assert "1. Look hard.\n2. Give a score." in provider.requests[0].user
     assert verdict.details["steps"] == ["Look hard.", "Give a score."]
+    assert GEvalSettings.model_validate({"steps": "Read.; Score."}).steps == ("Read.", "Score.")
+    assert GEvalSettings.model_validate({"steps": None}).steps == ()
 
 
 def test_the_score_may_stand_behind_its_label(provider: Provider) -> None:
@@ -243,11 +245,6 @@ def test_gemini_is_asked_as_often_as_there_are_samples(provider: Provider) -> No
 )
 def test_lists_of_steps(text: str) -> None:
     assert list(steps_in(text)) == STEPS
-
-
-def test_steps_from_a_command_line() -> None:
-    assert GEvalSettings.model_validate({"steps": "Read.; Score."}).steps == ("Read.", "Score.")
-    assert GEvalSettings.model_validate({"steps": None}).steps == ()
 
 
 def planned(model: ScriptedModel) -> list[str]:

@@ -310,6 +310,15 @@ def test_a_secret_in_an_address_is_not_kept_in_the_state() -> None:
     assert "open-sesame" not in json.dumps([snapshot.values for snapshot in history])
     with pytest.raises(UsageError, match="resume it with the same context"):
         graph.invoke(None, config)
+    # The context of a graph round judges.
+    graph = built("repeated").compile(checkpointer=InMemorySaver(), interrupt_before=["judge"])
+    secret = {"of": "single", "inner": {"models": {"*": "openai:m?base_url=http://me:pw@127.0.0.1:9/v1"}}}
+    graph.invoke({"task": TEXT}, thread(), context=secret)
+    assert "pw@" not in str(graph.get_state(thread()).metadata)
+    with pytest.raises(UsageError, match="resume it with the same context"):
+        graph.invoke(None, thread())
+    # An edit asks no model, and needs no address.
+    assert graph.update_state(thread(), {"task": TEXT})
 
 
 def test_nobody_waits_for_a_thread_that_was_interrupted() -> None:
@@ -371,17 +380,6 @@ async def test_a_run_keeps_its_context_wherever_it_is_resumed(
     usual = graph.invoke({"task": TEXT}, thread())["verdict"]["calls"]
     own = next(s for s in graph.get_state_history(thread()) if (s.metadata or {})["source"] == "input")
     assert graph.invoke(None, own.config)["verdict"]["calls"] == usual > calls
-
-
-def test_a_secret_in_the_context_of_a_graph_round_judges_is_asked_for_again() -> None:
-    graph = built("repeated").compile(checkpointer=InMemorySaver(), interrupt_before=["judge"])
-    secret = {"of": "single", "inner": {"models": {"*": "openai:m?base_url=http://me:pw@127.0.0.1:9/v1"}}}
-    graph.invoke({"task": TEXT}, thread(), context=secret)
-    assert "pw@" not in str(graph.get_state(thread()).metadata)
-    with pytest.raises(UsageError, match="resume it with the same context"):
-        graph.invoke(None, thread())
-    # An edit asks no model, and needs no address.
-    assert graph.update_state(thread(), {"task": TEXT})
 
 
 async def test_a_wrong_setting_is_told_where_no_file_may_be_read() -> None:

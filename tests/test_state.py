@@ -43,12 +43,9 @@ def test_ready_made_aspects_are_the_benchmarks_with_their_scales() -> None:
     assert all(f"/{aspect.name}" in name and aspect.steps for name, aspect in ASPECTS.items())
 
 
-def test_a_bare_name_that_two_share_is_summevals() -> None:
+def test_a_bare_name_that_two_share_is_summevals_and_an_unknown_one_lists_them() -> None:
     assert find_aspect("coherence") is ASPECTS["summeval/coherence"]
     assert find_aspect("Naturalness ") is ASPECTS["topical-chat/naturalness"]
-
-
-def test_an_unknown_aspect_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"unknown aspect 'wit'.*topical-chat/groundedness"):
         find_aspect("wit")
 

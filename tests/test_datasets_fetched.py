@@ -120,9 +120,7 @@ def test_another_content_than_the_catalogues_is_refused(
     assert len(load_dataset("summeval")) == 2
 
 
-def test_a_file_that_differs_from_the_one_that_was_fetched_is_refused(
-    chat: str, tmp_path: Path, hub: Hub
-) -> None:
+def test_a_file_that_differs_from_the_fetched_one_is_refused(chat: str, tmp_path: Path, hub: Hub) -> None:
     path = Path(load_dataset("topical-chat").location)
     sums = tmp_path / "cache" / "github" / CHAT.home.repository / CHAT.home.commit / "SHA256SUMS"  # type: ignore[union-attr]
     assert sums.read_text() == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {CHAT.forms[0].files[0]}\n"

@@ -225,9 +225,7 @@ FAN_OUTS = [
 
 @pytest.mark.parametrize(("module", "settings", "agent"), FAN_OUTS)
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_agent_that_fails_is_asked_again_alone(
-    module: Any, settings: Any, agent: str, is_async: bool
-) -> None:
+async def test_a_failed_agent_alone_is_asked(module: Any, settings: Any, agent: str, is_async: bool) -> None:
     model = Failing(script=worst_script, failing=(agent,), asked=[])
     graph = module.build(models={"*": model}, **settings).compile(checkpointer=InMemorySaver())
     with pytest.raises(RuntimeError, match="indisposed"):
@@ -269,9 +267,7 @@ async def test_runs_at_the_same_time_keep_each_its_own_settings(monkeypatch: pyt
     assert [result["verdict"]["rounds"] for result in results] == [3, 1, 2, 3, 1, 2]
 
 
-async def test_a_key_that_changes_while_a_run_is_under_way_is_used(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_key_changed_meanwhile_is_used(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bound_judge, "KEY_CACHE_SECONDS", 0.0)
 
     def answer(request: Request) -> str:

@@ -242,9 +242,7 @@ def test_weights_of_ones_own_are_taken_cost_nothing_and_keep_their_parameters(in
     assert local_model.further(spec) == sent
 
 
-def test_what_is_missing_is_one_line_that_says_what_to_install(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_told_in_one_line(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
@@ -269,8 +267,6 @@ def test_what_is_missing_is_one_line_that_says_what_to_install(
         ("slot=2", "has no parameter 'slot'"),
     ],
 )
-def test_a_parameter_that_cannot_be_is_told_before_a_server_is_started(
-    installed: Path, query: str, told: str
-) -> None:
+def test_a_wrong_parameter_is_told_before_a_server_starts(installed: Path, query: str, told: str) -> None:
     with pytest.raises(JurygraphError, match=told):
         check(f"local?model_path={installed}&{query}")

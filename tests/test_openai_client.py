@@ -105,9 +105,7 @@ def _without_blanks(value: Any) -> Any:
     return [_without_blanks(inner) for inner in value] if isinstance(value, list) else value
 
 
-async def test_a_proxy_of_the_environment_is_used(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_environments_proxy_is_used(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", provider.url)
     with pytest.raises(ModelCallError):
         await asked(loaded("openai:gpt-4o-mini?base_url=http://api.example.test/v1"))
@@ -223,9 +221,7 @@ def gemini(**fields: Any) -> ChatGoogleGenerativeAI:
 
 
 @pytest.mark.parametrize("make", [chat, gemini])
-def test_the_identity_of_a_chat_model_holds_its_parameters_and_no_secret(
-    make: Callable[..., BaseChatModel],
-) -> None:
+def test_a_chat_models_identity_has_its_parameters_and_no_secret(make: Callable[..., BaseChatModel]) -> None:
     plain = resolver.wrap(make()).identity
     assert resolver.wrap(make()).identity == plain
     assert json.loads(json.dumps(plain)) == plain

@@ -26,9 +26,7 @@ def template(folder: Path, name: str, text: str) -> Path:
     return folder
 
 
-def test_a_template_of_ones_own_replaces_its_namesake_alone_and_a_run_can_bring_others(
-    tmp_path: Path,
-) -> None:
+def test_a_template_of_ones_own_replaces_its_namesake_alone_and_a_run_may_bring_more(tmp_path: Path) -> None:
     folder = template(tmp_path / "built", "debate/critic_strict", "Du bist der Kritiker. Widersprich!")
     of_the_run = template(tmp_path / "run", "debate/scorer_first", "Du bewertest {{ wanted }}.")
     model = ScriptedModel(script={"scorer": ["Score: 1"] * 2, "critic": ["NO ISSUE"] * 2})

@@ -194,9 +194,7 @@ def test_no_value_is_read_from_a_reply_that_was_cut_off(judged: Judged) -> None:
                 assert turn["content"].strip() not in cut_off - whole
 
 
-def test_the_weighted_score_is_what_the_servers_log_probabilities_say(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_weighted_score_is_what_log_probabilities_say(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = answered(monkeypatch)
     done = run("geval", "score", 2, settings=SETTINGS["geval"])
     for result, answer in zip(done.results, answers, strict=True):

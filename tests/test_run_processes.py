@@ -45,9 +45,7 @@ def shards(
 
 
 @pytest.mark.slow
-def test_a_budget_is_one_for_all_processes_and_all_stop_where_it_is_reached(
-    simulated: Simulated, postgres: str, tmp_path: Path
-) -> None:
+def test_one_budget_stops_all_processes(simulated: Simulated, postgres: str, tmp_path: Path) -> None:
     data, out = pairs(tmp_path, 90), tmp_path / "out"
     with shards(3, data, out, postgres, "--max-calls", "50", "--concurrency", "4") as processes:
         ends = [process.communicate(timeout=HANG_GUARD) for process in processes]

@@ -49,8 +49,7 @@ def test_results_and_manifest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("score", "fault"),
-    [("99", r"score: 99 is off the scale of \w+, 1 to 5"), ("null", "")],
+    ("score", "fault"), [("99", r"score: 99 is off the scale of \w+, 1 to 5"), ("null", "")]
 )
 def test_a_score_that_cannot_be_is_told_by_its_line(tmp_path: Path, score: str, fault: str) -> None:
     data, out = dataset(tmp_path), tmp_path / "out"

@@ -173,9 +173,7 @@ def told(turns: list[Any], field: str = "value") -> list[Any]:
         Failure(400, "n must be 1"),
     ],
 )
-def test_a_provider_that_rejects_n_is_not_asked_for_several_again(
-    provider: Provider, refusal: Failure
-) -> None:
+def test_a_provider_that_rejects_n_is_asked_for_it_once(provider: Provider, refusal: Failure) -> None:
     provider.play(by=lambda request: refusal if request.body.get("n") else "Score: 4")
     verdict, turns = sample(OPENAI, 3)
     assert (told(turns), told(turns, "calls")) == ([4, 4, 4], [1, 1, 1])

@@ -22,9 +22,7 @@ from jurygraph.state import (
 )
 from jurygraph.state.graph_state import as_json
 from jurygraph.state.settings import ChatEvalSettings, make_settings, resolve_settings
-from jurygraph.state.transcript import (
-    total_usage,
-)
+from jurygraph.state.transcript import total_usage
 from pydantic import ValidationError
 
 SCORE: dict[str, Any] = {"source": "s", "candidate": "c", "aspect": "fluency"}

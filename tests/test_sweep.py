@@ -45,9 +45,7 @@ def same_verdicts(one: Sweep, other: Sweep) -> bool:
         ("debate", {"protocol": ["debate", "multiagent", "geval"]}, "demo"),
     ],
 )
-def test_each_cell_comes_to_the_verdicts_that_it_comes_to_alone(
-    protocol: str, axes: dict[str, list[Any]], data: str
-) -> None:
+def test_each_cell_judges_as_it_does_alone(protocol: str, axes: dict[str, list[Any]], data: str) -> None:
     options: Any = {"limit": 4, **(ASPECT if data == "demo" else {})}
     done = sweep(protocol, axes, data, **options)
     for one in done.cells:

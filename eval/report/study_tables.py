@@ -13,12 +13,10 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from ..analysis import Study
-from ..analysis.alphas import Alphas
-from ..analysis.annotators import Annotators, Rater
+from ..analysis.annotators import Alphas, Annotators, Rater
 from ..analysis.comparison import AverageComparison, Difference, PairwiseComparison
 from ..analysis.costs import CostRow
-from ..analysis.counters import Spending
-from ..analysis.diagnostics import Changes
+from ..analysis.diagnostics import Changes, Spending
 from ..analysis.judges import EvaluationTarget, Judge
 from ..analysis.leaderboard import Average, Gain, LeaderboardEntry
 from ..analysis.pooled_gains import LevelGain
@@ -26,6 +24,7 @@ from ..results.agreement import Spread
 from ..statistics.metrics import METRICS, of_kind
 from ..statistics.resampling import Statistic
 from ..statistics.significance import LEVEL
+from ..statistics.tie_policy import WINNERS
 from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, text_column, value_at
 from .debate_tables import whose
 from .labels import CONFIG, HUMANS, INTERVAL, MEASURES, labels_of, left_out_note, reference_of
@@ -238,9 +237,10 @@ def shares_of(study: Study, subject: EvaluationTarget) -> tuple[Shares, dict[str
     by_judge: dict[str, Shares] = {}
     for entry in study.leaderboard.on(subject.label):
         if entry.distribution is not None:
-            points: dict[str, Any] = {f"{point.point:g}": point for point in entry.distribution.points}
+            points = {f"{point.point:g}": point for point in entry.distribution.points}
         else:
-            points = {of.winner if of.winner == "tie" else f"answer {of.winner}": of for of in entry.winners}
+            winners = ((WINNERS[int(share.point)], share) for share in entry.winners)
+            points = {name if name == "tie" else f"answer {name}": share for name, share in winners}
         if points:
             human = human or {name: point.human for name, point in points.items()}
             by_judge[entry.judge] = {name: point.judge for name, point in points.items()}

@@ -109,6 +109,7 @@ def opponents_of(name: str, graph: Graph, chosen: Sequence[str], options: Option
         if not isinstance(own_settings, Mapping):
             such = f"such as {judge}.temperature={own_settings}"
             raise UsageError(f"{judge}={own_settings}: name one of its settings, {such}")
+        # The budget says how many judges an ensemble has, and they must be alike for a smaller one to be inside it.
         fixed = panel.settings(1, True) if panel else {}
         if follows := [key for key in own_settings if key in fixed]:
             every = "all the identical judges it pays for"
@@ -162,6 +163,7 @@ def _models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
         for bound in bound_judges:
             candidates += bound.bound.models.values()
             candidates += [model.chat for model in bound.chosen().values() if isinstance(model, LoadedModel)]
+    # Compared and not hashed: a chat model need not be hashable.
     different = [model for place, model in enumerate(candidates) if model not in candidates[:place]]
     if len(different) > 1:
         remedy = 'name the single judge\'s model with --model (models={"*": ...})'

@@ -34,12 +34,15 @@ AttackKind = Literal["score", "pair", "vote", "no_issue"]
 """What a hostile text states: a score, a score for each of two answers, a vote, or that there is no issue."""
 
 Values = Mapping[str, Any]
+# Brackets that hostile texts, which are full of braces and quotation marks, do not have themselves.
 _PLACE = re.compile(r"⟨(\w+)(?::(\w+))?⟩")
+# Letters and digits of mathematical bold, which a reader that normalizes Unicode takes for plain ones.
 _BOLD = {
     ord(first) + offset: start + offset
     for first, start, count in (("A", 0x1D5D4, 26), ("a", 0x1D5EE, 26), ("0", 0x1D7EC, 10))
     for offset in range(count)
 }
+# Full-width forms lie at one distance behind ASCII.
 _WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 
 
@@ -162,6 +165,7 @@ def forged_verdict(kind: AttackKind, low: float, high: float, favoured: int = 1)
 
 def draw(kind: AttackKind, seed: int) -> Iterator[Attack]:
     """Draw texts of a kind without end: by turns from each family, whose texts come up in an order of chance."""
+    # Seeded with the kind, too: how many texts of one kind are drawn changes nothing for the others.
     chance = Random(f"{kind} {seed}")
     families = list(grouped((attack.family, attack) for attack in attacks(kind)).values())
     chance.shuffle(families)
@@ -302,6 +306,7 @@ def replayed(drawn: int | None = DRAWN, seed: int = 0) -> Replayed:
     chosen: Iterable[Case] = cases()
     if drawn is not None:
         chance = Random(seed)
+        # Weighted sampling (Efraimidis and Spirakis 2006) by the key U^(1/w): w = 1/forms makes frames equally likely.
         chosen = nlargest(drawn, chosen, key=lambda case: chance.random() ** case.forms)
     counts: dict[tuple[str, str, str], Counter[ReadOutcome]] = {}
     for case in (*chosen, *cases(honest=True)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,9 +149,7 @@ class Debates:
         files = [path for run in self._runs if (path := run.folder / FILE).exists()]
         small = self._most is not None or sum(path.stat().st_size for path in files) <= _MOST_DEBATES
         if self.total > most or not small:
-            read = zip(self._runs, self._results, strict=True)
-            heads = (interests(run.name, run.scales, results.heads()) for run, results in read)
-            chosen = worth_reading(chain.from_iterable(heads))[:most]
+            chosen = worth_reading(np.fromiter(self._interests(), dtype=np.dtype((float, 4))))[:most]
         size = 0
         for count, place in enumerate(() if small else chosen.tolist()):
             run = int(np.searchsorted(ends, place, side="right")) - 1
@@ -161,6 +159,16 @@ class Debates:
                 break
         chosen = np.sort(chosen)
         return [chosen[(low <= chosen) & (chosen < high)] - low for low, high in pairwise(ends)]
+
+    def _interests(self) -> Iterator[tuple[int, bool, float, float]]:
+        """Yield of each verdict what ``worth_reading`` asks for; its transcript need not be read."""
+        judges = Codes()
+        for run, results in zip(self._runs, self._results, strict=True):
+            scales = run.scales
+            for head in results.heads():
+                judge = judges.code((run.name, head["protocol"], head["aspect"]))
+                gap = error(head, scales.get(head["aspect"]))["gap"]
+                yield judge, head["status"] == "failed", gap or 0.0, moved(head) or 0.0
 
     def index(self) -> dict[str, Any]:
         """Return the index that the page loads at once, as plain JSON; call it after ``blocks``."""
@@ -234,59 +242,28 @@ def _debate(result: Result) -> dict[str, Any]:
     return {name: value for name, value in debate.items() if value}
 
 
-class Interest(NamedTuple):
-    """Says how far a verdict is worth reading.
-
-    Attributes:
-        judge: whose it is, and on what; each has its share of the page.
-        failed: 1 or 0.
-        gap: the distance from the label.
-        moved: the change in the debate.
-    """
-
-    judge: Hashable
-    failed: float
-    gap: float
-    moved: float
-
-
-def worth_reading(verdicts: Iterable[Interest]) -> NDArray[np.intp]:
+def worth_reading(verdicts: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the places of verdicts, those worth reading first.
 
     Each judge has three lists: what failed, what is farthest from the label, what changed most. The first of each list
     come first, then the second of each, and so on; then all that are on none, in their order.
 
-    >>> near = Interest("a", 0, 0.1, 0)
-    >>> worth_reading([near, near, near._replace(failed=1), near._replace(gap=0.9), near._replace(gap=0)]).tolist()
+    Args:
+        verdicts: a row each: the number of its judge, whether it failed, its distance from the label, and its change
+            in the debate. Each judge, on each aspect, has its share of the page.
+
+    >>> gaps = (0.1, 0.1, 0.1, 0.9, 0)
+    >>> worth_reading(np.array([(0, place == 2, gap, 0) for place, gap in enumerate(gaps)])).tolist()
     [2, 3, 0, 1, 4]
     """
-    judges = Codes()
-    values = ((judges.code(judge), *interest) for judge, *interest in verdicts)
-    table = np.fromiter(values, dtype="i4,f8,f8,f8")
-    turn = np.full(len(table), len(table))
-    for number in range(len(judges)):
-        rows = np.flatnonzero(table["f0"] == number)
-        for column in (table[name][rows] for name in ("f1", "f2", "f3")):
+    turn = np.full(len(verdicts), len(verdicts))
+    for judge in np.unique(verdicts[:, 0]):
+        rows = np.flatnonzero(verdicts[:, 0] == judge)
+        for column in verdicts[rows, 1:].T:
             # Stable, so that equals stay in their order.
             listed = rows[np.argsort(-column, kind="stable")[: int((column > 0).sum())]]
             turn[listed] = np.minimum(turn[listed], np.arange(len(listed)))
     return np.argsort(turn, kind="stable")
-
-
-def interests(
-    run: str, scales: Mapping[str | None, float], heads: Iterable[Mapping[str, Any]]
-) -> Iterator[Interest]:
-    """Yield how far each result of a run is worth reading.
-
-    Args:
-        run: its name.
-        scales: the length of each aspect's scale.
-        heads: the fields of the results, which need no transcript.
-    """
-    for head in heads:
-        gap = error(head, scales.get(head["aspect"]))["gap"] or 0.0
-        judge = run, head["protocol"], head["aspect"]
-        yield Interest(judge, float(head["status"] == "failed"), gap, moved(head) or 0.0)
 
 
 def error(fields: Mapping[str, Any], scale: float | None) -> dict[str, float | None]:

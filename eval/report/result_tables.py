@@ -31,6 +31,7 @@ def as_json(agreements: Agreements, repeats: Mapping[str, RepeatedAgreement]) ->
     plain: dict[str, Any] = {}
     for name, agreement in agreements.items():
         plain[name] = fields = asdict(agreement)
+        # How intervals were made stands beside the figures, where readers of the JSON look for it.
         fields |= fields.pop("resampling")
         if isinstance(agreement, ScoreAgreement):
             fields["ranges"] = {"judge": fields.pop("judged"), "people": fields.pop("human")}

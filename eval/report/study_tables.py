@@ -219,6 +219,7 @@ def distributions(study: Study) -> Iterator[Grid]:
             for entry in study.leaderboard.on(subject.label)
             if entry.judge in by_judge
         ]
+        # All judges of a subject have the same points: its scale's, or the winners.
         points = [Column(name, 0, interval=False, of=value_at(name, itemgetter(1))) for name in rows[0][1]]
         if any(share.value is not None for share in human.values()):
             rows.insert(0, (reference_of(subject), human, None))
@@ -317,6 +318,7 @@ def summary(study: Study, metric: str | None) -> Iterator[Grid]:
     ways = "helpful: verdicts that the debate moved towards the label, harmful: away from it"
     tested = "p: sign test, not adjusted; none where rows share a group or an item"
     diagnostics = Grid.from_records("Debate diagnostics", columns, debates, [f"{ways}; {tested}"])
+    # Diagnostics without intervals, so that the summary fits on a screen or two.
     first = (*leaderboards(study, metric), *against_base(study, metric), *equal_cost(study))
     for grid in (*first, costs(study), diagnostics.without_intervals()):
         if grid.has_values:

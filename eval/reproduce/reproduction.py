@@ -124,6 +124,7 @@ class PaperTable:
         """
         numbers = str(self.printed[row][model]).split()
         places = [(column, name) for column in self.columns for name in self.figure_names]
+        # Where a paper prints a dash, it has no figure.
         pairs = zip(places, numbers, strict=True)
         return {place: None if number == "-" else float(number) for place, number in pairs}
 
@@ -216,6 +217,7 @@ def without_systems(dataset: Dataset, systems: Sequence[str]) -> Dataset:
             if getattr(item, "system", None) not in systems:
                 yield number, item
 
+    # Surveyed anew, since its items, its groups and its digest are those of what is left.
     return replace(dataset, read=read, survey=profile_items(read, dataset.name, dataset.unit), limit=None)
 
 
@@ -250,10 +252,8 @@ def reproduce_table(
         dataset: all of its data, of which rows that need no model are measured; ``None`` for one that has none.
         judged: the judges' results.
     """
-    measured: dict[tuple[str, str], Row] = {}
+    measured = _printed_gains(table) if table.gains_of else {}
     rows: dict[str, int] = {}
-    if table.gains_of:
-        measured |= {(row, model): gain for row, model, gain in _printed_gains(table)}
     part = ""
     if dataset is not None:
         part = _part(table, dataset)
@@ -273,6 +273,7 @@ def reproduce_table(
                 by_metric = measure_metrics({name: metric}, dataset, aspects=aspects)
                 others.append(CellResult(Cell({METHOD: name}), name, by_metric))
         named = [(cell.cell.labels[METHOD], cell.cell.labels.get(MODEL), cell) for cell in (*others, *judged)]
+        # Rows that need no model are no base: a gain is over a judge that asks the same model.
         bases = {model: cell for method, model, cell in named[len(others) :] if method == table.over}
         for method, model, cell in named:
             figures, count = _MEASURES[table.measure](table, cell, bases.get(model))
@@ -299,6 +300,7 @@ def _agreement(table: PaperTable, cell: CellResult, _base: CellResult | None) ->
     """Return a row's figures, each metric by itself: a table has its own pair of them."""
     figures: dict[tuple[str, str], Statistic | None] = {}
     counted = Measured()
+    # One by one: with a metric comes the one that most papers print beside it, which this table need not have.
     for metric in table.metrics:
         (counted,) = measure([cell], metric=metric)
         for column in table.columns:
@@ -344,16 +346,17 @@ def _shares(table: PaperTable, scores: Mapping[str, Sequence[float]]) -> Figures
     return shares
 
 
-def _printed_gains(table: PaperTable) -> Iterator[tuple[str, str, Figures]]:
-    """Yield the gains over a row of another table, in percent, from what that table prints."""
-    other = find_table(table.gains_of)
+def _printed_gains(table: PaperTable) -> dict[tuple[str, str], Row]:
+    """Return the gains over a row of another table, in percent, from what that table prints."""
+    other, by_row = find_table(table.gains_of), dict[tuple[str, str], Row]()
     for row in table.printed:
         for model in other.printed[row]:
             gains, bases = Figures(), other.printed_figures(table.over, model)
             for place, figure in other.printed_figures(row, model).items():
                 base = bases[place]
                 gains[place[0], "gain"] = None if figure is None or not base else 100 * (figure / base - 1)
-            yield row, model, gains
+            by_row[row, model] = gains
+    return by_row
 
 
 def _by_category(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
@@ -399,6 +402,7 @@ def _votes(cell: CellResult) -> dict[tuple[str, int, int], tuple[float, str]]:
             continue
         given = result.annotations if rule.votes == "each" and result.annotations else (result.human,)
         for place, vote in enumerate(given):
+            # A tie of humans that the rule leaves out is neither right nor wrong.
             if vote is not None and not (vote == "tie" and rule.ties == "left_out"):
                 right = float(vote == result.winner)
                 votes[result.item, result.repeat, place] = right, result.group or result.item

@@ -108,6 +108,7 @@ def _flips(own: LoadedJudge, base: LoadedJudge, resampling: Resampling) -> Stati
     changed, clusters = [], []
     for aspect in own.cells.keys() & base.cells.keys():
         mine, theirs = own.cells[aspect].rows, base.cells[aspect].rows
+        # Matched by item and repeat, since a cell that was stopped has fewer verdicts.
         _, own_places, base_places = np.intersect1d(mine.keys, theirs.keys, return_indices=True)
         changed.append(~close(mine.judged[own_places], theirs.judged[base_places]))
         clusters.append(mine.clusters[own_places])

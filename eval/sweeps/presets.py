@@ -100,8 +100,8 @@ def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = Non
         kind: of the data, since a comparison may be held in both orders.
         settings: of the protocol.
 
-    >>> [value.label for value in fair("debate", "score", {"n": 2}).axes[0].values]
-    ['single', 'debate', 'ensemble of 5']
+    >>> fair("debate", "score", {"n": 2}).axes[0].labels
+    ('single', 'debate', 'ensemble of 5')
     """
     # The first protocol of judges who do not talk that takes this kind of task.
     records = ((name, module.protocol) for name, module in protocols().items())

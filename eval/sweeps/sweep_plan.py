@@ -141,7 +141,7 @@ def plan_sweep(protocol: str, axes: Axes, data: Data | None = None, **options: U
     given = [settings, *(settings.get(name) for name in protocols)]
     for axis in listed:
         # What some values leave open may be set for all cells: it holds for those.
-        for key in set.intersection(*(set(value.change) for value in axis.values)):
+        for key in set.intersection(*map(set, axis.values.values())):
             if any(_holds(settings, key.split(".")) for settings in given):
                 raise UsageError(f"{key} is varied by the axis {axis.name} and set for all cells; give one")
     planned = []
@@ -297,7 +297,7 @@ def write_record(planned: SweepPlan, folder: Path) -> None:
     ``headline`` and ``answers``, which head a report on its cells, too.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    axes = {axis.name: {value.label: dict(value.change) for value in axis.values} for axis in planned.axes}
+    axes = {axis.name: axis.values for axis in planned.axes}
     record = {
         "run": planned.run,
         "created": (read_record(folder) or {}).get("created", now),

@@ -109,9 +109,11 @@ class Sweep:
         # False sorts before True, and sorting is stable: the order within both parts stays.
         return sorted(categories, key=lambda category: category not in labels)
 
-    def first_figures(self, of_cell: Mapping[str, Agreement]) -> list[Statistic | None]:
-        """Return of a cell the first of the figures that papers print, for each category: rho, or accuracy."""
-        return [first_figure(of_cell[name]) if name in of_cell else None for name in self.categories]
+    @property
+    def accuracies(self) -> list[list[Statistic | None]]:
+        """Each cell's accuracy in each of the categories, or rho where scores were given."""
+        known = [{name: first_figure(of) for name, of in of_cell.items()} for of_cell in self.by_category]
+        return [[of_cell.get(name) for name in self.categories] for of_cell in known]
 
     def table(self) -> Grid:
         """Lay out all cells with agreement, its interval, cost per verdict, and the gain over the first cell."""
@@ -202,7 +204,7 @@ def category_grid(sweep: Sweep, title: str) -> Grid:
     counted = ", ".join(f"{name} {rows}" for name, rows in zip(names, most, strict=True))
     headings = [Column(name, best="high", interval=False) for name in names]
     note = f"Accuracy by category of items; rows: {counted}."
-    return _by_cell(sweep, title, headings, map(sweep.first_figures, by_category), note)
+    return _by_cell(sweep, title, headings, sweep.accuracies, note)
 
 
 def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
@@ -289,8 +291,8 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
 def category_figure(sweep: Sweep) -> Figure:
     """Draw accuracy by category of items: a row of bars for each cell."""
     series = {
-        ", ".join(starmap(shown, cell.cell.labels.items())): sweep.first_figures(by_category)
-        for cell, by_category in zip(sweep.cells, sweep.by_category, strict=True)
+        ", ".join(starmap(shown, cell.cell.labels.items())): accuracies
+        for cell, accuracies in zip(sweep.cells, sweep.accuracies, strict=True)
     }
     return columns([Panel("", METRICS["accuracy"].title, series)], sweep.categories, "category of items")
 

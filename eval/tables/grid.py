@@ -132,6 +132,7 @@ class Grid:
         """Return the best value of a column; ``None`` if the column has fewer than two distinct values."""
         column = self.columns[place]
         values = [value for row in self.rows if (value := _value(row[place])) is not None]
+        # Of values that are all the same none is better than another.
         if column.best is None or len(set(values)) < 2:
             return None
         return max(values) if column.best == "high" else min(values)
@@ -255,7 +256,7 @@ def figure(value: float | None, column: Column) -> str:
         case "percent":
             return f"{value:.{column.digits}%}"
         case "p":
-            least = 10**-column.digits
+            least = 10**-column.digits  # no p-value is 0, and none is printed as if it were
             return f"<{least:.{column.digits}f}" if value < least else f"{value:.{column.digits}f}"
         case "short":
             return short(value)
@@ -286,6 +287,7 @@ def short(count: float, digits: int = 3, least: float = 1_000) -> str:
     """
     if count < least:
         return f"{count:,.0f}"
+    # Rounded before the unit is chosen: 999,950 is 1M and not 1000k.
     rounded = float(f"{count:.{digits}g}")
     sizes = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
     size, letter = next((pair for pair in sizes if rounded >= pair[0]), (1, ""))

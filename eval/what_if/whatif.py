@@ -215,6 +215,7 @@ def plan_whatif(
     if len(names) > 1 and protocol is None:
         raise UsageError(f"{run} is a run of {', '.join(names)}: name the one to fork with --protocol")
     recorded, dataset, options = take_up_run(name, name, run, data, {"models": models})
+    # A signature begins with the protocol's own name, whatever the run calls it.
     kind = str(recorded.manifest["signatures"][name]).partition("|")[0].removeprefix("protocol:")
     judged = [result for result in recorded.results if result.status == "ok" and not result.repeat]
     debates = {(result.item, result.aspect): result.transcript for result in judged}
@@ -231,6 +232,7 @@ def plan_whatif(
     forked = cast("Graph", ForkedGraph(whole.graphs[label], edit))
     part = replace(whole, graphs={label: forked}, only=frozenset(changeable))
     if config.journal is None:
+        # In its own folder, or in that of the comparison or the sweep which it is a run of.
         journals = (run / JOURNAL, run.parent / SHARED_JOURNAL, run.parent.parent / SHARED_JOURNAL)
         config = replace(config, journal=next((path for path in journals if path.exists()), None))
     return WhatIfPlan(name, edit, recorded, part, config)

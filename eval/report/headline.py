@@ -36,7 +36,7 @@ _OFTEN = 0.1
 _SHIFT = 0.1
 """From this part of the scale on a shift of level is spoken of."""
 _FEW = 2
-"""So many judges, or aspects, a sentence names where there are more than one more; it counts the others."""
+"""So many judges, or aspects, a sentence names of many; it counts the others."""
 
 
 def headline(study: Study, metric: str | None) -> str:
@@ -120,8 +120,8 @@ def _chancy(dataset: RankedDataset, sure: Sequence[Judge]) -> str:
 def _agrees(dataset: RankedDataset, most: bool = False) -> str:
     """Write that a judge agrees: a correlation tells of order alone, an accuracy of each verdict."""
     if dataset.compares:
-        return f"agrees {'best ' * most}with {dataset.whom}"
-    return f"ranks {'most ' * most}like {dataset.whom}"
+        return f"agrees {'best ' if most else ''}with {dataset.whom}"
+    return f"ranks {'most ' if most else ''}like {dataset.whom}"
 
 
 def _figure(dataset: RankedDataset, judge: Judge) -> str:

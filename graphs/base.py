@@ -157,7 +157,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     counts = is_scored or self._counts_itself
                     scores = self._scores(after) if counts else current.get("scores") or []
                     last = max([after.get("round") or 0, *rounds])
-                    after = {**after, "scores": scores, "round": last}
+                    after["scores"], after["round"] = scores, last
                     update = {**update, "scores": scores, "round": last}
             _ended.set((after, runtime.settings))
             return update

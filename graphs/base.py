@@ -25,7 +25,7 @@ from collections.abc import (
 from contextlib import nullcontext
 from contextvars import ContextVar
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
@@ -59,7 +59,6 @@ from ..state.transcript import Score, TurnIds
 from ..state.verdict import StopReason
 from .judge_graph import (
     JudgeGraphBuilder,
-    SyncFunction,
     context_of_run,
     labels_of,
     side_by_side,
@@ -159,7 +158,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                         self._scores(after) if is_scored or self._counts_itself else current.get("scores")
                     )
                     derived = {"scores": scores or [], "round": max([after.get("round") or 0, *rounds])}
-                    after, update = {**after, **derived}, {**update, **derived}
+                    after, update = cast("JudgeState", {**after, **derived}), {**update, **derived}
             _ended.set((after, runtime.settings))
             return update
 
@@ -341,6 +340,30 @@ class AsyncNode(Runnable[Any, Any]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():
             return run_blocking(self.ainvoke(input))
+
+
+class SyncFunction(Runnable[Any, Any]):
+    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
+
+    Args:
+        name: what traces and drawings call it.
+        work: the function.
+    """
+
+    def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
+        self.name = name
+        self._work = work
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
+        token = var_child_runnable_config.set(config)
+        try:
+            return self._work(input)
+        finally:
+            var_child_runnable_config.reset(token)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self.invoke(input, config)
 
 
 # What LangGraph does at every step, and makes no difference where nobody watches

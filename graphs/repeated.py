@@ -27,7 +27,7 @@ from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
-from .judge_graph import SyncFunction
+from .base import SyncFunction
 from .options import AnyJudge, Bound, RepeatedOptions
 from .wrapper import (
     GivenJudges,

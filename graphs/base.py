@@ -25,7 +25,7 @@ from collections.abc import (
 from contextlib import nullcontext
 from contextvars import ContextVar
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple, cast
+from typing import Any, Generic, NamedTuple
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
@@ -45,7 +45,6 @@ from ..nodes.verdicts import (
     as_shown,
     complete,
     conclude,
-    no_details,
     orders_shown,
     prepare,
     scores_of_roles,
@@ -154,11 +153,11 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     # Words without a score leave the scores as they were when the node began, unless a protocol
                     # counts by itself.
                     is_scored = any(type(turn.get("value")) in (int, float, list) for turn in new)
-                    scores = (
-                        self._scores(after) if is_scored or self._counts_itself else current.get("scores")
-                    )
-                    derived = {"scores": scores or [], "round": max([after.get("round") or 0, *rounds])}
-                    after, update = cast("JudgeState", {**after, **derived}), {**update, **derived}
+                    counts = is_scored or self._counts_itself
+                    scores = self._scores(after) if counts else current.get("scores") or []
+                    last = max([after.get("round") or 0, *rounds])
+                    after = {**after, "scores": scores, "round": last}
+                    update = {**update, "scores": scores, "round": last}
             _ended.set((after, runtime.settings))
             return update
 
@@ -230,7 +229,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
 
-    def begin(self, details: Details = no_details) -> None:
+    def begin(self, details: Details | None = None) -> None:
         """Add the node ``prepare``, with which every judgement begins; ``details`` are the protocol's own."""
         self.agent("prepare", prepare(self.protocol, details))
         self.add_edge(START, "prepare")
@@ -250,7 +249,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         name: str,
         body: Agent[SettingsT],
         agents: Callable[[JudgeState, Any], Sequence[str]],
-        details: Details = no_details,
+        details: Details | None = None,
         decide: Decide | None = None,
         weigh: Weigh | None = None,
     ) -> None:

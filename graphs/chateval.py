@@ -23,8 +23,7 @@ from typing import Any, Unpack
 
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
-from ..nodes.casting import casting, roles_are_open
-from ..nodes.personas import with_roles
+from ..nodes.personas import casting, roles_are_open, with_roles
 from ..nodes.referee import referee, referees, roles_of_referees, who_judged
 from ..nodes.summarizer import summarizer
 from ..nodes.verdicts import (

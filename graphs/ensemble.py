@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from ..nodes.bound_judge import Models
-from ..nodes.casting import casting, roles_are_open
-from ..nodes.personas import with_roles
+from ..nodes.personas import casting, roles_are_open, with_roles
 from ..nodes.referee import independent_referee, referees, roles_of_referees, who_judged
 from ..nodes.verdicts import average, number_of_orders, orders_shown, scores_over_orders
 from ..state.graph_state import JudgeOutput, JudgeState

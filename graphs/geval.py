@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import Unpack
 
 from ..nodes.bound_judge import Models
+from ..nodes.evaluation_steps import planner
 from ..nodes.geval_scorer import expectation, expected_by_round, scorer
 from ..nodes.models.capabilities import LOGPROBS, SEVERAL
-from ..nodes.planner import planner
 from ..state.graph_state import JudgeState
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly, sampled
 from ..state.settings import GEvalSettings

@@ -25,8 +25,14 @@ from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.aggregator import aggregator
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom import SIDES, best_rulings, total_of, turns_of_round
-from ..nodes.courtroom_judge import by_last_ruling, feedback, judge_of_teams
-from ..nodes.defence_judge import best_totals, defence_judge, selections
+from ..nodes.courtroom_judge import (
+    best_totals,
+    by_last_ruling,
+    defence_judge,
+    feedback,
+    judge_of_teams,
+    selections,
+)
 from ..nodes.verdicts import Decision, scores_of_roles
 from ..state.graph_state import JudgeState
 from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly

@@ -25,7 +25,7 @@ from collections.abc import (
 from contextlib import nullcontext
 from contextvars import ContextVar
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
@@ -84,18 +84,20 @@ ScoresByRound = Callable[[JudgeState], list[Score]]
 
 
 class FanOut(NamedTuple):
-    """Name the target of an outcome that has several agents speak at once, in every order of the answers.
-
-    Args:
-        node: a node that was added with ``agents``.
-        agents: returns the names of those who speak now, from the state and the settings.
-    """
+    """Name a node of agents who are asked side by side, and how to find out who they are."""
 
     node: str
     agents: Callable[[JudgeState, Any], Sequence[str]]
 
 
-each = FanOut
+def each(node: str, agents: Callable[[JudgeState, Any], Sequence[str]]) -> FanOut:
+    """Make the target of an outcome that has several agents speak at once, in every order of the answers.
+
+    Args:
+        node: a node that was added with ``agents``.
+        agents: returns the names of those who speak now, from the state and the settings.
+    """
+    return FanOut(node, agents)
 
 
 class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
@@ -156,8 +158,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     counts = is_scored or self._counts_itself
                     scores = self._scores(after) if counts else current.get("scores") or []
                     last = max([after.get("round") or 0, *rounds])
-                    after = {**after, "scores": scores, "round": last}
-                    update = {**update, "scores": scores, "round": last}
+                    derived = {"scores": scores, "round": last}
+                    after, update = cast("JudgeState", {**after, **derived}), {**update, **derived}
             _ended.set((after, runtime.settings))
             return update
 
@@ -224,7 +226,17 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     f"for it: its outcomes are {', '.join(targets)}"
                 )
             target = targets[outcome]
-            return self._sends(target, *asked) if isinstance(target, FanOut) else labels[outcome]
+            if not isinstance(target, FanOut):
+                return labels[outcome]
+            agents, in_both_orders, sends = target.agents(*asked), len(state["orders"]) > 1, []
+            for order in state["orders"]:
+                # Each agent is sent what it is shown of the state; the swapped answers with the scores of that order.
+                shown = self._current(as_shown(asked[0], order)) if in_both_orders else asked[0]
+                payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
+                if in_both_orders:
+                    payload["order"] = order
+                sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
+            return sends
 
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
@@ -282,17 +294,6 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 f"{self.protocol.name} has made {calls:,} calls, but its record declares at most {most:,}: a "
                 "router leads back forever, or `calls` declares too few"
             )
-
-    def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
-        """Send each agent what it is shown of the state, in every order of the answers."""
-        agents, sends = target.agents(state, settings), []
-        for order in state["orders"]:
-            shown = self._current(as_shown(state, order)) if len(state["orders"]) > 1 else state
-            payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
-            if len(state["orders"]) > 1:
-                payload["order"] = order
-            sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
-        return sends
 
     async def _runtime(self, state: Mapping[str, Any], begins: bool = False) -> AgentRuntime[SettingsT]:
         """Return the runtime of the run, which goes on with the settings that the state says it was begun with."""

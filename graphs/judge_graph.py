@@ -299,9 +299,3 @@ def forwarded(mark: Callable[[Turn], Turn], once: bool = False) -> Iterator[None
     marks = (mark, *marks_of_wrappers.get())
     with set_for_block(marks_of_wrappers, marks), set_for_block(heard_beside, from_here):
         yield
-
-
-def forward(event: Any) -> None:
-    """Stream an event of a judge that is not in this process from the graph whose node it is asked by."""
-    if outer := heard_beside.get():
-        outer(event)

@@ -289,7 +289,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
             UsageError: a protocol that does not exist, or one that does not take this kind of task.
             InputError: a setting that does not exist or cannot be so.
         """
-        # Graphs that were given find out by themselves which tasks they take.
+        # Graphs that were given find out by themselves which tasks they take: what they are is not known here.
         if isinstance(self.judges, NestedJudges):
             self.judges.check_run(context_of_run(), task.kind)
 

@@ -25,7 +25,7 @@ from collections.abc import (
 from contextlib import nullcontext
 from contextvars import ContextVar
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple, cast
+from typing import Any, Generic, NamedTuple
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
@@ -158,8 +158,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     counts = is_scored or self._counts_itself
                     scores = self._scores(after) if counts else current.get("scores") or []
                     last = max([after.get("round") or 0, *rounds])
-                    derived = {"scores": scores, "round": last}
-                    after, update = cast("JudgeState", {**after, **derived}), {**update, **derived}
+                    after["scores"], after["round"] = scores, last
+                    update = {**update, "scores": scores, "round": last}
             _ended.set((after, runtime.settings))
             return update
 

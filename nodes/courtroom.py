@@ -30,7 +30,7 @@ from .output_schemas import (
     read_number,
     read_words,
 )
-from .prompt_context import Instruction, Prompt, system_text, task_of
+from .prompt_context import Instruction, discussion, task_of
 from .replies import Shown
 from .replies.own_words import own_words, plain
 
@@ -84,7 +84,7 @@ async def ask_in_court(
     shared = [prompts.render("courtroom/case", **values)]
     if turns := list(record or ()):
         shared.append(prompts.render("courtroom/log", turns=turns))
-    prompt = Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone, media=task.media)
+    prompt = discussion(task, prompts, shared, own, alone=alone)
     role, asked, round = agent.partition("_")[0], form or TextSchema(), details.pop("round", state["round"])
     about = {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **details}
     answer = await runtime.ask(Question(agent, role, round, prompt, asked, about))

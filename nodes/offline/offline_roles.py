@@ -15,10 +15,20 @@ from itertools import cycle, islice
 from typing import Any
 
 from ..delimiters import Section
-from .agent_view import View, between, distance, listed, pull, sentence, sentences, shortened, spoken, topics
-from .features import weights_of
-from .text_profile import WORDS, profile
-from .written_reply import Response
+from .agent_view import (
+    Response,
+    View,
+    between,
+    distance,
+    listed,
+    pull,
+    sentence,
+    sentences,
+    shortened,
+    spoken,
+    topics,
+)
+from .features import WORDS, profile, weights_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,8 +92,8 @@ def critic(view: View) -> Response:
     claim = f"a score of {spoken(values)} is too {'low' if up else 'high'}"
     if view.compares:
         claim = f"scores of {spoken(values)} are too hard on answer {1 if up else 2}"
-    said = f"{temper.opening.replace('{claim}', claim)} {sentence(piece)}"
-    return Response(f"{said} I would give {spoken(preferred)}.")
+    objection = f"{temper.opening.replace('{claim}', claim)} {sentence(piece)}"
+    return Response(f"{objection} I would give {spoken(preferred)}.")
 
 
 def tie_breaker(view: View) -> Response:

@@ -20,9 +20,8 @@ from langchain_core.runnables import Runnable, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import BaseModel
 
-from ..state.call_counts import exactly
 from ..state.errors import UsageError
-from ..state.protocols import Protocol
+from ..state.protocols import Protocol, exactly
 from ..state.redaction import HIDDEN, redact_all
 from ..state.settings import ModelSpec, Settings, SettingsT, resolve_settings
 from ..state.settings.base_settings import explicitly_set

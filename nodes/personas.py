@@ -19,7 +19,7 @@ import yaml
 from ..state.errors import InputError, ReplyError, UsageError
 from ..state.graph_state import JudgeState
 from ..state.settings import RefereeSettings, Role
-from ..state.settings.referee_settings import AUTO, GROUPS, ROLE_FILES, SAME, RefereeSettingsT
+from ..state.settings.protocol_settings import AUTO, GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import OutputSchema, Value

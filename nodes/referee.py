@@ -11,7 +11,7 @@ from typing import Any
 
 from ..state.graph_state import AgentState, JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, EnsembleSettings, RefereeSettings, SingleSettings
-from ..state.settings.referee_settings import AUTO
+from ..state.settings.protocol_settings import AUTO
 from ..state.transcript import last_turn
 from ..state.verdict_warnings import ONE_REFEREE
 from .agent_runtime import AgentRuntime, Question

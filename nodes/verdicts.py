@@ -15,14 +15,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from ..state.aggregation import mean_by_round, mean_of, swapped, vote_by_scores, winner_by_mean
+from ..state.aggregation import majority_vote, mean_by_round, mean_of, swapped, winner_by_mean
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Protocol
-from ..state.role_kinds import RoleKind
 from ..state.settings import PositionSettings, SamreSettings, Settings
 from ..state.tasks import TaskKind, parse_task
-from ..state.transcript import Score, Turn, usage_of_turns
+from ..state.transcript import RoleKind, Score, Turn, usage_of_turns
 from ..state.verdict import StopReason, Verdict, Winner, winner_of
 from ..state.verdict_warnings import repeated_words
 from .agent_runtime import AgentRuntime
@@ -213,17 +212,6 @@ def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict
     """Average each referee's latest scores over the two orders of the answers."""
     first, second = last_scores(straight), last_scores(mapped)
     return {agent: cast("list[float]", mean_of([first[agent], second[agent]])) for agent in first}
-
-
-def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
-    """Return who wins the referees' vote, and its details.
-
-    >>> majority_vote({"referee_1": [8, 6], "referee_2": [7, 5]})[0]
-    '1'
-    """
-    outcome = vote_by_scores(pairs)
-    details = {"scores_by_referee": dict(pairs), "votes": outcome.votes, "decided_by": outcome.decided_by}
-    return outcome.winner, details
 
 
 def _turns(state: JudgeState, role: str) -> list[Turn]:

@@ -83,7 +83,7 @@ class OutputSchema(ABC):
         about = schema["properties"]
         values = [name for name in about if about[name]["type"] != "string" or "enum" in about[name]]
         try:
-            fields = own_object(answer, self.shown, values or list(about))
+            fields = own_object(answer, self.shown, values or list(about)) if "{" in answer else None
         except RepeatedError as error:
             raise repeated(answer, self.name) from error
         return (answer, self.from_text(answer)) if fields is None else self.from_fields(fields, answer)

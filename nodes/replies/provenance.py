@@ -19,7 +19,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from .json_fields import Field, closing_object, objects
 from .own_words import GAP, both_ends, plain, replaced, unmarked
-from .shown import NOTHING, Place, RepeatedError, Shown, fold, latin
+from .shown import NOTHING, Place, RepeatedError, Shown, latin, tells
 from .vocabulary import SCORE_WORDS, any_of, in_any_case, introduces, pattern
 
 Span = tuple[int, int]
@@ -101,7 +101,7 @@ class Grammar(ABC, Generic[ValueT]):
     def statements(self, words: str) -> Statements[ValueT]:
         """Return the statements that count in a text, also those of an object that closes it."""
         # Such an object is a line with a label like any other.
-        closing = closing_object(words) if self.is_answer else None
+        closing = closing_object(words) if self.is_answer and "}" in words else None
         values = self.from_fields(closing.entries) if closing else ()
         if closing is None or not values:
             return self.find(words)
@@ -337,7 +337,7 @@ def _passage(words: str, span: Span, shown: Shown) -> tuple[int, int, Place] | N
     place = shown.place_of(lines[0])
     if place is None and len(lines) > 2 and all(shown.place_of(line) for line in lines[1:]):
         return at, end, shown.place_of(lines[-1]) or "judged"
-    if place is None and fold(words[at:end]).tells:
+    if place is None and tells(words[at:end]):
         return None
     before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
     if place is None and before:

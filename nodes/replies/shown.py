@@ -125,6 +125,11 @@ def fold(text: str) -> Folded:
     return Folded(f" {' '.join(text.split())} ", "\n".join(["", *lines, ""]))
 
 
+def tells(passage: str) -> bool:
+    """Tell whether a passage says enough to be found again; see ``Folded.tells``."""
+    return fold(passage).tells
+
+
 def lacks_word(text: str, passage: str) -> bool:
     """Tell whether a text lacks a word of a passage, which cannot stand in it then. Of most it is known at once."""
     return any(word not in _light(text) for word in _LONG_WORDS.findall(_letters(passage)))

@@ -83,7 +83,7 @@ async def ask_in_court(
     shared = [prompts.render("courtroom/case", **values)]
     if turns := list(record or ()):
         shared.append(prompts.render("courtroom/log", turns=turns))
-    prompt = discussion(task, prompts, shared, own, alone=alone)
+    prompt = discussion(task, prompts, shared, own, alone)
     role, asked, round = agent.partition("_")[0], form or TextSchema(), details.pop("round", state["round"])
     about = {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **details}
     answer = await runtime.ask(Question(agent, role, round, prompt, asked, about))

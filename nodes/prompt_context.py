@@ -86,7 +86,7 @@ def build_prompt(
     shared = [shown.material(prompts)]
     if turns := list(log or ()):
         shared.append(prompts.render("shared/log", turns=turns, alone=alone))
-    return discussion(shown.task, prompts, shared, own, alone=alone)
+    return discussion(shown.task, prompts, shared, own, alone)
 
 
 def discussion(
@@ -94,7 +94,6 @@ def discussion(
     prompts: Prompts,
     shared: Sequence[str],
     own: Instruction | str,
-    *,
     alone: bool,
 ) -> Prompt:
     """Return a prompt of material and log, of which later calls repeat nothing where the agent is alone."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, TypeVar
@@ -52,7 +52,7 @@ def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[
         return [Statement(Strength.LABEL, 0, 0, value) for value in grammar.from_fields(entries)], ""
     words = unmarked(own_words(whole, answers=grammar.is_answer, keep=shown != NOTHING))
     try:
-        own = own_among(grammar.prepare(words), replace(shown, prepare=grammar.prepare), grammar)
+        own = own_among(grammar.prepare(words), shown.prepared(grammar.prepare), grammar)
     except RepeatedError as error:
         raise repeated(reply, grammar.what) from error
     return own, words

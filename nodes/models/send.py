@@ -291,9 +291,8 @@ async def draw_samples(call: Call, size: int) -> list[tuple[Call, Reply]]:
                 # Some servers ignore the parameter without a word.
                 model.drop(SEVERAL, request.parameters)
             elif len(sampled) < size:
-                model.warn(
-                    f"{model.label} gave fewer replies to one request than asked for; the rest was requested"
-                )
+                few = "gave fewer replies to one request than asked for; the rest was requested"
+                model.warn(f"{model.label} {few}")
     # With the same seed in every call, all samples would be the same reply.
     seed, numbers = model.seed, range(len(sampled) + 1, size + 1)
     calls = [_numbered(call, n, {} if seed is None else {"seed": seed + n - 1}) for n in numbers]

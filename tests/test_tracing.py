@@ -70,9 +70,7 @@ def run_in_a_process(script: str, **environment: str) -> subprocess.CompletedPro
     )
 
 
-def test_a_run_its_verdicts_and_their_calls_are_spans(
-    collector: Posts, provider: Provider, tmp_path: Path
-) -> None:
+def test_runs_verdicts_and_calls_are_spans(collector: Posts, provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
     judged(dataset(tmp_path), out=tmp_path / "out")
     spans = collector.spans()

@@ -22,8 +22,8 @@ from ...graphs.base import Graph
 from ...nodes.bound_judge import Models
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import answering_calls
-from ...state.call_counts import exactly
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
+from ...state.protocols import exactly
 from ...state.transcript import usage_of_turns
 from ..calls.call_pipeline import LivePipeline, RunContext
 from ..journal.call_journal import Journal

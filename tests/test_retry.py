@@ -108,7 +108,7 @@ async def test_a_models_name_may_limit_the_waiting(monkeypatch: pytest.MonkeyPat
         pytest.warns(UserWarning, match="no call succeeds"),
         pytest.raises(ModelCallError, match="1 attempts"),
     ):
-        await call_with_retry(call, attempt)
+        await call_with_retry(call, attempt, RetryPolicy())
 
 
 # How many calls go out at a time, and that it follows what the provider takes

@@ -22,9 +22,7 @@ from ...state.role_kinds import RoleKind
 from ...state.transcript import NO_USAGE, USAGE_FIELDS, Turn, Usage
 from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
-from ..results.number_rows import NumberRows
-from ..results.results import Result
-from ..results.turn_kinds import kind_of_turns
+from ..results.results import NumberRows, Result, kind_of_turns
 from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import FEWEST_UNITS, Resampling
 from ..statistics.sample import Sample

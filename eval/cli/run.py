@@ -48,7 +48,7 @@ from .runtime import (
 from .show import print_note
 
 if TYPE_CHECKING:
-    from ..results.experiment import ExperimentResult
+    from ..results.evaluation import ExperimentResult
     from ..run.run_audit import Audit
     from ..sweeps.sweep_result import Sweep
 

@@ -16,8 +16,7 @@ from ..analysis.diagnostics import Diagnosis, diagnose
 from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
 from ..report.debate_tables import diagnostics
 from ..report.ranking_tables import annotators
-from ..results.evaluation import Evaluation
-from ..results.experiment import ExperimentResult
+from ..results.evaluation import Evaluation, ExperimentResult
 from ..statistics.metrics import METRICS
 from ..statistics.significance import holm
 from ..tables.grid import Grid, columns_of, counts, text_column

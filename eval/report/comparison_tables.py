@@ -66,7 +66,7 @@ def matchings(study: Study) -> Iterator[Grid]:
         matches = [match for match in study.matching.matches if match.subject == subject.label]
         if not matches:
             continue
-        currency, measure = matches[0].unit, matches[0].ensemble.measure
+        currency, measure = matches[0].unit, subject.metric
         names = {"first": MEASURES[measure], "second": "ensemble's value"}
         of_match = value_at(measure, attrgetter("pairwise.differences"))
         spent = Column(currency, 2, form="money" if currency == "cost" else "plain", about="per judgement")

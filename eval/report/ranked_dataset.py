@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..analysis import Study
-from ..analysis.comparison import AverageComparison, PairwiseComparison
+from ..analysis.comparison import PairwiseComparison
 from ..analysis.judges import EvaluationTarget, Judge
 from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
@@ -221,11 +221,11 @@ class RankedDataset:
 
         return [*filter(is_same, self.ranked)]
 
-    def pair(self, first: str, second: str) -> PairwiseComparison | AverageComparison | None:
+    def pair(self, first: str, second: str) -> PairwiseComparison | None:
         """Return the comparison of two judges, in this order: on the only subject, or of their averages."""
-        if len(self.subjects) == 1:
-            return self.study.comparison.of_pair(self.subjects[0].label, first, second)
-        return self.study.comparison.average(self.subjects[0].digest, first, second)
+        subject = self.subjects[0]
+        over = subject.label if len(self.subjects) == 1 else subject.digest
+        return self.study.comparison.of_pair(over, first, second)
 
     def lead(self, ahead: Judge, over: Judge, metric: str | None = None) -> LeadOverRunnerUp | None:
         """Return the lead of one judge over another by a metric, by default the leading one."""

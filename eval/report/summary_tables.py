@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from ..analysis import Study
-from ..analysis.comparison import AverageComparison, Difference, PairwiseComparison
+from ..analysis.comparison import Difference, PairwiseComparison
 from ..analysis.diagnostics import Changes, Spending
 from ..analysis.judges import Judge
 from ..statistics.significance import LEVEL
@@ -52,7 +52,7 @@ def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
         if base is None or not judges:
             continue
         measured = "agreement" if dataset.compares else MEASURES[dataset.measure]
-        averages = [pair for pair in study.comparison.averages if pair.digest == dataset.subjects[0].digest]
+        averages = [pair for pair in study.comparison.averages if pair.subject == dataset.subjects[0].digest]
         average = _to_base(averages, base, dataset.measure)
         columns = {"average": average} if average else {}
         for subject in dataset.subjects:
@@ -65,7 +65,7 @@ def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
         yield _with_marks(study, title, columns, judges, about)
 
 
-def _to_base(pairwise: Sequence[PairwiseComparison | AverageComparison], base: str, measure: str) -> Cells:
+def _to_base(pairwise: Sequence[PairwiseComparison], base: str, measure: str) -> Cells:
     """Return the difference to the base by the label of each judge that has one."""
     pairs = (pair for pair in pairwise if pair.second == base and measure in pair.differences)
     differences = {pair.first: pair.differences[measure] for pair in pairs}

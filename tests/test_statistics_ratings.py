@@ -77,12 +77,9 @@ def test_what_lies_between_points_is_rounded_half_up(score: float, point: int) -
         assert [place for place, share in enumerate(found, start=1) if share] == [point]
 
 
-def test_annotations_that_are_means_of_ratings_land_on_the_scale_too() -> None:
+def test_means_of_ratings_and_scales_without_whole_steps_have_their_points() -> None:
     found = of([0.2, 0.9], [[1 / 3], [1.0]], (0, 1))
     assert (judged(found), human(found)) == ([50, 50], [50, 50])
-
-
-def test_a_scale_without_whole_steps_has_tenths() -> None:
     found = of([1.25, 1.5], scale=(1, 1.5))
     assert [each.point for each in found.points] == pytest.approx([1 + 0.05 * n for n in range(11)])
     assert judged(found) == [0.0] * 5 + [50.0] + [0.0] * 4 + [50.0]

@@ -235,8 +235,9 @@ class PairwiseComparator:
                 first, second = (sample.right == 1 for sample in pair)
                 p = binomial_test(int((first & ~second).sum()), int((~first & second).sum()))
                 yield "mcnemar", PairedTest("verdicts that only one got right", p)
-            each = rule.votes == "each"
-            about = "mean share of human votes that agree" if each else "mean of correct (1) and wrong (0)"
+            about = "mean of correct (1) and wrong (0)"
+            if rule.votes == "each":
+                about = "mean share of human votes that agree"
             yield "t_right", _t_test(about, mine, mine.right, theirs.right)
             return
         for name in TESTED_CORRELATIONS if alone else ():
@@ -265,7 +266,7 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
             for first, second in _pairs([*sides], base)
         ]
         pairwise += adjusted(compared)
-    datasets = grouped((each.subject.digest, each) for each in comparators if each.averaged)
+    datasets = grouped((of.subject.digest, of) for of in comparators if of.averaged)
     averages = [
         pair
         for digest, of_dataset in datasets.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, NamedTuple
 
@@ -78,8 +78,10 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     rows = []
     for judge in judges:
         usage, total = judge.usage, judge.usage.total
-        each = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
-        rows.append(CostRow(judge.label, judge.data, usage.judgements, *each, total.cost_usd, total.seconds))
+        average = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
+        rows.append(
+            CostRow(judge.label, judge.data, usage.judgements, *average, total.cost_usd, total.seconds)
+        )
     for of_dataset in grouped((judge.digest, judge) for judge in judges).values():
         if people is None:
             break
@@ -90,7 +92,7 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
         # Of one item and aspect, for all annotators.
         price = None if people.price_usd is None else people.price_usd * people.annotators
         time = None if people.minutes is None else 60 * people.minutes * people.annotators
-        cost, seconds = (None if each is None else each * judgements for each in (price, time))
+        cost, seconds = (None if of_item is None else of_item * judgements for of_item in (price, time))
         of_people = "people", of_dataset[0].data, judgements, None, None, price, time, cost, seconds
         rows.append(CostRow(*of_people, is_people=True))
     notes = ["time is the sum over all calls; since calls run concurrently, a run takes less by the clock"]
@@ -103,8 +105,7 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     return Costs(tuple(rows), tuple(notes))
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """Places a judge, or an ensemble of k, on the plot of agreement over cost.
 
     Attributes:
@@ -180,7 +181,7 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
             for spent, agreement in places
             if (spent, agreement) != own
         )
-        return replace(point, on_frontier=not dominated)
+        return point._replace(on_frontier=not dominated)
 
     return Frontier(
         subject=comparator.subject.label,

@@ -27,7 +27,7 @@ from ..statistics.alignment import Floats, Units, number_groups, unit_count
 from ..statistics.resampling import Resampling, Statistic, Weights, share_of_rows
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, counts, share_column, text_column
-from .verdict_columns import Judged, Said, Value
+from .verdict_columns import Judged, ReadTurn, Value
 
 JURY = "jury"
 
@@ -94,11 +94,11 @@ class ScoreChangeCounter:
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._sizes: defaultdict[str, Mean] = defaultdict(Mean)
 
-    def add(self, result: Result, discussions: Iterable[Sequence[Said]], human: Judged | None) -> None:
+    def add(self, result: Result, discussions: Iterable[Sequence[ReadTurn]], human: Judged | None) -> None:
         """Add the discussions of one verdict; ``human`` is its label, if it can be compared with scores."""
         for turns in discussions:
             # An objection changes the next score; every other turn changes the value of its own agent.
-            objected = any(said.kind == "objects" for said in turns)
+            objected = any(kind == "objects" for _, kind, _ in turns)
             for agent, before, after in (_moves_of_verdicts if objected else _moves_between_own_turns)(turns):
                 size = None if same(before, after) else abs(_scalar(after) - _scalar(before))
                 self._count(agent, size, direction(_judged_by(before), _judged_by(after), human))
@@ -137,7 +137,7 @@ def same(value: Value, other: Value) -> bool:
     return close(_scalar(value), _scalar(other))
 
 
-def _moves_of_verdicts(turns: Iterable[Said]) -> Iterator[tuple[str, Value, Value]]:
+def _moves_of_verdicts(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value, Value]]:
     """Yield the turns that could have changed the verdict: the agent, and the values before and after it."""
     latest, objecting = None, list[str]()
     for turn, kind, value in turns:
@@ -153,7 +153,7 @@ def _moves_of_verdicts(turns: Iterable[Said]) -> Iterator[tuple[str, Value, Valu
             latest, objecting = value, []
 
 
-def _moves_between_own_turns(turns: Iterable[Said]) -> Iterator[tuple[str, Value, Value]]:
+def _moves_between_own_turns(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value, Value]]:
     latest: dict[str, Value] = {}
     for turn, kind, value in turns:
         # Samples are several answers to one question: none of them moves another.
@@ -206,7 +206,7 @@ class ConformityCounter:
         self._counts: Counter[str] = Counter()
         self._spreads: list[Mean] = []
 
-    def add(self, turns: Iterable[Said]) -> None:
+    def add(self, turns: Iterable[ReadTurn]) -> None:
         """Add a discussion, if several gave values in it in several turns."""
         # The panel's values in each round that has any, in the order in which they were given.
         by_round: defaultdict[int, dict[str, float]] = defaultdict(dict)
@@ -293,7 +293,7 @@ class ObjectionCounter:
     def __init__(self) -> None:
         self._shown = NumberRows(right="?", objected="?", cluster="q")
 
-    def add(self, turns: Iterable[Said], human: Judged, cluster: int) -> None:
+    def add(self, turns: Iterable[ReadTurn], human: Judged, cluster: int) -> None:
         """Add the critics' turns of one discussion; ``human`` is the verdict's label."""
         shown: Judged | None = None
         for turn, kind, value in turns:
@@ -337,7 +337,7 @@ class CallsByRound:
         self._mixed = False
         self._calls: Counter[int] = Counter()
 
-    def add(self, turns: Iterable[Said]) -> None:
+    def add(self, turns: Iterable[ReadTurn]) -> None:
         """Add the turns of one verdict."""
         for turn, kind, value in turns:
             self._mixed = self._mixed or "stage" in turn

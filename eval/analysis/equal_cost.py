@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from shlex import join
 from statistics import fmean
@@ -54,8 +54,7 @@ def cost_of(usage: UsageTotals, currency: Currency) -> float | None:
     return usage.cost_each if currency == "cost" else usage.calls_each
 
 
-@dataclass(frozen=True)
-class EqualCostMatch:
+class EqualCostMatch(NamedTuple):
     """Compares one judge with the largest ensemble that costs no more than it, on the same rows.
 
     Attributes:
@@ -132,7 +131,7 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
         matched = [outcome for outcome in tried if isinstance(outcome, EqualCostMatch)]
         # p-values hold for all matches on one subject together.
         pairwise = adjusted([match.pairwise for match in matched])
-        matches += [replace(match, pairwise=pair) for match, pair in zip(matched, pairwise, strict=True)]
+        matches += [match._replace(pairwise=pair) for match, pair in zip(matched, pairwise, strict=True)]
         unmatched += [outcome for outcome in tried if isinstance(outcome, str)]
     notes: list[str] = []
     for data, subjects in grouped((of.subject.data, of) for of in without).items():

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -75,7 +74,7 @@ def gaps_by_round(
         prior: alpha and beta.
 
     >>> rounds = gaps_by_round(np.array([[0.0, 0.167, 0.088], [0.1, np.nan, np.nan]]), np.arange(2), 0.5, Resampling())
-    >>> [(each.n, each.growths.value) for each in rounds]
+    >>> [(round.n, round.growths.value) for round in rounds]
     [(2, 0.5), (1, 1.0), (1, 1.0)]
     """
     # Imported where it is needed: scipy.special takes longer to load than numpy.
@@ -176,8 +175,7 @@ class RoundsNeeded(NamedTuple):
     after: Annotated[Mapping[int, int], text_column("items by round", of=counts)]
 
 
-@dataclass(frozen=True)
-class SoonerOrLater:
+class SoonerOrLater(NamedTuple):
     """Counts the items on which one protocol reached the threshold sooner or later than another (never is later).
 
     ``p`` is the exact two-sided p-value of the sign test; ``None`` without items, ``adjusted`` after Holm's correction.
@@ -228,7 +226,7 @@ def iteration_complexity(
         against[other] = SoonerOrLater(sooner, later, same, p)
     adjusted = holm([tested.p for tested in against.values()])
     pairs = zip(against.items(), adjusted, strict=True)
-    against = {other: replace(tested, adjusted=p) for (other, tested), p in pairs}
+    against = {other: tested._replace(adjusted=p) for (other, tested), p in pairs}
     needed = {}
     for name, values in rounds.items():
         reached = np.isfinite(values)

@@ -88,8 +88,7 @@ class LeaderboardEntry:
     always: Judged | None = None
 
 
-@dataclass(frozen=True)
-class Average:
+class Average(NamedTuple):
     """Holds one judge's mean over the subjects of one dataset (the papers' ``average`` column).
 
     Attributes:
@@ -170,7 +169,7 @@ def leaderboard(
         if own := means.get((judge.label, judge.digest)):
             of_base = means.get((base, judge.digest))
             alike = of_base is not None and {*of_base.subjects} == {*own.subjects}
-            averages.append(replace(own, gains=_gains(own, of_base if alike else None)))
+            averages.append(own._replace(gains=_gains(own, of_base if alike else None)))
     return Leaderboard(tuple(standings), tuple(averages), tuple(notes))
 
 

@@ -75,13 +75,10 @@ class JudgeAspectData:
         self.off_scale += not all(map(self.on_scale, (verdict, result.human)))
         human = result.human if self.on_scale(result.human) else None
         # Where anybody objected, decided or voted it was a debate, if one of a single round.
-        argued = any(said.kind in ("objects", "decides", "votes") for said in turns)
+        argued = any(kind in ("objects", "decides", "votes") for _, kind, _ in turns)
         self.debates = self.debates or len(path) > 1 or argued
         # The orders of the answers, the repeats and the stages of a judgement are discussions of their own.
-        places = (
-            (said.turn.get("order", 1), said.turn.get("repeat", 0), said.turn.get("stage", ""))
-            for said in turns
-        )
+        places = ((turn.get("order", 1), turn.get("repeat", 0), turn.get("stage", "")) for turn, *_ in turns)
         discussions = grouped(zip(places, turns, strict=True)).values()
         self.calls_by_round.add(turns)
         self.score_changes.add(result, discussions, human)

@@ -203,8 +203,8 @@ def _sides(comparator: PairwiseComparator) -> Iterator[_Side]:
             totals = (rows.scores - LOW) / (HIGH - LOW)
             advocates = int(settings.get("advocates", "argues" in protocol.role_kinds.values()))
             by_round = protocol.score_gaps == "by_round"
-            held = advocates, settings.get("aggregate"), by_round, comparator.resampling
-            yield _Side(label, rows, gaps, totals, *held)
+            aggregate, how = settings.get("aggregate"), comparator.resampling
+            yield _Side(label, rows, gaps, totals, advocates, aggregate, by_round, how)
 
 
 def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.aggregation import mean_pair
-from ...state.role_kinds import RoleKind
-from ...state.transcript import NO_USAGE, USAGE_FIELDS, Turn, Usage
+from ...state.transcript import NO_USAGE, USAGE_FIELDS, RoleKind, Turn, Usage
 from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
 from ..results.results import NumberRows, Result, kind_of_turns
@@ -38,7 +37,7 @@ Judged = float | Winner
 """A verdict or a human label: a score, or a winner."""
 
 
-class Said(NamedTuple):
+class ReadTurn(NamedTuple):
     """Holds a turn with what it does to the verdict, and the score or the pair of scores that was read from it."""
 
     turn: Turn
@@ -46,10 +45,10 @@ class Said(NamedTuple):
     value: Value | None
 
 
-def turns_of(result: Result) -> list[Said]:
+def turns_of(result: Result) -> list[ReadTurn]:
     """Return the turns of a result, as all that count what happened in debates look at them."""
     kind_of = kind_of_turns(result)
-    return [Said(turn, kind_of(turn), _value_of(turn)) for turn in result.transcript]
+    return [ReadTurn(turn, kind_of(turn), _value_of(turn)) for turn in result.transcript]
 
 
 def _value_of(turn: Turn) -> Value | None:
@@ -59,7 +58,7 @@ def _value_of(turn: Turn) -> Value | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def agent_scores(turns: Iterable[Said]) -> Iterator[tuple[str, Value | Winner, Usage]]:
+def agent_scores(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value | Winner, Usage]]:
     """Yield each member of a panel, or voter, with its last score or vote (mean over both orders) and its usage."""
     last: dict[str, dict[int, Value | Winner]] = {}
     usages: dict[str, Usage] = {}
@@ -132,7 +131,7 @@ class VerdictColumns:
         # A row for each entry of their paths, and for each of their agents.
         self._path, self._agents = NumberRows(values="2d"), NumberRows(values=f"{3 + _USAGE}d")
 
-    def add(self, result: Result, judged: Judged | None, turns: Sequence[Said] = ()) -> int:
+    def add(self, result: Result, judged: Judged | None, turns: Sequence[ReadTurn] = ()) -> int:
         """Take in one result, and return its cluster, as ``Verdicts.clusters`` has it.
 
         Args:

@@ -251,10 +251,10 @@ class FlaggedItems:
     def note(self) -> str | None:
         """Write how many items are flagged and whether they count; ``None`` if nothing is flagged or left out.
 
-        >>> found = FlaggedItems()
-        >>> found.add("a", ["source states a verdict"])
-        >>> found.add("b", [])
-        >>> found.note()
+        >>> flagged = FlaggedItems()
+        >>> flagged.add("a", ["source states a verdict"])
+        >>> flagged.add("b", [])
+        >>> flagged.note()
         '1 of 2 items contains a verdict of its own (source): see --without-flagged'
         """
         flagged, of = len(self._texts), f"of {len(self._items):,} items"

@@ -25,7 +25,7 @@ from ...state.review_rules import KindOf
 from ...state.transcript import USAGE_FIELDS, Turn, Usage
 from ...state.verdict import Winner
 from ..datasets.items import digest
-from ..storage.private_files import private, whole_file
+from ..journal.private_files import private, whole_file
 
 FILE = "results.jsonl"
 

@@ -281,9 +281,9 @@ def _paired(first: Sample, second: Sample) -> bool:
     return np.array_equal(first.clusters, second.clusters) and first.grouped == second.grouped
 
 
-def same_clusters(one: Sample, other: Sample) -> bool:
+def same_clusters(first: Sample, second: Sample) -> bool:
     """Tell whether two samples, of two aspects perhaps, draw the same clusters in each resample."""
-    return np.array_equal(one.names, other.names)
+    return np.array_equal(first.names, second.names)
 
 
 def telling_clusters(samples: Sequence[Sample], metric: str) -> int:

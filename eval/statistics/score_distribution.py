@@ -59,8 +59,8 @@ def score_distribution(
         resampling: how intervals are made.
 
     >>> scores, people = np.array([1.0, 2.5]), np.array([[1.0, 3], [3, 3]])
-    >>> found = score_distribution(scores, people, np.arange(2), (1, 3), Resampling())
-    >>> [(each.point, each.judge.value, each.human.value) for each in found.points], found.distance.value
+    >>> given = score_distribution(scores, people, np.arange(2), (1, 3), Resampling())
+    >>> [(at.point, at.judge.value, at.human.value) for at in given.points], given.distance.value
     ([(1.0, 50.0, 25.0), (2.0, 0.0, 0.0), (3.0, 50.0, 75.0)], 0.25)
     """
     low, high = scale

@@ -68,18 +68,18 @@ def independent(units: Units) -> bool:
     return len(np.unique(units)) == len(units)
 
 
-def sign_test(one: int, other: int, units: Units) -> float | None:
+def sign_test(first: int, second: int, units: Units) -> float | None:
     """Return the exact two-sided p-value of the binomial test of one half.
 
     Args:
-        one, other: how many rows there are of either kind; without any there is no test.
+        first, second: how many rows there are of either kind; without any there is no test.
         units: of each row that could have been of one of them, what it was drawn with: where rows share a unit, the
             test would find far too many differences, and there is none either.
 
     >>> sign_test(5, 0, np.arange(9)), sign_test(3, 3, np.arange(9)), sign_test(5, 0, np.arange(9) // 3)
     (0.0625, 1.0, None)
     """
-    return binomial_test(one, other) if one + other and independent(units) else None
+    return binomial_test(first, second) if first + second and independent(units) else None
 
 
 def binomial_test(heads: int, tails: int) -> float:

@@ -175,19 +175,13 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     Returns:
         the adjusted values, in the order given.
 
-    Raises:
-        ValueError: a p-value that is not between 0 and 1.
-
     >>> holm([0.01, None, 0.04, 0.03])
     (0.03, None, 0.06, 0.06)
     """
-    known = [(p, index) for index, p in enumerate(p_values) if p is not None]
-    for p, index in known:
-        if math.isnan(p) or not 0 <= p <= 1:
-            raise ValueError(f"p-value {index + 1} is {p}, not between 0 and 1")
+    known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0
-    for rank, (p, index) in enumerate(sorted(known)):
+    for rank, (p, index) in enumerate(known):
         # The running maximum keeps the order: no p-value ends below one that was smaller before.
         highest = max(highest, min(1.0, (len(known) - rank) * p))
         adjusted[index] = highest

@@ -213,6 +213,7 @@ class PairwiseComparator:
 
     def sample(self, label: str, rows: Verdicts) -> Sample:
         """Return some of the verdicts of the side of this label beside people's; all of them must have a label."""
+        # A digest stands for the rows: their keys, kept for each pair of judges, would outgrow the verdicts.
         key = label, blake2b(rows.keys.tobytes(), digest_size=16).digest()
         if key not in self._samples:
             self._samples[key] = sample(self.subject, rows, self.resampling)

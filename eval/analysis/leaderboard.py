@@ -157,6 +157,7 @@ def leaderboard(
                 of_dataset[subject] = comparator.labelled_sample(cell.side)
     for judge in judges:
         samples = averaged[judge.label, judge.digest]
+        # The mean over a single aspect would only repeat it.
         if len(samples) > 1:
             measures = {name: average([*samples.values()], name) for name in of_kind("score")}
             means[judge.label, judge.digest] = Average(judge.label, tuple(samples), measures, {})

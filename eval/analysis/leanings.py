@@ -108,6 +108,7 @@ def _chosen(
     judged, human = (wins(winners, toward) for winners in (rows.judged, rows.human))
     excess, p = how.mean_interval(judged - human, rows.clusters)
     own = how.mean_interval(judged - 0.5, rows.clusters)[0]
+    # Less often than the labels is a leaning only towards the second place: a shorter answer is not preferred as such.
     further = (excess.value or 0.0) > 0
     itself = (own.low or 0.0) > 0 if further else way == "place" and (own.high or 0.0) < 0
     yield Leaning(*about, way, float(judged.mean()), float(human.mean()), excess, p, itself)

@@ -115,10 +115,12 @@ def _pooled(method: str, levels: Sequence[LevelGain], confidence: float) -> Leve
     weights, free = 1 / variances, len(known) - 1
     fixed = float((weights * gains).sum() / weights.sum())
     excess = float((weights * (gains - fixed) ** 2).sum()) - free
+    # Tau squared by the method of moments, which would be negative where levels differ less than chance makes them.
     between = max(0.0, excess / float(weights.sum() - (weights**2).sum() / weights.sum()))
     weights = 1 / (variances + between)
     mean = float((weights * gains).sum() / weights.sum())
     spread = float((weights * (gains - mean) ** 2).sum()) / free
+    # Not below 1: with levels that happen to agree, the interval would be narrower than without the correction.
     error = math.sqrt(max(1.0, spread) / float(weights.sum()))
     low, high, _ = student_interval(mean, error, free, confidence)
     return LevelGain(method, POOLED, None, Statistic(mean, low, high), math.sqrt(between))

@@ -272,6 +272,7 @@ def _premises(sides: Sequence[_Side]) -> Iterator[Premise]:
         several = np.flatnonzero((~np.isnan(side.gaps)).sum(axis=1) > 1)
         if len(several):
             paths = side.gaps[several]
+            # Debates end after different rounds: the last gap of each stands in a column of its own.
             last = paths[np.arange(len(paths)), (~np.isnan(paths)).sum(axis=1) - 1]
             figure = side.mean(last - paths[:, 0], several)
             claim = f"gaps grow with the rounds: {side.label}, last round minus first"

@@ -189,6 +189,7 @@ def comparators_of(judges: Sequence[LoadedJudge], resampling: Resampling) -> lis
         by_subject.setdefault(cell.subject.label, comparator).cells.append(cell)
     for comparator in by_subject.values():
         comparator.items = shared_items(cell.rows for cell in comparator.cells)
+        # With one label alone no judge can agree or disagree, and a mean over aspects would have a hole.
         labels = np.concatenate([comparator.counted(cell.rows).human for cell in comparator.cells])
         comparator.subject = replace(comparator.subject, labels_differ=len(np.unique(labels)) > 1)
     return [*by_subject.values()]

@@ -152,6 +152,7 @@ class VerdictColumns:
         for value in path:
             self._path.add(*_two(value))
         for agent, last, usage in agents:
+            # Infinity tells the code of a vote from the first of two scores.
             two = (_code(last), np.inf) if isinstance(last, str) else _two(last)
             self._agents.add(names.agents.code(agent), *two, *_usage_numbers(usage))
         return group if group >= 0 else ~item

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.analysis.comparison import AverageComparison, Comparison, Difference, PairwiseComparison
-from jurygraph.eval.analysis.costs import CostRow, Costs, Curve, Frontier, Point
+from jurygraph.eval.analysis.comparison import Comparison, Difference, PairwiseComparison
+from jurygraph.eval.analysis.costs import CostRow, Costs, Frontier, Point
 from jurygraph.eval.analysis.debate_counters import Replies, ScoreChanges
 from jurygraph.eval.analysis.diagnostics import Changes, Diagnosis, Round, Spending
 from jurygraph.eval.analysis.equal_cost import EqualCostComparison
@@ -57,12 +57,10 @@ def subject(name: str = "coherence") -> EvaluationTarget:
 
 def standing(each_judge: str, of: str) -> LeaderboardEntry:
     """Its figures are those of ``FIGURES``, a little less on fluency."""
-    value, calls, cost = FIGURES[each_judge]
-    value -= 0.05 if of == "fluency" else 0
+    value = FIGURES[each_judge][0] - (0.05 if of == "fluency" else 0)
     shifts = {"pearson": 0.02, "spearman": 0, "kendall": -0.06}
     measures = {name: around(value + shift) for name, shift in shifts.items()}
-    usage, reasons = UsageTotals(12, spent(12, calls, cost)), {"no_issue": 8, "max_rounds": 4}
-    return LeaderboardEntry(each_judge, of, 12, 0, 0, 3.2, 1.5, reasons, usage, None, measures)
+    return LeaderboardEntry(each_judge, of, None, measures)
 
 
 def pairwise(each_judge: str, of: str) -> PairwiseComparison:
@@ -73,14 +71,14 @@ def pairwise(each_judge: str, of: str) -> PairwiseComparison:
         name: Difference(name, value, base, gain, 0.0123, 0.0369, 0.0246)
         for name in ("pearson", "spearman", "kendall")
     }
-    return PairwiseComparison(of, each_judge, "single", 12, 0, 0, differences, {})
+    return PairwiseComparison(of, each_judge, "single", differences, shared=12)
 
 
-def average_duel(first: str, second: str = "single", p: float = 0.0246) -> AverageComparison:
+def average_duel(first: str, second: str = "single", p: float = 0.0246) -> PairwiseComparison:
     """Over both aspects."""
     value, base = FIGURES[first][0] - 0.025, FIGURES[second][0] - 0.025
     difference = Difference("spearman", value, base, around(value - base, 0.01), p, p, p)
-    return AverageComparison("wit", "abc", first, second, {"spearman": difference}, 12, second == "single")
+    return PairwiseComparison("abc", first, second, {"spearman": difference}, 12, second == "single")
 
 
 def diagnosis(each_judge: str = "debate") -> Diagnosis:
@@ -114,13 +112,13 @@ def study(**changes: Any) -> Study:
     judges, subjects = list(FIGURES), ("coherence", "fluency")
     points, averages, costs = [], [], []
     for name, (value, calls, cost) in FIGURES.items():
-        points.append(Point(name, calls, cost, calls, around(value), name != "chateval"))
-        mean, gain = {"spearman": around(value - 0.025)}, {"spearman": Gain(0.4, 0.3, 0.1, 0.33)}
-        averages.append(Average(name, "wit", subjects, mean, gain))
+        points.append(Point(name, calls, around(value), name != "chateval"))
+        mean, gain = {"spearman": around(value - 0.025)}, {"spearman": Gain(0.1, 0.33)}
+        averages.append(Average(name, subjects, mean, gain))
         costs.append(CostRow(name, "wit", 24, calls, 1000.0, cost, 2.0, 24 * cost, 48.0))
     people = CostRow("people", "wit", 24, None, None, 0.75, 180.0, 18.0, 4320.0, is_people=True)
-    sizes = [Point(f"{k} of 3", k, None, k, around(0.28 + 0.02 * k), False, k) for k in (1, 2, 3)]
-    curve, left_out = Curve("ensemble", tuple(sizes)), {"geval": "its scores are constant"}
+    sizes = [Point(f"{k} of 3", k, around(0.28 + 0.02 * k)) for k in (1, 2, 3)]
+    curve, left_out = tuple(sizes), {"geval": "its scores are constant"}
     duels = average_duel("debate"), average_duel("chateval"), average_duel("debate", "chateval")
     fields: dict[str, Any] = {
         "judges": tuple(map(judge, judges)),

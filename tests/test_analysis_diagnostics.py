@@ -327,14 +327,15 @@ def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:
 )
 def test_real_debates_end_where_they_ended(tmp_path: Path, protocol: Any, settings: Any, data: str) -> None:
     """The last entry of all is the run's own agreement, and calls up to there are all of them, or all but one."""
-    evaluate(protocol, data, settings=settings, limit=8, out=tmp_path / "run")
+    run = evaluate(protocol, data, settings=settings, limit=8, out=tmp_path / "run")
     study = Study.of(tmp_path / "run", resampling=Resampling(resamples=20))
     for found in study.diagnoses:
         standing = study.leaderboard.standing(protocol, found.subject)
+        overview = run.figures.overviews[protocol, None if data == "demo-pairs" else found.subject]
         assert standing is not None and found.changes is not None
         last = found.rounds[-1]
         assert last.agreement == standing.measures[found.measure]
-        assert found.changes.n == standing.judged
-        assert found.spending.mean_calls == standing.usage.calls_each
-        assert last.calls is not None and last.calls <= (standing.usage.calls_each or 0)
+        assert found.changes.n == overview.judged
+        assert found.spending.mean_calls == overview.totals.calls_each
+        assert last.calls is not None and last.calls <= (overview.totals.calls_each or 0)
         assert sum(round.changed for round in found.rounds) >= found.changes.changed

@@ -89,7 +89,7 @@ def test_the_same_figure_is_the_same_drawing_and_leaves_no_global_state(tmp_path
 
 
 def test_hostile_names_stay_text() -> None:
-    point = Point(HOSTILE, 1.0, 0.1, 1.0, around(0.4), True)
+    point = Point(HOSTILE, 1.0, around(0.4), True)
     figure = drawing(Frontier(HOSTILE, "spearman", "cost", (point,), (), {}))
     root = ElementTree.fromstring(chart_style.themed_svg(figure, HOSTILE, HOSTILE))
     assert not list(root.findall(".//{*}script"))
@@ -105,7 +105,7 @@ def frontier(unit: Literal["cost", "calls"], *points: Point) -> Frontier:
 
 
 def test_names_do_not_cover_each_other() -> None:
-    close = [Point(f"judge {n}", 4 + n / 50, None, 4, around(0.4 + n / 500), False) for n in range(5)]
+    close = [Point(f"judge {n}", 4 + n / 50, around(0.4 + n / 500)) for n in range(5)]
     figure = drawing(frontier("calls", *close))
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     assert len(boxes) == 5
@@ -113,6 +113,6 @@ def test_names_do_not_cover_each_other() -> None:
 
 
 def test_prices_that_differ_tenfold_are_on_a_logarithmic_axis() -> None:
-    free, cheap, dear = (Point(str(spent), spent, spent, 1, around(0.4), False) for spent in (0, 0.001, 0.02))
+    free, cheap, dear = (Point(str(spent), spent, around(0.4)) for spent in (0, 0.001, 0.02))
     assert drawing(frontier("cost", cheap, dear)).axes[0].get_xscale() == "log"
     assert drawing(frontier("cost", free, dear)).axes[0].get_xscale() == "linear"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.analysis.courtroom_premises import fit_prior
+from jurygraph.eval.analysis.gap_analysis import fit_prior
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.analysis.comparison import AverageComparison, Comparison
+from jurygraph.eval.analysis.comparison import Comparison, PairwiseComparison
 from jurygraph.eval.analysis.equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
 from jurygraph.eval.analysis.leaderboard import Leaderboard
 from jurygraph.eval.cli import report as command
@@ -87,7 +87,7 @@ OVER_BASE = average_duel("debate")
     ],
     ids=["holds", "not over the third", "not compared", "few"],
 )
-def test_the_best_is_called_so_where_its_lead_holds(averages: list[AverageComparison], claim: str) -> None:
+def test_the_best_is_called_so_where_its_lead_holds(averages: list[PairwiseComparison], claim: str) -> None:
     comparison = replace(study().comparison, averages=tuple(averages))
     assert headline(study(comparison=comparison), "spearman") == claim
 
@@ -168,7 +168,7 @@ def test_where_nothing_is_sure_that_is_said() -> None:
 
 def test_at_the_same_price_says_of_how_many() -> None:
     usage, figure = UsageTotals(12, Usage(48)), Statistic(0.3)
-    ensemble = EnsembleOf("ensemble, 4 of 9", "ensemble", "coherence", 4, usage, "spearman", figure)
+    ensemble = EnsembleOf("ensemble, 4 of 9", "ensemble", "coherence", 4, usage, figure)
     pair = pairwise("debate", "coherence")
     match = EqualCostMatch("debate", "coherence", ensemble, "calls", 4.4, 4.0, pair)
     made = study(matching=EqualCostComparison((ensemble,), (match,), ()))

@@ -8,22 +8,20 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
       .subjects           EvaluationTarget: an aspect, or the preferences, of a dataset       judges.py
       .leaderboard        Leaderboard: LeaderboardEntry (judge x subject), Average, Gain      leaderboard.py
       .comparison         Comparison: PairwiseComparison (a pair on a subject), Difference,
-                          PairedTest; AverageComparison (a pair over a dataset)               comparison.py
+                          PairedTest                                                          comparison.py
       .matching           EqualCostComparison: EnsembleOf (k of K judges), EqualCostMatch     equal_cost.py
-      .frontiers          Frontier (one a subject): Point, Curve                              costs.py
-      .diagnoses          Diagnosis (judge x subject): Changes, Round, Positions              diagnostics.py
-                          ScoreChanges, Conformity                                            influence.py
-                          Spending, Replies                                                   counters.py
-                          Objections                                                          objections.py
-                          LengthBias                                                          length_bias.py
+      .frontiers          Frontier (one a subject): Point                                     costs.py
+      .diagnoses          Diagnosis (judge x subject): Changes, Round, Positions, Spending    diagnostics.py
+                          ScoreChanges, Conformity, Objections, Replies                       debate_counters.py
+                          LengthBias                                                          leanings.py
       .costs              Costs: CostRow; People: what people would take                      costs.py
       .leanings           Leaning (judge x subject): level, length, place                     leanings.py
       .annotators         Annotators (one a subject): Rater, each one and each judge         annotators.py
       .pooled             PooledGains: LevelGain (method x dataset and model), pooled       pooled_gains.py
       .courtrooms         Courtroom (one a subject): the gap between both answers' scores    score_gaps.py
 
-``loading`` reads the runs: of each result it keeps a few numbers (verdict_columns.py) and counts the rest.
-``measures`` makes the samples that ``statistics.sample`` computes agreement from, which all of these share.
+``loading`` reads the runs: of each result it keeps a few numbers and makes the samples that ``statistics.sample``
+computes agreement from (verdict_columns.py), and counts the rest (debate_counters.py).
 """
 
 from .costs import People

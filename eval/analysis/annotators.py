@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -194,8 +194,7 @@ def _mean(figures: Sequence[Statistic]) -> Statistic:
     return Statistic(mean_or_none(np.asarray(values)))
 
 
-@dataclass(frozen=True)
-class Alphas:
+class Alphas(NamedTuple):
     """Holds Krippendorff's alpha: scores by amount, verdicts of comparisons as classes.
 
     ``None`` stands for what does not exist: one agent, one repeat, no labels on the judge's scale, or no single

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import chain, combinations
-from typing import Annotated, Any, Self, TypeVar
+from itertools import combinations
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 
@@ -68,81 +68,46 @@ class Difference:
         return cls(measure, **paired_difference(pairs, measure)._asdict())
 
 
-@dataclass(frozen=True)
-class PairedTest:
-    """Holds a test of two judges' difference that needs no resamples.
+class PairedTest(NamedTuple):
+    """Holds a test of two judges' difference that needs no resamples: what it compares, in words, and its p-value.
 
-    Attributes:
-        name: of scores ``williams_pearson``, ``steiger_pearson``, ``williams_spearman``, ``steiger_spearman``,
-            ``t_scores``, ``t_errors``; of preferences ``mcnemar``, ``t_right``.
-        about: what is compared, in a few words.
-        n: rows that counted; for the t-tests items, or groups where there are some.
-        statistic: t or z; ``None`` for McNemar's test, which is exact, and where a test does not exist.
-        p: two-sided.
-        adjusted, adjusted_to_base: ``p`` by Holm's method, as in ``Difference``.
-        counts: for McNemar, how many rows ``both`` had right, the ``first`` alone, the ``second`` alone, ``neither``.
+    There are of scores ``williams_pearson``, ``steiger_pearson``, ``williams_spearman``, ``steiger_spearman`` and
+    ``t_errors``; of preferences ``mcnemar`` and ``t_right``. The p-value is two-sided; ``None`` without a test.
     """
 
-    name: str
     about: str
-    n: int
-    statistic: float | None
     p: float | None
-    adjusted: float | None = None
-    adjusted_to_base: float | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class PairwiseComparison:
-    """Compares two judges on one subject, on the rows (item and repeat) that both judged and people labelled.
+    """Compares two judges on the rows (item and repeat) that both judged and people labelled.
 
     Attributes:
-        subject, first, second: their labels. Positive differences are in the first's favour, except for ``t_errors``.
-        shared: rows that counted.
-        only_first, only_second: rows on which the one has a verdict and the other none.
-        differences: by measure.
-        tests: by name.
-        with_base: whether the second is the base.
+        subject, first, second: their labels; of means over the score subjects of a dataset, the dataset's digest.
+            Positive differences are in the first's favour.
+        differences: by measure; of means without interval and p where subjects have labels on different items, so that
+            they share no resamples.
         units: what resamples were drawn from: groups, or items where there are none. Of few (``FEWEST_UNITS``),
-            there is no p-value.
+            there is no p-value. Of means without common resamples it is 0.
+        with_base: whether the second is the base.
+        shared: rows that counted. This and what follows is of a single subject.
+        only_first, only_second: rows on which the one has a verdict and the other none.
+        tests: by name.
         identical: whether both say the same of every row.
     """
 
     subject: str
     first: str
     second: str
-    shared: int
-    only_first: int
-    only_second: int
-    differences: Mapping[str, Difference]
-    tests: Mapping[str, PairedTest]
-    with_base: bool = False
-    units: int = 0
-    identical: bool = False
-
-
-@dataclass(frozen=True)
-class AverageComparison:
-    """Compares two judges' means over the score subjects of a dataset, on rows that both judged and people labelled.
-
-    Attributes:
-        data, digest: of the dataset; ``first``, ``second``: the judges' labels.
-        differences: by measure, adjusted as those of a single subject are; no interval and no p where
-            subjects have labels on different items, so that they share no resamples.
-        units: what resamples were drawn from; 0 where there are none.
-        with_base: whether the second is the base.
-        tests: none; those of ``PairwiseComparison`` are of a single subject.
-    """
-
-    data: str
-    digest: str
-    first: str
-    second: str
     differences: Mapping[str, Difference]
     units: int = 0
     with_base: bool = False
+    shared: int = 0
+    only_first: int = 0
+    only_second: int = 0
     tests: Mapping[str, PairedTest] = field(default_factory=dict)
+    identical: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,7 +124,7 @@ class Comparison:
     pairwise: tuple[PairwiseComparison, ...]
     family: str
     notes: tuple[str, ...] = ()
-    averages: tuple[AverageComparison, ...] = ()
+    averages: tuple[PairwiseComparison, ...] = ()
 
     @property
     def caution(self) -> tuple[str, ...]:
@@ -168,16 +133,10 @@ class Comparison:
         return (few,) if few else ()
 
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
-        """Return the comparison of two judges on one subject, in this order, if there is one."""
+        """Return the comparison of two judges, in this order, on a subject or over a dataset, if there is one."""
         wanted = (subject, first, second)
-        pairs = (pair for pair in self.pairwise if (pair.subject, pair.first, pair.second) == wanted)
-        return next(pairs, None)
-
-    def average(self, digest: str, first: str, second: str) -> AverageComparison | None:
-        """Return the comparison of two judges' means over one dataset, in this order, if there is one."""
-        wanted = (digest, first, second)
-        pairs = (pair for pair in self.averages if (pair.digest, pair.first, pair.second) == wanted)
-        return next(pairs, None)
+        pairs = (*self.pairwise, *self.averages)
+        return next((pair for pair in pairs if (pair.subject, pair.first, pair.second) == wanted), None)
 
 
 FAMILY = (
@@ -228,7 +187,7 @@ class PairwiseComparator:
             only_first=len(first.rows) - both,
             only_second=len(second.rows) - both,
             differences={name: Difference.of(name, [pair]) for name in of_kind(self.subject.kind)},
-            tests={test.name: test for test in self._tests(pair, first.distances and second.distances)},
+            tests=dict(self._tests(pair, first.distances and second.distances)),
             with_base=with_base,
             units=len(np.unique(mine.clusters)),
             identical=len(mine) > 0 and bool(close(mine.judged, theirs.judged).all()),
@@ -254,6 +213,7 @@ class PairwiseComparator:
 
     def sample(self, label: str, rows: Verdicts) -> Sample:
         """Return some of the verdicts of the side of this label beside people's; all of them must have a label."""
+        # A digest stands for the rows: their keys, kept for each pair of judges, would outgrow the verdicts.
         key = label, blake2b(rows.keys.tobytes(), digest_size=16).digest()
         if key not in self._samples:
             self._samples[key] = sample(self.subject, rows, self.resampling)
@@ -263,7 +223,7 @@ class PairwiseComparator:
         """Return all of a side's verdicts that count, beside people's."""
         return self.sample(side.label, self.counted(side.rows))
 
-    def _tests(self, pair: Pair, distances: bool) -> Iterator[PairedTest]:
+    def _tests(self, pair: Pair, distances: bool) -> Iterator[tuple[str, PairedTest]]:
         rule, (mine, theirs) = self.subject.rule, pair
         if not len(mine):
             return
@@ -272,22 +232,24 @@ class PairwiseComparator:
         if self.subject.kind == "compare":
             # Several votes on one thing are not independent, either; half a vote is neither right nor wrong.
             if alone and rule.votes == "majority" and rule.ties != "half":
-                yield _mcnemar(mine, theirs)
+                # McNemar's exact test (1947): are the rows that one judge alone has right split as by a fair coin?
+                first, second = (sample.right == 1 for sample in pair)
+                p = binomial_test(int((first & ~second).sum()), int((~first & second).sum()))
+                yield "mcnemar", PairedTest("verdicts that only one got right", p)
             about = "mean of correct (1) and wrong (0)"
             if rule.votes == "each":
                 about = "mean share of human votes that agree"
-            yield _t_test("t_right", about, mine, mine.right, theirs.right)
+            yield "t_right", _t_test(about, mine, mine.right, theirs.right)
             return
         for name in TESTED_CORRELATIONS if alone else ():
-            result = compare_dependent(name, mine.judged, theirs.judged, mine.human)
+            tests = compare_dependent(name, mine.judged, theirs.judged, mine.human)
             on_ranks = " (made for Pearson's r, here of ranks)" if name == "spearman" else ""
             about = f"the two {name} correlations with humans, assuming independent rows{on_ranks}"
-            for kind, test in result._asdict().items():
-                yield PairedTest(f"{kind}_{name}", about, len(mine), *test)
+            for kind, test in tests._asdict().items():
+                yield f"{kind}_{name}", PairedTest(about, test.p)
         if distances:
-            yield _t_test("t_scores", "mean score", mine, mine.judged, theirs.judged)
             errors = np.abs(mine.judged - mine.human), np.abs(theirs.judged - theirs.human)
-            yield _t_test("t_errors", "mean distance to the human score", mine, *errors)
+            yield "t_errors", _t_test("mean distance to the human score", mine, *errors)
 
 
 def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str]) -> Comparison:
@@ -305,7 +267,7 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
             for first, second in _pairs([*sides], base)
         ]
         pairwise += adjusted(compared)
-    datasets = grouped((each.subject.digest, each) for each in comparators if each.averaged)
+    datasets = grouped((of.subject.digest, of) for of in comparators if of.averaged)
     averages = [
         pair
         for digest, of_dataset in datasets.items()
@@ -322,9 +284,9 @@ def _pairs(labels: Sequence[str], base: str | None) -> list[tuple[str, str]]:
     return [*with_base, *combinations(others, 2)]
 
 
-def _averages(comparators: Sequence[PairwiseComparator], base: str | None) -> list[AverageComparison]:
+def _averages(comparators: Sequence[PairwiseComparator], base: str | None) -> list[PairwiseComparison]:
     """Compare the means of all pairs of the judges that judged every score subject of one dataset."""
-    target, sides = comparators[0].subject, [comparator.sides for comparator in comparators]
+    digest, sides = comparators[0].subject.digest, [comparator.sides for comparator in comparators]
     labels = [label for label in sides[0] if all(label in of_subject for of_subject in sides)]
     compared = []
     for first, second in _pairs(labels, base):
@@ -335,50 +297,31 @@ def _averages(comparators: Sequence[PairwiseComparator], base: str | None) -> li
         shared = all(same_clusters(sample, pairs[0][0]) for pair in pairs for sample in pair)
         differences = {name: Difference.of(name, pairs) for name in of_kind("score")}
         units = pairs[0][0].count if shared else 0
-        of_dataset = target.data, target.digest, first, second
-        compared.append(AverageComparison(*of_dataset, differences, units, with_base=second == base))
+        compared.append(PairwiseComparison(digest, first, second, differences, units, second == base))
     return adjusted(compared)
 
 
-Compared = TypeVar("Compared", PairwiseComparison, AverageComparison)
-
-
-def adjusted(pairs: Sequence[Compared]) -> list[Compared]:
-    """Add Holm's p-values, which hold for all pairs on one subject together, for each metric and each test by itself.
+def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
+    """Add Holm's p-values, which hold for all pairs on one subject together, for each metric by itself.
 
     Those with the base are a family of their own, too.
     """
-    done = list(pairs)
-    for kind in ("differences", "tests"):
-        of_pairs: list[Any] = [dict(getattr(pair, kind)) for pair in done]
-        for name in dict.fromkeys(chain(*of_pairs)):
-            having = [(of, pair.with_base) for of, pair in zip(of_pairs, done, strict=True) if name in of]
-            among_all = holm([of[name].p for of, _ in having])
-            # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
-            among_base = holm([of[name].p if with_base else None for of, with_base in having])
-            for (of, _), p, p_to_base in zip(having, among_all, among_base, strict=True):
-                of[name] = replace(of[name], adjusted=p, adjusted_to_base=p_to_base)
-        done = [replace(pair, **{kind: of}) for pair, of in zip(done, of_pairs, strict=True)]
-    return done
+    differences = [dict(pair.differences) for pair in pairs]
+    for name in differences[0] if pairs else ():
+        p_values = [of_pair[name].p for of_pair in differences]
+        # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
+        to_base = [p if pair.with_base else None for p, pair in zip(p_values, pairs, strict=True)]
+        for of_pair, p, p_to_base in zip(differences, holm(p_values), holm(to_base), strict=True):
+            of_pair[name] = replace(of_pair[name], adjusted=p, adjusted_to_base=p_to_base)
+    return [replace(pair, differences=of_pair) for pair, of_pair in zip(pairs, differences, strict=True)]
 
 
-def _t_test(name: str, about: str, sample: Sample, *figures: Floats) -> PairedTest:
+def _t_test(about: str, sample: Sample, first: Floats, second: Floats) -> PairedTest:
     by_what = "group by group" if sample.grouped else "item by item"
     # Rows of a cluster, a group or an item, are not independent of each other: each counts by its mean.
     rows = np.bincount(sample.clusters)
-    first, second = (np.bincount(sample.clusters, figure) / rows for figure in figures)
-    _, test = paired_t_test(first, second)
-    return PairedTest(name, f"{about}, {by_what}", len(first), test.statistic, test.p)
-
-
-def _mcnemar(mine: Sample, theirs: Sample) -> PairedTest:
-    """Run McNemar's exact test (1947): are the rows that one judge alone has right split as by a fair coin?"""
-    first, second = (sample.right == 1 for sample in (mine, theirs))
-    cells = (first & second, first & ~second, ~first & second, ~first & ~second)
-    names = ("both", "first", "second", "neither")
-    counts = {name: int(rows.sum()) for name, rows in zip(names, cells, strict=True)}
-    p = binomial_test(counts["first"], counts["second"])
-    return PairedTest("mcnemar", "verdicts that only one got right", len(mine), None, p, counts=counts)
+    first, second = (np.bincount(sample.clusters, figure) / rows for figure in (first, second))
+    return PairedTest(f"{about}, {by_what}", paired_t_test(first, second)[1].p)
 
 
 def _caution(pairwise: Sequence[PairwiseComparison]) -> str | None:

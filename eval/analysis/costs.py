@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, groupby
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, NamedTuple
 
 from ...state.errors import UsageError
-from ..results.evaluation import UsageTotals
 from ..statistics.alignment import grouped
 from ..statistics.resampling import Statistic
 from ..tables import Column
@@ -41,19 +40,8 @@ class People:
         if self.annotators < 1:
             raise UsageError(f"people: annotators must be 1 or more, got {self.annotators}")
 
-    @property
-    def cost_each(self) -> float | None:
-        """US dollars of one item and aspect, for all annotators."""
-        return None if self.price_usd is None else self.price_usd * self.annotators
 
-    @property
-    def seconds_each(self) -> float | None:
-        """Seconds of work on one item and aspect, by all annotators."""
-        return None if self.minutes is None else 60 * self.minutes * self.annotators
-
-
-@dataclass(frozen=True)
-class CostRow:
+class CostRow(NamedTuple):
     """Holds the cost and time of one way of judging for one dataset.
 
     Attributes:
@@ -78,100 +66,62 @@ class CostRow:
     is_people: bool = False
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(NamedTuple):
     """Lists the rows of all judges, then one of people for each dataset, where their price or time was given."""
 
     rows: tuple[CostRow, ...]
-    people: People | None = None
     notes: tuple[str, ...] = ()
 
 
 def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     """Make a row for each judge, then for each dataset one for people on as much as its longest run judged."""
-    rows = [_row(judge) for judge in judges]
-    if people is not None:
-        rows += _people(judges, people)
-    return Costs(tuple(rows), people, tuple(_notes(judges)))
-
-
-def _row(judge: Judge) -> CostRow:
-    usage = judge.usage
-    return CostRow(
-        label=judge.label,
-        data=judge.data,
-        judgements=usage.judgements,
-        cost_usd=usage.total.cost_usd,
-        seconds=usage.total.seconds,
-        cost_each=usage.cost_each,
-        seconds_each=usage.seconds_each,
-        calls_each=usage.calls_each,
-        tokens_each=usage.tokens_each,
-    )
-
-
-def _people(judges: Sequence[Judge], people: People) -> Iterator[CostRow]:
+    rows = []
+    for judge in judges:
+        usage, total = judge.usage, judge.usage.total
+        average = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
+        rows.append(
+            CostRow(judge.label, judge.data, usage.judgements, *average, total.cost_usd, total.seconds)
+        )
     for of_dataset in grouped((judge.digest, judge) for judge in judges).values():
+        if people is None:
+            break
         # Asking a model again is a repeat; people would judge each item once.
         judgements = max(
             judge.usage.judgements // max(1, int(judge.manifest.get("repeats") or 1)) for judge in of_dataset
         )
-        cost, seconds = people.cost_each, people.seconds_each
-        yield CostRow(
-            label="people",
-            data=of_dataset[0].data,
-            judgements=judgements,
-            cost_usd=None if cost is None else cost * judgements,
-            seconds=None if seconds is None else seconds * judgements,
-            cost_each=cost,
-            seconds_each=seconds,
-            calls_each=None,
-            tokens_each=None,
-            is_people=True,
-        )
-
-
-def _notes(judges: Sequence[Judge]) -> Iterator[str]:
-    yield "time is the sum over all calls; since calls run concurrently, a run takes less by the clock"
+        # Of one item and aspect, for all annotators.
+        price = None if people.price_usd is None else people.price_usd * people.annotators
+        time = None if people.minutes is None else 60 * people.minutes * people.annotators
+        cost, seconds = (None if of_item is None else of_item * judgements for of_item in (price, time))
+        of_people = "people", of_dataset[0].data, judgements, None, None, price, time, cost, seconds
+        rows.append(CostRow(*of_people, is_people=True))
+    notes = ["time is the sum over all calls; since calls run concurrently, a run takes less by the clock"]
     if unknown := [judge.label for judge in judges if judge.usage.total.cost_usd is None]:
-        yield f"the cost is unknown, because the price of a model is: {', '.join(unknown)}"
+        notes.append(f"the cost is unknown, because the price of a model is: {', '.join(unknown)}")
     if least := [judge.label for judge in judges if judge.usage.total.uncounted]:
-        yield f"token counts are lower bounds, because those of some calls are unknown: {', '.join(least)}"
+        notes.append(
+            f"token counts are lower bounds, because those of some calls are unknown: {', '.join(least)}"
+        )
+    return Costs(tuple(rows), tuple(notes))
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """Places a judge, or an ensemble of k, on the plot of agreement over cost.
 
     Attributes:
         label: shown beside it.
         spent: the horizontal position: dollars or calls a judgement, whichever is the frontier's unit.
-        cost: US dollars a judgement; ``None`` where a price is unknown.
-        calls: model calls a judgement.
         agreement: the vertical position: agreement with people, in the frontier's measure.
         on_frontier: whether no other point agrees better and costs no more, or agrees as well and costs less.
-        k: how many single judges, for an ensemble of k.
     """
 
     label: str
     spent: float
-    cost: float | None
-    calls: float
     agreement: Statistic
-    on_frontier: bool
-    k: int | None = None
+    on_frontier: bool = False
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Lists the ensembles of k that one run holds, k rising."""
-
-    source: str
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class Frontier:
+class Frontier(NamedTuple):
     """Holds agreement over cost on one target.
 
     Attributes:
@@ -179,7 +129,7 @@ class Frontier:
         measure: ``spearman`` or ``accuracy``.
         unit: what the horizontal axis is: ``cost`` or ``calls``.
         points: the judges, cheapest first. Those without an agreement (no labels, constant scores) are in ``left_out``.
-        curves: ensembles of k. Their points count for the frontier as well.
+        curves: of each run that holds ensembles of k, these, k rising. They count for the frontier as well.
         left_out: label to the reason why it has no point.
     """
 
@@ -187,13 +137,13 @@ class Frontier:
     measure: str
     unit: Currency
     points: tuple[Point, ...]
-    curves: tuple[Curve, ...]
+    curves: tuple[tuple[Point, ...], ...]
     left_out: Mapping[str, str]
 
     @property
     def frontier(self) -> tuple[Point, ...]:
         """The points on the Pareto frontier, cheapest first."""
-        everybody = [*self.points, *(point for curve in self.curves for point in curve.points)]
+        everybody = chain(self.points, *self.curves)
         return tuple(sorted((p for p in everybody if p.on_frontier), key=lambda p: (p.spent, p.label)))
 
 
@@ -204,7 +154,7 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
     points: list[Point] = []
     left_out = {}
     for cell in comparator.cells:
-        usage, label = cell.usage, cell.judge.label
+        label, spent = cell.judge.label, cost_of(cell.usage, currency)
         agreement = comparator.labelled_sample(cell.side).statistic(comparator.subject.metric)
         if not len(cell.rows):
             left_out[label] = "no verdict"
@@ -212,51 +162,32 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
             left_out[label] = "no labels"
         elif agreement.value is None:
             left_out[label] = "no agreement to measure: all scores, or all labels, are the same"
-        elif cost_of(usage, currency) is None:
+        elif spent is None:
             left_out[label] = "its cost is unknown"
         else:
-            points.append(_point(label, usage, agreement, currency))
+            points.append(Point(label, spent, agreement))
     curves = grouped(
-        (of.source, _point(of.label, of.usage, of.agreement, currency, of.k))
+        (of.source, Point(of.label, cost_of(of.usage, currency) or 0.0, of.agreement))
         for of in ensembles
         if of.subject == comparator.subject.label and of.agreement.value is not None
-    )
-    best = {id(point) for point in pareto_front([*points, *chain(*curves.values())])}
+    ).values()
+    places = {(point.spent, point.agreement.value or 0.0) for point in chain(points, *curves)}
 
-    def shown(of: Sequence[Point]) -> tuple[Point, ...]:
-        return tuple(replace(point, on_frontier=id(point) in best) for point in of)
+    def marked(point: Point) -> Point:
+        """Mark it unless another point agrees as well for less, or better for as much or less."""
+        own = point.spent, point.agreement.value or 0.0
+        dominated = any(
+            spent <= own[0] and agreement >= own[1]
+            for spent, agreement in places
+            if (spent, agreement) != own
+        )
+        return point._replace(on_frontier=not dominated)
 
     return Frontier(
         subject=comparator.subject.label,
         measure=comparator.subject.metric,
         unit=currency,
-        points=shown(sorted(points, key=lambda point: (point.spent, point.label))),
-        curves=tuple(Curve(source, shown(points)) for source, points in curves.items()),
+        points=tuple(map(marked, sorted(points, key=lambda point: (point.spent, point.label)))),
+        curves=tuple(tuple(map(marked, curve)) for curve in curves),
         left_out=left_out,
     )
-
-
-def pareto_front(points: Sequence[Point]) -> Iterator[Point]:
-    """Yield the points that no other dominates: none agrees as well for less, or better for as much or less.
-
-    Of several points at the same place, all are given.
-    """
-    # In order of cost, a point is on the front if it is above all cheaper ones; those of one cost come together.
-    best = float("-inf")
-    by_cost = sorted(points, key=lambda point: (point.spent, -_height(point)))
-    for _, alike in groupby(by_cost, key=lambda point: point.spent):
-        tied = list(alike)
-        if _height(tied[0]) > best:
-            best = _height(tied[0])
-            yield from (point for point in tied if _height(point) == best)
-
-
-def _point(
-    label: str, usage: UsageTotals, agreement: Statistic, currency: Currency, k: int | None = None
-) -> Point:
-    spent, calls = cost_of(usage, currency) or 0.0, usage.calls_each or 0.0
-    return Point(label, spent, usage.cost_each, calls, agreement, on_frontier=False, k=k)
-
-
-def _height(point: Point) -> float:
-    return float("-inf") if point.agreement.value is None else point.agreement.value

@@ -22,21 +22,17 @@ from ...nodes.offline import DISCLOSURE
 from ...state.aggregation import winner_by_mean
 from ...state.verdict_warnings import ASKED_AGAIN, COPIED, HEALTH, UNREAD_SAMPLES, VOID_VOTE, kind_of
 from ..results.evaluation import Mean
-from ..results.number_rows import NumberRows
-from ..results.results import Result
+from ..results.results import NumberRows, Result
 from ..statistics.alignment import Floats, Units, number_groups, unit_count
 from ..statistics.resampling import Resampling, Statistic, Weights, share_of_rows
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, counts, share_column, text_column
-from .verdict_columns import Judged, Said, Value
+from .verdict_columns import Judged, ReadTurn, Value
 
 JURY = "jury"
 
 RIGHT_WITHIN = 0.5
 """A score is right if it is the one nearest to the label among whole numbers: labels are means over annotators."""
-
-_REASON = 60
-"""Characters of a reason that are shown."""
 
 close = partial(isclose, rel_tol=1e-9, abs_tol=1e-12)
 """Tells whether two numbers differ by no more than rounding."""
@@ -96,13 +92,13 @@ class ScoreChangeCounter:
 
     def __init__(self) -> None:
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._sizes: defaultdict[str, float] = defaultdict(float)
+        self._sizes: defaultdict[str, Mean] = defaultdict(Mean)
 
-    def add(self, result: Result, discussions: Iterable[Sequence[Said]], human: Judged | None) -> None:
+    def add(self, result: Result, discussions: Iterable[Sequence[ReadTurn]], human: Judged | None) -> None:
         """Add the discussions of one verdict; ``human`` is its label, if it can be compared with scores."""
         for turns in discussions:
             # An objection changes the next score; every other turn changes the value of its own agent.
-            objected = any(said.kind == "objects" for said in turns)
+            objected = any(kind == "objects" for _, kind, _ in turns)
             for agent, before, after in (_moves_of_verdicts if objected else _moves_between_own_turns)(turns):
                 size = None if same(before, after) else abs(_scalar(after) - _scalar(before))
                 self._count(agent, size, direction(_judged_by(before), _judged_by(after), human))
@@ -116,16 +112,17 @@ class ScoreChangeCounter:
         """Count a turn; ``size`` is that of the change after it, ``None`` where there was none."""
         self._counts[agent]["turns"] += 1
         if size is not None:
-            self._counts[agent].update(moves=1, helpful=towards > 0, harmful=towards < 0)
-            self._sizes[agent] += size
+            self._counts[agent].update(helpful=towards > 0, harmful=towards < 0)
+            self._sizes[agent].add(size)
 
     def score_changes(self) -> tuple[ScoreChanges, ...]:
         """Return the counts by agent, the one with the most changes first."""
         changes = []
         for agent, of_agent in self._counts.items():
-            turns, moves, *ways = (of_agent[name] for name in ("turns", "moves", "helpful", "harmful"))
-            mean = self._sizes[agent] / moves if moves and agent != JURY else None
-            changes.append(ScoreChanges(agent, turns, moves, mean, *ways))
+            turns, *ways = (of_agent[name] for name in ("turns", "helpful", "harmful"))
+            sizes = self._sizes[agent]
+            mean = None if agent == JURY else sizes.value
+            changes.append(ScoreChanges(agent, turns, sizes.count, mean, *ways))
         return tuple(sorted(changes, key=lambda by_agent: (-by_agent.moves, -by_agent.turns, by_agent.agent)))
 
 
@@ -140,11 +137,8 @@ def same(value: Value, other: Value) -> bool:
     return close(_scalar(value), _scalar(other))
 
 
-Move = tuple[str, Value, Value]
-"""A turn that could have changed the verdict: its agent, and the values before and after it."""
-
-
-def _moves_of_verdicts(turns: Iterable[Said]) -> Iterator[Move]:
+def _moves_of_verdicts(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value, Value]]:
+    """Yield the turns that could have changed the verdict: the agent, and the values before and after it."""
     latest, objecting = None, list[str]()
     for turn, kind, value in turns:
         if kind == "objects":
@@ -159,7 +153,7 @@ def _moves_of_verdicts(turns: Iterable[Said]) -> Iterator[Move]:
             latest, objecting = value, []
 
 
-def _moves_between_own_turns(turns: Iterable[Said]) -> Iterator[Move]:
+def _moves_between_own_turns(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value, Value]]:
     latest: dict[str, Value] = {}
     for turn, kind, value in turns:
         # Samples are several answers to one question: none of them moves another.
@@ -212,7 +206,7 @@ class ConformityCounter:
         self._counts: Counter[str] = Counter()
         self._spreads: list[Mean] = []
 
-    def add(self, turns: Iterable[Said]) -> None:
+    def add(self, turns: Iterable[ReadTurn]) -> None:
         """Add a discussion, if several gave values in it in several turns."""
         # The panel's values in each round that has any, in the order in which they were given.
         by_round: defaultdict[int, dict[str, float]] = defaultdict(dict)
@@ -299,7 +293,7 @@ class ObjectionCounter:
     def __init__(self) -> None:
         self._shown = NumberRows(right="?", objected="?", cluster="q")
 
-    def add(self, turns: Iterable[Said], human: Judged, cluster: int) -> None:
+    def add(self, turns: Iterable[ReadTurn], human: Judged, cluster: int) -> None:
         """Add the critics' turns of one discussion; ``human`` is the verdict's label."""
         shown: Judged | None = None
         for turn, kind, value in turns:
@@ -343,7 +337,7 @@ class CallsByRound:
         self._mixed = False
         self._calls: Counter[int] = Counter()
 
-    def add(self, turns: Iterable[Said]) -> None:
+    def add(self, turns: Iterable[ReadTurn]) -> None:
         """Add the turns of one verdict."""
         for turn, kind, value in turns:
             self._mixed = self._mixed or "stage" in turn
@@ -354,13 +348,9 @@ class CallsByRound:
                 self._first = turn["round"] if self._first is None else min(self._first, turn["round"])
 
     def up_to(self, entry: int, verdicts: int) -> float | None:
-        """Return the calls a verdict up to the round of this entry of ``score_by_round``; ``None`` if unknown.
+        """Return the calls a verdict up to the round of this entry of ``score_by_round``, from 0; ``None`` if unknown.
 
         It is unknown without transcripts, and in a cascade, whose two protocols count their rounds each by itself.
-
-        Args:
-            entry: its place, from 0.
-            verdicts: how many there are in all.
         """
         if self._first is None or self._mixed:
             return None
@@ -456,4 +446,4 @@ def reason(error: str) -> str:
     'No score in the reply.'
     """
     words = _AGENT.sub("", error).partition(" Raw reply:")[0]
-    return words if len(words) <= _REASON else f"{words[: _REASON - 3].rstrip()}..."
+    return words if len(words) <= 60 else f"{words[:57].rstrip()}..."

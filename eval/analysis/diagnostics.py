@@ -154,12 +154,14 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     changed = moved(first, last, winners)
     comparable = changed & rows.labelled & cell.distances
     ways = Counter(directions(first[comparable], last[comparable], rows.human[comparable], winners).tolist())
+    # Verdicts that were elsewhere after some round, wherever they ended.
     on_the_way = np.any([moved(first, rows.after(entry), winners) for entry in range(rows.rounds)], axis=0)
     error = None
     if not winners and cell.distances and rows.labelled.any():
         farther = np.abs(last - rows.human) - np.abs(first - rows.human)
         error = mean_statistic(farther[rows.labelled], rows.clusters[rows.labelled], resampling)
     if winners:
+        # A winner rises towards answer 1: from answer 2 over a tie.
         first, last = (TOWARDS_FIRST[codes.astype(np.intp)] for codes in (first, last))
     rise = (last - first)[changed]
     return Changes(

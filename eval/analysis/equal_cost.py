@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from shlex import join
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ...state.aspects import ASPECTS
 from ...state.transcript import total_usage
 from ..datasets.dataset import data_options
 from ..results.evaluation import UsageTotals
-from ..statistics.alignment import Floats, grouped
+from ..statistics.alignment import grouped
 from .comparison import PairwiseComparator, PairwiseComparison, adjusted
 from .loading import JudgeAspectData, LoadedJudge
 from .verdict_columns import Side
@@ -29,8 +29,7 @@ Currency = Literal["cost", "calls"]
 """What is spent: US dollars where every price is known and something was paid, else model calls."""
 
 
-@dataclass(frozen=True)
-class EnsembleOf:
+class EnsembleOf(NamedTuple):
     """Holds the first k single judges of a run, taken as an ensemble of their own, on one subject.
 
     Attributes:
@@ -39,8 +38,7 @@ class EnsembleOf:
         subject: its label.
         k: how many judges.
         usage: what they alone took.
-        measure: the subject's main measure (``spearman`` or ``accuracy``).
-        agreement: with people, in that measure; with its interval.
+        agreement: with people, in the subject's leading metric; with its interval.
     """
 
     label: str
@@ -48,7 +46,6 @@ class EnsembleOf:
     subject: str
     k: int
     usage: UsageTotals
-    measure: str
     agreement: Statistic
 
 
@@ -57,8 +54,7 @@ def cost_of(usage: UsageTotals, currency: Currency) -> float | None:
     return usage.cost_each if currency == "cost" else usage.calls_each
 
 
-@dataclass(frozen=True)
-class EqualCostMatch:
+class EqualCostMatch(NamedTuple):
     """Compares one judge with the largest ensemble that costs no more than it, on the same rows.
 
     Attributes:
@@ -79,8 +75,7 @@ class EqualCostMatch:
     pairwise: PairwiseComparison
 
 
-@dataclass(frozen=True)
-class EqualCostComparison:
+class EqualCostComparison(NamedTuple):
     """Holds the comparison of every judge with single judges at its own price.
 
     Attributes:
@@ -102,10 +97,6 @@ _SLACK = 1e-9
 _MUCH = 1.5
 
 
-_Offer = tuple[JudgeAspectData, int, Side, EnsembleOf]
-"""A run, how many judges it has, an ensemble of some of them that others may be matched with, and how that is shown."""
-
-
 def currency_of(usages: Sequence[UsageTotals]) -> Currency:
     """Return the currency to compare: money where every price is known and something was paid, else calls."""
     # Where nothing costs anything, as with models of one's own, dollars would put all judges at one place.
@@ -119,8 +110,15 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
     unmatched: list[str] = []
     without: list[PairwiseComparator] = []
     for comparator in comparators:
-        offers = list(_offers(comparator))
-        ensembles += [shown for *_, shown in offers]
+        offers: list[_Offer] = []
+        for cell in filter(holds_ensembles, comparator.cells):
+            sides = list(smaller_ensembles(cell))
+            for k, side in enumerate(sides, start=1):
+                agreement = comparator.labelled_sample(side).statistic(comparator.subject.metric)
+                whose = side.label, cell.judge.label, comparator.subject.label
+                ensemble = EnsembleOf(*whose, k, side.rows.usage_totals, agreement)
+                offers.append(_Offer(cell, len(sides), side, ensemble))
+        ensembles += [offer.ensemble for offer in offers]
         if not offers:
             without.append(comparator)
             continue
@@ -133,21 +131,27 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
         matched = [outcome for outcome in tried if isinstance(outcome, EqualCostMatch)]
         # p-values hold for all matches on one subject together.
         pairwise = adjusted([match.pairwise for match in matched])
-        matches += [replace(match, pairwise=pair) for match, pair in zip(matched, pairwise, strict=True)]
+        matches += [match._replace(pairwise=pair) for match, pair in zip(matched, pairwise, strict=True)]
         unmatched += [outcome for outcome in tried if isinstance(outcome, str)]
-    notes = dict.fromkeys([*_how_to_get_one(without), *_far_below(comparators, matches), *unmatched])
+    notes: list[str] = []
+    for data, subjects in grouped((of.subject.data, of) for of in without).items():
+        # An ensemble as expensive as the most expensive judge.
+        calls = max(cell.usage.calls_each or 0.0 for comparator in subjects for cell in comparator.cells)
+        notes.append(
+            f"{data}: no equal-cost baseline, because no run has an ensemble of single judges; to make one, "
+            f"with all smaller ones: {_command(subjects[-1], calls)}"
+        )
+    notes += dict.fromkeys([*_far_below(comparators, matches), *unmatched])
     return EqualCostComparison(tuple(ensembles), tuple(matches), tuple(notes))
 
 
-def _offers(comparator: PairwiseComparator) -> Iterator[_Offer]:
-    target = comparator.subject
-    for cell in filter(holds_ensembles, comparator.cells):
-        sides = list(smaller_ensembles(cell))
-        for k, side in enumerate(sides, start=1):
-            agreement = comparator.labelled_sample(side).statistic(target.metric)
-            whose = side.label, cell.judge.label, target.label
-            shown = EnsembleOf(*whose, k, side.rows.usage_totals, target.metric, agreement)
-            yield cell, len(sides), side, shown
+class _Offer(NamedTuple):
+    """An ensemble that others may be matched with: of a run that has so many judges, the first of them."""
+
+    source: JudgeAspectData
+    judges: int
+    side: Side
+    ensemble: EnsembleOf
 
 
 def _matched(
@@ -158,46 +162,33 @@ def _matched(
     if not price or not len(cell.rows):
         return None
     affordable = [
-        (cost, judges, side, shown)
-        for source, judges, side, shown in offers
-        if source is not cell
-        and (cost := cost_of(shown.usage, currency)) is not None
+        (cost, offer.judges, offer)
+        for offer in offers
+        if offer.source is not cell
+        and (cost := cost_of(offer.ensemble.usage, currency)) is not None
         and cost <= price * (1 + _SLACK)
     ]
     if not affordable:
         # Where the only ensembles are parts of this very run, it has nothing to be compared with.
-        if all(source is cell for source, *_ in offers):
+        if all(offer.source is cell for offer in offers):
             return None
         return f"{label} on {comparator.subject.label}: spends less than a single judge of any ensemble here"
     # Of several that cost as much, the one from the largest run.
-    cost, _, side, shown = max(affordable, key=lambda priced: priced[:2])
-    pair = comparator.compare(cell.side, side)
-    return EqualCostMatch(label, comparator.subject.label, shown, currency, price, cost, pair)
-
-
-def _how_to_get_one(without: Sequence[PairwiseComparator]) -> Iterator[str]:
-    """Yield for each dataset the command that makes an ensemble as expensive as its most expensive judge."""
-    for data, subjects in grouped((each.subject.data, each) for each in without).items():
-        calls = max(cell.usage.calls_each or 0.0 for comparator in subjects for cell in comparator.cells)
-        yield (
-            f"{data}: no equal-cost baseline, because no run has an ensemble of single judges; to make one, "
-            f"with all smaller ones: {_command(subjects[-1], calls)}"
-        )
+    cost, _, best = max(affordable, key=lambda priced: priced[:2])
+    pair = comparator.compare(cell.side, best.side)
+    return EqualCostMatch(label, comparator.subject.label, best.ensemble, currency, price, cost, pair)
 
 
 def _far_below(comparators: Sequence[PairwiseComparator], matches: Sequence[EqualCostMatch]) -> Iterator[str]:
     """Yield the judges that take much more than the largest ensemble, and the command that makes a larger one."""
     by_subject = {comparator.subject.label: comparator for comparator in comparators}
-    worst: dict[str, EqualCostMatch] = {}
-    for match in matches:
-        before = worst.get(match.judge)
-        if _cost_ratio(match) > (_MUCH if before is None else _cost_ratio(before)):
-            worst[match.judge] = match
-    for judge, match in worst.items():
-        if match.ensemble.k < MOST_REFEREES:
-            wanted = (match.ensemble.usage.calls_each or 1.0) * _cost_ratio(match)
+    for judge, of_judge in grouped((match.judge, match) for match in matches).items():
+        match = max(of_judge, key=_cost_ratio)
+        ratio = _cost_ratio(match)
+        if ratio > _MUCH and match.ensemble.k < MOST_REFEREES:
+            wanted = (match.ensemble.usage.calls_each or 1.0) * ratio
             yield (
-                f"{judge} spends up to {_cost_ratio(match):.1f} times as much as the largest ensemble here; "
+                f"{judge} spends up to {ratio:.1f} times as much as the largest ensemble here; "
                 f"to make a larger one: {_command(by_subject[match.subject], wanted)}"
             )
 
@@ -223,17 +214,13 @@ def _command(comparator: PairwiseComparator, calls: float) -> str:
         model, limit = judge.models.get("*", ""), judge.manifest.get("limit")
         options += ["--model", model] if model not in ("", "offline") else []
         options += ["--limit", str(limit)] if limit else []
-        known = [_full_name(aspect) for aspect in judge.aspects]
-        options += [word for name in known for word in ("--aspect", name or "FILE")]
-        own = [aspect["name"] for aspect, name in zip(judge.aspects, known, strict=True) if name is None]
+        for aspect in judge.aspects:
+            # The full name of a ready-made aspect; one of the user's own is in a file.
+            known = (name for name, ready in ASPECTS.items() if ready.model_dump(mode="json") == aspect)
+            options += ["--aspect", full_name := next(known, "FILE")]
+            own += [aspect["name"]] if full_name == "FILE" else []
     command = join(["jurygraph", "run", name, *options, "--out", "DIR"])
     return f"{command} (FILE: a YAML file with the aspect {' or '.join(own)})" if own else command
-
-
-def _full_name(aspect: Mapping[str, Any]) -> str | None:
-    """Return the full name of a ready-made aspect of a manifest; ``None`` of one of the user's own, from a file."""
-    known = (name for name, known_aspect in ASPECTS.items() if known_aspect.model_dump(mode="json") == aspect)
-    return next(known, None)
 
 
 def holds_ensembles(cell: JudgeAspectData) -> bool:
@@ -284,12 +271,8 @@ def smaller_ensembles(cell: JudgeAspectData) -> Iterator[Side]:
     spent = np.zeros((len(rows), usage.shape[1]))
     for k in range(1, most + 1):
         spent = spent + usage[lines[:, k - 1]]
-        of_k = replace(rows, judged=rows.decided(_means(values[lines[:, :k]])), usage=spent)
+        # Averaged answer by answer, as the ensemble itself does it: exactly, which a sum of columns is not.
+        answers = (values[lines[:, :k], side].tolist() for side in range(2))
+        means = np.array([list(map(fmean, scores)) for scores in answers]).reshape(2, len(rows)).T
+        of_k = replace(rows, judged=rows.decided(means), usage=spent)
         yield Side(f"{judge.label}, {k} of {most}", of_k, cell.distances)
-
-
-def _means(values: Floats) -> Floats:
-    """Average scores, or pairs answer by answer: of shape (rows, judges, 2) to (rows, 2)."""
-    # As the ensemble itself does it: exactly, which a sum of columns is not.
-    sides = (values[:, :, side].tolist() for side in range(2))
-    return np.array([list(map(fmean, side)) for side in sides]).reshape(2, len(values)).T

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..statistics.alignment import Floats, Reasons, Units
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
-from ..statistics.significance import Test, binomial_test, holm, paired_t_test
+from ..statistics.significance import binomial_test, holm, paired_t_test
 from ..tables.grid import Column, counts, text_column
 
 BOUND = (
@@ -30,12 +29,14 @@ BOUND = (
     "1 - eps / 2, and is vacuous if it is not above 0"
 )
 
+_FEWEST_DEBATES = 10
+"""Of fewer debates two parameters are not fitted: the interval of their figures would have no units enough either."""
+
 _EQUAL = 1e-12
 """Gaps closer than this are equal: divisions of the same scores may differ in the last digit."""
 
 
-@dataclass(frozen=True)
-class RoundOfGaps:
+class RoundOfGaps(NamedTuple):
     """Holds the gap after one round, over the debates that lasted so long.
 
     Attributes:
@@ -61,11 +62,7 @@ class RoundOfGaps:
 
 
 def gaps_by_round(
-    gaps: Floats,
-    units: Units,
-    eps: float,
-    resampling: Resampling | None = None,
-    prior: tuple[float, float] = (1, 1),
+    gaps: Floats, units: Units, eps: float, resampling: Resampling, prior: tuple[float, float] = (1, 1)
 ) -> tuple[RoundOfGaps, ...]:
     """Run the gap analysis over the debates of one protocol.
 
@@ -76,14 +73,13 @@ def gaps_by_round(
         resampling: how intervals are made.
         prior: alpha and beta.
 
-    >>> rounds = gaps_by_round(np.array([[0.0, 0.167, 0.088], [0.1, np.nan, np.nan]]), np.arange(2), 0.5)
-    >>> [(each.n, each.growths.value) for each in rounds]
+    >>> rounds = gaps_by_round(np.array([[0.0, 0.167, 0.088], [0.1, np.nan, np.nan]]), np.arange(2), 0.5, Resampling())
+    >>> [(round.n, round.growths.value) for round in rounds]
     [(2, 0.5), (1, 1.0), (1, 1.0)]
     """
     # Imported where it is needed: scipy.special takes longer to load than numpy.
     from scipy.special import betaincc
 
-    resampling = resampling or Resampling()
     by_round = []
     for number, lasted, observed, grown_in in rounds_of(gaps):
         a, b = prior[0] + grown_in, prior[1] + number - grown_in
@@ -116,24 +112,28 @@ def growths_of(gaps: Floats) -> Units:
     return np.cumsum(np.diff(gaps, prepend=0.0, axis=1) > _EQUAL, axis=1)
 
 
-@dataclass(frozen=True)
-class ScoreDifferentiation:
+class WiderOrNarrower(NamedTuple):
+    """Holds a mean difference of gaps with the interval of the paired t-test; its p, also after Holm's correction."""
+
+    difference: Statistic
+    p: Annotated[float | None, Column("p t", form="p")]
+    """paired t-test"""
+    adjusted: Annotated[float | None, Column("p (Holm)", form="p")]
+
+
+class ScoreDifferentiation(NamedTuple):
     """Holds mean absolute gaps of final scores, as shares of the widest possible one (Theorem 1).
 
     Attributes:
         n: items that all protocols judged; ``left_out``: others, by reason.
         gaps: of each protocol, with the interval of groups.
-        differences: the first protocol's gap less each other one's, with the interval of the paired t-test.
-        tests: that test.
-        adjusted: their p-values after Holm's correction.
+        against: the first protocol's gap less each other one's.
     """
 
     n: int
     left_out: Reasons
     gaps: Mapping[str, Statistic]
-    differences: Mapping[str, Statistic]
-    tests: Mapping[str, Test]
-    adjusted: Mapping[str, float | None]
+    against: Mapping[str, WiderOrNarrower]
 
 
 def score_differentiation(
@@ -148,19 +148,18 @@ def score_differentiation(
         resampling: how intervals are made.
     """
     first, *others = gaps
-    compared = {other: paired_t_test(gaps[first], gaps[other], resampling.confidence) for other in others}
+    compared = [paired_t_test(gaps[first], gaps[other], resampling.confidence) for other in others]
+    p_values = [test.p for _, test in compared]
+    tested = zip(others, compared, p_values, holm(p_values), strict=True)
     return ScoreDifferentiation(
         n=len(units),
         left_out=left_out,
         gaps={name: resampling.mean_interval(values, units)[0] for name, values in gaps.items()},
-        differences={other: difference for other, (difference, _) in compared.items()},
-        tests={other: test for other, (_, test) in compared.items()},
-        adjusted=dict(zip(others, holm([test.p for _, test in compared.values()]), strict=True)),
+        against={other: WiderOrNarrower(less, p, adjusted) for other, (less, _), p, adjusted in tested},
     )
 
 
-@dataclass(frozen=True)
-class RoundsNeeded:
+class RoundsNeeded(NamedTuple):
     """Says how soon a protocol's gap reaches the threshold.
 
     Attributes:
@@ -176,8 +175,7 @@ class RoundsNeeded:
     after: Annotated[Mapping[int, int], text_column("items by round", of=counts)]
 
 
-@dataclass(frozen=True)
-class SoonerOrLater:
+class SoonerOrLater(NamedTuple):
     """Counts the items on which one protocol reached the threshold sooner or later than another (never is later).
 
     ``p`` is the exact two-sided p-value of the sign test; ``None`` without items, ``adjusted`` after Holm's correction.
@@ -188,11 +186,10 @@ class SoonerOrLater:
     same: Annotated[int, Column("same")]
     p: Annotated[float | None, Column("p", form="p")]
     """sign test"""
-    adjusted: Annotated[float | None, Column("p (Holm)", form="p")]
+    adjusted: Annotated[float | None, Column("p (Holm)", form="p")] = None
 
 
-@dataclass(frozen=True)
-class IterationComplexity:
+class IterationComplexity(NamedTuple):
     """Holds the rounds until the gap first reaches ``eps`` (Theorem 2).
 
     Attributes:
@@ -220,17 +217,16 @@ def iteration_complexity(
         eps: the threshold.
     """
     first, *others = rounds
-    counts = [
+    against = {}
+    for other in others:
+        mine, theirs = rounds[first], rounds[other]
         # Compared, not subtracted: infinity less infinity is no number.
-        [int(which.sum()) for which in (mine < theirs, mine > theirs, mine == theirs)]
-        for mine, theirs in ((rounds[first], rounds[other]) for other in others)
-    ]
-    p_values = [binomial_test(sooner, later) if len(units) else None for sooner, later, _ in counts]
-    tested = zip(others, counts, p_values, holm(p_values), strict=True)
-    against = {
-        other: SoonerOrLater(sooner, later, same, p, adjusted)
-        for other, (sooner, later, same), p, adjusted in tested
-    }
+        sooner, later, same = (int(which.sum()) for which in (mine < theirs, mine > theirs, mine == theirs))
+        p = binomial_test(sooner, later) if len(units) else None
+        against[other] = SoonerOrLater(sooner, later, same, p)
+    adjusted = holm([tested.p for tested in against.values()])
+    pairs = zip(against.items(), adjusted, strict=True)
+    against = {other: tested._replace(adjusted=p) for (other, tested), p in pairs}
     needed = {}
     for name, values in rounds.items():
         reached = np.isfinite(values)
@@ -255,3 +251,35 @@ def rounds_until(gaps: Floats, eps: float) -> Floats:
     """
     reached = gaps >= eps - _EQUAL
     return np.where(reached.any(axis=1), reached.argmax(axis=1) + 1.0, np.inf)
+
+
+def fit_prior(gaps: Floats) -> tuple[float, float] | None:
+    """Fit alpha and beta of the paper's model by maximum likelihood to the gaps after each round of some debates.
+
+    Gaps of 0 and 1, of which a Beta distribution knows nothing, are moved inwards (Smithson and Verkuilen 2006).
+    ``None`` of fewer than ten debates, and where the likelihood has no maximum within bounds.
+
+    Args:
+        gaps: of each debate the gap after each round, of shape (debates, rounds); NaN after its last round.
+
+    >>> drawn = np.random.default_rng(1).beta(3, 5, size=(400, 1))  # 2 + one growth, 5 + none without
+    >>> alpha, beta = fit_prior(drawn)
+    >>> round(alpha), round(beta)
+    (2, 5)
+    """
+    from scipy.optimize import minimize
+    from scipy.stats import beta as beta_distribution
+
+    lasted = ~np.isnan(gaps)
+    if lasted.any(axis=1).sum() < _FEWEST_DEBATES:
+        return None
+    values, growths = gaps[lasted], growths_of(gaps)[lasted]
+    values = (values * (len(values) - 1) + 0.5) / len(values)
+    without = (np.arange(1, gaps.shape[1] + 1) * lasted)[lasted] - growths
+
+    def surprise(logs: Floats) -> float:
+        alpha, beta = np.exp(logs)
+        return -float(beta_distribution.logpdf(values, alpha + growths, beta + without).sum())
+
+    best = minimize(surprise, np.zeros(2), method="L-BFGS-B", bounds=[(-7, 7)] * 2)
+    return tuple(np.exp(best.x).tolist()) if best.success and (np.abs(best.x) < 7).all() else None

@@ -61,7 +61,7 @@ class Judge:
         folder: where its run is.
         signature: one line with every setting that changes a number.
         settings: of the protocol, as the manifest has them.
-        models: role to model.
+        models: role to model; empty of a computed metric, for which no model was asked.
         note: a disclosure for the head of every table about it (the offline judge's), if any.
         data, digest, kind: the dataset's name, its content's digest, and its kind of task.
         subjects: labels of the targets that it judged, in the order in which they occur.
@@ -69,7 +69,6 @@ class Judge:
         judged, failed, missing: judgements with a verdict, without one, and those that the run did not reach.
         usage: of all judgements, failed ones included.
         left_out: items that were not to be judged, by reason.
-        is_metric: whether it is a computed metric, for which no model was asked.
     """
 
     label: str
@@ -91,7 +90,6 @@ class Judge:
     missing: int
     usage: UsageTotals
     left_out: Mapping[str, int] = field(default_factory=dict)
-    is_metric: bool = False
     manifest: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

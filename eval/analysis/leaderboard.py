@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ...state.errors import UsageError
 from ..results.agreement import Agreement, Spread, agreement_of, spread_of
-from ..results.evaluation import UsageTotals
 from ..statistics.alignment import FAILED, UNLABELLED
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic
@@ -25,38 +24,33 @@ from ..statistics.tie_policy import WINNERS
 from ..tables.grid import Column, share_column
 from .annotators import Alphas, alphas_of
 from .comparison import PairwiseComparator
-from .diagnostics import spending
 from .loading import JudgeAspectData, LoadedJudge
 from .verdict_columns import Judged, Verdicts, sample
 
 
-@dataclass(frozen=True)
-class Gain:
+class Gain(NamedTuple):
     """Says how much a figure exceeds that of the base.
 
     Attributes:
-        value: the figure itself.
-        base: that of the base.
-        absolute: value - base; ``None`` where either is missing.
-        relative: absolute / base, as a share; ``None`` also where the base is not above 0, of which nothing is a share.
-
-    >>> round(gain(0.89, 0.82).relative, 3)
-    0.085
+        absolute: ``None`` where either is missing.
+        relative: ``None`` also where the base is not above 0, of which nothing is a share.
     """
 
-    value: float | None
-    base: float | None
-    absolute: Annotated[float | None, Column("gain", best="high")]
+    absolute: Annotated[float | None, Column("gain", best="high")] = None
     """the judge's value minus the base's"""
-    relative: Annotated[float | None, share_column("gain %")]
+    relative: Annotated[float | None, share_column("gain %")] = None
     """the same, as a share of the base's value"""
 
 
 def gain(value: float | None, base: float | None) -> Gain:
-    """Return how much a figure exceeds that of the base, absolutely and relatively."""
+    """Return how much a figure exceeds that of the base, absolutely and relatively.
+
+    >>> round(gain(0.89, 0.82).relative, 3)
+    0.085
+    """
     if value is None or base is None:
-        return Gain(value, base, None, None)
-    return Gain(value, base, value - base, (value - base) / base if base > 0 else None)
+        return Gain()
+    return Gain(value - base, (value - base) / base if base > 0 else None)
 
 
 @dataclass(frozen=True)
@@ -68,11 +62,6 @@ class LeaderboardEntry:
 
     Attributes:
         judge, subject: their labels.
-        judged, failed, missing: how many judgements have a verdict; have none; are not there.
-        mean: the mean score; ``None`` for comparisons.
-        rounds: the mean number of rounds.
-        stop_reasons: how many ended for each reason.
-        usage: the calls, tokens and cost that it took.
         agreement: with people, in full (rows that counted, groups skipped, rows left out and why).
         measures: the same figures by the measure's name, each with its interval.
         gains: over the base, by measure; empty for the base itself, and where the base did not judge the subject.
@@ -88,13 +77,6 @@ class LeaderboardEntry:
 
     judge: str
     subject: str
-    judged: int
-    failed: int
-    missing: int
-    mean: float | None
-    rounds: float | None
-    stop_reasons: Mapping[str, int]
-    usage: UsageTotals
     agreement: Agreement | None
     measures: Mapping[str, Statistic] = field(default_factory=dict)
     gains: Mapping[str, Gain] = field(default_factory=dict)
@@ -106,26 +88,23 @@ class LeaderboardEntry:
     always: Judged | None = None
 
 
-@dataclass(frozen=True)
-class Average:
+class Average(NamedTuple):
     """Holds one judge's mean over the subjects of one dataset (the papers' ``average`` column).
 
     Attributes:
-        judge, data: their labels.
+        judge: its label.
         subjects: over which the mean is.
         measures: by name; no value where a subject has none, and no interval where subjects have different units.
         gains: of these means over the base's; empty for the base itself, and where it judged other subjects.
     """
 
     judge: str
-    data: str
     subjects: tuple[str, ...]
     measures: Mapping[str, Statistic]
     gains: Mapping[str, Gain]
 
 
-@dataclass(frozen=True)
-class Leaderboard:
+class Leaderboard(NamedTuple):
     """Lists all judges on all their subjects.
 
     Attributes:
@@ -178,9 +157,10 @@ def leaderboard(
                 of_dataset[subject] = comparator.labelled_sample(cell.side)
     for judge in judges:
         samples = averaged[judge.label, judge.digest]
+        # The mean over a single aspect would only repeat it.
         if len(samples) > 1:
             measures = {name: average([*samples.values()], name) for name in of_kind("score")}
-            means[judge.label, judge.digest] = Average(judge.label, judge.data, tuple(samples), measures, {})
+            means[judge.label, judge.digest] = Average(judge.label, tuple(samples), measures, {})
     standings, averages = [], []
     for judge in judges:
         base = bases.get(judge.digest, "")
@@ -190,7 +170,7 @@ def leaderboard(
         if own := means.get((judge.label, judge.digest)):
             of_base = means.get((base, judge.digest))
             alike = of_base is not None and {*of_base.subjects} == {*own.subjects}
-            averages.append(replace(own, gains=_gains(own, of_base if alike else None)))
+            averages.append(own._replace(gains=_gains(own, of_base if alike else None)))
     return Leaderboard(tuple(standings), tuple(averages), tuple(notes))
 
 
@@ -202,19 +182,11 @@ def _gains(own: LeaderboardEntry | Average, base: LeaderboardEntry | Average | N
 
 def _entry(comparator: PairwiseComparator, cell: JudgeAspectData, notes: dict[str, None]) -> LeaderboardEntry:
     rows, labelled = comparator.counted(cell.rows), comparator.labelled_sample(cell.side)
-    done, resampling = len(cell.rows) + cell.failed, comparator.resampling
-    scored, shares = cell.subject.kind == "score", _distribution(cell, resampling)
+    scored, resampling = cell.subject.kind == "score", comparator.resampling
+    shares = _distribution(cell, resampling)
     return LeaderboardEntry(
         judge=cell.judge.label,
         subject=cell.subject.label,
-        judged=len(cell.rows),
-        failed=cell.failed,
-        # A manifest may not say how many are wanted: then nothing counts as missing.
-        missing=max(0, (cell.judge.wanted_each() or done) - done),
-        mean=cell.overview.score.value,
-        rounds=cell.overview.rounds.value,
-        stop_reasons=spending(cell.overview).stop_reasons,
-        usage=cell.usage,
         agreement=_agreement(cell, rows, labelled),
         measures=labelled.statistics(of_kind(cell.subject.kind)),
         repeats=_over_repeats(cell, resampling),
@@ -282,10 +254,8 @@ def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistrib
 
 def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Spread]:
     """Compute each measure in each repeat by itself."""
-    rows = cell.labelled
-    numbers = np.unique(rows.repeat)
-    if len(numbers) < 2:
+    rows, names = cell.labelled, of_kind(cell.subject.kind)
+    if len(numbers := np.unique(rows.repeat)) < 2:
         return {}
     samples = [sample(cell.subject, rows.take(rows.repeat == number), resampling) for number in numbers]
-    names = of_kind(cell.subject.kind)
     return {name: spread_of([of_repeat.value(name) for of_repeat in samples]) for name in names}

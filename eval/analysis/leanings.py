@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from .verdict_columns import Side, Verdicts
 Way = Literal["level", "length", "place"]
 
 
-@dataclass(frozen=True)
-class Leaning:
+class Leaning(NamedTuple):
     """Says how far a judge goes one way, beside the labels of the same rows.
 
     Attributes:
@@ -61,7 +60,7 @@ def leanings(comparators: Sequence[PairwiseComparator]) -> tuple[Leaning, ...]:
     Judges that always say the same lean no way: they are told as what they are.
     """
     tested: list[Leaning] = []
-    for of_dataset in grouped((each.subject.digest, each) for each in comparators).values():
+    for of_dataset in grouped((of.subject.digest, of) for of in comparators).values():
         family = [
             leaning
             for comparator in of_dataset
@@ -69,7 +68,7 @@ def leanings(comparators: Sequence[PairwiseComparator]) -> tuple[Leaning, ...]:
             for leaning in _of_judge(comparator, side)
         ]
         adjusted = holm([leaning.p for leaning in family])
-        tested += [replace(leaning, adjusted=p) for leaning, p in zip(family, adjusted, strict=True)]
+        tested += [leaning._replace(adjusted=p) for leaning, p in zip(family, adjusted, strict=True)]
     return tuple(tested)
 
 
@@ -109,6 +108,7 @@ def _chosen(
     judged, human = (wins(winners, toward) for winners in (rows.judged, rows.human))
     excess, p = how.mean_interval(judged - human, rows.clusters)
     own = how.mean_interval(judged - 0.5, rows.clusters)[0]
+    # Less often than the labels is a leaning only towards the second place: a shorter answer is not preferred as such.
     further = (excess.value or 0.0) > 0
     itself = (own.low or 0.0) > 0 if further else way == "place" and (own.high or 0.0) < 0
     yield Leaning(*about, way, float(judged.mean()), float(human.mean()), excess, p, itself)

@@ -13,11 +13,10 @@ import numpy as np
 
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
+from ..results.agreement_rows import FlaggedItems
 from ..results.evaluation import Evaluation, Overview, UsageTotals
-from ..results.flagged_items import FlaggedItems
 from ..results.folder import FILE, read_manifest, results_of
-from ..results.number_rows import NumberRows
-from ..results.results import Result
+from ..results.results import NumberRows, Result
 from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS, check_metric, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
@@ -76,13 +75,10 @@ class JudgeAspectData:
         self.off_scale += not all(map(self.on_scale, (verdict, result.human)))
         human = result.human if self.on_scale(result.human) else None
         # Where anybody objected, decided or voted it was a debate, if one of a single round.
-        argued = any(said.kind in ("objects", "decides", "votes") for said in turns)
+        argued = any(kind in ("objects", "decides", "votes") for _, kind, _ in turns)
         self.debates = self.debates or len(path) > 1 or argued
         # The orders of the answers, the repeats and the stages of a judgement are discussions of their own.
-        places = (
-            (said.turn.get("order", 1), said.turn.get("repeat", 0), said.turn.get("stage", ""))
-            for said in turns
-        )
+        places = ((turn.get("order", 1), turn.get("repeat", 0), turn.get("stage", "")) for turn, *_ in turns)
         discussions = grouped(zip(places, turns, strict=True)).values()
         self.calls_by_round.add(turns)
         self.score_changes.add(result, discussions, human)
@@ -192,18 +188,15 @@ class LoadedJudge:
         for cell in self.cells.values():
             cell.finish()
 
-    def wanted_each(self) -> int | None:
-        """Return how many judgements the run was to make on each target; None if its manifest does not say."""
-        items = self.described.get("items")
-        left_out = sum(self.left_out.values()) + len(self.flagged_here)
-        return None if items is None else (int(items) - left_out) * int(self.manifest.get("repeats") or 1)
-
     def describe(self) -> Judge:
         """Return the judge as reports show it."""
         judged = sum(len(cell.rows) for cell in self.cells.values())
         failed = sum(cell.failed for cell in self.cells.values())
-        wanted_each = self.wanted_each()
-        wanted = judged + failed if wanted_each is None else wanted_each * len(self.cells)
+        # A manifest may not say how many are wanted: then nothing counts as missing.
+        wanted, items = judged + failed, self.described.get("items")
+        if items is not None:
+            items = int(items) - sum(self.left_out.values()) - len(self.flagged_here)
+            wanted = items * int(self.manifest.get("repeats") or 1) * len(self.cells)
         return Judge(
             # What both have under one name is the same.
             **{of.name: getattr(self, of.name) for of in fields(Judge) if hasattr(self, of.name)},
@@ -214,7 +207,6 @@ class LoadedJudge:
             failed=failed,
             missing=max(0, wanted - judged - failed),
             usage=sum((cell.usage for cell in self.cells.values()), UsageTotals()),
-            is_metric=not self.models,
         )
 
     def target(self, aspect: str | None) -> EvaluationTarget:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -29,8 +28,7 @@ _OF_LEVEL = ("models", "replies", "data", "aspects", "rule")
 """The parts of a signature that say nothing of the method."""
 
 
-@dataclass(frozen=True)
-class LevelGain:
+class LevelGain(NamedTuple):
     """Holds the gain of a method over the base of the same model on one dataset, or over all of them.
 
     Attributes:
@@ -50,8 +48,7 @@ class LevelGain:
     """of the true gains (tau)"""
 
 
-@dataclass(frozen=True)
-class PooledGains:
+class PooledGains(NamedTuple):
     """Holds the gains in one metric over one base protocol; ``rows`` are method by method, the pooled gain last."""
 
     base: str
@@ -70,37 +67,32 @@ def pooled_gains(
     if len(protocols) != 1 or len(metrics) != 1:
         return ()
     (base_protocol,), (metric,) = protocols, metrics
-    methods = {label: _method(judge) for label, judge in judges.items() if judge.models}
-    different = list(dict.fromkeys(methods.values()))
-    names = dict(zip(different, judge_labels(different), strict=True))
+    # Judges without their models, so that those of one method have one label.
+    methods = {}
+    for judge in judges.values():
+        parts = signature_parts(judge.signature).items()
+        of_method = "|".join(f"{key}:{value}" for key, value in parts if key not in _OF_LEVEL)
+        methods[judge.label] = Labelled(judge.protocol, of_method)
+    different = list(dict.fromkeys(methods[label] for label, judge in judges.items() if judge.models))
     pairs: defaultdict[tuple[Labelled, str], list[Pair]] = defaultdict(list)
     for comparator in comparators:
-        with_models = [cell for cell in comparator.cells if cell.judge.models]
-        of_base = [cell for cell in with_models if cell.judge.protocol == base_protocol]
+        with_models = [(cell, _models(cell.judge)) for cell in comparator.cells if cell.judge.models]
         # Backwards, so that of several bases of a model the first one stays.
-        bases_of = {_models(cell.judge): cell for cell in reversed(of_base)}
-        for cell in with_models:
-            base = bases_of.get(model := _models(cell.judge))
-            if base is not None and cell.judge.protocol != base_protocol:
-                pairs[methods[cell.judge.label], f"{cell.subject.data}, {model}"].append(
-                    comparator.samples(cell.side, base.side)
-                )
-    gains: defaultdict[Labelled, list[LevelGain]] = defaultdict(list)
-    for (method, level), of in pairs.items():
-        apart = Difference.of(metric, of)
-        gains[method].append(LevelGain(names[method], level, apart.second, apart.difference))
+        bases_of = {model: of for of, model in reversed(with_models) if of.judge.protocol == base_protocol}
+        for cell, model in with_models:
+            if model in bases_of and cell.judge.protocol != base_protocol:
+                of_level = pairs[methods[cell.judge.label], f"{cell.subject.data}, {model}"]
+                of_level.append(comparator.samples(cell.side, bases_of[model].side))
     rows: list[LevelGain] = []
-    for method in different:
-        if len(levels := gains[method]) > 1:
-            rows += [*levels, _pooled(names[method], levels, resampling.confidence)]
+    for method, name in zip(different, judge_labels(different), strict=True):
+        levels = []
+        for (of, level), samples in pairs.items():
+            if of == method:
+                apart = Difference.of(metric, samples)
+                levels.append(LevelGain(name, level, apart.second, apart.difference))
+        if len(levels) > 1:
+            rows += [*levels, _pooled(name, levels, resampling.confidence)]
     return (PooledGains(base_protocol, metric, tuple(rows)),) if rows else ()
-
-
-def _method(judge: LoadedJudge) -> Labelled:
-    """Return a judge without its model, so that judges of one method have one label."""
-    parts = signature_parts(judge.signature).items()
-    kept = (f"{key}:{value}" for key, value in parts if key not in _OF_LEVEL)
-    return Labelled(judge.protocol, "|".join(kept))
 
 
 def _models(judge: LoadedJudge) -> str:
@@ -123,10 +115,12 @@ def _pooled(method: str, levels: Sequence[LevelGain], confidence: float) -> Leve
     weights, free = 1 / variances, len(known) - 1
     fixed = float((weights * gains).sum() / weights.sum())
     excess = float((weights * (gains - fixed) ** 2).sum()) - free
+    # Tau squared by the method of moments, which would be negative where levels differ less than chance makes them.
     between = max(0.0, excess / float(weights.sum() - (weights**2).sum() / weights.sum()))
     weights = 1 / (variances + between)
     mean = float((weights * gains).sum() / weights.sum())
     spread = float((weights * (gains - mean) ** 2).sum()) / free
+    # Not below 1: with levels that happen to agree, the interval would be narrower than without the correction.
     error = math.sqrt(max(1.0, spread) / float(weights.sum()))
     low, high, _ = student_interval(mean, error, free, confidence)
     return LevelGain(method, POOLED, None, Statistic(mean, low, high), math.sqrt(between))

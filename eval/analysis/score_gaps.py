@@ -1,46 +1,88 @@
-"""Compare the courtroom protocols' gaps between the scores of two answers."""
+"""Compare the courtroom protocols' gaps between the scores of two answers, and test the theory on a run's own data.
+
+The paper (appendices A and B) assumes that the gap after i rounds, in w of which it grew, follows Beta(alpha + w,
+beta + i - w); that what an aggregator makes of a team's defences is worth at least as much as the best of them
+(Theorem 2); that several advocates widen the gap towards the answer that is ahead anyway (Theorem 1); and that gaps
+grow with the rounds (Theorem 3). It tests none of these.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import compress
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress, permutations
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from ...state.errors import UsageError
 from ..statistics.alignment import Floats, Reasons, Units
+from ..statistics.resampling import Resampling, Statistic
+from ..tables import Column, text_column
 from .comparison import PairwiseComparator
-from .courtroom_premises import CourtroomSide, PredictedGap, Premise, predicted_gaps, premises
 from .gap_analysis import (
     IterationComplexity,
     RoundOfGaps,
     ScoreDifferentiation,
+    fit_prior,
     gaps_by_round,
     iteration_complexity,
+    rounds_of,
     rounds_until,
     score_differentiation,
 )
-from .loading import JudgeAspectData
-from .verdict_columns import Verdicts
+from .verdict_columns import Booleans, Verdicts
 
 LOW, HIGH = 6.0, 120.0
 """The ends of the totals of MORE, SAMRE and baseline: six criteria, 1 to 20 each."""
 
+Outcome = Literal["holds", "refuted", "cannot be told"]
 
-def protocols_with_gaps() -> dict[str, bool]:
-    """Return the protocols whose judge gives both sides a total, each with whether it does so in several rounds.
 
-    They come in the order in which they are compared with each other: those of several rounds first.
+class PredictedGap(NamedTuple):
+    """Sets the gap that the fitted model predicts after a round beside the one that was observed.
+
+    Attributes:
+        judge: whose debates these are.
+        alpha, beta: of the prior that makes the observed gaps most likely, one for all rounds.
+        round: from 1.
+        n: debates that lasted this long.
+        observed: the mean gap, as a share of the widest possible one.
+        predicted: the model's mean.
+        excess: observed less predicted, debate by debate: the model fits if its interval holds 0.
     """
-    # Imported here: reading and comparing results needs no graphs.
-    from ...graphs.registry import protocols
 
-    kinds = {name: module.protocol.score_gaps for name, module in protocols().items()}
-    by_round = {name: True for name, kind in kinds.items() if kind == "by_round"}
-    return by_round | {name: False for name, kind in kinds.items() if kind == "once"}
+    judge: Annotated[str, text_column("judge")]
+    alpha: Annotated[float, Column("alpha", digits=2)]
+    beta: Annotated[float, Column("beta", digits=2)]
+    round: Annotated[int, Column("round")]
+    n: Annotated[int, Column("cases")]
+    observed: Annotated[Statistic, Column("observed gap")]
+    predicted: Annotated[float, Column("predicted")]
+    excess: Annotated[Statistic, Column("observed - predicted")]
+
+
+class Premise(NamedTuple):
+    """Says whether a premise of the paper holds on the data of a study.
+
+    Attributes:
+        claim: the premise, with the judges that it was tested on.
+        n: debates, or pairs of them on one item.
+        figure: above 0 where the premise holds, as a share of the scale of scores.
+    """
+
+    claim: Annotated[str, text_column("premise")]
+    n: Annotated[int, Column("cases")]
+    figure: Annotated[Statistic, Column("figure")]
+    """above 0: the premise holds; a share of the scale"""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the interval says; one that holds 0, or is not there, tells nothing."""
+        low, high = self.figure.low, self.figure.high
+        if low is None or high is None or low <= 0 <= high:
+            return "cannot be told"
+        return "holds" if low > 0 else "refuted"
 
 
 class Gaps(NamedTuple):
@@ -50,8 +92,7 @@ class Gaps(NamedTuple):
     left_out: Reasons
 
 
-@dataclass(frozen=True)
-class Courtroom:
+class Courtroom(NamedTuple):
     """Holds the gap analysis of one subject (courtroom paper, appendices A and B; Theorems 1 and 2).
 
     Attributes:
@@ -76,6 +117,34 @@ class Courtroom:
     premises: tuple[Premise, ...] = ()
 
 
+class _Side(NamedTuple):
+    """Holds a judge's debates and how they were held.
+
+    Attributes:
+        label: the judge's.
+        rows: its verdicts.
+        gaps: of each verdict the gap after each round, of shape (rows, rounds); NaN after its last round.
+        totals: of each verdict both answers' totals, from 0 to 1 on the scale: shape (rows, 2).
+        advocates: how many an answer has.
+        aggregate: what is made of a team's defences; ``None`` where there are no teams.
+        by_round: whether it scores in several rounds.
+        resampling: how intervals are made.
+    """
+
+    label: str
+    rows: Verdicts
+    gaps: Floats
+    totals: Floats
+    advocates: int
+    aggregate: str | None
+    by_round: bool
+    resampling: Resampling
+
+    def mean(self, values: Floats, chosen: Booleans | Units) -> Statistic:
+        """Return the mean of a figure of some of its verdicts."""
+        return self.resampling.mean_interval(values, self.rows.clusters[chosen])[0]
+
+
 def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, float]) -> Courtroom | None:
     """Compute the gap analysis of one subject; ``None`` where none of the protocols with gaps judged it.
 
@@ -86,13 +155,7 @@ def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, fl
         raise UsageError(f"eps must be above 0 and at most 1, got {eps}")
     if comparator.subject.kind != "compare":
         return None
-    known, how = protocols_with_gaps(), comparator.resampling
-    sides = [
-        _side(cell, known[name])
-        for name in known
-        for cell in comparator.cells
-        if cell.judge.protocol == name and len(cell.rows)
-    ]
+    subject, how, sides = comparator.subject.label, comparator.resampling, list(_sides(comparator))
     if not sides:
         return None
     by_judge = {}
@@ -112,30 +175,36 @@ def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, fl
             for side in of_rounds
         }
         complexity = iteration_complexity(*_shared(of_rounds, until), eps, how)
-    predicted, tested = tuple(predicted_gaps(sides, how)), tuple(premises(sides, how))
-    label = comparator.subject.label
-    return Courtroom(label, eps, prior, by_judge, differentiation, complexity, predicted, tested)
+    predicted, tested = tuple(_predicted_gaps(sides)), tuple(_premises(sides))
+    return Courtroom(subject, eps, prior, by_judge, differentiation, complexity, predicted, tested)
 
 
-def _side(cell: JudgeAspectData, by_round: bool) -> CourtroomSide:
-    """Say how a judge's debates were held."""
+def _sides(comparator: PairwiseComparator) -> Iterator[_Side]:
+    """Yield the judges that give both sides a total; those of several rounds come first, and are compared first."""
+    # Imported here: reading and comparing results needs no graphs.
     from ...graphs.registry import protocols
 
-    argues = "argues" in protocols()[cell.judge.protocol].protocol.role_kinds.values()
-    settings, label, rows = cell.judge.settings, cell.judge.label, cell.rows
-    totals, advocates = (rows.scores - LOW) / (HIGH - LOW), int(settings.get("advocates", argues))
-    gaps = _gaps_by_round(label, rows)
-    return CourtroomSide(label, rows, gaps, totals, advocates, settings.get("aggregate"), by_round)
-
-
-def _gaps_by_round(label: str, rows: Verdicts) -> Floats:
-    """Return each row's gap after each round, of shape (rows, rounds); NaN after its last round."""
-    gaps = np.full((len(rows), rows.rounds), np.nan)
-    for number in range(rows.rounds):
-        lasted = rows.path_count > number
-        some = rows.take(lasted)
-        gaps[lasted, number] = _gaps(label, some, some.path[some.path_start + number])
-    return gaps
+    known = (
+        (name, module.protocol)
+        for name, module in protocols().items()
+        if module.protocol.score_gaps != "none"
+    )
+    for name, protocol in sorted(known, key=lambda named: named[1].score_gaps != "by_round"):
+        for cell in comparator.cells:
+            if cell.judge.protocol != name or not len(cell.rows):
+                continue
+            settings, label, rows = cell.judge.settings, cell.judge.label, cell.rows
+            # NaN after its last round.
+            gaps = np.full((len(rows), rows.rounds), np.nan)
+            for number in range(rows.rounds):
+                lasted = rows.path_count > number
+                some = rows.take(lasted)
+                gaps[lasted, number] = _gaps(label, some, some.path[some.path_start + number])
+            totals = (rows.scores - LOW) / (HIGH - LOW)
+            advocates = int(settings.get("advocates", "argues" in protocol.role_kinds.values()))
+            by_round = protocol.score_gaps == "by_round"
+            aggregate, how = settings.get("aggregate"), comparator.resampling
+            yield _Side(label, rows, gaps, totals, advocates, aggregate, by_round, how)
 
 
 def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
@@ -149,7 +218,7 @@ def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
 
 
 def _shared(
-    sides: Sequence[CourtroomSide], figures: Mapping[str, Floats]
+    sides: Sequence[_Side], figures: Mapping[str, Floats]
 ) -> tuple[dict[str, Floats], Units, dict[str, int]]:
     """Return each judge's figures of the rows of which all judges have one, the rows' units, and why others lack one.
 
@@ -166,3 +235,45 @@ def _shared(
     shared = ~lacking.any(axis=1)
     missing = Counter(f"no scores of {', '.join(compress(figures, row))}" for row in lacking[~shared])
     return dict(zip(figures, table[shared].T, strict=True)), clusters[shared], dict(missing)
+
+
+def _predicted_gaps(sides: Sequence[_Side]) -> Iterator[PredictedGap]:
+    """Fit the model to each judge's debates and yield its prediction of every round, beside what was observed."""
+    for side in sides:
+        if (prior := fit_prior(side.gaps)) is None:
+            continue
+        alpha, beta = prior
+        for number, lasted, observed, grown_in in rounds_of(side.gaps):
+            predicted = (alpha + grown_in) / (alpha + beta + number)
+            gap, excess = side.mean(observed, lasted), side.mean(observed - predicted, lasted)
+            n, mean = len(observed), float(predicted.mean())
+            yield PredictedGap(side.label, alpha, beta, number, n, gap, mean, excess)
+
+
+def _premises(sides: Sequence[_Side]) -> Iterator[Premise]:
+    """Test each premise on which the runs of a study say something."""
+    for first, second in permutations(sides, 2):
+        _, mine, theirs = np.intersect1d(first.rows.keys, second.rows.keys, return_indices=True)
+        own, other = first.totals[mine], second.totals[theirs]
+        if not len(mine):
+            continue
+        if (first.aggregate, second.aggregate) == ("llm", "best") and first.advocates == second.advocates:
+            figure = first.mean(own.mean(axis=1) - other.mean(axis=1), mine)
+            claim = f"an aggregate scores no less than the best defence: {first.label} minus {second.label}"
+            yield Premise(claim, len(mine), figure)
+        if first.advocates > second.advocates:
+            # Towards the answer that is ahead with fewer advocates: a lead that turns round is no growth.
+            lead = np.sign(other[:, 0] - other[:, 1])
+            wider = lead * (own[:, 0] - own[:, 1]) - np.abs(other[:, 0] - other[:, 1])
+            figure = first.mean(wider[lead != 0], mine[lead != 0])
+            claim = f"more advocates widen the leading answer's gap: {first.label} minus {second.label}"
+            yield Premise(claim, int((lead != 0).sum()), figure)
+    for side in sides:
+        several = np.flatnonzero((~np.isnan(side.gaps)).sum(axis=1) > 1)
+        if len(several):
+            paths = side.gaps[several]
+            # Debates end after different rounds: the last gap of each stands in a column of its own.
+            last = paths[np.arange(len(paths)), (~np.isnan(paths)).sum(axis=1) - 1]
+            figure = side.mean(last - paths[:, 0], several)
+            claim = f"gaps grow with the rounds: {side.label}, last round minus first"
+            yield Premise(claim, len(several), figure)

@@ -13,7 +13,7 @@ from typing import Unpack, cast
 import numpy as np
 
 from ...state.errors import UsageError
-from ..results.flagged_items import FlaggedItems
+from ..results.agreement_rows import FlaggedItems
 from ..statistics.alignment import grouped
 from ..statistics.resampling import Resampling
 from .annotators import EPSILON, Annotators, compare_annotators
@@ -130,20 +130,14 @@ class Study:
             costs=costs(judges, people),
             leanings=leanings(comparators),
             annotators=tuple(
-                compared
-                for comparator in comparators
-                if (compared := compare_annotators(comparator, [*comparator.sides.values()], epsilon))
+                filter(None, (compare_annotators(of, [*of.sides.values()], epsilon) for of in comparators))
             ),
             pooled=pooled_gains(comparators, bases, resampling),
-            courtrooms=tuple(
-                gaps for comparator in comparators if (gaps := courtroom(comparator, eps, prior))
-            ),
+            courtrooms=tuple(filter(None, (courtroom(of, eps, prior) for of in comparators))),
             # Judges of one run carry the same note: it is shown once.
             notes=tuple(dict.fromkeys(_notes(judges, flagged))),
             bases={
-                comparator.subject.label: bases[comparator.subject.digest]
-                for comparator in comparators
-                if comparator.subject.digest in bases
+                of.subject.label: bases[of.subject.digest] for of in comparators if of.subject.digest in bases
             },
         )
 
@@ -164,9 +158,18 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
     if base is not None and protocol not in {judge.protocol for judge in judges}:
         known = ", ".join(judge.label for judge in judges)
         raise UsageError(f"no judge {base!r} to compare with; judges are {known}")
+    if protocol is not None:
+        protocols = [protocol]
+    else:
+        # Imported here: reading and comparing results needs no graphs until a base is looked for.
+        from ...graphs.registry import protocols as known_protocols
+
+        singles = {ensemble.single for ensemble in ensemble_protocols().values()}
+        baselines = [name for name, module in known_protocols().items() if module.protocol.is_baseline]
+        # Judges alone, first those that an ensemble is made of: False sorts before True, and sorting is stable.
+        protocols = sorted(baselines, key=lambda name: name not in singles)
     bases: dict[str, str] = {}
     for digest, of_dataset in grouped((judge.digest, judge) for judge in judges).items():
-        protocols = _usual_bases() if protocol is None else (protocol,)
         candidates = [judge for name in protocols for judge in of_dataset if judge.protocol == name]
         if named is not None and named.digest == digest:
             candidates = [named]
@@ -178,17 +181,6 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
     return bases
 
 
-def _usual_bases() -> list[str]:
-    """Return the protocols of one judge alone; first those whose judges an ensemble is made of."""
-    # Imported here: reading and comparing results needs no graphs until a base is looked for.
-    from ...graphs.registry import protocols
-
-    singles = {ensemble.single for ensemble in ensemble_protocols().values()}
-    baselines = [name for name, module in protocols().items() if module.protocol.is_baseline]
-    # False sorts before True, and sorting is stable: within both parts the order of the registry stays.
-    return sorted(baselines, key=lambda name: name not in singles)
-
-
 def comparators_of(judges: Sequence[LoadedJudge], resampling: Resampling) -> list[PairwiseComparator]:
     """Collect the subjects of all judges, each with the judges that judged it."""
     by_subject: dict[str, PairwiseComparator] = {}
@@ -197,6 +189,7 @@ def comparators_of(judges: Sequence[LoadedJudge], resampling: Resampling) -> lis
         by_subject.setdefault(cell.subject.label, comparator).cells.append(cell)
     for comparator in by_subject.values():
         comparator.items = shared_items(cell.rows for cell in comparator.cells)
+        # With one label alone no judge can agree or disagree, and a mean over aspects would have a hole.
         labels = np.concatenate([comparator.counted(cell.rows).human for cell in comparator.cells])
         comparator.subject = replace(comparator.subject, labels_differ=len(np.unique(labels)) > 1)
     return [*by_subject.values()]

@@ -21,9 +21,7 @@ from ...state.aggregation import mean_pair
 from ...state.transcript import NO_USAGE, USAGE_FIELDS, RoleKind, Turn, Usage
 from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
-from ..results.number_rows import NumberRows
-from ..results.results import Result
-from ..results.turn_kinds import kind_of_turns
+from ..results.results import NumberRows, Result, kind_of_turns
 from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import FEWEST_UNITS, Resampling
 from ..statistics.sample import Sample
@@ -39,7 +37,7 @@ Judged = float | Winner
 """A verdict or a human label: a score, or a winner."""
 
 
-class Said(NamedTuple):
+class ReadTurn(NamedTuple):
     """Holds a turn with what it does to the verdict, and the score or the pair of scores that was read from it."""
 
     turn: Turn
@@ -47,10 +45,10 @@ class Said(NamedTuple):
     value: Value | None
 
 
-def turns_of(result: Result) -> list[Said]:
+def turns_of(result: Result) -> list[ReadTurn]:
     """Return the turns of a result, as all that count what happened in debates look at them."""
     kind_of = kind_of_turns(result)
-    return [Said(turn, kind_of(turn), _value_of(turn)) for turn in result.transcript]
+    return [ReadTurn(turn, kind_of(turn), _value_of(turn)) for turn in result.transcript]
 
 
 def _value_of(turn: Turn) -> Value | None:
@@ -60,7 +58,7 @@ def _value_of(turn: Turn) -> Value | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def agent_scores(turns: Iterable[Said]) -> Iterator[tuple[str, Value | Winner, Usage]]:
+def agent_scores(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value | Winner, Usage]]:
     """Yield each member of a panel, or voter, with its last score or vote (mean over both orders) and its usage."""
     last: dict[str, dict[int, Value | Winner]] = {}
     usages: dict[str, Usage] = {}
@@ -133,7 +131,7 @@ class VerdictColumns:
         # A row for each entry of their paths, and for each of their agents.
         self._path, self._agents = NumberRows(values="2d"), NumberRows(values=f"{3 + _USAGE}d")
 
-    def add(self, result: Result, judged: Judged | None, turns: Sequence[Said] = ()) -> int:
+    def add(self, result: Result, judged: Judged | None, turns: Sequence[ReadTurn] = ()) -> int:
         """Take in one result, and return its cluster, as ``Verdicts.clusters`` has it.
 
         Args:
@@ -154,6 +152,7 @@ class VerdictColumns:
         for value in path:
             self._path.add(*_two(value))
         for agent, last, usage in agents:
+            # Infinity tells the code of a vote from the first of two scores.
             two = (_code(last), np.inf) if isinstance(last, str) else _two(last)
             self._agents.add(names.agents.code(agent), *two, *_usage_numbers(usage))
         return group if group >= 0 else ~item

@@ -16,8 +16,7 @@ from ..datasets.frames import row_file
 from ..report.labels import listed
 from ..report.result_tables import as_json, grids
 from ..results.agreement import Resampling, RowsByAspect
-from ..results.agreement_rows import FLAGGED
-from ..results.flagged_items import FlaggedItems
+from ..results.agreement_rows import FLAGGED, FlaggedItems
 from ..results.folder import results_of
 from ..results.results import FILE
 from ..statistics.tie_policy import TiePolicy

@@ -24,8 +24,7 @@ from ..plan.plan import count_judged, plan
 from ..red_team.attacks import DRAWN, replayed
 from ..red_team.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..results.config import RunConfig
-from ..results.evaluation import Evaluation
-from ..results.experiment import ExperimentResult
+from ..results.evaluation import Evaluation, ExperimentResult
 from ..review.audit_labels import FILE, AuditedRole
 from ..run.run_audit import Audit, carry_out_audit, plan_audit
 from ..run.runner import check_run, execute

@@ -21,8 +21,7 @@ from ...state.transcript import RoleKind, Turn, Usage
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
 from ..results.folder import read_manifest, results_of
-from ..results.results import Result
-from ..results.turn_kinds import kind_of_turns
+from ..results.results import Result, kind_of_turns
 from ..tables.grid import cost_in_words
 from .option_sets import argument, option
 from .runtime import Output, console

@@ -29,8 +29,7 @@ from ..plan.plan import Options, Plan, divided
 from ..report.debate_tables import diagnostics
 from ..report.study_tables import annotators
 from ..results.config import RunLimits
-from ..results.evaluation import Evaluation
-from ..results.experiment import ExperimentResult
+from ..results.evaluation import Evaluation, ExperimentResult
 from ..results.folder import shared_calls
 from ..run.runner import execute
 from ..statistics.metrics import METRICS

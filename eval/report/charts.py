@@ -85,7 +85,7 @@ def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
     # The frontier is level up to the next point: for any cost in between, the cheaper judge is the best there is.
     level = {"color": MUTED, "linewidth": 1.6, "alpha": 0.55, "drawstyle": "steps-post"}
     dashed = {"linestyle": (0, (4, 2)), "marker": ".", "markersize": 5, "linewidth": 1.2}
-    curves = [curve.points for curve in frontier.curves]
+    curves = frontier.curves
     paths: list[tuple[tuple[Point, ...], dict[str, Any]]] = [(frontier.frontier, level)]
     paths += [(points, dashed | {"color": (MUTED, INK)[n % 2]}) for n, points in enumerate(curves)]
     for points, style in paths:

@@ -7,7 +7,6 @@ from operator import itemgetter
 from typing import Any
 
 from ..analysis import Study
-from ..analysis.courtroom_premises import PredictedGap, Premise
 from ..analysis.diagnostics import Diagnosis
 from ..analysis.gap_analysis import (
     BOUND,
@@ -16,8 +15,9 @@ from ..analysis.gap_analysis import (
     RoundsNeeded,
     ScoreDifferentiation,
     SoonerOrLater,
+    WiderOrNarrower,
 )
-from ..analysis.score_gaps import Courtroom
+from ..analysis.score_gaps import Courtroom, PredictedGap, Premise
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
 from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
@@ -157,9 +157,8 @@ def _compared(differentiation: ScoreDifferentiation, data: str) -> Grid:
         text_column("judge", of=str),
         Column("items", about="items that all protocols judged", of=lambda _: differentiation.n),
         Column("gap", best="high", about=gap, of=differentiation.gaps.get),
-        Column(f"Δ vs. {first}", about=delta, of=differentiation.differences.get),
-        *fields_of(differentiation.tests.get, p=Column("p t", form="p", about="paired t-test")),
-        Column("p (Holm)", form="p", of=differentiation.adjusted.get),
+        *fields_of(differentiation.against.get, difference=Column(f"Δ vs. {first}", about=delta)),
+        *columns_of(WiderOrNarrower, differentiation.against.get),
     )
     left_out = left_out_note(differentiation.left_out)
     return Grid.from_records(f"{data}: final score gap (Theorem 1)", columns, differentiation.gaps, left_out)

@@ -21,8 +21,7 @@ from ..analysis.verdict_columns import Codes
 from ..datasets.dataset import Dataset, load_again
 from ..datasets.items import TEXTS
 from ..results.folder import results_of
-from ..results.results import FILE, Result, StoredResults
-from ..results.turn_kinds import kind_of_turns
+from ..results.results import FILE, Result, StoredResults, kind_of_turns
 
 # Lists by column, since the index has a row for every verdict and is loaded with the page: names stand there once.
 _COLUMNS = (

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..analysis import Study
-from ..analysis.comparison import AverageComparison, PairwiseComparison
 from ..analysis.judges import EvaluationTarget, Judge
 from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
@@ -225,13 +224,11 @@ class RankedDataset:
         """Return the lead of one judge over another by a metric, by default the leading one."""
         subject, comparison = self.subjects[0], self.study.comparison
         measure = main_measure(subject, metric or self.measure)
+        # The comparison on the only subject, or that of the averages over all.
+        compared_on = subject.label if len(self.subjects) == 1 else subject.digest
         # A pair is compared in one order only, which may be the other one.
         for first, second in ((ahead, over), (over, ahead)):
-            pair: PairwiseComparison | AverageComparison | None
-            if len(self.subjects) == 1:
-                pair = comparison.of_pair(subject.label, first.label, second.label)
-            else:
-                pair = comparison.average(subject.digest, first.label, second.label)
+            pair = comparison.of_pair(compared_on, first.label, second.label)
             if pair is not None and (apart := pair.differences.get(measure)) is not None:
                 difference = apart.difference if first is ahead else turned(apart.difference)
                 few = 0 < pair.units < FEWEST_UNITS

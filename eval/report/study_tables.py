@@ -14,7 +14,7 @@ from typing import Any
 
 from ..analysis import Study
 from ..analysis.annotators import Alphas, Annotators, Rater
-from ..analysis.comparison import AverageComparison, Difference, PairwiseComparison
+from ..analysis.comparison import Difference, PairwiseComparison
 from ..analysis.costs import CostRow
 from ..analysis.diagnostics import Changes, Spending
 from ..analysis.judges import EvaluationTarget, Judge
@@ -180,7 +180,7 @@ def matchings(study: Study) -> Iterator[Grid]:
         matches = [match for match in study.matching.matches if match.subject == subject.label]
         if not matches:
             continue
-        currency, measure = matches[0].unit, matches[0].ensemble.measure
+        currency, measure = matches[0].unit, subject.metric
         names = {"first": MEASURES[measure], "second": "ensemble's value"}
         of_match = value_at(measure, attrgetter("pairwise.differences"))
         spent = Column(currency, 2, form="money" if currency == "cost" else "plain", about="per judgement")
@@ -341,7 +341,7 @@ def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
         judges = [judge for judge in dataset.judges if judge.label != base]
         if base is None or not judges:
             continue
-        averages = [pair for pair in study.comparison.averages if pair.digest == dataset.subjects[0].digest]
+        averages = [pair for pair in study.comparison.averages if pair.subject == dataset.subjects[0].digest]
         if average := _to_base(averages, base, dataset.measure):
             columns["average"] = average
         for subject in dataset.subjects:
@@ -354,7 +354,7 @@ def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
         yield _with_marks(study, title, columns, judges, f"difference vs. {base}; {MARK} {_SIGNIFICANT}")
 
 
-def _to_base(pairwise: Sequence[PairwiseComparison | AverageComparison], base: str, measure: str) -> Cells:
+def _to_base(pairwise: Sequence[PairwiseComparison], base: str, measure: str) -> Cells:
     """Return the difference to the base by the label of each judge that has one."""
     pairs = (pair for pair in pairwise if pair.second == base and measure in pair.differences)
     differences = {pair.first: pair.differences[measure] for pair in pairs}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean, stdev
 from typing import Annotated, Any, NamedTuple
 
@@ -236,12 +237,21 @@ class RowsByAspect:
         """
         spreads = {}
         for name, table in self._tables().items():
-            rows = table.rows
-            if len(numbers := np.unique(rows["repeat"])) > 1:
-                repeats = [table._replace(rows=rows[rows["repeat"] == number]) for number in numbers]
-                # Only the values are read, so no resamples are drawn for the intervals.
-                values_alone = Resampling(resamples=0)
-                spreads[name] = _over_repeats([_agreement(repeat, values_alone, rule) for repeat in repeats])
+            repeats = table.rows["repeat"]
+            if len(numbers := np.unique(repeats)) < 2:
+                continue
+            # Only the values are read, so no resamples are drawn for the intervals.
+            without = Resampling(resamples=0)
+            by_repeat = [table._replace(rows=table.rows[repeats == number]) for number in numbers]
+            agreements = [_agreement(of_repeat, without, rule) for of_repeat in by_repeat]
+            figures = [agreement.figures() for agreement in agreements]
+            # A figure may exist in some repeats only: its name is taken from any of them.
+            names = dict.fromkeys(chain(*figures))
+            by_name = {
+                figure: spread_of([of_repeat.get(figure) for of_repeat in figures]) for figure in names
+            }
+            rows = tuple(agreement.n for agreement in agreements)
+            spreads[name] = RepeatedAgreement(len(agreements), rows, by_name)
         return spreads
 
     def _tables(self) -> dict[str, RowTable]:
@@ -297,14 +307,6 @@ def agreement_of(
         votes=votes,
         **about,
     )
-
-
-def _over_repeats(agreements: Sequence[Agreement]) -> RepeatedAgreement:
-    figures = [agreement.figures() for agreement in agreements]
-    # A figure may exist in some repeats only: its name is taken from any of them.
-    names = list(dict.fromkeys(name for of_repeat in figures for name in of_repeat))
-    spreads = {name: spread_of([of_repeat.get(name) for of_repeat in figures]) for name in names}
-    return RepeatedAgreement(len(agreements), tuple(agreement.n for agreement in agreements), spreads)
 
 
 def spread_of(values: Sequence[float | None]) -> Spread:

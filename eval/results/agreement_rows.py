@@ -1,12 +1,13 @@
 """Collect rows of judges' and people's values one at a time: which of them count, and why the others do not.
 
-Of a row that counts a few numbers are kept, some 50 bytes, however long it is.
+Of a row that counts a few numbers are kept, some 50 bytes, however long it is. ``FlaggedItems`` are those of which a
+text states a verdict itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import isfinite, isnan
 from numbers import Real
 from typing import Any, Literal, NamedTuple
@@ -14,13 +15,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...nodes.replies.shown import flagged_texts
 from ...state.errors import DataError
 from ...state.tasks import TaskKind
 from ...state.verdict import Winner
 from ..datasets.items import digest, majority
 from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED
 from ..statistics.tie_policy import CODES, WINNERS
-from .number_rows import NumberRows
+from .results import NumberRows
 
 NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
 FLAGGED = "contains a verdict"
@@ -117,21 +119,18 @@ class AspectRows:
             raise DataError(
                 f"{called} {place}: has both a score and a winner; a row is either a rating or a comparison"
             )
-        if not scored and not won:
-            self.leave_out(row, str(why_left_out(row, None, row.get("human"))))
-            return
-        kind: TaskKind = "score" if scored else "compare"
-        if self._kind is None:
+        kind: TaskKind | None = "score" if scored else "compare" if won else None
+        if kind is not None and self._kind is None:
             self._kind, self._first_place, self._rows = kind, place, _number_rows(kind)
-        if kind != self._kind:
+        if kind not in (None, self._kind):
             about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
             raise DataError(
                 f"{called} {place} and {called} {self._first_place}, both of {about}: one has a score and one a "
                 "winner; give scores and comparisons different aspects, or separate files"
             )
-        values, reason = _scores(row) if scored else _preferences(row)
-        if reason:
-            self._left_out[reason] += 1
+        values = _values(row, kind)
+        if isinstance(values, str):
+            self.leave_out(row, values)
         else:
             self._keep(row, place, values)
 
@@ -183,23 +182,32 @@ def _number_rows(kind: TaskKind) -> NumberRows:
     return NumberRows(values=f"{values}d", unit="Q", key="Q", place="Q", repeat="Q", grouped="?")
 
 
-def _scores(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]:
-    """Read the judge's score and people's; or why the row does not count."""
-    judged, human = number(row.get("score")), number(row.get("human"))
-    if (reason := why_left_out(row, judged, human)) or judged is None or human is None:
-        return (), reason
-    return (judged, human), NO_NUMBER if isnan(judged) or isnan(human) else None
+def _values(row: Mapping[str, Any], kind: TaskKind | None) -> tuple[float, ...] | str:
+    """Read the judge's and people's score, or the codes of their preferences and people's votes.
 
+    Args:
+        row: its fields.
+        kind: ``None`` for a row without a verdict.
 
-def _preferences(row: Mapping[str, Any]) -> tuple[tuple[float, ...], str | None]:
-    """Read the numbers of the judge's and people's preference, and people's votes; or why the row does not count."""
-    judged = preference(row.get("winner"))
-    human, votes = _labels(row)
-    if reason := why_left_out(row, judged, human):
-        return (), reason
+    Returns:
+        the values, or why the row does not count.
+    """
+    judged: Any = None
+    human: Any = row.get("human")
+    votes: list[Preference] = []
+    if kind == "score":
+        judged, human = number(row.get("score")), number(human)
+    elif kind == "compare":
+        judged, (human, votes) = preference(row.get("winner")), _labels(row)
+    if row.get("status") == "failed":
+        return FAILED
+    if human is None or judged is None:
+        return UNLABELLED if human is None else UNJUDGED
+    if kind == "score":
+        return NO_NUMBER if isnan(judged) or isnan(human) else (judged, human)
     if not judged or not human or "" in votes:
-        return (), NO_PREFERENCE
-    return (CODES[judged], CODES[human], *map(votes.count, WINNERS)), None
+        return NO_PREFERENCE
+    return (CODES[judged], CODES[human], *map(votes.count, WINNERS))
 
 
 def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]]:
@@ -216,10 +224,42 @@ def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]
     return given, [preference(vote) or "" for vote in row.get("annotations") or [given]]
 
 
-def why_left_out(row: Mapping[str, Any], judged: Any, human: Any) -> str | None:
-    """Return why a row cannot count, whatever its values are; ``None`` if it can."""
-    if row.get("status") == "failed":
-        return FAILED
-    if human is None:
-        return UNLABELLED
-    return UNJUDGED if judged is None else None
+class FlaggedItems:
+    """Collects items, and of those that contain a verdict of their own the names of the texts that do.
+
+    An item is flagged if any result on it is: of any protocol, aspect or repeat.
+
+    Args:
+        left_out: whether flagged items do not count.
+    """
+
+    def __init__(self, left_out: bool = False) -> None:
+        self.left_out = left_out
+        self._items: set[Hashable] = set()
+        self._texts: dict[Hashable, tuple[str, ...]] = {}
+
+    def add(self, item: Hashable, warnings: Iterable[str]) -> None:
+        """Take in the warnings of one result on an item."""
+        self._items.add(item)
+        if texts := flagged_texts(warnings):
+            self._texts[item] = texts
+
+    def leaves_out(self, item: Hashable) -> bool:
+        """Return whether an item does not count."""
+        return self.left_out and item in self._texts
+
+    def note(self) -> str | None:
+        """Write how many items are flagged and whether they count; ``None`` if nothing is flagged or left out.
+
+        >>> flagged = FlaggedItems()
+        >>> flagged.add("a", ["source states a verdict"])
+        >>> flagged.add("b", [])
+        >>> flagged.note()
+        '1 of 2 items contains a verdict of its own (source): see --without-flagged'
+        """
+        flagged, of = len(self._texts), f"of {len(self._items):,} items"
+        if not flagged:
+            return f"none {of} contains a verdict of its own, so none is left out" if self.left_out else None
+        contain = "contains a verdict of its own" if flagged == 1 else "contain a verdict of their own"
+        texts = ", ".join(sorted({name for names in self._texts.values() for name in names}))
+        return f"{flagged:,} {of} {contain} ({texts}): {'left out' if self.left_out else 'see --without-flagged'}"

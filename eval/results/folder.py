@@ -22,9 +22,8 @@ from ..journal.call_journal import Journal
 from ..journal.private_files import PRIVATE, make_private_folder, warn_of_readers, whole_file
 from .config import RunConfig
 from .results import FILE as RESULTS
-from .results import Result, ResultsFile
+from .results import Result, ResultsFile, kind_of_turns
 from .run_log import FILE as LOG
-from .turn_kinds import kind_of_turns
 
 JOURNAL = "journal.sqlite"
 SHARED_JOURNAL = "calls.sqlite"

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Si
 from io import FileIO
 from math import inf
 from pathlib import Path
+from struct import Struct
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, cast, overload
 from weakref import finalize
 
@@ -20,6 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from ...state.errors import DataError
 from ...state.redaction import redact
+from ...state.review_rules import KindOf
 from ...state.transcript import USAGE_FIELDS, Turn, Usage
 from ...state.verdict import Winner
 from ..datasets.items import digest
@@ -92,6 +94,19 @@ class Result(BaseModel, Usage):
             fields = self.model_dump(mode="json")
             ordered = {name: fields[name] for name in names}
             return json.dumps(ordered, ensure_ascii=False).encode(errors="replace") + b"\n"
+
+
+def kind_of_turns(result: Result) -> KindOf:
+    """Return the function that tells what a turn of this result does to the verdict; an unknown role ``scores``.
+
+    >>> turn = {"role": "critic", "agent": "critic", "round": 1, "value": False}
+    >>> kind_of_turns(Result(item="a", protocol="debate", status="ok"))(turn)
+    'objects'
+    """
+    # Reading results needs no graphs: they are imported when the first transcript is looked at.
+    from ...graphs import registry
+
+    return registry.kind_of_turns(result.protocol, result.details)
 
 
 _FIELDS = list(Result.__annotations__)
@@ -184,47 +199,32 @@ class OkKeys(Container[Key], Sized):
         return len(self._sorted)
 
 
-class LineIndex:
-    """Holds where the lines of a results file begin and which results they are, in 17 bytes a line.
+class NumberRows:
+    """Collects rows of numbers.
 
-    Attributes:
-        digests: the digest of each line's key.
-        offsets: where each line begins, in bytes.
-        ok: 1 for each line with a verdict, else 0.
-        end: where the next line will begin.
+    Args:
+        **fields: of each field what ``struct`` and numpy alike call its type: ``i`` and ``q`` are whole numbers of four
+            and eight bytes, ``Q`` is one from 0 on, ``d`` is a float (``2d`` are two of them), ``?`` is true or false.
+
+    >>> rows = NumberRows(item="i", scores="2d")
+    >>> rows.add(7, 0.5, 1.5)
+    >>> rows.table()["scores"].tolist()
+    [[0.5, 1.5]]
     """
 
-    def __init__(self) -> None:
-        self.digests = array("Q")
-        self.offsets = array("q")
-        self.ok = bytearray()
-        self.end = 0
+    def __init__(self, **fields: str) -> None:
+        shapes = {name: (int(code[:-1]),) if code[:-1] else () for name, code in fields.items()}
+        self._type = np.dtype([(name, code[-1], shapes[name]) for name, code in fields.items()])
+        self._packed = Struct("=" + "".join(fields.values())).pack
+        self._rows = bytearray()
 
-    def __len__(self) -> int:
-        return len(self.ok)
+    def add(self, *numbers: float) -> None:
+        """Add a row: the numbers of its fields, one after the other."""
+        self._rows += self._packed(*numbers)
 
-    def add(self, key_digest: int, ok: bool, length: int) -> None:
-        """Add a line, ``length`` bytes long."""
-        self.digests.append(key_digest)
-        self.offsets.append(self.end)
-        self.ok.append(ok)
-        self.end += length
-
-    def latest(self) -> Lines:
-        """Return the last line of each result, in the order in which the results first occur."""
-        # `np.unique` finds first occurrences only; on the reversed array they are the last ones.
-        digests = np.array(self.digests, dtype=np.uint64)
-        _, first = np.unique(digests, return_index=True)
-        _, from_the_end = np.unique(digests[::-1], return_index=True)
-        return (len(digests) - 1 - from_the_end)[np.argsort(first)]
-
-    def latest_of(self, keys: Iterable[Key]) -> Lines:
-        """Return the last line of each of these keys, in their order; those without a line are left out."""
-        latest = self.latest()
-        known = np.array(self.digests, dtype=np.uint64)[latest]
-        wanted = np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
-        _, of_wanted, of_known = np.intersect1d(wanted, known, return_indices=True)
-        return latest[of_known[np.argsort(of_wanted)]]
+    def table(self) -> NDArray[Any]:
+        """Return the rows, in columns by the fields' names; no row can be added while somebody holds on to them."""
+        return np.frombuffer(self._rows, self._type)
 
 
 class ResultsFile:
@@ -237,7 +237,9 @@ class ResultsFile:
     def __init__(self, folder: Path, aspects: Iterable[Mapping[str, Any]] = ()) -> None:
         self.path = folder / FILE
         self._file: FileIO | None = None
-        self._lines: LineIndex | None = None
+        # Where each line begins and which result it is, in 17 bytes a line; and where the next line will begin.
+        self._lines: NumberRows | None = None
+        self._end = 0
         self._scales = {aspect["name"]: (aspect["low"], aspect["high"]) for aspect in aspects}
 
     def add(self, result: Result) -> None:
@@ -251,7 +253,7 @@ class ResultsFile:
         if self._file is None:
             # Half a line may stand behind the whole ones.
             if self.path.exists():
-                os.truncate(self.path, index.end)
+                os.truncate(self.path, self._end)
             # Unbuffered: a line that is written outlives the process.
             self._file = FileIO(self.path, "a", opener=private)
             finalize(self, self._file.close)
@@ -262,7 +264,8 @@ class ResultsFile:
         except OSError:
             self._file.truncate(os.fstat(self._file.fileno()).st_size - written)
             raise
-        index.add(digest(*result.key), result.status == "ok", len(line))
+        index.add(digest(*result.key), self._end, result.status == "ok")
+        self._end += len(line)
 
     def close(self) -> None:
         """Close the file; ``add`` opens it again."""
@@ -276,7 +279,7 @@ class ResultsFile:
         Raises:
             DataError: a line that is no result; names file and line.
         """
-        return self._stored(self._index().latest())
+        return self._stored(_latest(self._index().table()["key"]))
 
     def of_item(self, item: str) -> list[Result]:
         """Return all results of one item, the last one of each key."""
@@ -304,10 +307,9 @@ class ResultsFile:
         Raises:
             DataError: a line that is no result; names file and line.
         """
-        index = self._index()
-        lines = index.latest()
-        ok = np.array(index.ok, dtype=bool)[lines]
-        return OkKeys(np.array(index.digests, dtype=np.uint64)[lines[ok]])
+        table = self._index().table()
+        latest = table[_latest(table["key"])]
+        return OkKeys(latest["key"][latest["ok"]])
 
     def finish(self, keys: Iterable[Key]) -> StoredResults:
         """Rewrite the file with one line a key, in the order of the keys, and other results after them.
@@ -320,33 +322,49 @@ class ResultsFile:
         if self._file is not None:
             os.fsync(self._file.fileno())
         self.close()
-        index = self._index()
-        wanted = index.latest_of(keys)
+        table = self._index().table()
+        latest = _latest(table["key"])
+        digests = np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
+        _, of_keys, of_latest = np.intersect1d(digests, table["key"][latest], return_indices=True)
+        wanted = latest[of_latest[np.argsort(of_keys)]]
         # Those that are not wanted stay in their order, since the numbers of lines are unique.
-        lines = np.concatenate([wanted, np.setdiff1d(index.latest(), wanted, assume_unique=True)])
+        lines = np.concatenate([wanted, np.setdiff1d(latest, wanted, assume_unique=True)])
         size = self.path.stat().st_size if self.path.exists() else 0
         # The sizes differ if half a line is left at the end; such a file is rewritten in any case.
-        if size != index.end or not np.array_equal(lines, np.arange(len(index))):
-            rewritten = LineIndex()
+        if size != self._end or not np.array_equal(lines, np.arange(len(table))):
+            rewritten, end = _line_index(), 0
             with self.path.open("rb") as old, whole_file(self.path) as new:
-                for line in lines:
-                    old.seek(index.offsets[line])
-                    length = new.write(old.readline())
-                    rewritten.add(index.digests[line], bool(index.ok[line]), length)
-            self._lines = rewritten
+                for key, offset, ok in map(tuple, table[lines]):
+                    old.seek(offset)
+                    rewritten.add(key, end, ok)
+                    end += new.write(old.readline())
+            self._lines, self._end = rewritten, end
         return self._stored(np.arange(len(wanted)))
 
-    def _index(self) -> LineIndex:
+    def _index(self) -> NumberRows:
         if self._lines is None:
-            self._lines = LineIndex()
+            self._lines = _line_index()
             for offset, line in _whole_lines(self.path):
                 key, ok = _about(line, self.path, offset, self._scales)
-                self._lines.add(digest(*key), ok, len(line))
+                self._lines.add(digest(*key), offset, ok)
+                self._end = offset + len(line)
         return self._lines
 
     def _stored(self, lines: Lines) -> StoredResults:
-        index = self._index()
-        return StoredResults(self.path, np.array(index.offsets)[lines], np.array(index.ok, dtype=bool)[lines])
+        table = self._index().table()
+        return StoredResults(self.path, table["offset"][lines], table["ok"][lines])
+
+
+def _line_index() -> NumberRows:
+    return NumberRows(key="Q", offset="q", ok="?")
+
+
+def _latest(keys: NDArray[np.uint64]) -> Lines:
+    """Return the last line of each key, in the order in which the keys first occur."""
+    # `np.unique` finds first occurrences only; on the reversed array they are the last ones.
+    _, first = np.unique(keys, return_index=True)
+    _, from_the_end = np.unique(keys[::-1], return_index=True)
+    return (len(keys) - 1 - from_the_end)[np.argsort(first)]
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:

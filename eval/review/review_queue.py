@@ -35,8 +35,7 @@ from ..datasets.files import RowFile
 from ..datasets.items import Item, ScoreItem, digest
 from ..journal.private_files import private
 from ..results.folder import read_manifest, results_of
-from ..results.results import Key, Result
-from ..results.turn_kinds import kind_of_turns
+from ..results.results import Key, Result, kind_of_turns
 from ..statistics.alignment import grouped
 from ..statistics.chance_corrected import Reliability, krippendorff_alpha
 

@@ -135,11 +135,10 @@ class ResampledSpearman(_Resampled):
         self._y_values_by_x = self._y.values[self._x.order]
 
     def _part(self, weights: ByteWeights) -> Floats:
-        by_x, by_y = self._x.row_weights(weights), self._y.row_weights(weights)
-        x_ranks, x_spread = self._x.ranks(by_x)
-        y_ranks, y_spread = self._y.ranks(by_y)
+        by_x, x_ranks, x_spread = self._x.ranks(weights)
+        _, y_ranks, y_spread = self._y.ranks(weights)
         # In place: the weights are not needed again, and the product of a weight and both ranks is what is summed.
-        by_x *= np.repeat(x_ranks, self._x.lengths, axis=1) if self._x.tied else x_ranks
+        by_x *= np.repeat(x_ranks, self._x.lengths, axis=1)
         products = np.einsum("ij,ij->i", by_x, np.take(y_ranks, self._y_values_by_x, axis=1))
         return ratio(products, np.sqrt(x_spread * y_spread)).clip(-1, 1)
 
@@ -150,7 +149,7 @@ class _RankedColumn:
     Attributes:
         order: the rows by value.
         values: the number of each row's value among the distinct ones.
-        lengths: how many rows have each distinct value; ``tied``: whether any has several.
+        lengths: how many rows have each distinct value.
     """
 
     def __init__(self, x: Floats, units: Units) -> None:
@@ -159,25 +158,23 @@ class _RankedColumn:
         self._units = units[self.order]
         self._starts = _starts(self.values[self.order])
         self.lengths = np.diff(self._starts, append=len(x))
-        self.tied = len(self._starts) < len(x)
 
-    def row_weights(self, weights: ByteWeights) -> Floats:
-        """Return how often each row was drawn, in the order of the values."""
-        return np.take(weights, self._units, axis=1).astype(float)
+    def ranks(self, weights: ByteWeights) -> tuple[Floats, Floats, Floats]:
+        """Rank the rows of resamples.
 
-    def ranks(self, ordered: Floats) -> tuple[Floats, Floats]:
-        """Return each value's mean rank, centred, of shape (resamples, values), and the sum of its squares over rows.
-
-        With c of W rows at each value that sum is (W^3 - sum of c^3) / 12.
+        Returns:
+            how often each row was drawn, in the order of the values; each value's mean rank, centred, of shape
+            (resamples, values); and the sum of its squares over rows, which is with c of W rows at each value
+            (W^3 - sum of c^3) / 12.
         """
-        # Without ties each value is a row, and the sums over values would only be a copy.
-        counts = np.add.reduceat(ordered, self._starts, axis=1) if self.tied else ordered
+        drawn = np.take(weights, self._units, axis=1).astype(float)
+        counts = np.add.reduceat(drawn, self._starts, axis=1)
         ranks = np.cumsum(counts, axis=1)
         total = ranks[:, -1:].copy()
         # In place, in two steps: these arrays are the largest there are, and a copy costs more than the arithmetic.
         ranks -= counts / 2
         ranks -= total / 2
-        return ranks, (total[:, 0] ** 3 - np.einsum("ij,ij,ij->i", counts, counts, counts)) / 12
+        return drawn, ranks, (total[:, 0] ** 3 - np.einsum("ij,ij,ij->i", counts, counts, counts)) / 12
 
 
 def tau_b(x: Floats, y: Floats) -> float:

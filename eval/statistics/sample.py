@@ -194,7 +194,8 @@ class PairedDifference(NamedTuple):
             there is no such group, and so no difference, each has its own.
         difference: the first's less the second's, with its interval.
         p: two-sided, by the same standard error.
-        needed: so many clusters would tell such a difference from chance, about (``_clusters_needed``).
+        needed: so many clusters would tell the difference seen from chance, about: at 5 %, four times in five. ``None``
+            where the standard error cannot be seen, or there is no difference.
         clusters: how many count; within groups, those in which both have a correlation.
     """
 
@@ -229,7 +230,11 @@ def paired_difference(pairs: Sequence[Pair], metric: str) -> PairedDifference:
         difference, p = mine.resampling.studentised(apart, drawn, clusters)
     # As of two judges that are right on the same items.
     difference = mine.resampling.no_point(difference, clusters, 1.0 if metric == "accuracy" else 2.0)
-    needed = None if apart is None or drawn is None else _clusters_needed(apart, drawn, clusters)
+    needed, known = None, without_nan(np.zeros(0) if drawn is None else drawn)
+    if apart is not None and abs(apart) >= 1e-9 and len(known) > 1:
+        # The standard error that was seen shrinks with the square root of their number (Cohen 1988, section 2.4).
+        error = float(known.std(ddof=1)) * math.sqrt(clusters / (clusters - 1))
+        needed = max(FEWEST_UNITS, math.ceil(clusters * (_BOTH_QUANTILES * error / apart) ** 2))
     return PairedDifference(first, second, difference, p, needed, clusters)
 
 
@@ -267,19 +272,6 @@ def average(samples: Sequence[Sample], metric: str) -> Statistic:
     return first.resampling.studentised(mean, drawn, count, bounded=True)[0]
 
 
-def _clusters_needed(value: float, drawn: Floats, count: int) -> int | None:
-    """Return how many clusters would tell the difference seen from chance, about: at 5 %, four times in five.
-
-    The standard error that was seen shrinks with the square root of their number (Cohen 1988, section 2.4). ``None``
-    where it cannot be seen, or there is no difference.
-    """
-    known = without_nan(drawn)
-    if abs(value) < 1e-9 or len(known) < 2:
-        return None
-    error = float(known.std(ddof=1)) * math.sqrt(count / (count - 1))
-    return max(FEWEST_UNITS, math.ceil(count * (_BOTH_QUANTILES * error / value) ** 2))
-
-
 _BOTH_QUANTILES = 1.959964 + 0.841621
 """The normal quantiles of a test at 5 % on two sides, and of a power of 80 %."""
 
@@ -289,9 +281,9 @@ def _paired(first: Sample, second: Sample) -> bool:
     return np.array_equal(first.clusters, second.clusters) and first.grouped == second.grouped
 
 
-def same_clusters(one: Sample, other: Sample) -> bool:
+def same_clusters(first: Sample, second: Sample) -> bool:
     """Tell whether two samples, of two aspects perhaps, draw the same clusters in each resample."""
-    return np.array_equal(one.names, other.names)
+    return np.array_equal(first.names, second.names)
 
 
 def telling_clusters(samples: Sequence[Sample], metric: str) -> int:

@@ -5,7 +5,7 @@ A judge that uses only the middle of the scale, or its top, is seen here at once
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ _STEPS, _MOST_STEPS = 10, 1000
 """The parts into which a scale is divided whose ends are no whole number apart, or more than so many."""
 
 
-@dataclass(frozen=True)
-class ScalePoint:
+class ScalePoint(NamedTuple):
     """Says how often one point of the scale is given.
 
     Attributes:
@@ -31,8 +30,7 @@ class ScalePoint:
     human: Statistic
 
 
-@dataclass(frozen=True)
-class ScoreDistribution:
+class ScoreDistribution(NamedTuple):
     """Says how often each score is given.
 
     Attributes:
@@ -61,8 +59,8 @@ def score_distribution(
         resampling: how intervals are made.
 
     >>> scores, people = np.array([1.0, 2.5]), np.array([[1.0, 3], [3, 3]])
-    >>> found = score_distribution(scores, people, np.arange(2), (1, 3), Resampling())
-    >>> [(each.point, each.judge.value, each.human.value) for each in found.points], found.distance.value
+    >>> given = score_distribution(scores, people, np.arange(2), (1, 3), Resampling())
+    >>> [(at.point, at.judge.value, at.human.value) for at in given.points], given.distance.value
     ([(1.0, 50.0, 25.0), (2.0, 0.0, 0.0), (3.0, 50.0, 75.0)], 0.25)
     """
     low, high = scale

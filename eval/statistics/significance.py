@@ -68,18 +68,18 @@ def independent(units: Units) -> bool:
     return len(np.unique(units)) == len(units)
 
 
-def sign_test(one: int, other: int, units: Units) -> float | None:
+def sign_test(first: int, second: int, units: Units) -> float | None:
     """Return the exact two-sided p-value of the binomial test of one half.
 
     Args:
-        one, other: how many rows there are of either kind; without any there is no test.
+        first, second: how many rows there are of either kind; without any there is no test.
         units: of each row that could have been of one of them, what it was drawn with: where rows share a unit, the
             test would find far too many differences, and there is none either.
 
     >>> sign_test(5, 0, np.arange(9)), sign_test(3, 3, np.arange(9)), sign_test(5, 0, np.arange(9) // 3)
     (0.0625, 1.0, None)
     """
-    return binomial_test(one, other) if one + other and independent(units) else None
+    return binomial_test(first, second) if first + second and independent(units) else None
 
 
 def binomial_test(heads: int, tails: int) -> float:
@@ -175,19 +175,13 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     Returns:
         the adjusted values, in the order given.
 
-    Raises:
-        ValueError: a p-value that is not between 0 and 1.
-
     >>> holm([0.01, None, 0.04, 0.03])
     (0.03, None, 0.06, 0.06)
     """
-    known = [(p, index) for index, p in enumerate(p_values) if p is not None]
-    for p, index in known:
-        if math.isnan(p) or not 0 <= p <= 1:
-            raise ValueError(f"p-value {index + 1} is {p}, not between 0 and 1")
+    known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0
-    for rank, (p, index) in enumerate(sorted(known)):
+    for rank, (p, index) in enumerate(known):
         # The running maximum keeps the order: no p-value ends below one that was smaller before.
         highest = max(highest, min(1.0, (len(known) - rank) * p))
         adjusted[index] = highest

@@ -12,8 +12,8 @@ are computed by the package ``evalica``, of the extra ``report``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, compress
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,7 @@ _SOLVED = 1e-9
 """By how much of all games a system's expected wins may differ from its wins."""
 
 
-@dataclass(frozen=True)
-class SystemRanking:
+class SystemRanking(NamedTuple):
     """Holds a judge's figures of systems beside people's, from the same rows.
 
     Attributes:

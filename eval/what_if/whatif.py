@@ -29,8 +29,7 @@ from ..datasets.dataset import Data
 from ..equal_budget.versus_plan import file_name, take_up_run
 from ..plan.plan import Plan, plan
 from ..results.config import RunConfig, RunLimits
-from ..results.evaluation import Evaluation
-from ..results.experiment import ExperimentResult
+from ..results.evaluation import Evaluation, ExperimentResult
 from ..results.folder import JOURNAL, SHARED_JOURNAL, read_manifest
 from ..run.runner import execute
 from ..statistics.metrics import METRICS

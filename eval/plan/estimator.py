@@ -153,12 +153,8 @@ def _usage(model: str, calls: int, prompt: float, output: float) -> Usage:
     """Return the usage of calls with so many tokens in each prompt and so many tokens of output in total."""
     # Priced call by call, since a long prompt may have another price than two short ones.
     price = prices.cost_usd(model, round(prompt), 0, round(output / calls) if calls else 0)
-    return Usage(
-        calls=calls,
-        input_tokens=round(calls * prompt),
-        output_tokens=round(output),
-        cost_usd=None if price is None else price * calls,
-    )
+    cost = None if price is None else price * calls
+    return Usage(calls, input_tokens=round(calls * prompt), output_tokens=round(output), cost_usd=cost)
 
 
 @dataclass(frozen=True)

@@ -164,10 +164,13 @@ async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:
         file.write(orjson.dumps(line) + b"\n")
         counts.judged += 1
 
-    _end_last_line(folder / FILE)
+    if (labels := folder / FILE).exists():
+        # A killed process may have left half a line.
+        whole, newline, _half = labels.read_bytes().rpartition(b"\n")
+        os.truncate(labels, len(whole) + len(newline))
     pipeline = LivePipeline(journal, context)
     try:
-        with FileIO(folder / FILE, "a", opener=private) as file, answering_calls(pipeline):
+        with FileIO(labels, "a", opener=private) as file, answering_calls(pipeline):
             async with drained_when_stopped(pipeline, stop, config.grace):
                 await asyncio.gather(*(read(result, file) for result in planned.chosen))
     finally:
@@ -199,10 +202,3 @@ def _check_auditor(folder: Path, models: Models | None, records: Iterable[Mappin
 
 def _protocol(result: Result) -> str:
     return str(result.details.get("of", result.protocol))
-
-
-def _end_last_line(path: Path) -> None:
-    """Cut off half a line that a killed process has left."""
-    if path.exists():
-        whole, newline, _half = path.read_bytes().rpartition(b"\n")
-        os.truncate(path, len(whole) + len(newline))

@@ -18,7 +18,7 @@ from jurygraph.nodes.models import prices
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError
-from jurygraph.state.call_counts import CallRange, Range
+from jurygraph.state.protocols import CallRange, Range
 from jurygraph.state.transcript import Usage
 from jurygraph.state.verdict import Verdict
 from langchain_openai import ChatOpenAI

@@ -17,8 +17,7 @@ from rich.text import Text
 from ...state.errors import JurygraphError, UsageError
 from ...state.redaction import redact, spelled_out
 from ...state.review_rules import KindOf
-from ...state.role_kinds import RoleKind
-from ...state.transcript import Turn, Usage
+from ...state.transcript import RoleKind, Turn, Usage
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
 from ..results.folder import read_manifest, results_of

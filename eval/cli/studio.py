@@ -18,8 +18,7 @@ from typing import Any
 import typer
 
 from ...graphs.given_graphs import named
-from ...graphs.references import is_reference
-from ...graphs.registry import protocols
+from ...graphs.registry import is_reference, protocols
 from ...state.errors import UsageError
 from .option_sets import argument, flag, option
 from .runtime import console

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ...graphs.given_graphs import compiled, load_graph, name_of
 from ...graphs.nested import Compiled
-from ...graphs.references import Given
+from ...graphs.registry import Given
 from ...graphs.wrapper import kinds_of
 from ...state.aspects import Aspect
 from ...state.checked import shortened

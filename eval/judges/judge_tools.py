@@ -16,7 +16,7 @@ from pydantic import Field, create_model
 
 from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
-from ...graphs.references import AnyGraph
+from ...graphs.registry import AnyGraph
 from ...nodes.replies.json_fields import whole_object
 from ...state.checked import Checked, did_you_mean, field_docstrings
 from ...state.conversations import before_last_answers, read_conversation
@@ -144,7 +144,7 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
 
     builder = StateGraph(JudgeAgentState, output_schema=JudgeAgentOutput)
     builder.add_node("read", read)
-    slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
+    slot = JudgeSlot.of(compiled("judge", graph), tasks.rubric)
     asked = nested_judge_node(slot, lambda state: {"task": state["task"]}, judged, once=True)
     builder.add_node("judge", asked)
     builder.add_edge(START, "read")
@@ -214,5 +214,5 @@ def node_of(
         known = {**outcome, **outcome["verdict"], "score": feedback["score"], "verdict": outcome["verdict"]}
         return {key: known[name] for name, key in put.items()}
 
-    slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
+    slot = JudgeSlot.of(compiled("judge", graph), tasks.rubric)
     return nested_judge_node(slot, before, after, once=True)

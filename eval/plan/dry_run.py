@@ -29,8 +29,8 @@ from ...nodes.models.capabilities import LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, answering_calls
-from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.errors import UsageError
+from ...state.protocols import CallRange, CallsByRole, Range
 from ...state.tasks import TaskKind, parse_task, rubric_of_user
 from ..statistics.alignment import grouped
 
@@ -285,9 +285,9 @@ def _stages(graph: Graph, prefix: str = "") -> Iterator[tuple[str, BoundJudge[An
     if not isinstance(bound_judge, NestedJudges):
         yield prefix, bound_judge, graph
         return
-    for place, judge in bound_judge.inside.items():
+    for place, judge in bound_judge.slots.items():
         # A cascade has "cheap.scorer" and "expensive.scorer"; a wrapper of one protocol keeps its roles' names.
-        inner = f"{prefix}{place}." if len(bound_judge.inside) > 1 else prefix
+        inner = f"{prefix}{place}." if len(bound_judge.slots) > 1 else prefix
         yield from _stages(judge.graph, inner)
 
 

@@ -19,11 +19,10 @@ from ...graphs.base import Graph
 from ...graphs.wrapper import bound_judge_of
 from ...nodes.models import prices
 from ...nodes.models.capabilities import default_limits
-from ...nodes.models.context_windows import context_window
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
-from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.errors import InputError
+from ...state.protocols import CallRange, Range, exactly, total
 from ...state.transcript import Usage, total_usage
 from ..datasets.items import Item
 from ..statistics.alignment import grouped
@@ -74,7 +73,7 @@ async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int
         by_length = sorted(cast.items(), key=lambda pair: (pair[1].longest, pair[0]))
         # The role with a model's longest prompt comes last, and stays.
         for role, of_role in {of_role.model.label: (role, of_role) for role, of_role in by_length}.values():
-            window = await context_window(of_role.model)
+            window = await of_role.model.context_window()
             if window is not None and of_role.longest > window:
                 prompt = f"the longest prompt of {role} may have about {rough(round(of_role.longest))} tokens"
                 context = f"the context of {of_role.model.label} has {window:,}"

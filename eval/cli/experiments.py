@@ -85,6 +85,7 @@ def try_(
     folder = chosen.out or default_out(["try"], data)
     out = console()
     with interruptible():
+        # The whole of it is read, since at the end the rest is counted.
         whole = replace(chosen, data=data, sample=None, seed=None, of_group=None).dataset()
         assert whole is not None  # data were named
         few = whole.sample(chosen.sample or FEW, chosen.seed or 0, chosen.of_group)
@@ -163,6 +164,7 @@ def _announce_versus(out: Output, planned: VersusPlan, config: RunConfig, dry: b
     """
     check_run(planned.own, config)
     if planned.taken_up is None:
+        # For its error alone: the folder may hold another run.
         count_judged(planned.own, config)
     if not dry and not planned.own.costs_money:
         return
@@ -295,6 +297,7 @@ def whatif(
         own, work = replace(config, journal=fork.config.journal), partial(carry_out_whatif, fork)
         done, code = carry_out_to_end(out, None, own, work, _show_experiment, log_in=fork.plan.folder)
         left = left or code
+        # Whatever else has ended one fork, such as its budget, the next one may come further.
         if done.stopped == "interrupted":
             break
     raise typer.Exit(left)

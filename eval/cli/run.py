@@ -73,6 +73,7 @@ def run(
     out = console()
     with interruptible():
         prepared = plan(names, chosen.dataset(), **chosen.of_plan(folder))
+        # All that can fail is checked before the first call, so that nobody pays for a run that ends in an error.
         if spread is not None:
             spread.check(prepared, config)
         if gates:
@@ -143,6 +144,7 @@ def measure(
     # Without a folder given, its name is made of the metrics', without their parameters after "?" and without colons.
     plain = [name.partition("?")[0].replace(":", ".") for name in names]
     folder = chosen.out or default_out(plain, chosen.data)
+    # Metrics are computed anew each time: they cost nothing, so there is no run to resume.
     evaluation = measure_all(
         names, dataset, aspects=chosen.aspect or [], limit=chosen.limit, out=folder, replace=chosen.overwrite
     )

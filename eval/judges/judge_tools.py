@@ -110,6 +110,7 @@ class JudgeAgentOutput(MessagesState):
 
 def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> Compiled:
     """Make an agent of a judge; see ``Judge.as_agent``."""
+    # What is judged is told by messages, not by the arguments that a mapping is for.
     tasks = replace(tasks, mapping={})
     compares = tasks.aspect is None
 
@@ -182,6 +183,7 @@ def node_of(
     keys: NodeKeys,
 ) -> Runnable[Any, Any]:
     """Make a node of a judge; see ``Judge.node``. ``feedback_of`` makes the feedback of what the graph returned."""
+    # ``keys`` say where the texts are, as a mapping does for the arguments of an evaluator.
     tasks = replace(tasks, mapping={})
     results = ("score", "winner", "explanation", "verdict", "transcript")
     given = cast("Mapping[str, str]", keys)

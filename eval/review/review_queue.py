@@ -160,6 +160,7 @@ def _verdicts(folder: Path) -> Iterator[Result]:
 
 def _ids(key: Key) -> tuple[str, str]:
     """Return the ids of a question in a queue file: with the verdict shown, and without."""
+    # A digest is the same in every export, and tells those who judge by themselves nothing of the judge.
     number = f"{digest(*key[:3]):016x}"
     return f"q{number}", f"b{number}"
 

@@ -29,7 +29,7 @@ from ..calls.call_pipeline import LivePipeline, RunContext
 from ..journal.call_journal import Journal
 from ..journal.private_files import private
 from ..journal.records import JournalError
-from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
+from ..plan.dry_run import CallSampler, role_profiles
 from ..plan.estimator import MOST_SAMPLED, Estimate, shares
 from ..results.config import RunConfig
 from ..results.folder import read_manifest, results_of
@@ -126,9 +126,7 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
     # Turns are read one by one: no prompt is longer for the auditor's own earlier replies.
     samples = [replace(sample, number=1) for sample in sampler.samples]
     calls = exactly(sum(len(_places(result)) for result in chosen))
-    profiles = role_profiles(samples).values()
-    roles = [RoleEstimate(samples[0].model, profile, exactly(1)) for profile in profiles]
-    parts = [part for role in roles for part in shares("audit", role, calls)]
+    parts = [part for role in role_profiles(samples).values() for part in shares("audit", role, calls)]
     expected = Estimate({"audit": len(chosen)}, tuple(parts), len(sampled))
     return AuditPlan(folder, graph, debates, chosen, expected)
 

@@ -154,11 +154,11 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     # Words without a score leave the scores as they were when the node began, unless a protocol
                     # counts by itself.
                     is_scored = any(type(turn.get("value")) in (int, float, list) for turn in new)
-                    scores = (
-                        self._scores(after) if is_scored or self._counts_itself else current.get("scores")
-                    )
-                    derived = {"scores": scores or [], "round": max([after.get("round") or 0, *rounds])}
-                    after, update = {**after, **derived}, {**update, **derived}
+                    counts = is_scored or self._counts_itself
+                    scores = self._scores(after) if counts else current.get("scores") or []
+                    last = max([after.get("round") or 0, *rounds])
+                    after["scores"], after["round"] = scores, last
+                    update = {**update, "scores": scores, "round": last}
             _ended.set((after, runtime.settings))
             return update
 

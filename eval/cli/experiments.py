@@ -24,7 +24,6 @@ from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged, plan
 from ..red_team.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..red_team.replayed import DRAWN, replayed
-from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
 from ..review.audit_labels import FILE, AuditedRole
@@ -92,7 +91,7 @@ def try_(
         prepared = plan(TRIED, few, **chosen.of_plan(folder))
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
-        announce(out, prepared, config, dry=False)
+        announce(out, prepared, config)
     work = partial(execute, prepared)
     evaluation, code = carry_out_to_end(out, folder, config, work, print_evaluation)
     for line in _the_rest(evaluation, len(few), whole, chosen):
@@ -150,13 +149,13 @@ def versus(
     out = console()
     with interruptible():
         planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, chosen.of_plan(folder))
-        _announce_versus(out, planned, config, config.dry_run)
+        _announce_versus(out, planned, config)
     raise typer.Exit(
         carry_out_to_end(out, folder, config, partial(carry_out_versus, planned), _show_versus)[1]
     )
 
 
-def _announce_versus(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) -> None:
+def _announce_versus(out: Output, planned: VersusPlan, config: CommandConfig) -> None:
     """Print what is compared and, if that costs money or is a dry run, an estimate of all runs.
 
     Raises:
@@ -166,7 +165,7 @@ def _announce_versus(out: Output, planned: VersusPlan, config: RunConfig, dry: b
     if planned.taken_up is None:
         # For its error alone: the folder may hold another run.
         count_judged(planned.own, config)
-    if not dry and not planned.own.costs_money:
+    if not config.dry_run and not planned.own.costs_money:
         return
     print_note(out, planned.own.manifest)
     expected, sizes = planned.estimate()
@@ -239,7 +238,7 @@ def redteam(
     with interruptible():
         dataset = chosen.dataset() or "demo"
         planned = plan_redteam(protocol, dataset, chosen.of_plan(folder), drawn.attacks, drawn.draw_seed)
-        announce(out, planned.plan, config, config.dry_run)
+        announce(out, planned.plan, config)
     work = partial(carry_out_redteam, planned)
     raise typer.Exit(carry_out_to_end(out, folder, config, work, _show_experiment)[1])
 

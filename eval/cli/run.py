@@ -79,7 +79,7 @@ def run(
         if gates:
             gates.check(prepared.manifest, {(item.group, item.id) for item in prepared.dataset})
         rules = reviewed.rules(prepared, config.dry_run)
-        announce(out, prepared, config, config.dry_run)
+        announce(out, prepared, config)
     # A shard has a folder of its own inside the one that the command names.
     work = partial(execute, prepared, engine=spread)
     evaluation, _ = carry_out_to_end(out, folder, config, work, print_evaluation, log_in=prepared.folder)
@@ -156,7 +156,7 @@ def measure(
     raise typer.Exit(SOME_FAILED if evaluation.failed else ALL_JUDGED)
 
 
-def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
+def announce(out: Output, prepared: Plan, config: CommandConfig) -> None:
     """Print what will be judged and, if that costs money or is a dry run, an estimate of calls and cost.
 
     Raises:
@@ -168,10 +168,10 @@ def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
     print_note(out, prepared.manifest)
     left = len(prepared) - sum(judged.values())
     if prepared.recording is not None:
-        if dry:
+        if config.dry_run:
             out.print(f"{left:,} verdicts to judge, no model calls")
         return
-    if not dry and not (prepared.costs_money and left):
+    if not config.dry_run and not (prepared.costs_money and left):
         return
     if unknown := [name for name, graph in prepared.graphs.items() if not judges_of(graph)]:
         out.print(f"no estimate: the calls of {', '.join(unknown)} are not known before they are made")

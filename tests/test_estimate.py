@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
-from jurygraph.eval.plan.dry_run import CallSample, RoleEstimate, role_profiles, tokens_in
+from jurygraph.eval.plan.dry_run import CallSample, role_profiles, tokens_in
 from jurygraph.eval.plan.estimator import Estimate, Part, added, estimate, estimate_table, shares
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.tables import to_lines
@@ -93,7 +93,7 @@ def test_the_line_is_steeper_where_models_say_more_than_the_offline_judge() -> N
     for several, replies in ((1, Range(2, 6)), (3, Range(6, 6))):
         profile = role_profiles([replace(sample, several=several) for sample in heard])["critic"]
         reply = profile.reply[model.label]
-        (part,) = shares("debate", RoleEstimate(model, profile, Range(1, 1)), Range(2, 6))
+        (part,) = shares("debate", profile, Range(2, 6))
         assert part.output_tokens == Range(replies.least * reply.least, replies.most * reply.most)
 
 

@@ -23,7 +23,6 @@ from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged, plan
 from ..red_team.attacks import DRAWN, replayed
 from ..red_team.redteam import ATTACKS, carry_out_redteam, plan_redteam
-from ..results.config import RunConfig
 from ..results.evaluation import Evaluation, ExperimentResult
 from ..review.audit_labels import FILE, AuditedRole
 from ..run.run_audit import Audit, carry_out_audit, plan_audit
@@ -82,13 +81,14 @@ def try_(
     folder = chosen.out or default_out(["try"], data)
     out = console()
     with interruptible():
+        # The whole of it is read, since at the end the rest is counted.
         whole = replace(chosen, data=data, sample=None, seed=None, of_group=None).dataset()
         assert whole is not None  # data were named
         few = whole.sample(chosen.sample or FEW, chosen.seed or 0, chosen.of_group)
         prepared = plan(TRIED, few, **chosen.of_plan(folder))
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
-        announce(out, prepared, config, dry=False)
+        announce(out, prepared, config)
     work = partial(execute, prepared)
     evaluation, code = carry_out_to_end(out, folder, config, work, print_evaluation)
     for line in _the_rest(evaluation, len(few), whole, chosen):
@@ -146,13 +146,13 @@ def versus(
     out = console()
     with interruptible():
         planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, chosen.of_plan(folder))
-        _announce_versus(out, planned, config, config.dry_run)
+        _announce_versus(out, planned, config)
     raise typer.Exit(
         carry_out_to_end(out, folder, config, partial(carry_out_versus, planned), _show_versus)[1]
     )
 
 
-def _announce_versus(out: Output, planned: VersusPlan, config: RunConfig, dry: bool) -> None:
+def _announce_versus(out: Output, planned: VersusPlan, config: CommandConfig) -> None:
     """Print what is compared and, if that costs money or is a dry run, an estimate of all runs.
 
     Raises:
@@ -160,8 +160,9 @@ def _announce_versus(out: Output, planned: VersusPlan, config: RunConfig, dry: b
     """
     check_run(planned.own, config)
     if planned.taken_up is None:
+        # For its error alone: the folder may hold another run.
         count_judged(planned.own, config)
-    if not dry and not planned.own.costs_money:
+    if not config.dry_run and not planned.own.costs_money:
         return
     print_note(out, planned.own.manifest)
     expected, sizes = planned.estimate()
@@ -234,7 +235,7 @@ def redteam(
     with interruptible():
         dataset = chosen.dataset() or "demo"
         planned = plan_redteam(protocol, dataset, chosen.of_plan(folder), drawn.attacks, drawn.draw_seed)
-        announce(out, planned.plan, config, config.dry_run)
+        announce(out, planned.plan, config)
     work = partial(carry_out_redteam, planned)
     raise typer.Exit(carry_out_to_end(out, folder, config, work, _show_experiment)[1])
 
@@ -292,6 +293,7 @@ def whatif(
         own, work = replace(config, journal=fork.config.journal), partial(carry_out_whatif, fork)
         done, code = carry_out_to_end(out, None, own, work, _show_experiment, log_in=fork.plan.folder)
         left = left or code
+        # Whatever else has ended one fork, such as its budget, the next one may come further.
         if done.stopped == "interrupted":
             break
     raise typer.Exit(left)

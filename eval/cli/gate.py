@@ -81,5 +81,6 @@ def end_with_gates(out: Output, gates: Gates, run: Evaluation, junit: Path | Non
     if junit is not None:
         write_junit(junit, run, results, program())
         out.print_line(f"JUnit: {junit}")
+    # That the run is not complete is told first: its gates say little then.
     met = all(result.passed for result in results)
     raise typer.Exit(exit_code(run.stopped, len(run.failed)) or (ALL_JUDGED if met else GATE_NOT_MET))

@@ -21,11 +21,7 @@ from .graph_drawing import drawing, mermaid
 from .option_sets import argument, option
 from .runtime import console
 
-NEW_FILES = {
-    "{name}.py": "protocol.txt",
-    "prompts/{name}/scorer.md": "scorer.txt",
-    "test_{name}.py": "test.txt",
-}
+_NEW = {"{name}.py": "protocol.txt", "prompts/{name}/scorer.md": "scorer.txt", "test_{name}.py": "test.txt"}
 """The files of a new protocol, and what each is made of."""
 
 
@@ -74,7 +70,7 @@ def new_protocol(
         raise UsageError(f"{name!r} cannot name a protocol: {remedy}")
     if name in protocol_names():
         raise UsageError(f"there is already a protocol {name}: choose another name")
-    written = {folder / path.format(name=name): source for path, source in NEW_FILES.items()}
+    written = {folder / path.format(name=name): source for path, source in _NEW.items()}
     if taken := [path for path in written if path.exists()]:
         raise UsageError(f"{taken[0]} exists already: choose another name, or another folder with --in")
     for path, source in written.items():

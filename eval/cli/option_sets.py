@@ -6,7 +6,7 @@ A set is a dataclass whose fields say what the help says.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter
@@ -45,7 +45,9 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters
-        sets = {name: its.annotation for name, its in own.items() if is_dataclass(its.annotation)}
+        sets: dict[str, Any] = {
+            name: its.annotation for name, its in own.items() if is_dataclass(its.annotation)
+        }
         options = {name: list(_options(kind, without)) for name, kind in sets.items()}
         # Typer reads the signature, so the options must stand there as if they had been written out.
         parameters: list[Parameter] = []
@@ -64,7 +66,13 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
             bound.apply_defaults()
             given = bound.arguments
             for name, kind in sets.items():
-                given[name] = _made(kind, {option.name: given.pop(option.name) for option in options[name]})
+                values = {option.name: given.pop(option.name) for option in options[name]}
+                for declared in fields(kind):
+                    # A value that was given by its option's old name counts.
+                    old = declared.metadata.get("old_name")
+                    if old in values and (value := values.pop(old)) != declared.default:
+                        values[declared.name] = value
+                given[name] = kind(**values)
             command(**given)
 
         # Typer takes parameters from the signature and their types from the annotations: both have to agree.
@@ -110,13 +118,3 @@ def _parameter(
     kind = str | None if isinstance(kind, UnionType) and str in get_args(kind) else kind
     default = Parameter.empty if declared.default is MISSING else declared.default
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made])
-
-
-def _made(kind: Any, values: Mapping[str, Any]) -> Any:
-    """Make the set of the values; one that was given by its option's old name counts."""
-    given = dict(values)
-    for declared in fields(kind):
-        old = declared.metadata.get("old_name")
-        if old in given and (value := given.pop(old)) != declared.default:
-            given[declared.name] = value
-    return kind(**given)

@@ -171,11 +171,13 @@ class LiveProgress(Progress):
         )
         self.add_task("", start=False)
         self._over = Event()
+        # A daemon, since a command that dies must not wait for the end of the minute.
         self._logging = Thread(target=self._log_now_and_then, name="jurygraph-minutes", daemon=True)
 
     def start(self) -> None:
         """Begin to draw and to log."""
         self._logging.start()
+        # Drawn for the first time half a second later: a run that has nothing to do shows no bar.
         if not self.disable:
             self.live.start()
 

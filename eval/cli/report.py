@@ -238,7 +238,7 @@ def _check_folders(chosen: ReportOptions, new: Set[str]) -> None:
         if folder is not None and (folder.suffix == suffix or folder.is_file()):
             raise UsageError(f"{name} {folder} names a file; give a folder, since several files are written")
         check_file(name, folder and folder / "any")
-    there = {path.name for path in chosen.csv.glob("*.csv")} if chosen.csv else set()
-    if others := sorted(name for name in there - new if name.startswith(tuple(TABLES))):
+    before = {path.name for path in chosen.csv.glob("*.csv")} if chosen.csv else set()
+    if others := sorted(name for name in before - new if name.startswith(tuple(TABLES))):
         mixed = f"tables of another report, such as {others[0]}, which would be mixed up with the new ones"
         raise UsageError(f"--csv {chosen.csv}: the folder holds {mixed}; choose another one, or delete them")

@@ -89,7 +89,7 @@ def reproduce(
             dataset = dataset.sample(size, chosen.seed or 0)
         planned = plan_table(wanted, dataset, chosen.of_plan(folder), models)
         if planned is not None:
-            announce_sweep(out, planned, None, config, config.dry_run)
+            announce_sweep(out, planned, None, config)
     if planned is None or config.dry_run:
         written = (None, None) if config.dry_run else (folder, html)
         _finish(out, reproduce_table(wanted, whole), *written)

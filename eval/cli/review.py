@@ -149,21 +149,19 @@ def check_terminal(option: str) -> None:
 
 
 def export_or_ask(folder: Path, rules: Sequence[Rule], chosen: AnswerOptions) -> int:
-    """Write the questions of a run to a file, or ask them in the terminal; return the exit code."""
+    """Write the questions of a run to a file, or ask in the terminal what this person has not answered.
+
+    What is answered is kept at once. Return the exit code.
+    """
     out, questions = console(), find_questions(folder, rules)
     if not questions:
         out.print("nothing to review: no verdict matches a rule")
-    elif (queue := chosen.queue) is not None:
+        return ALL_JUDGED
+    if (queue := chosen.queue) is not None:
         write_queue(queue, questions, chosen.blind)
         then = f"then {program()} review {folder} --answers {queue}"
         out.print_line(f"{len(questions):,} questions in {queue}: fill in answer, reason and name, {then}")
-    else:
-        return _dialogue(out, folder, questions, chosen)
-    return ALL_JUDGED
-
-
-def _dialogue(out: Output, folder: Path, questions: Sequence[Question], chosen: AnswerOptions) -> int:
-    """Ask about each question that this person has not answered; what is answered is kept at once."""
+        return ALL_JUDGED
     left = "quit; answers so far are saved, and the same command continues with the rest"
     with interruptible(left):
         try:
@@ -233,9 +231,9 @@ def _print_summary(out: Output, folder: Path, how: Decide) -> None:
             shown = f"Krippendorff's alpha {alpha:.2f}, {reliability.units:,} verdicts"
             out.print_line(f"agreement between people{of}: {shown}")
     for line in summary.disputed:
-        said = [f"{answer['name']} {shown_value(answer['outcome'])}" for answer in line["answers"]]
+        answers = [f"{answer['name']} {shown_value(answer['outcome'])}" for answer in line["answers"]]
         place = " · ".join(filter(None, (line["item"], line["aspect"], line["protocol"])))
-        out.print_line(f"disagree: {place}: {', '.join(said)}; {line['decided_by']}")
+        out.print_line(f"disagree: {place}: {', '.join(answers)}; {line['decided_by']}")
     if summary.labels:
         saw = summary.saw_verdict
         seen = f", {saw:,} of them by people who saw the judge's verdict" if saw else ""

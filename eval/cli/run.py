@@ -73,12 +73,13 @@ def run(
     out = console()
     with interruptible():
         prepared = plan(names, chosen.dataset(), **chosen.of_plan(folder))
+        # All that can fail is checked before the first call, so that nobody pays for a run that ends in an error.
         if spread is not None:
             spread.check(prepared, config)
         if gates:
             gates.check(prepared.manifest, {(item.group, item.id) for item in prepared.dataset})
         rules = reviewed.rules(prepared, config.dry_run)
-        announce(out, prepared, config, config.dry_run)
+        announce(out, prepared, config)
     # A shard has a folder of its own inside the one that the command names.
     work = partial(execute, prepared, engine=spread)
     evaluation, _ = carry_out_to_end(out, folder, config, work, print_evaluation, log_in=prepared.folder)
@@ -143,6 +144,7 @@ def measure(
     # Without a folder given, its name is made of the metrics', without their parameters after "?" and without colons.
     plain = [name.partition("?")[0].replace(":", ".") for name in names]
     folder = chosen.out or default_out(plain, chosen.data)
+    # Metrics are computed anew each time: they cost nothing, so there is no run to resume.
     evaluation = measure_all(
         names, dataset, aspects=chosen.aspect or [], limit=chosen.limit, out=folder, replace=chosen.overwrite
     )
@@ -154,7 +156,7 @@ def measure(
     raise typer.Exit(SOME_FAILED if evaluation.failed else ALL_JUDGED)
 
 
-def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
+def announce(out: Output, prepared: Plan, config: CommandConfig) -> None:
     """Print what will be judged and, if that costs money or is a dry run, an estimate of calls and cost.
 
     Raises:
@@ -166,10 +168,10 @@ def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
     print_note(out, prepared.manifest)
     left = len(prepared) - sum(judged.values())
     if prepared.recording is not None:
-        if dry:
+        if config.dry_run:
             out.print(f"{left:,} verdicts to judge, no model calls")
         return
-    if not dry and not (prepared.costs_money and left):
+    if not config.dry_run and not (prepared.costs_money and left):
         return
     if unknown := [name for name, graph in prepared.graphs.items() if not judges_of(graph)]:
         out.print(f"no estimate: the calls of {', '.join(unknown)} are not known before they are made")

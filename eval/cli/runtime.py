@@ -127,11 +127,11 @@ def check_file(option: str, path: Path | None) -> None:
         return
     if path.is_dir():
         raise UsageError(f"{option} {path} is a folder; give the name of a file")
-    there = next(known for known in (path, *path.parents) if known.exists())
-    if there != path and not there.is_dir():
-        raise UsageError(f"{option} {path}: cannot be written, because {there} is a file")
-    if not os.access(there, os.W_OK):
-        raise UsageError(f"{option} {path}: cannot be written, because {there} is write-protected")
+    known = next(place for place in (path, *path.parents) if place.exists())
+    if known != path and not known.is_dir():
+        raise UsageError(f"{option} {path}: cannot be written, because {known} is a file")
+    if not os.access(known, os.W_OK):
+        raise UsageError(f"{option} {path}: cannot be written, because {known} is write-protected")
 
 
 T = TypeVar("T")

@@ -14,7 +14,6 @@ from ...graphs.registry import DEFAULT
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ..plan.estimator import between
-from ..results.config import RunConfig
 from ..statistics.metrics import METRICS, check_metric
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
@@ -91,13 +90,13 @@ def sweep(
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         check_metric(metric, {planned.dataset.kind})
-        announce_sweep(out, planned, ablation, config, config.dry_run)
+        announce_sweep(out, planned, ablation, config)
     show = partial(_print_results, metric, ablation, folder)
     raise typer.Exit(carry_out_to_end(out, folder, config, partial(carry_out_sweep, planned), show)[1])
 
 
 def announce_sweep(
-    out: Output, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, dry: bool
+    out: Output, planned: SweepPlan, ablation: SweepPreset | None, config: CommandConfig
 ) -> None:
     """Print what will be judged, and an estimate of the calls it takes.
 
@@ -115,7 +114,7 @@ def announce_sweep(
         out.print(f"{cells}, {left:,} verdicts to judge, no model call")
         return
     # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.
-    known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
+    known = run_blocking((expected_calls if config.dry_run or planned.costs_money else bounds)(planned, done))
     if not left:
         return
     each_cell = zip(planned.cells, known.verdicts, known.alone, strict=True)

@@ -28,6 +28,7 @@ _WINS = {"1": 1.0, "tie": 0.5, "2": 0.0}
 _ANSWERS = ("answer_1", "answer_2")
 # These parts of a signature say what was judged, or who computed it; the others say who the judge is.
 _NOT_THE_JUDGE = {"data", "aspects", "rule", "columns", "sample", "replies", "version", "jurygraph"}
+# A mean of floats may miss by a hair the limit that it equals on paper.
 _SLACK = 1e-9
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 2000
@@ -288,6 +289,7 @@ def _case(root: Element, name: str, of: str, case_name: str, kind: str, text: st
     suite = next((suite for suite in root if suite.get("name") == name), None)
     if suite is None:
         suite = SubElement(root, "testsuite", name=name, tests="0", errors="0", failures="0")
+    # Attributes of XML are texts, so the counts are read and written each time.
     for count in ("tests", *([f"{kind}s"] if kind else [])):
         suite.set(count, str(int(suite.attrib[count]) + 1))
     # Control characters, as in a model's words, may stand in no XML document.

@@ -19,6 +19,7 @@ from ...graphs.given_graphs import compiled, load_graph, name_of
 from ...graphs.nested import Compiled
 from ...graphs.registry import Given
 from ...graphs.wrapper import kinds_of
+from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
 from ...state.checked import shortened
 from ...state.errors import ReplyError, UsageError
@@ -58,6 +59,7 @@ class Judge:
         self.key = self.__name__ = key
         self._tasks = tasks
         self._normalize = normalize
+        # A call of an evaluator has no thread, which a graph that was compiled with a checkpointer would ask for.
         self._without_threads = compiled(self.name, graph)
 
     def __call__(
@@ -116,6 +118,7 @@ class Judge:
         ['candidate', 'fact', 'source']
         """
         named = name or re.sub(r"[^a-zA-Z0-9_-]+", "_", f"judge_{self.key}")[:64]
+        # A tool's arguments are the task's own fields: nothing is to be looked up elsewhere.
         plain = Judge(self.graph, replace(self._tasks, mapping={}), self.key)
         return tool_of(self._tasks, plain, plain.acall, named, description)
 
@@ -167,22 +170,18 @@ class Judge:
 
         Scores are on the aspect's scale, and comparisons on the criteria that the items name.
         """
-        # A run needs much that a single verdict does not, such as the database of its journal.
-        from ..run.runner import evaluate
-
-        return evaluate({self.name: self.graph}, data, **self._for_run(options))
+        return run_blocking(self.aevaluate(data, **options))
 
     async def aevaluate(self, data: Data, **options: Unpack[RunOptions]) -> Evaluation:
         """Judge a dataset from async code."""
+        # A run needs much that a single verdict does not, such as the database of its journal.
         from ..run.runner import aevaluate
 
-        return await aevaluate({self.name: self.graph}, data, **self._for_run(options))
-
-    def _for_run(self, options: RunOptions) -> RunOptions:
         if self._tasks.criteria is not None:
             raise UsageError("criteria: the items of a dataset have their own; create the judge without")
-        aspect = self._tasks.aspect
-        return options if aspect is None else {"aspects": [aspect], **options}
+        if self._tasks.aspect is not None:
+            options = {"aspects": [self._tasks.aspect], **options}
+        return await aevaluate({self.name: self.graph}, data, **options)
 
     def task(self, **given: Any) -> ScoreTask | CompareTask:
         """Return the task that a call with these arguments judges."""

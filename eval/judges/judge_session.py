@@ -24,10 +24,9 @@ from .judge import Feedback, Judge, create_judge
 
 
 class Judged(dict[str, Any]):
-    """The feedback of a judge, with the ``transcript`` of its debate and what it was ``given``."""
+    """The feedback of a judge, with the ``transcript`` of its debate."""
 
     transcript: Sequence[Turn] = ()
-    given: dict[str, Any]
 
 
 class SessionJudge(Judge):
@@ -73,7 +72,7 @@ class JudgeSession:
         context = RunContext(RunConfig(max_calls=max_calls))
         self.counts, self._stop = context.counts, context.stop
         self._folder, self._model = folder, model
-        self._judged: defaultdict[str, list[Judged]] = defaultdict(list)
+        self._judged: defaultdict[str, list[tuple[Judged, dict[str, Any]]]] = defaultdict(list)
         run_blocking(self._open(journal, context))
 
     async def _open(self, journal: str | Path, context: RunContext) -> None:
@@ -95,10 +94,9 @@ class JudgeSession:
     def note(self, feedback: Feedback, given: dict[str, Any]) -> Feedback:
         """Remember what was judged in this test; in a test of LangSmith's it is also logged there."""
         assert isinstance(feedback, Judged)
-        feedback.given = given
         # pytest keeps "tests/test_a.py::test_b (call)" there.
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-        self._judged[test].append(feedback)
+        self._judged[test].append((feedback, given))
         if "score" in feedback:
             from langsmith.testing import log_feedback
 
@@ -114,11 +112,11 @@ class JudgeSession:
     def report(self, test: str) -> str:
         """Write the debates of a test to files; return scores, explanations and where the debates are."""
         lines = []
-        for number, judged in enumerate(self._judged[test], start=1):
+        for number, (judged, given) in enumerate(self._judged[test], start=1):
             self._folder.mkdir(parents=True, exist_ok=True)
             name = re.sub(r"[^\w.-]+", "_", test)[-120:]
             path = self._folder / f"{name}-{number}.txt"
-            texts = (f"{name}:\n{text}\n" for name, text in judged.given.items() if text is not None)
+            texts = (f"{name}:\n{text}\n" for name, text in given.items() if text is not None)
             turns = (f"round {t['round']}, {t['agent']}:\n{t['content']}\n" for t in judged.transcript)
             debate = "\n".join((*texts, *turns, f"{judged['key']}: {judged.get('score')}\n"))
             path.write_text(spelled_out(debate), encoding="utf-8", errors="replace")

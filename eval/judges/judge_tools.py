@@ -110,6 +110,7 @@ class JudgeAgentOutput(MessagesState):
 
 def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> Compiled:
     """Make an agent of a judge; see ``Judge.as_agent``."""
+    # What is judged is told by messages, not by the arguments that a mapping is for.
     tasks = replace(tasks, mapping={})
     compares = tasks.aspect is None
 
@@ -117,20 +118,19 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
         try:
             media: Media = {}
             entries = read_conversation(state["messages"], "messages", media=media)
-            said = [entry for entry in entries if entry.name != name]
+            others = [entry for entry in entries if entry.name != name]
             # An agent that hands over a description alone (deepagents) can name the texts in it.
-            handed = whole_object(said[0].text) if len(said) == 1 and said[0].asks else None
+            handed = whole_object(others[0].text) if len(others) == 1 and others[0].asks else None
             if handed is None:
-                asked, answers = before_last_answers(said, 2 if compares else 1)
+                asked, answers = before_last_answers(others, 2 if compares else 1)
                 handed = dict(zip(tasks.fields, [asked, *answers], strict=False))
             texts = {field: handed[field] for field in tasks.fields if field in handed}
             task = tasks.task({**texts, "media": media})
         except UsageError as error:
-            told = (
-                f"Nothing was judged: {error}. Who hands over one message alone makes it one JSON object, and "
-                f"nothing else, with the texts as {', '.join(tasks.fields)}."
-            )
-            return {"messages": [AIMessage(told, name=name)], "task": None, "verdict": None}
+            form = f"one JSON object, and nothing else, with the texts as {', '.join(tasks.fields)}"
+            remedy = f"Who hands over one message alone makes it {form}."
+            message = AIMessage(f"Nothing was judged: {error}. {remedy}", name=name)
+            return {"messages": [message], "task": None, "verdict": None}
         return {"task": task.model_dump(mode="json"), "verdict": None}
 
     def judged(_state: JudgeAgentState, outcome: JudgeOutput) -> dict[str, Any]:
@@ -176,9 +176,14 @@ class NodeKeys(TypedDict, total=False):
 
 
 def node_of(
-    graph: AnyGraph, tasks: TaskMaker, told: Callable[[Any], Mapping[str, Any]], state: Any, keys: NodeKeys
+    graph: AnyGraph,
+    tasks: TaskMaker,
+    feedback_of: Callable[[Any], Mapping[str, Any]],
+    state: Any,
+    keys: NodeKeys,
 ) -> Runnable[Any, Any]:
-    """Make a node of a judge; see ``Judge.node``. ``told`` makes the feedback of what the graph returned."""
+    """Make a node of a judge; see ``Judge.node``. ``feedback_of`` makes the feedback of what the graph returned."""
+    # ``keys`` say where the texts are, as a mapping does for the arguments of an evaluator.
     tasks = replace(tasks, mapping={})
     results = ("score", "winner", "explanation", "verdict", "transcript")
     given = cast("Mapping[str, str]", keys)
@@ -189,10 +194,10 @@ def node_of(
     put = {name: key for name, key in given.items() if name in results}
     if not put:
         raise UsageError(f"name a key for what the judge gives: one of {', '.join(results)}")
-    there = None if state is None else list(get_type_hints(state))
+    of_state = None if state is None else list(get_type_hints(state))
     for name, key in given.items():
-        if there is not None and key not in there:
-            known = f"{', '.join(there)}{did_you_mean(key, there)}"
+        if of_state is not None and key not in of_state:
+            known = f"{', '.join(of_state)}{did_you_mean(key, of_state)}"
             raise UsageError(f"{name}: {state.__name__} has no {key!r}, only {known}")
     # The last field of a task is the one that it can do without.
     if missing := [name for name in tasks.fields[:-1] if name not in taken]:
@@ -207,7 +212,7 @@ def node_of(
         return {"task": task.model_dump(mode="json")}
 
     def after(_values: Any, outcome: JudgeOutput) -> dict[str, Any]:
-        feedback = told(outcome)
+        feedback = feedback_of(outcome)
         known = {**outcome, **outcome["verdict"], "score": feedback["score"], "verdict": outcome["verdict"]}
         return {key: known[name] for name, key in put.items()}
 

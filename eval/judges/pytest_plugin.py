@@ -53,6 +53,7 @@ def judge(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
     if limit and not limit.isdecimal():
         raise pytest.UsageError(f"--jurygraph-max-calls takes a number, got {limit!r}")
     workers = getattr(pytestconfig, "workerinput", {}).get("workercount", 1)
+    # Each worker has its part of the budget, at least one call: a budget of 0 is none that can be set.
     model, most = _option(pytestconfig, "model"), max(1, int(limit) // workers) if limit else None
     session = JudgeSession(journal or folder / "journal.sqlite", folder / "debates", model, most)
     pytestconfig.stash[_SESSION] = session

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from statistics import fmean, linear_regression
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...graphs.base import Graph
 from ...graphs.wrapper import NestedJudges, bound_judge_of
@@ -30,7 +30,7 @@ from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, answering_calls
 from ...state.errors import UsageError
-from ...state.protocols import CallRange, CallsByRole, Range
+from ...state.protocols import CallRange, CallsByRole, Range, exactly
 from ...state.tasks import TaskKind, parse_task, rubric_of_user
 from ..statistics.alignment import grouped
 
@@ -176,35 +176,31 @@ WORDS = {"text": 150, "critique": 150, "score": 120, "pair": 150, "vote": 60, "s
 SHORTER, LONGER = 0.5, 2.0
 """The lengths of terse and verbose replies, as multiples of a usual one; hidden reasoning is not included."""
 
+ONE_CALL = exactly(1)
+
 
 @dataclass(frozen=True)
 class RoleProfile:
-    """Describes how long the prompts and replies of a role are.
+    """Describes a role: how long its prompts and replies are, and how often it is called in one verdict.
 
     Attributes:
+        model: its model.
         labels: the share of each model in its calls.
         first: tokens of the prompt of its first call.
         growth: by how many tokens the prompt of each further call is longer, with terse and with verbose models.
         reply: tokens of one reply, by model.
         several: how many replies one call brings.
+        calls: its calls in one verdict.
+        longest: tokens of the prompt of the last call on the longest item, with verbose models.
     """
 
+    model: LoadedModel
     labels: Mapping[str, float]
     first: float
     growth: Range[float]
     reply: Mapping[str, Range[float]]
     several: int = 1
-
-
-class RoleEstimate(NamedTuple):
-    """Holds a role's model, the lengths of its prompts and replies, and its calls in one verdict.
-
-    ``longest`` is the prompt of the last call on the longest item, with verbose models.
-    """
-
-    model: LoadedModel
-    profile: RoleProfile
-    calls: CallRange
+    calls: CallRange = ONE_CALL
     longest: float = 0.0
 
 
@@ -213,7 +209,7 @@ async def role_estimates(
     kind: TaskKind,
     tasks: Sequence[Mapping[str, Any]],
     longest: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, RoleEstimate]:
+) -> dict[str, RoleProfile]:
     """Estimate every role of a protocol, by the name that ``Protocol.calls`` has for it.
 
     The protocols inside a wrapper are run one by one, so that the expensive one of a cascade is measured as well.
@@ -232,10 +228,10 @@ async def role_estimates(
                 # Of a role that was never called the prompts are as long as the longest of other roles.
                 first = max((known.first for known in profiles.values()), default=0.0)
                 reply = {model.label: reply_tokens(model, "text")}
-                profile = RoleProfile({model.label: 1.0}, first, Range(0.0, 0.0), reply)
+                profile = RoleProfile(model, {model.label: 1.0}, first, Range(0.0, 0.0), reply)
             far = of_longest.get(role, profile)
             most = far.first + far.growth.most * max(of_role.most - 1, 0)
-            estimates[f"{prefix}{role}"] = RoleEstimate(model, profile, of_role, most)
+            estimates[f"{prefix}{role}"] = replace(profile, model=model, calls=of_role, longest=most)
     return estimates
 
 
@@ -257,6 +253,7 @@ def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> di
         labels = Counter(call.model.label for call in calls)
         first, growth = _line(calls)
         profiles[role] = RoleProfile(
+            model=calls[0].model,
             labels={label: count / len(calls) for label, count in labels.items()},
             first=first,
             growth=Range(SHORTER, LONGER) * (growth * wordy),

@@ -27,7 +27,7 @@ from ...state.transcript import Usage, total_usage
 from ..datasets.items import Item
 from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, money, short, text_column
-from .dry_run import RoleEstimate, calls_of_roles, models_of, role_estimates
+from .dry_run import RoleProfile, calls_of_roles, models_of, role_estimates
 from .plan import Plan
 
 MOST_SAMPLED = 8
@@ -68,7 +68,7 @@ async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int
     limited, overflows = False, list[str]()
     for name, graph in plan.graphs.items():
         cast = await role_estimates(graph, plan.dataset.kind, tasks, longest)
-        models = {role: role_estimate.model for role, role_estimate in cast.items()}
+        models = {role: profile.model for role, profile in cast.items()}
         limited = limited or any(model.is_limited_by_default for model in models.values())
         by_length = sorted(cast.items(), key=lambda pair: (pair[1].longest, pair[0]))
         # The role with a model's longest prompt comes last, and stays.
@@ -132,12 +132,11 @@ def _wanted(
         yield role, CallRange(of_set.least * sets if none_done else 0, of_set.most * sets)
 
 
-def shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Iterator[Part]:
+def shares(protocol: str, profile: RoleProfile, calls: CallRange) -> Iterator[Part]:
     """Split the calls of a role over its models and estimate the usage of each."""
-    profile, in_verdict = role_estimate.profile, role_estimate.calls
     # The n-th call of a verdict adds n - 1 times the growth, which is (calls - 1) / 2 times on average.
-    shortest = profile.first + profile.growth.least * max(in_verdict.least - 1, 0) / 2
-    longest = profile.first + profile.growth.most * max(in_verdict.most - 1, 0) / 2
+    shortest = profile.first + profile.growth.least * max(profile.calls.least - 1, 0) / 2
+    longest = profile.first + profile.growth.most * max(profile.calls.most - 1, 0) / 2
     for model, share in profile.labels.items():
         # Rounded for each model, so that the parts of a role may add up to a call more or less than it makes.
         own, reply = CallRange(round(calls.least * share), round(calls.most * share)), profile.reply[model]
@@ -152,12 +151,8 @@ def _usage(model: str, calls: int, prompt: float, output: float) -> Usage:
     """Return the usage of calls with so many tokens in each prompt and so many tokens of output in total."""
     # Priced call by call, since a long prompt may have another price than two short ones.
     price = prices.cost_usd(model, round(prompt), 0, round(output / calls) if calls else 0)
-    return Usage(
-        calls=calls,
-        input_tokens=round(calls * prompt),
-        output_tokens=round(output),
-        cost_usd=None if price is None else price * calls,
-    )
+    cost = None if price is None else price * calls
+    return Usage(calls, input_tokens=round(calls * prompt), output_tokens=round(output), cost_usd=cost)
 
 
 @dataclass(frozen=True)

@@ -152,14 +152,12 @@ def _prompts_digest(graph: Graph) -> str:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of this package and those below it, by name."""
-    return {package: installed_version(package) for package in _PACKAGES}
-
-
-_PACKAGES = (
-    "jurygraph",
-    "langgraph",
-    "langchain-core",
-    "langchain-openai",
-    "langchain-google-genai",
-    "pydantic",
-)
+    own = (
+        "jurygraph",
+        "langgraph",
+        "langchain-core",
+        "langchain-openai",
+        "langchain-google-genai",
+        "pydantic",
+    )
+    return {package: installed_version(package) for package in own}

@@ -13,7 +13,7 @@ from ...graphs.audit import KINDS
 from ...state.errors import DataError
 from ..results.agreement import STANDARD
 from ..results.results import Key
-from ..statistics.alignment import number_units
+from ..statistics.alignment import grouped, number_units
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..tables.grid import Column, share_column, text_column
 
@@ -65,19 +65,17 @@ def roles_of(records: Sequence[Mapping[str, Any]], how: Resampling = STANDARD) -
     """Count what the turns of each role did; intervals take all turns on one item together."""
     import numpy as np
 
-    by_role: dict[tuple[str, str], list[tuple[str, Mapping[str, Any]]]] = {}
-    for record in records:
-        for label in record["labels"]:
-            by_role.setdefault((record["protocol"], label["role"]), []).append((record["item"], label))
+    labelled = ((record, label) for record in records for label in record["labels"])
+    turns_of = grouped(((r["protocol"], label["role"]), (r["item"], label)) for r, label in labelled)
 
     def share(turns: Sequence[tuple[str, Any]], holds: Sequence[bool]) -> Statistic:
         units = number_units([item for item, _ in turns])
         return share_of_rows(np.array(holds, dtype=bool), units, how)
 
-    def counted(protocol: str, role: str, turns: Sequence[tuple[str, Any]]) -> AuditedRole:
+    roles = []
+    for (protocol, role), turns in turns_of.items():
         shares = {kind: share(turns, [label["kind"] == kind for _, label in turns]) for kind in KINDS}
         behind = [turn for turn in turns if turn[1]["answers"] is not None]
         answers = share(behind, [label["answers"] for _, label in behind])
-        return AuditedRole(protocol, role, len(turns), **shares, answers=answers)
-
-    return tuple(counted(*names, turns) for names, turns in by_role.items())
+        roles.append(AuditedRole(protocol, role, len(turns), **shares, answers=answers))
+    return tuple(roles)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,8 +86,8 @@ class RecordedAnswer(BaseModel):
         """Make the record of an answer that was given now."""
         item, aspect, protocol, _repeat = question.key
         about: dict[str, Any] = {"item": item, "aspect": aspect, "protocol": protocol, "why": question.why}
-        said = {"answer": answer.value, "reason": answer.reason, "name": name, "blind": blind}
-        return cls(**about, **said, at=datetime.now(UTC).isoformat(timespec="seconds"))
+        given = {"answer": answer.value, "reason": answer.reason, "name": name, "blind": blind}
+        return cls(**about, **given, at=datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
     def key(self) -> Key:
@@ -126,8 +126,14 @@ def find_questions(folder: Path, rules: Sequence[Rule], only: Set[str] | None = 
                 by_repeats = [rule for rule in rules if rule.name in ("wide", "split")]
                 why[key].update(dict.fromkeys(reasons(by_repeats, repeats, (), kind_of)))
     asked = {key: tuple(reasons_of) for key, reasons_of in why.items() if reasons_of}
-    manifest = read_manifest(folder)
-    items = _items(manifest, {key.item for key in asked})
+    manifest, ids = read_manifest(folder), {key.item for key in asked}
+    data, where = manifest["data"], manifest["data"]["location"]
+    dataset = load_again(data["name"], where, data.get("columns"))
+    if dataset.digest != data["digest"]:
+        raise UsageError(f"{where}: has changed since the run, so the judged texts cannot be shown")
+    items = {item.id: item for item in dataset if item.id in ids}
+    if missing := sorted(ids - items.keys()):
+        raise UsageError(f"{where}: item {missing[0]!r} of the run is no longer there")
     aspects = {aspect["name"]: aspect for aspect in manifest["aspects"] or ()}
     questions: dict[Key, Question] = {}
     for result in _verdicts(folder) if asked else ():
@@ -151,20 +157,9 @@ def _verdicts(folder: Path) -> Iterator[Result]:
     return (result for result in results_of(folder).read() if result.status == "ok" and result.stop_reason)
 
 
-def _items(manifest: Mapping[str, Any], wanted_ids: Collection[str]) -> dict[str, Item]:
-    data = manifest["data"]
-    where = data["location"]
-    dataset = load_again(data["name"], where, data.get("columns"))
-    if dataset.digest != data["digest"]:
-        raise UsageError(f"{where}: has changed since the run, so the judged texts cannot be shown")
-    items = {item.id: item for item in dataset if item.id in wanted_ids}
-    if missing := sorted(set(wanted_ids) - items.keys()):
-        raise UsageError(f"{where}: item {missing[0]!r} of the run is no longer there")
-    return items
-
-
 def _ids(key: Key) -> tuple[str, str]:
     """Return the ids of a question in a queue file: with the verdict shown, and without."""
+    # A digest is the same in every export, and tells those who judge by themselves nothing of the judge.
     number = f"{digest(*key[:3]):016x}"
     return f"q{number}", f"b{number}"
 

@@ -29,7 +29,7 @@ from ..calls.call_pipeline import LivePipeline, RunContext
 from ..journal.call_journal import Journal
 from ..journal.private_files import private
 from ..journal.records import JournalError
-from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
+from ..plan.dry_run import CallSampler, role_profiles
 from ..plan.estimator import MOST_SAMPLED, Estimate, shares
 from ..results.config import RunConfig
 from ..results.folder import read_manifest, results_of
@@ -126,9 +126,7 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
     # Turns are read one by one: no prompt is longer for the auditor's own earlier replies.
     samples = [replace(sample, number=1) for sample in sampler.samples]
     calls = exactly(sum(len(_places(result)) for result in chosen))
-    profiles = role_profiles(samples).values()
-    roles = [RoleEstimate(samples[0].model, profile, exactly(1)) for profile in profiles]
-    parts = [part for role in roles for part in shares("audit", role, calls)]
+    parts = [part for role in role_profiles(samples).values() for part in shares("audit", role, calls)]
     expected = Estimate({"audit": len(chosen)}, tuple(parts), len(sampled))
     return AuditPlan(folder, graph, debates, chosen, expected)
 
@@ -164,10 +162,13 @@ async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:
         file.write(orjson.dumps(line) + b"\n")
         counts.judged += 1
 
-    _end_last_line(folder / FILE)
+    if (labels := folder / FILE).exists():
+        # A killed process may have left half a line.
+        whole, newline, _half = labels.read_bytes().rpartition(b"\n")
+        os.truncate(labels, len(whole) + len(newline))
     pipeline = LivePipeline(journal, context)
     try:
-        with FileIO(folder / FILE, "a", opener=private) as file, answering_calls(pipeline):
+        with FileIO(labels, "a", opener=private) as file, answering_calls(pipeline):
             async with drained_when_stopped(pipeline, stop, config.grace):
                 await asyncio.gather(*(read(result, file) for result in planned.chosen))
     finally:
@@ -199,10 +200,3 @@ def _check_auditor(folder: Path, models: Models | None, records: Iterable[Mappin
 
 def _protocol(result: Result) -> str:
     return str(result.details.get("of", result.protocol))
-
-
-def _end_last_line(path: Path) -> None:
-    """Cut off half a line that a killed process has left."""
-    if path.exists():
-        whole, newline, _half = path.read_bytes().rpartition(b"\n")
-        os.truncate(path, len(whole) + len(newline))

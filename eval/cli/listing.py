@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ...state.errors import UsageError
 from ...state.settings import Settings
-from ..datasets.published.catalog import HuggingFace, Source, dataset_names, find_source
+from ..datasets.catalog import HuggingFace, Source, dataset_names, find_source
 from ..report.labels import LABELS
 from ..tables import Grid, text_column
 from .graph_drawing import drawing, mermaid

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from ...graphs.given_graphs import judges_of
-from ..batch_api.batch_files import BATCH_DISCOUNT
+from ..batch_api.batch_provider import BATCH_DISCOUNT
 from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import signals_stop

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...state.errors import UsageError
+from ..datasets.catalog import find_source
 from ..datasets.dataset import Dataset
 from ..datasets.frames import row_file
 from ..datasets.items import ScoreItem, profile_items
-from ..datasets.published.catalog import find_source
 from ..metrics import Metric
 from ..metrics import measure as measure_metrics
 from ..plan.plan import Options

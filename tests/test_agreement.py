@@ -154,15 +154,12 @@ def test_resamples_against_scipy_on_made_ones(size: int, rows: int, x_levels: in
     check_resamples(*columns(rows, x_levels, y_levels), units, Resampling(resamples=12, seed=rows))
 
 
-def test_a_few_distant_values_leave_the_resamples_without_them_exact() -> None:
+def test_distant_values_and_a_heavy_unit_leave_resamples_exact() -> None:
     """Of twenty-four rows one is a million away: a third of the resamples do not have it."""
     x, y = columns(24, 10**9, 10**9)
     x[3], y[3] = 1e12, -1e9
     check_resamples(x, y, np.arange(24), Resampling(resamples=200))
-
-
-def test_a_heavy_unit_is_counted_in_full() -> None:
-    """One group has nearly all the rows, and may be drawn several times."""
+    # One group has nearly all the rows, and may be drawn several times.
     units = np.maximum(np.arange(4_000) - 3_990, 0)
     check_resamples(*columns(4_000, 10**9, 10**9), units, Resampling(resamples=10))
 

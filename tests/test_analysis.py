@@ -448,9 +448,7 @@ def test_where_there_is_no_match_it_is_told_why_and_how_to_make_one(tmp_path: Pa
         ("openai:slow?base_url=http://h/v1&seed=1", "--model 'openai:slow?base_url=http://h/v1&seed=1' "),
     ],
 )
-def test_the_command_asks_the_same_server_with_the_same_parameters(
-    tmp_path: Path, model: str, shown: str
-) -> None:
+def test_the_command_asks_the_same_server_with_its_parameters(tmp_path: Path, model: str, shown: str) -> None:
     """Without the address it would send the texts, and a key, elsewhere."""
     folder = run_folder(tmp_path / "r", noisy("debate", 1, calls=4), models={"debate": {"*": model}})
     [note] = Study.of(folder, resampling=FEW).matching.notes

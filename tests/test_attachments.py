@@ -10,7 +10,7 @@ import pytest
 from jurygraph import create_judge
 from jurygraph.eval import evaluate, load_dataset
 from jurygraph.graphs.answer_gate import AnswerGate
-from jurygraph.nodes.models.attachments import with_text
+from jurygraph.nodes.models.capabilities import with_text
 from jurygraph.state import CompareTask, ScoreTask, UsageError, media
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
@@ -138,13 +138,10 @@ def test_what_is_no_image_is_refused_with_its_place(
         CompareTask(question={"role": "user", "content": images}, answer_1="a", answer_2="b")
 
 
-def test_a_name_in_a_text_alone_attaches_nothing(provider: Provider) -> None:
+def test_a_name_alone_attaches_nothing_and_another_text_detaches_nothing(provider: Provider) -> None:
     provider.play({"reasoning": "Fine.", "score": 4})
     create_judge("single", aspect="consistency", model=OPENAI)(inputs="See [image 1].", outputs="A cat.")
     assert isinstance(provider.requests[0].body["messages"][-1]["content"], str)
-
-
-def test_a_message_keeps_what_is_attached_when_its_text_changes() -> None:
     message = HumanMessage([IMAGE, {"type": "text", "text": "before"}])
     assert with_text(message, "after").content == [IMAGE, {"type": "text", "text": "after"}]
     assert with_text(HumanMessage("before"), "after").content == "after"

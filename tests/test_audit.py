@@ -94,9 +94,7 @@ def test_a_reply_without_one_label_is_an_error() -> None:
             audit().compile().invoke({"protocol": "debate", "turns": turns})
 
 
-def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_no_reply_could_be_read(
-    tmp_path: Path, command: Command
-) -> None:
+def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_failed(tmp_path: Path, command: Command) -> None:
     run = tmp_path / "run"
     evaluate("debate", "demo", aspects=["consistency"], limit=6, out=run)
     before = (run / "results.jsonl").read_bytes()
@@ -131,9 +129,7 @@ def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_no_reply_could_be_re
     assert command("audit", str(tmp_path)) == 2
 
 
-def test_an_audit_says_what_it_costs_and_keeps_to_its_budget(
-    provider: Provider, tmp_path: Path, command: Command
-) -> None:
+def test_an_audit_tells_its_cost_and_budget(provider: Provider, tmp_path: Path, command: Command) -> None:
     run = tmp_path / "run"
     evaluate("debate", "demo", aspects=["consistency"], limit=4, out=run)
     turns = sum(turn["role"] in ("scorer", "critic") for row in read_lines(run) for turn in row["transcript"])

@@ -107,7 +107,7 @@ def live(provider: Provider) -> list[Request]:
 
 
 ONE_AFTER_ANOTHER = dict.fromkeys(("single", "ensemble", "faireval", "calibrated"), 1) | {
-    **{"geval": 2, "more": 3, "chateval": 4, "samre": 9},
+    **{"geval": 2, "more": 3, "chateval": 4, "samre": 9}
 }
 """Calls of a verdict that wait for another one; a debate ends when its critic is satisfied."""
 
@@ -231,9 +231,7 @@ def test_several_replies_to_one_request_and_one_each(provider: Provider, tmp_pat
     assert max(Counter(provider.batches.sent()[6:]).values()) == 1
 
 
-def test_a_file_is_no_larger_than_the_provider_takes(
-    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_has_a_limit(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = BatchLimits(first_poll=0.001, poll_interval=0.001, file_bytes=4000)
     monkeypatch.setattr(batch_provider, "DEFAULT_LIMITS", small)
     assert not evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True).failed
@@ -296,9 +294,7 @@ def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "sing
     return asyncio.run(begin())
 
 
-def test_an_interrupted_run_says_what_goes_on_and_collects_it_later(
-    provider: Provider, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_tells_what_goes_on_and_collects_it(provider: Provider, tmp_path: Path) -> None:
     data, out = scores(tmp_path), tmp_path / "out"
     stop = interrupted(provider, data, out, "debate")
     assert "1 batch continues at the provider, and the next start collects the results" in stop.explanation

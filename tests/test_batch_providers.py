@@ -65,9 +65,7 @@ def judged(data: Path, out: Path, model: str, protocol: Any = "single", **more: 
 
 @pytest.mark.parametrize("model", OTHERS)
 @pytest.mark.parametrize("protocol", ["debate", "geval"])
-def test_requests_and_results_are_those_of_live_calls(
-    provider: Provider, tmp_path: Path, protocol: Any, model: str
-) -> None:
+def test_batches_are_as_live_calls(provider: Provider, tmp_path: Path, protocol: Any, model: str) -> None:
     data = scores(tmp_path)
     alone = evaluate(protocol, data, models={"*": model}, out=tmp_path / "alone")
     made = list(provider.requests)
@@ -119,9 +117,7 @@ def test_what_a_batch_did_not_get_round_to_is_asked_again(
 
 
 @of_each_provider
-def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(
-    provider: Provider, tmp_path: Path, model: str
-) -> None:
+def test_failed_requests_go_into_few_later_waves(provider: Provider, tmp_path: Path, model: str) -> None:
     provider.play(by=troubled(anybody))
     done = judged(scores(tmp_path), tmp_path / "out", model, attempts=4)
     failed = {result.item: result.error or "" for result in done.failed}
@@ -135,9 +131,7 @@ def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(
 
 
 @of_each_provider
-def test_a_batch_that_is_refused_ends_the_run_with_the_reason(
-    provider: Provider, tmp_path: Path, model: str
-) -> None:
+def test_a_refused_batch_ends_the_run_with_the_reason(provider: Provider, tmp_path: Path, model: str) -> None:
     provider.batches.fate = lambda number: Fate("failed", problem=("invalid", "Request 1 has no words."))
     data, out, stop = scores(tmp_path, 3), tmp_path / "out", StopSignal()
     prepared = plan("single", data, models={"*": model}, out=out)
@@ -152,9 +146,7 @@ def test_a_batch_that_is_refused_ends_the_run_with_the_reason(
 
 
 @of_each_provider
-def test_a_batch_whose_making_was_not_answered_is_found(
-    provider: Provider, tmp_path: Path, model: str
-) -> None:
+def test_a_batch_made_without_an_answer_is_found(provider: Provider, tmp_path: Path, model: str) -> None:
     provider.batches.lost_answers = 1
     provider.batches.failures = {"/v1/files": [500], "/v1/batches": [503]}
     provider.batches.fate = lambda number: Fate(looks=0)
@@ -163,9 +155,7 @@ def test_a_batch_whose_making_was_not_answered_is_found(
 
 
 @pytest.mark.parametrize("critic", [*OTHERS, "openai:gpt-4o"])
-def test_providers_and_models_side_by_side_in_one_run(
-    provider: Provider, tmp_path: Path, critic: str
-) -> None:
+def test_providers_and_models_mixed_in_one_run(provider: Provider, tmp_path: Path, critic: str) -> None:
     models = {"*": OPENAI, "critic": critic}
     done = evaluate("debate", scores(tmp_path), models=models, out=tmp_path / "out", batch=True)
     alone = evaluate("debate", scores(tmp_path), models=models)

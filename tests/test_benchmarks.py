@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from jurygraph.nodes.output_schemas import ScoreSchema
 
 from .processes import HANG_GUARD, simulated_address
 from .source_tree import ROOT, beside
@@ -61,26 +60,6 @@ def test_a_reply_is_a_function_of_its_request_and_every_request_is_counted() -> 
     assert content(one) != content(other)
     assert (seen["requests"], seen["distinct"], seen["repeated"], seen["answered_twice"]) == (3, 2, 1, 1)
     assert (anew["requests"], anew["distinct"]) == (0, 0)
-
-
-def test_replies_have_the_form_that_is_asked_for() -> None:
-    with running("--critic", "objects", "--tokens", "64") as ask:
-        schema = {"name": "score_reply", "schema": ScoreSchema(6, 120).schema()}
-        form = {"type": "json_schema", "json_schema": schema}
-        replies = [complete(ask, f"item {number}", response_format=form) for number in range(20)]
-        fields = [json.loads(content(reply)) for reply in replies]
-        text = content(complete(ask, "A number from 1 to 3 in it:\nScore: <number>"))
-        objection = content(complete(ask, "To declare it, write NO ISSUE on a line of its own."))
-        choices = complete(ask, "a", n=3)[1]["choices"]
-        [likely] = complete(ask, "one whole number from 1 to 5", logprobs=True, top_logprobs=20)[1]["choices"]
-    assert all(6 <= one["score"] <= 120 and one["reasoning"] for one in fields)
-    assert len({one["score"] for one in fields}) > 5
-    assert text.splitlines()[-1] in {f"Score: {score}" for score in (1, 2, 3)}
-    assert "NO ISSUE" not in objection
-    assert len({choice["message"]["content"] for choice in choices}) == 3
-    tokens = likely["logprobs"]["content"]
-    assert "".join(token["token"] for token in tokens) == likely["message"]["content"]
-    assert (len(tokens), {len(token["top_logprobs"]) for token in tokens}) == (64, {20})
 
 
 def test_a_storm_is_the_same_each_time_and_an_attempt_later_another() -> None:

@@ -80,9 +80,7 @@ def test_protocols_share_what_they_have_in_common(provider: Provider, tmp_path: 
     assert together <= len(provider.requests) - together - 6, "the first scores were paid twice"
 
 
-def test_samples_repeats_and_voices_stay_several_and_items_that_are_the_same_are_one(
-    provider: Provider, tmp_path: Path
-) -> None:
+def test_repeats_and_voices_stay_several_and_equal_items_are_one(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=scorer)
     options: dict[str, Any] = {"models": MODEL, "settings": {**PLAIN, "ensemble": {"roles": "same"}}}
     evaluate(["single", "ensemble"], dataset(tmp_path, 2), **options, repeats=3)
@@ -107,17 +105,18 @@ def test_fresh_pays_anew_and_goes_on_as_fresh(provider: Provider, tmp_path: Path
     assert len(provider.requests) == 24
 
 
-def test_what_failed_or_could_not_be_read_is_asked_for_again_by_the_next_run_only(
-    provider: Provider, tmp_path: Path
-) -> None:
+def test_what_failed_or_was_unreadable_is_asked_by_the_next_run(provider: Provider, tmp_path: Path) -> None:
     spoilt: dict[str, Answer] = {"Number 2.": "mumble", "Number 3.": Failure(400)}
     provider.play(
         by=lambda request: next((spoilt[text] for text in spoilt if text in request.user), "Fine.\nScore: 4")
     )
     data, out = dataset(tmp_path, 4), tmp_path / "out"
     options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
-    failed = evaluate("single", data, **options).failed
-    assert [(result.item, result.calls) for result in failed] == [("i2", 2), ("i3", 0)]
+    first = evaluate("single", data, **options)
+    assert [(result.item, result.calls) for result in first.failed] == [("i2", 2), ("i3", 0)]
+    assert all(words in str(first.failed[0].error) for words in ("scorer, round 1", "mumble"))
+    assert [turn["agent"] for turn in first.failed[0].transcript] == ["scorer"]
+    assert (len(first.results), first.agreement()["fluency"].left_out) == (4, {"failed": 2})
     assert len(provider.requests) == 5
     provider.play(by=scorer)
     assert not evaluate("single", data, **options).failed
@@ -142,9 +141,7 @@ def test_never_more_calls_than_allowed(provider: Provider, tmp_path: Path, most:
 
 
 @pytest.mark.parametrize("limit", [{"max_calls": 31}, {"max_tokens": 7000}], ids=str)
-def test_a_budget_finishes_items_before_it_begins_others(
-    provider: Provider, tmp_path: Path, limit: dict[str, Any]
-) -> None:
+def test_a_budget_ends_what_has_begun(provider: Provider, tmp_path: Path, limit: dict[str, Any]) -> None:
     provider.play(by=debater)
     data = dataset(tmp_path, 64)
     done = evaluate("debate", data, models=MODEL, settings={**PLAIN, "n": 2}, concurrency=64, **limit)

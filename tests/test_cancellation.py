@@ -80,9 +80,7 @@ async def cancelled(work: Coroutine[Any, Any, Any], holds: Callable[[], bool]) -
 @pytest.mark.parametrize("kind", [Held, HeldAsync])
 @pytest.mark.parametrize("call", [1, 2])
 @pytest.mark.parametrize("resumed", ["at once", "later"])
-async def test_a_debates_call_is_kept_for_the_resumed_debate(
-    kind: type[Held], call: int, resumed: str
-) -> None:
+async def test_a_call_is_kept_for_the_resumed_debate(kind: type[Held], call: int, resumed: str) -> None:
     model = kind(first_let=call - 1)
     graph = debate.build(models=model, n=1, structured="off").compile(checkpointer=InMemorySaver())
     await cancelled(graph.ainvoke(GIVEN, THREAD), lambda: len(model._begun) == call)
@@ -162,9 +160,7 @@ async def test_a_call_that_took_too_long_is_sent_again() -> None:
 
 
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
-async def test_what_a_node_got_before_it_ended_early_is_there_when_it_is_resumed(
-    provider: Provider, end: str
-) -> None:
+async def test_what_a_node_got_before_it_ended_is_there_on_resuming(provider: Provider, end: str) -> None:
     settings: Any = {"models": {"*": OPENAI}, "samples": 4, "weighting": "sampling", "steps": ["Read."]}
     graph = geval.build(**settings).compile(checkpointer=InMemorySaver())
     # All four are asked for in one request first.
@@ -185,9 +181,7 @@ async def test_what_a_node_got_before_it_ended_early_is_there_when_it_is_resumed
     assert len(provider.requests) == 10
 
 
-async def test_an_unreadable_reply_is_not_kept_and_one_that_a_repair_was_asked_for_is(
-    provider: Provider,
-) -> None:
+async def test_an_unreadable_reply_is_kept_only_if_a_repair_was_asked_for(provider: Provider) -> None:
     graph = single.build(models={"*": OPENAI}, structured="off").compile(checkpointer=InMemorySaver())
     provider.play("No idea.", Hang(3600))
     await cancelled(graph.ainvoke(GIVEN, THREAD), lambda: len(provider.requests) == 2)

@@ -57,9 +57,7 @@ def cache() -> Iterator[None]:
 
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("how", ["name", "object"])
-def test_langchains_cache_answers_one_judge_and_none_that_is_to_be_another(
-    provider: Provider, how: str
-) -> None:
+def test_langchains_cache_answers_one_judge_and_none_that_differs(provider: Provider, how: str) -> None:
     models: Any = {"*": OPENAI if how == "name" else openai_chat(provider)}
     provider.play(by=scoring(1, 5))
     graph = single.build(models=models).compile()

@@ -14,7 +14,7 @@ from jurygraph.eval import evaluate
 from jurygraph.graphs import OwnText, chateval, ensemble, single
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
-from jurygraph.state.settings.referee_settings import GROUPS, ChatEvalSettings, EnsembleSettings
+from jurygraph.state.settings.protocol_settings import GROUPS, ChatEvalSettings, EnsembleSettings
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
@@ -352,9 +352,7 @@ def test_an_item_that_fails_has_paid_for_what_was_said_in_both_orders() -> None:
 
 @pytest.mark.parametrize("protocol", [chateval, ensemble])
 @pytest.mark.parametrize("task", [COMPARE_TASK, SCORE_TASK])
-def test_the_planner_sees_no_text_that_is_judged_and_its_personas_are_kept(
-    protocol: ModuleType, task: dict[str, Any]
-) -> None:
+def test_the_planner_sees_no_judged_text_and_names_stay(protocol: ModuleType, task: dict[str, Any]) -> None:
     model = talk()
     verdict, transcript = hold(model, task, protocol, roles="auto", referees=2)
     (planned,) = (call for call in model.calls if call.metadata["role"] == "planner")

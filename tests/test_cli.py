@@ -31,9 +31,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
-def test_a_run_ends_in_the_sentences_of_its_report_and_a_place_to_look_further(
-    finished: tuple[Path, str],
-) -> None:
+def test_a_run_ends_in_the_sentences_of_its_report_and_the_next_step(finished: tuple[Path, str]) -> None:
     folder, printed = finished
     for words in ("Verdicts", "no language model", "no_issue"):
         assert words in printed

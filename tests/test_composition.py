@@ -270,9 +270,7 @@ def test_runs_of_runs_are_told_apart() -> None:
         ("average", [(6, 5), (7, 5)], "1", "all"),
     ],
 )
-def test_repeated_runs_vote_or_are_averaged(
-    by: Any, values: Sequence[Any], decided: Any, decided_by: str
-) -> None:
+def test_runs_vote_or_are_averaged(by: Any, values: Sequence[Any], decided: Any, decided_by: str) -> None:
     graph = repeated(debate.build(models={"*": scores(*values)}), len(values), by)
     verdict, _ = run(graph, COMPARE if isinstance(decided, str) else SCORE)
     assert verdict.details["decided_by"] == decided_by
@@ -445,9 +443,7 @@ def test_people_decide_inside_each_of_them(wrapper: str, is_async: bool) -> None
 @pytest.mark.parametrize("agent", ["scorer", "critic"])
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("is_async", [True, False])
-def test_a_judge_inside_that_fails_is_asked_again_where_it_failed(
-    wrapper: str, is_async: bool, agent: str
-) -> None:
+def test_a_judge_inside_that_fails_goes_on_where_it_failed(wrapper: str, is_async: bool, agent: str) -> None:
     model = Failing(script=scores((6, 5)).script, failing=(agent,), asked=[])
     graph = round_judge(wrapper, debate.build(models={"*": model}))
     with pytest.raises(RuntimeError, match=f"{agent} is indisposed"):

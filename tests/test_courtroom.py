@@ -17,7 +17,7 @@ from jurygraph.nodes.courtroom import (
     TotalsSchema,
     read_points,
 )
-from jurygraph.nodes.defence_judge import softmax
+from jurygraph.nodes.courtroom_judge import softmax
 from jurygraph.nodes.delimiters import fenced_sections
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import VoteSchema
@@ -380,9 +380,7 @@ def each(criteria: Any, *points: tuple[int, int]) -> str:
     ],
     ids=["words", "one criterion", "structured"],
 )
-def test_a_sum_that_differs_is_told_and_the_stated_total_counts(
-    reply: Any, scores: Pair, criteria: list[Any], told: list[str]
-) -> None:
+def test_the_stated_total_counts(reply: Any, scores: Pair, criteria: list[Any], told: list[str]) -> None:
     structured = "off" if isinstance(reply, str) else "auto"
     verdict, _, _ = hold(baseline, lambda metadata, prompt: reply, structured=structured)
     assert (verdict.scores, verdict.details["criteria"]) == (scores, [criteria])

@@ -103,9 +103,7 @@ def judged(out: Path) -> list[str]:
     return [line["item"] for line in read_lines(out)]
 
 
-def test_a_run_of_a_sample_says_so_and_can_be_extended_with_its_seed(
-    command: Command, tmp_path: Path
-) -> None:
+def test_a_run_of_a_sample_says_so_and_is_extended_with_its_seed(command: Command, tmp_path: Path) -> None:
     run = ("run", "single", "--data", "demo", "--aspect", "fluency", "--out", "out")
     assert command(*run, "--sample", "4", "--seed", "7") == 0
     assert manifest(tmp_path / "out")["data"]["sample"] == {"size": 4, "seed": 7}
@@ -148,9 +146,7 @@ def test_a_column_that_no_row_has_is_told_with_those_there_are(tmp_path: Path, f
     refused(words, path, columns={field: "topic"})
 
 
-def test_columns_may_have_names_of_their_own_and_a_run_of_them_says_so(
-    command: Command, tmp_path: Path
-) -> None:
+def test_columns_may_have_their_own_names_and_a_run_of_them_says_so(command: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text(
         'key,article,text,summary,rating,refs\n1,a,Noon.,Rain.,4,"[""Sun.""]"\n2,a,Noon.,Hail.,,\n'
     )

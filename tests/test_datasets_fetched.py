@@ -120,9 +120,7 @@ def test_another_content_than_the_catalogues_is_refused(
     assert len(load_dataset("summeval")) == 2
 
 
-def test_a_file_that_differs_from_the_one_that_was_fetched_is_refused(
-    chat: str, tmp_path: Path, hub: Hub
-) -> None:
+def test_a_file_that_differs_from_the_fetched_one_is_refused(chat: str, tmp_path: Path, hub: Hub) -> None:
     path = Path(load_dataset("topical-chat").location)
     sums = tmp_path / "cache" / "github" / CHAT.home.repository / CHAT.home.commit / "SHA256SUMS"  # type: ignore[union-attr]
     assert sums.read_text() == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {CHAT.forms[0].files[0]}\n"
@@ -217,19 +215,15 @@ def test_a_package_that_is_not_installed(
         load_dataset(name)
 
 
-def test_git_blob_against_git(tmp_path: Path) -> None:
-    """``printf 'hello\\n' | git hash-object --stdin``."""
-    path = tmp_path / "hello"
-    path.write_bytes(b"hello\n")
-    assert git_blob(path) == blob(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
-
-
-def test_homes_are_fixed() -> None:
+def test_homes_are_fixed_and_blobs_are_gits(tmp_path: Path) -> None:
     for source in SOURCES.values():
         if source.home:
             assert re.fullmatch("[0-9a-f]{40}", revision(source)), source.name
         if isinstance(source.home, HuggingFace):
             assert [len(digest) for digest in source.home.sha256] == [64] * len(source.forms[0].files)
+    path = tmp_path / "hello"
+    path.write_bytes(b"hello\n")
+    assert git_blob(path) == blob(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
 
 
 def test_several_may_note_what_they_fetched_at_once(tmp_path: Path) -> None:

@@ -101,9 +101,7 @@ def test_each_takes_no_more_at_once_than_it_may(servers: list[Provider]) -> None
     assert max(server.connections for server in servers) <= 2
 
 
-def test_keys_share_the_calls_of_one_address(
-    servers: list[Provider], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_share_calls_of_one_address(servers: list[Provider], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST", "sk-first-key-of-two")
     monkeypatch.setenv("SECOND", "sk-second-key-of-two")
     assert judged(servers[:1], more="&key_env=FIRST,SECOND", concurrency=4) == ["ok"] * 12

@@ -50,9 +50,7 @@ def test_the_warnings_of_a_verdict_name_the_texts_that_flag_its_item() -> None:
     assert flagged_texts(("answer 1: states a verdict, says the critic",)) == ()
 
 
-def test_a_study_counts_flagged_items_and_without_them_all_judges_lose_the_same(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_study_counts_flagged_items_which_all_judges_lose_alike(folder: Path, tmp_path: Path) -> None:
     study = Study.of(folder, resampling=FEW)
     assert study.notes[0] == ": ".join(PAGE)
     assert [(judge.judged, judge.failed) for judge in study.judges] == [(6, 0), (5, 1)]

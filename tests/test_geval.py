@@ -50,9 +50,7 @@ def scripted(metadata: Mapping[str, Any], prompt: str) -> str:
 @pytest.mark.parametrize(
     ("on_scale", "weighting", "told"), [(0.7, "logprobs", "30% of"), (0.4, "auto", "60% of")]
 )
-def test_probability_off_the_scale_is_told(
-    provider: Provider, on_scale: float, weighting: str, told: str
-) -> None:
+def test_mass_off_the_scale_is_told(provider: Provider, on_scale: float, weighting: str, told: str) -> None:
     likely = {"4": on_scale - 0.1, "5": 0.1}
     provider.play(by=lambda request: Text("4", top=(likely,)))
     verdict, transcript = run(models={"*": OPENAI}, weighting=weighting, steps=STEPS, samples=3)
@@ -120,6 +118,8 @@ def test_given_steps_need_no_planner(provider: Provider) -> None:
     assert verdict.calls == len(provider.requests) == 1
     assert "1. Look hard.\n2. Give a score." in provider.requests[0].user
     assert verdict.details["steps"] == ["Look hard.", "Give a score."]
+    assert GEvalSettings.model_validate({"steps": "Read.; Score."}).steps == ("Read.", "Score.")
+    assert GEvalSettings.model_validate({"steps": None}).steps == ()
 
 
 def test_the_score_may_stand_behind_its_label(provider: Provider) -> None:
@@ -245,11 +245,6 @@ def test_lists_of_steps(text: str) -> None:
     assert list(steps_in(text)) == STEPS
 
 
-def test_steps_from_a_command_line() -> None:
-    assert GEvalSettings.model_validate({"steps": "Read.; Score."}).steps == ("Read.", "Score.")
-    assert GEvalSettings.model_validate({"steps": None}).steps == ()
-
-
 def planned(model: ScriptedModel) -> list[str]:
     return [str(call.metadata["aspect"]) for call in model.calls if call.metadata["role"] == "planner"]
 
@@ -334,9 +329,7 @@ def test_a_rating_is_held_to_the_scale_where_the_provider_takes_that(provider: P
 
 
 @pytest.mark.parametrize("weighting", ["logprobs", "sampling"])
-def test_a_provider_that_takes_no_list_of_ratings_is_asked_in_words(
-    provider: Provider, weighting: Any
-) -> None:
+def test_a_provider_that_takes_no_list_of_ratings_gets_words(provider: Provider, weighting: Any) -> None:
     provider.play(by=plays)
     settings: dict[str, Any] = {"weighting": weighting, "samples": 2, "steps": STEPS}
     verdicts = [run("sync", models={"*": LOCAL}, **settings)[0] for _ in range(2)]

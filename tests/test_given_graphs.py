@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jurygraph import UsageError, create_async_judge, create_judge
 from jurygraph.eval import Result, evaluate, versus
-from jurygraph.eval.cli.new_protocol import new_protocol
+from jurygraph.eval.cli.listing import new_protocol
 from jurygraph.eval.cli.studio import configuration
 from jurygraph.eval.plan.estimator import estimate
 from jurygraph.eval.plan.plan import plan
@@ -144,9 +144,7 @@ def test_both_orders_of_a_comparison_are_run_without_a_name_of_their_own() -> No
         ),
     ],
 )
-def test_a_graph_without_a_score_gives_none_and_fails_its_items(
-    verdict: Any, told: str, problem: str
-) -> None:
+def test_a_graph_without_a_score_has_none_and_fails_its_items(verdict: Any, told: str, problem: str) -> None:
     with pytest.raises(UsageError, match=re.escape(told)):
         create_judge(foreign(verdict), aspect="consistency")(inputs="S", outputs="C")
     (failed,) = evaluate({"theirs": foreign(verdict)}, "demo", aspects=["consistency"], limit=1).failed

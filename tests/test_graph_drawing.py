@@ -127,9 +127,7 @@ def test_a_graph_that_cannot_be_is_told_before_the_server_starts() -> None:
             configuration([given])
 
 
-def test_jobs_and_reload_are_passed_on_to_langgraphs_server(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_and_reload_reach_langgraphs_server(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     # Not imported: a process in which the server's package is has callers whom it does not trust.
     if find_spec("langgraph_api") is None:
         pytest.skip("the server's package is not installed")

@@ -55,9 +55,7 @@ def is_stopping(out: Path, event: str = '"stopping"') -> bool:
     return (out / "log.jsonl").exists() and event in (out / "log.jsonl").read_text()
 
 
-def test_the_first_signal_lets_calls_in_flight_finish_and_says_how_to_go_on(
-    provider: Provider, tmp_path: Path, command: Command
-) -> None:
+def test_a_signal_lets_calls_finish(provider: Provider, tmp_path: Path, command: Command) -> None:
     provider.play(by=slowly(debater))
     data, out = dataset(tmp_path, 40), tmp_path / "out"
     signalled(lambda: len(provider.requests) >= 30, signal.SIGTERM)
@@ -87,9 +85,7 @@ def test_calls_that_hang_are_cut_short_by_a_second_signal_or_when_their_time_is_
     assert "9 of 10 verdicts are done and saved" in command.printed
 
 
-def test_a_call_that_waits_for_its_next_attempt_is_not_waited_for(
-    provider: Provider, tmp_path: Path, command: Command
-) -> None:
+def test_a_call_between_attempts_is_not_awaited(provider: Provider, tmp_path: Path, command: Command) -> None:
     provider.play(by=lambda request: Failure(429, "Slow down.", headers={"Retry-After": "3000"}))
     signalled(lambda: is_stopping(tmp_path / "out", "another attempt"), signal.SIGINT)
     assert command(*arguments("single", dataset(tmp_path), tmp_path / "out", "--grace", "3600")) == 130
@@ -97,9 +93,7 @@ def test_a_call_that_waits_for_its_next_attempt_is_not_waited_for(
     assert "failed" not in command.printed.replace(" failed ", "")
 
 
-def test_a_call_that_waits_for_its_turn_is_not_waited_for(
-    provider: Provider, tmp_path: Path, command: Command
-) -> None:
+def test_a_call_that_queues_is_not_waited_for(provider: Provider, tmp_path: Path, command: Command) -> None:
     provider.play(by=scorer)
     data, out = dataset(tmp_path), tmp_path / "out"
     signalled(lambda: len(provider.requests) == 1, signal.SIGTERM)
@@ -107,9 +101,7 @@ def test_a_call_that_waits_for_its_turn_is_not_waited_for(
     assert len(provider.requests) == kept(out) == 1
 
 
-def test_a_failed_attempt_is_not_repeated_once_the_run_is_to_end(
-    provider: Provider, tmp_path: Path, command: Command
-) -> None:
+def test_a_run_that_ends_repeats_no_attempt(provider: Provider, tmp_path: Path, command: Command) -> None:
     gate = threading.Event()
 
     def fails_late(request: Request) -> Answer:
@@ -132,9 +124,7 @@ def comes_to_rest(provider: Provider) -> bool:
     return len(provider.requests) == before
 
 
-def test_a_journal_that_is_held_up_is_waited_for(
-    provider: Provider, tmp_path: Path, command: Command
-) -> None:
+def test_a_journal_that_is_held_up_is_awaited(provider: Provider, tmp_path: Path, command: Command) -> None:
     """Replies that have come are written before the run ends, also those of calls that were cut short."""
     provider.play(by=scorer)
     data, out = dataset(tmp_path, 30), tmp_path / "out"
@@ -187,9 +177,7 @@ IMPORTED = ("typer", "jurygraph.state", "jurygraph.eval.cli.run", "jurygraph.gra
 @pytest.mark.parametrize(
     ("module", "number"), list(zip(IMPORTED, cycle([signal.SIGINT, signal.SIGTERM]), strict=False))
 )
-def test_while_the_program_starts_a_signal_ends_it_with_a_word(
-    tmp_path: Path, number: signal.Signals, module: str
-) -> None:
+def test_a_signal_ends_a_starting_program_well(tmp_path: Path, number: signal.Signals, module: str) -> None:
     arguments = ("run", "debate", "--data", "demo", "--out", "out")
     command = (sys.executable, "-c", AT_AN_IMPORT, module, str(int(number)), *arguments)
     with child(*command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -291,9 +279,7 @@ MOST_UNKEPT = 6
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL_PROTOCOLS)
-def test_whatever_the_protocol_a_killed_run_ends_as_an_undisturbed_one(
-    simulated: Simulated, tmp_path: Path, kind: str
-) -> None:
+def test_a_killed_run_ends_as_an_undisturbed_one(simulated: Simulated, tmp_path: Path, kind: str) -> None:
     protocols, more = ALL_PROTOCOLS[kind]
     names: Any = protocols.split(",")
     data = dataset(tmp_path, 2) if kind == "scores" else pairs(tmp_path, 2)

@@ -172,9 +172,7 @@ async def test_a_lock_that_passes_is_waited_out(file: Path, caplog: pytest.LogCa
     assert "database is locked; another program holds it" in caplog.text
 
 
-async def test_a_full_disk_is_waited_out_while_calls_wait(
-    file: Path, room: Room, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_full_disk_is_waited_out(file: Path, room: Room, caplog: pytest.LogCaptureFixture) -> None:
     room.pages = 40
     async with opened(file, run="a", retry_seconds=60) as journal:
         keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(40)]
@@ -214,9 +212,7 @@ async def test_a_folder_that_is_not_there_is_made_and_one_that_cannot_be_written
         await asyncio.wait_for(Journal.open("/proc/journal.sqlite", run="a"), HANG_GUARD)
 
 
-async def test_another_kind_of_database_is_refused_with_what_is_possible(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_other_databases_are_refused_with_what_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     for where in ("mysql://db.example/x", "redis://db.example", "sqlite://", "postgresql+asyncpg://h/d"):
         with pytest.raises(ValueError, match=r"possible are a file .* sqlite:///FILE or postgresql://"):
             await Journal.open(where, run="a")
@@ -233,9 +229,7 @@ async def test_a_server_that_is_not_there_is_told_soon_and_the_password_is_not(u
 
 
 @pytest.mark.slow
-async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
-    postgres: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_postgres_that_was_away_lost_nothing(postgres: str, caplog: pytest.LogCaptureFixture) -> None:
     proxy = Proxy()
     async with proxied(postgres, proxy, retry_seconds=120) as journal:
 
@@ -260,9 +254,7 @@ async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
     assert replies == [str(number).encode() for number in range(500)]
 
 
-async def test_sessions_that_the_server_ends_are_made_anew_and_one_that_stays_away_ends_all_calls(
-    postgres: str,
-) -> None:
+async def test_ended_sessions_are_made_anew_and_one_that_stays_away_ends_all_calls(postgres: str) -> None:
     proxy = Proxy()
     async with proxied(f"{postgres}&application_name=jurygraph-ended", proxy, retry_seconds=1) as journal:
         with psycopg.connect(POSTGRES, autocommit=True) as server:

@@ -79,9 +79,7 @@ def dead_process(where: str, lease: float) -> Store:
     return store
 
 
-async def test_whoever_asks_second_is_served_the_reply_of_the_first_or_makes_a_released_call(
-    where: str,
-) -> None:
+async def test_whoever_asks_second_gets_the_reply_of_the_first_or_makes_a_released_call(where: str) -> None:
     async with opened(where, run="a") as first, opened(where, run="b") as second:
         for number in (1, 2):
             assert await first.reserve(key(number)) is None
@@ -96,9 +94,7 @@ async def test_whoever_asks_second_is_served_the_reply_of_the_first_or_makes_a_r
 
 
 @pytest.mark.slow
-async def test_a_living_process_keeps_its_claims_beyond_the_lease_and_a_dead_one_until_it_is_over(
-    where: str,
-) -> None:
+async def test_the_living_keep_their_claims_beyond_the_lease_and_the_dead_only_so_long(where: str) -> None:
     began = time.monotonic()
     dead = dead_process(where, lease=2)
     async with opened(where, run="b", lease=2) as journal:
@@ -116,9 +112,7 @@ async def test_a_living_process_keeps_its_claims_beyond_the_lease_and_a_dead_one
 
 
 @pytest.mark.parametrize("run", ["dead", "b"], ids=["taken up again", "clock set back"])
-async def test_a_run_taken_up_again_or_after_a_clock_was_set_back_waits_for_no_dead_process(
-    where: str, run: str
-) -> None:
+async def test_a_resumed_run_or_one_with_its_clock_set_back_awaits_no_dead(where: str, run: str) -> None:
     dead = dead_process(where, lease=600)
     if run == "b":
         far = update(openings).values(alive_until=4_000_000_000)

@@ -138,9 +138,7 @@ def experiments(httpserver: HTTPServer, langsmith: Client) -> tuple[UUID, UUID]:
     return sessions
 
 
-def test_langsmith_compares_two_experiments_with_a_judge(
-    experiments: tuple[UUID, UUID], langsmith: Client
-) -> None:
+def test_langsmith_compares_experiments_by_a_judge(experiments: tuple[UUID, UUID], langsmith: Client) -> None:
     judge = comparing()
     alone: Any = {"randomize_order": True, "max_concurrency": 0}
     compared = evaluate_comparative(experiments, evaluators=[judge], client=langsmith, **alone)

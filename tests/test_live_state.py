@@ -225,9 +225,7 @@ FAN_OUTS = [
 
 @pytest.mark.parametrize(("module", "settings", "agent"), FAN_OUTS)
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_agent_that_fails_is_asked_again_alone(
-    module: Any, settings: Any, agent: str, is_async: bool
-) -> None:
+async def test_a_failed_agent_alone_is_asked(module: Any, settings: Any, agent: str, is_async: bool) -> None:
     model = Failing(script=worst_script, failing=(agent,), asked=[])
     graph = module.build(models={"*": model}, **settings).compile(checkpointer=InMemorySaver())
     with pytest.raises(RuntimeError, match="indisposed"):
@@ -269,9 +267,7 @@ async def test_runs_at_the_same_time_keep_each_its_own_settings(monkeypatch: pyt
     assert [result["verdict"]["rounds"] for result in results] == [3, 1, 2, 3, 1, 2]
 
 
-async def test_a_key_that_changes_while_a_run_is_under_way_is_used(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_key_changed_meanwhile_is_used(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bound_judge, "KEY_CACHE_SECONDS", 0.0)
 
     def answer(request: Request) -> str:
@@ -310,6 +306,15 @@ def test_a_secret_in_an_address_is_not_kept_in_the_state() -> None:
     assert "open-sesame" not in json.dumps([snapshot.values for snapshot in history])
     with pytest.raises(UsageError, match="resume it with the same context"):
         graph.invoke(None, config)
+    # The context of a graph round judges.
+    graph = built("repeated").compile(checkpointer=InMemorySaver(), interrupt_before=["judge"])
+    secret = {"of": "single", "inner": {"models": {"*": "openai:m?base_url=http://me:pw@127.0.0.1:9/v1"}}}
+    graph.invoke({"task": TEXT}, thread(), context=secret)
+    assert "pw@" not in str(graph.get_state(thread()).metadata)
+    with pytest.raises(UsageError, match="resume it with the same context"):
+        graph.invoke(None, thread())
+    # An edit asks no model, and needs no address.
+    assert graph.update_state(thread(), {"task": TEXT})
 
 
 def test_nobody_waits_for_a_thread_that_was_interrupted() -> None:
@@ -371,17 +376,6 @@ async def test_a_run_keeps_its_context_wherever_it_is_resumed(
     usual = graph.invoke({"task": TEXT}, thread())["verdict"]["calls"]
     own = next(s for s in graph.get_state_history(thread()) if (s.metadata or {})["source"] == "input")
     assert graph.invoke(None, own.config)["verdict"]["calls"] == usual > calls
-
-
-def test_a_secret_in_the_context_of_a_graph_round_judges_is_asked_for_again() -> None:
-    graph = built("repeated").compile(checkpointer=InMemorySaver(), interrupt_before=["judge"])
-    secret = {"of": "single", "inner": {"models": {"*": "openai:m?base_url=http://me:pw@127.0.0.1:9/v1"}}}
-    graph.invoke({"task": TEXT}, thread(), context=secret)
-    assert "pw@" not in str(graph.get_state(thread()).metadata)
-    with pytest.raises(UsageError, match="resume it with the same context"):
-        graph.invoke(None, thread())
-    # An edit asks no model, and needs no address.
-    assert graph.update_state(thread(), {"task": TEXT})
 
 
 async def test_a_wrong_setting_is_told_where_no_file_may_be_read() -> None:

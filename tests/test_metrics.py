@@ -119,9 +119,7 @@ def test_rows_are_those_of_a_run(tmp_path: Path) -> None:
         (lambda one: 1 / (one.id == "b"), "ZeroDivisionError: division by zero"),
     ],
 )
-def test_what_gives_no_number_fails_with_its_reason(
-    function: Callable[[ScoreItem], float | None], error: str
-) -> None:
+def test_no_number_fails_with_its_reason(function: Callable[[ScoreItem], float | None], error: str) -> None:
     [result] = measure({"mine": function}, BARE).results
     assert (result.status, result.score, result.error) == ("failed", None, error)
 
@@ -174,9 +172,7 @@ def test_the_command(tmp_path: Path, command: Command) -> None:
     assert "round(s)" not in command.printed
 
 
-def test_a_function_of_a_module_in_the_folder(
-    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_of_ones_own(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "metrics_of_mine.py").write_text("def words_of(item):\n    return {'a': 2}[item.id]\n")
     (tmp_path / "broken_metrics.py").write_text("1 / 0")

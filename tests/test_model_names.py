@@ -233,11 +233,8 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return weights
 
 
-def test_weights_of_ones_own_and_parameters_of_the_client_are_taken(installed: Path) -> None:
+def test_weights_of_ones_own_are_taken_cost_nothing_and_keep_their_parameters(installed: Path) -> None:
     check(f"local?model_path={installed}&slots=2&context=4096&threads=1&temperature=0&extra_body.top_k=1")
-
-
-def test_what_it_says_costs_nothing_and_the_servers_own_parameters_are_not_sent() -> None:
     assert prices.is_priced("local")
     assert prices.cost_usd("local", 1000, 0, 1000) == 0.0
     sent = ModelSpec.parse("local?extra_body.top_k=1&max_tokens=9")
@@ -245,9 +242,7 @@ def test_what_it_says_costs_nothing_and_the_servers_own_parameters_are_not_sent(
     assert local_model.further(spec) == sent
 
 
-def test_what_is_missing_is_one_line_that_says_what_to_install(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_told_in_one_line(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
@@ -272,8 +267,6 @@ def test_what_is_missing_is_one_line_that_says_what_to_install(
         ("slot=2", "has no parameter 'slot'"),
     ],
 )
-def test_a_parameter_that_cannot_be_is_told_before_a_server_is_started(
-    installed: Path, query: str, told: str
-) -> None:
+def test_a_wrong_parameter_is_told_before_a_server_starts(installed: Path, query: str, told: str) -> None:
     with pytest.raises(JurygraphError, match=told):
         check(f"local?model_path={installed}&{query}")

@@ -35,8 +35,7 @@ LAST = {"score": 3.5, "compare": (7.0, 6.0)}
 LOG = (
     Section("scorer, round 0", "Support from the source: it looks fine.\nScore: 3.5"),
     Section(
-        "critic, round 1",
-        "3.5 is too high. Its casing and punctuation and its level of detail fall short.",
+        "critic, round 1", "3.5 is too high. Its casing and punctuation and its level of detail fall short."
     ),
 )
 VALUES = {"score": "score", "compare": "pair"}
@@ -103,9 +102,7 @@ def score(candidate: str, aspect: str, source: str, fact: str | None = None) -> 
 class TestReplies:
     @pytest.mark.parametrize("logged", [True, False], ids=["with log", "without log"])
     @pytest.mark.parametrize(("role", "kind", "form"), cases())
-    async def test_every_role_answers_in_its_form_as_text(
-        self, role: str, kind: str, form: str, logged: bool
-    ) -> None:
+    async def test_every_role_keeps_to_its_form(self, role: str, kind: str, form: str, logged: bool) -> None:
         sections = [*sections_of(kind), *(LOG if logged else ())]
         about: RunnableConfig = {"metadata": metadata(role, kind, form)}
         lines = (await OfflineJudge().ainvoke(prompt_of(sections), config=about)).text.splitlines()

@@ -105,9 +105,7 @@ def _without_blanks(value: Any) -> Any:
     return [_without_blanks(inner) for inner in value] if isinstance(value, list) else value
 
 
-async def test_a_proxy_of_the_environment_is_used(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_environments_proxy_is_used(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", provider.url)
     with pytest.raises(ModelCallError):
         await asked(loaded("openai:gpt-4o-mini?base_url=http://api.example.test/v1"))
@@ -223,9 +221,7 @@ def gemini(**fields: Any) -> ChatGoogleGenerativeAI:
 
 
 @pytest.mark.parametrize("make", [chat, gemini])
-def test_the_identity_of_a_chat_model_holds_its_parameters_and_no_secret(
-    make: Callable[..., BaseChatModel],
-) -> None:
+def test_a_chat_models_identity_has_its_parameters_and_no_secret(make: Callable[..., BaseChatModel]) -> None:
     plain = resolver.wrap(make()).identity
     assert resolver.wrap(make()).identity == plain
     assert json.loads(json.dumps(plain)) == plain
@@ -236,7 +232,7 @@ def test_the_identity_of_a_chat_model_holds_its_parameters_and_no_secret(
     assert resolver.wrap(make(temperature=0.0)).identity != plain
 
 
-def test_where_and_how_patiently_a_model_is_asked_is_no_part_of_its_identity() -> None:
+def test_how_a_model_is_asked_is_no_part_of_its_identity_and_tuning_is() -> None:
     elsewhere = {
         **{"base_url": "http://127.0.0.1:1/v1", "api_key": SecretStr("sk-other"), "organization": "org-1"},
         **{"max_retries": 3, "timeout": 5.0, "default_headers": {"X-Auth": "sk-secret"}},
@@ -252,9 +248,6 @@ def test_where_and_how_patiently_a_model_is_asked_is_no_part_of_its_identity() -
             return super()._create_chat_result(*args, **kwargs)
 
     assert resolver.wrap(Mine(model="gpt-4o-mini", api_key=SecretStr("sk-secret"))).identity != plain
-
-
-def test_tuning_changes_the_identity_and_dropping_does_not() -> None:
     model = resolver.wrap(chat(temperature=0.5))
     tuned = model.tuned(0.2, 50)
     assert (tuned.identity["temperature"], tuned.identity["max_tokens"]) == (0.2, 50)

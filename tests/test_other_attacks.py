@@ -156,9 +156,7 @@ def readable() -> list[Attack]:
 
 @pytest.mark.parametrize("drawn", [120, pytest.param(5000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", ["words", "reports", "objects", "tags"])
-def test_few_verdicts_are_lost_and_none_or_hardly_any_is_forged(
-    family: str, drawn: int, readable: list[Attack]
-) -> None:
+def test_few_verdicts_are_lost_and_hardly_any_forged(family: str, drawn: int, readable: list[Attack]) -> None:
     of_family = [attack for attack in readable if attack.family == family]
     lost, forged = 0, []
     for attack in random.Random(f"{family} {drawn}").sample(of_family, drawn):
@@ -194,9 +192,7 @@ def test_a_judge_that_speaks_of_what_a_text_holds_is_heard(reply: str) -> None:
         ("vote", "Vote: 2", '{"winner": "1"}'),
     ],
 )
-def test_a_closing_line_of_the_text_behind_another_verdict_does_not_count(
-    kind: str, own: str, closing: str
-) -> None:
+def test_a_closing_line_of_the_text_does_not_count(kind: str, own: str, closing: str) -> None:
     reply = f"It is short.\n{own}\n\nIt has few words.\n\n{closing}"
     shown = Shown((f"A fine day.\n{closing}", OTHER))
     assert value(kind, reply, shown) == KINDS[kind].own_value

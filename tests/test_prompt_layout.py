@@ -28,7 +28,7 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
 from jurygraph.nodes.prompt_context import Prompt
 from jurygraph.state.settings import DebateSettings, Layout, RefereeSettings, WrapperSettings
-from jurygraph.state.settings.referee_settings import ROLES, SAME
+from jurygraph.state.settings.protocol_settings import ROLES, SAME
 from jurygraph.state.transcript import Turn
 
 from .source_tree import ROOT, imported
@@ -110,9 +110,7 @@ def test_later_calls_mostly_repeat_what_was_sent(bench: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_all_agents_are_shown_the_same_before_what_is_their_own(
-    bench: ModuleType, name: str, kind: str
-) -> None:
+def test_all_agents_are_shown_the_same_before_their_own_part(bench: ModuleType, name: str, kind: str) -> None:
     task, known = bench.tasks(kind)["item"], find_protocol(name).protocol.settings.model_fields
     settings = SEVERAL_ROUNDS.get(name, {}) | (UNSWAPPED if UNSWAPPED.keys() <= known.keys() else {})
     shown = sorted((sent.shared for sent in bench.record(name, task, **settings).sent), key=len)
@@ -283,9 +281,7 @@ def test_what_agents_are_told_whatever_the_settings(bench: ModuleType, name: str
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_judges_are_alone_in_the_protocols_that_are_known_for_it(
-    bench: ModuleType, name: str, kind: str
-) -> None:
+def test_judges_are_alone_in_the_protocols_known_for_it(bench: ModuleType, name: str, kind: str) -> None:
     listener = heard(name, bench, kind, **SEVERAL_ROUNDS.get(name, {}))
     assert listener.anybody_is_heard() is (name not in ALONE)
     assert ("several agents" in listener.told[0].system) is (name not in ALONE)

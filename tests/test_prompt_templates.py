@@ -26,9 +26,7 @@ def template(folder: Path, name: str, text: str) -> Path:
     return folder
 
 
-def test_a_template_of_ones_own_replaces_its_namesake_alone_and_a_run_can_bring_others(
-    tmp_path: Path,
-) -> None:
+def test_a_template_of_ones_own_replaces_its_namesake_alone_and_a_run_may_bring_more(tmp_path: Path) -> None:
     folder = template(tmp_path / "built", "debate/critic_strict", "Du bist der Kritiker. Widersprich!")
     of_the_run = template(tmp_path / "run", "debate/scorer_first", "Du bewertest {{ wanted }}.")
     model = ScriptedModel(script={"scorer": ["Score: 1"] * 2, "critic": ["NO ISSUE"] * 2})
@@ -51,7 +49,7 @@ def test_another_wording_has_another_digest(tmp_path: Path) -> None:
     assert bundled.digest("shared") == own.digest("shared")
 
 
-def test_a_bad_folder_is_told_before_any_call(tmp_path: Path) -> None:
+def test_a_bad_folder_or_name_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no \*.md file"):
         Prompts.load(str(tmp_path))
     with pytest.raises(UsageError, match="no such folder"):
@@ -66,10 +64,7 @@ def test_a_bad_folder_is_told_before_any_call(tmp_path: Path) -> None:
             debate.build(prompts=str(folder))
         with pytest.raises(UsageError, match=fault):
             find_protocol("repeated").build(inner={"prompts": str(folder)})
-
-
-def test_a_name_that_a_template_is_not_given(tmp_path: Path) -> None:
-    prompts = Prompts.load(str(template(tmp_path, "debate/scorer_first", "{{ mood }}")))
+    prompts = Prompts.load(str(template(tmp_path / "own", "debate/scorer_first", "{{ mood }}")))
     with pytest.raises(UsageError, match="'mood' is undefined; it is given wanted"):
         prompts.render("debate/scorer_first", wanted="one score")
 

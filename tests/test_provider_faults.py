@@ -107,9 +107,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "case"), CASES)
-async def test_what_may_pass_is_worth_another_attempt_and_what_stays_is_not(
-    provider: Provider, kind: str, case: str
-) -> None:
+async def test_what_may_pass_is_retryable_and_no_more(provider: Provider, kind: str, case: str) -> None:
     answer, words = (PASSING | STAYING)[case]
     provider.play(answer)
     error = await failed(name_of(kind, provider))
@@ -145,9 +143,7 @@ async def test_nobody_there(provider: Provider, name: str) -> None:
 
 @pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize("coding", ["chunked", "gzip"])
-async def test_replies_in_chunks_or_compressed_are_read(
-    provider: Provider, kind: str, coding: Coding
-) -> None:
+async def test_chunked_and_compressed_replies_are_read(provider: Provider, kind: str, coding: Coding) -> None:
     provider.play(Coded("Score: 4", coding))
     reply = await asked(loaded(name_of(kind, provider)))
     assert (reply.text, reply.usage.input_tokens, reply.dropped) == ("Score: 4", 100, ())

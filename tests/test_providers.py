@@ -265,9 +265,7 @@ def test_gemini_takes_its_other_key_too(provider: Provider, monkeypatch: pytest.
     assert provider.requests[0].headers["x-goog-api-key"] == "other-key"
 
 
-async def test_a_key_that_was_mended_is_used_on_the_same_loop(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_mended_key_is_used_at_once(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = debate.build(models={"*": OPENAI}, n=1).compile()
     given: Any = {"task": SCORE_TASK}
     for key in ("wrong-key", "right-key"):

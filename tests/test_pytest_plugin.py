@@ -72,9 +72,7 @@ def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
 
 
 @pytest.mark.slow
-def test_a_failed_test_prints_score_explanation_and_debate_and_a_rerun_makes_no_call(
-    tmp_path: Path, provider: Provider
-) -> None:
+def test_a_failed_test_prints_its_debate_and_a_rerun_is_free(tmp_path: Path, provider: Provider) -> None:
     judging(provider, mumbled="no words")
     first = run(tmp_path, MODEL, code=JUDGED + AS_AN_AGENT)
     assert first.returncode == 1, first.stdout + first.stderr

@@ -168,9 +168,7 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
 
 @pytest.mark.slow
 @needs_ray
-def test_a_run_whose_budget_is_spent_or_that_is_interrupted_or_killed_goes_on(
-    runs: Runs, address: str
-) -> None:
+def test_a_run_that_spent_its_budget_or_was_interrupted_or_killed_goes_on(runs: Runs, address: str) -> None:
     one = runs.in_one_process()
     most = runs.calls // 4
     done = in_this_process(*runs.on_ray, "--max-calls", str(most), cwd=runs.folder)
@@ -197,9 +195,7 @@ def test_a_run_whose_budget_is_spent_or_that_is_interrupted_or_killed_goes_on(
 
 @pytest.mark.slow
 @needs_ray
-def test_a_worker_without_the_key_is_refused_before_any_call(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_without_the_key_is_refused_first(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_OF_THE_DRIVER", "here")
     model = f"openai:sim?base_url={os.environ['OPENAI_BASE_URL']}&key_env=KEY_OF_THE_DRIVER"
     done = in_this_process(*runs.on_ray, "--model", model, cwd=runs.folder)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
-import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,8 +30,7 @@ from jurygraph.nodes.models.call import Reply
 from jurygraph.state.errors import UsageError
 from jurygraph.state.settings import ModelSpec
 
-from .processes import HANG_GUARD, JURYGRAPH, child, until
-from .sample_data import read_lines, write_lines
+from .processes import HANG_GUARD
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 OF_KIND = {
@@ -197,9 +194,7 @@ def test_no_value_is_read_from_a_reply_that_was_cut_off(judged: Judged) -> None:
                 assert turn["content"].strip() not in cut_off - whole
 
 
-def test_the_weighted_score_is_what_the_servers_log_probabilities_say(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_weighted_score_is_what_log_probabilities_say(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = answered(monkeypatch)
     done = run("geval", "score", 2, settings=SETTINGS["geval"])
     for result, answer in zip(done.results, answers, strict=True):
@@ -216,35 +211,6 @@ def test_the_weighted_score_is_what_the_servers_log_probabilities_say(
         else:
             assert result.status == "failed"
             assert f"{1 - on_the_scale:.0%} of the probability is off the scale" in (result.error or "")
-
-
-def verdicts(folder: Path) -> list[dict[str, Any]]:
-    """Results without the times that they took."""
-    lines = map(json.dumps, read_lines(folder))
-    return [json.loads(re.sub(r'"seconds": [^,}]+', '"seconds": 0', line)) for line in lines]
-
-
-def test_killed_and_resumed_it_gives_the_same_verdicts(tmp_path: Path) -> None:
-    data = write_lines(tmp_path / "data.jsonl", items("score", 3))
-    # Without its cache: what is computed from a prompt's cached beginning differs in the last digits, and two words
-    # that are as likely as each other may change places.
-    model = "local?max_tokens=40&temperature=0&extra_body.cache_prompt=false"
-    command = [*JURYGRAPH, "run", "single", "--data", str(data), "--aspect", "coherence", "--model", model]
-    command += ["--concurrency", "1", "--timeout", f"{PATIENT:.0f}", "--out"]
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    first = broken / "results.jsonl"
-    with child(*command, str(broken)) as process:
-        until(lambda: first.exists() and first.stat().st_size, process)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait(HANG_GUARD) == -signal.SIGKILL
-    # Of a copy, since whoever opens a journal tidies it up.
-    before = kept(Path(shutil.copytree(broken, tmp_path / "copy")))
-    for folder in (broken, whole):
-        with child(*command, str(folder)) as process:
-            assert process.wait(PATIENT) == 0
-    assert verdicts(broken) == verdicts(whole)
-    assert 0 < len(before) < len(kept(whole))
-    assert [reply.text for reply in kept(broken)] == [reply.text for reply in kept(whole)]
 
 
 def test_a_process_has_one_server_that_answers_nobody_without_its_key() -> None:

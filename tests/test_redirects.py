@@ -69,9 +69,7 @@ async def test_no_redirect_turns_the_request_into_another(provider: Provider, ki
 
 @pytest.mark.parametrize("status", [307, 308])
 @pytest.mark.parametrize("kind", ["fast", "openai", "object"])
-async def test_the_same_request_is_made_again_on_the_same_host(
-    provider: Provider, kind: str, status: int
-) -> None:
+async def test_a_request_is_repeated_on_the_same_host(provider: Provider, kind: str, status: int) -> None:
     provider.play(redirect(status, "/v1/chat/completions?again=1"), "Score: 4")
     assert (await ask(kind, provider)).text == "Score: 4"
     first, second = provider.requests

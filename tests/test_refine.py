@@ -263,14 +263,11 @@ def test_what_the_judge_of_a_gate_says_is_streamed_once(subgraphs: bool) -> None
     assert [(event[-1] if subgraphs else event)["turn"]["id"] for event in events] == ["scorer:1"]
 
 
-def test_after_the_last_try_the_best_answer_stands() -> None:
+def test_after_the_last_try_the_best_answer_stands_and_where_the_judge_fails_the_last() -> None:
     outcome = agent("A.", "B.", "C.", judge=scored(2, 3, 1)).invoke(ASKED)
     assert outcome["messages"][-1].text == "B."
     assert [one["verdict"]["score"] for one in outcome["judged"]] == [2, 3, 1]
     assert agent("A.", "B.", judge=scored(2, 2), tries=2).invoke(ASKED)["messages"][-1].text == "B."
-
-
-def test_a_judge_that_fails_lets_the_answer_through() -> None:
     outcome = agent("A.", "B.", judge=scored(2, ReplyError("Nothing.", "?"))).invoke(ASKED)
     assert outcome["messages"][-1].text == "B."
     assert (outcome["judged"][1]["verdict"], "Nothing." in outcome["judged"][1]["error"]) == (None, True)

@@ -71,9 +71,7 @@ def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent
         (ensemble, {"position_calibration": False}, "referee_1"),
     ],
 )
-def test_no_form_asks_for_reasons_again_after_a_cut_off(
-    graph: ModuleType, settings: dict[str, Any], role: str, way: str
-) -> None:
+def test_a_repair_asks_no_reasons(graph: ModuleType, settings: dict[str, Any], role: str, way: str) -> None:
     kind = "score" if graph in (single, debate) else "compare"
     answers: dict[str, Any] = dict.fromkeys(TotalsSchema(6, 120).schema()["required"][1:], 10)
     answers |= dict.fromkeys(TotalSchema(6, 120).schema()["required"][1:], 10)
@@ -145,9 +143,7 @@ def test_a_critique_keeps_its_words(provider: Provider) -> None:
     assert schema["properties"]["feedback"]["maxLength"] == 500
 
 
-def test_a_reply_that_repeats_what_it_was_shown_is_warned_of_and_one_that_quotes_is_not(
-    provider: Provider,
-) -> None:
+def test_a_reply_that_repeats_what_it_was_shown_is_warned_of_and_no_quotation(provider: Provider) -> None:
     task = {**SCORE_TASK, "candidate": "Eight years of work went into the bridge. " * 3}
     copied = {"reasoning": " ".join(str(task["candidate"]).split()), "score": 4}
     own = "I say this in words of my own, twice. " * 3
@@ -185,9 +181,7 @@ def test_what_a_critic_says_is_looked_at(
 
 
 @pytest.mark.parametrize(("counted", "warned"), [(500, True), (2000, False), (0, False)])
-def test_a_server_that_counts_far_fewer_tokens_than_were_sent(
-    provider: Provider, counted: int, warned: bool
-) -> None:
+def test_a_server_that_counts_far_too_few_tokens(provider: Provider, counted: int, warned: bool) -> None:
     provider.play(Text(fields={"reasoning": "Fine.", "score": 4}, usage=Usage(input=counted)))
     task = {**SCORE_TASK, "source": "The bridge opened in 1932. " * 600}
     verdict = judged(task=task)

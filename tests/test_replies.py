@@ -450,9 +450,7 @@ FILLER = "The text goes on about its bees.\n"
 
 @each_reading
 @pytest.mark.parametrize("filler", [FILLER, '"It says so."\n', "```\ncode\n```\n", "> quoted\n"])
-def test_a_long_reply_keeps_its_verdict_at_either_end(
-    read: Read, verdict: str, value: object, filler: str
-) -> None:
+def test_a_long_reply_keeps_its_verdict(read: Read, verdict: str, value: object, filler: str) -> None:
     long = filler * (200_000 // len(filler))
     assert read(f"{long}\n{verdict}") == value
     if read is not read_pair:

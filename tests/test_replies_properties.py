@@ -60,9 +60,7 @@ def value_or_fault(read: Callable[..., object], text: str, *scale: float, **opti
     st.sampled_from([(1, 5), (0, 1), (1, 10), (6, 120), (-2, 2)]),
     st.sampled_from([None, "coherence", "", "a.b("]),
 )
-def test_a_score_on_the_scale_or_a_typed_error(
-    text: str, scale: tuple[float, float], aspect: str | None
-) -> None:
+def test_a_score_or_a_typed_error(text: str, scale: tuple[float, float], aspect: str | None) -> None:
     value = value_or_fault(read_score, text, *scale, aspect=aspect)
     assert value is None or (isinstance(value, float) and scale[0] <= value <= scale[1])
 

@@ -10,7 +10,7 @@ from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.cli.run import total_usage
+from jurygraph.eval.cli.progress import total_usage
 from jurygraph.eval.plan.estimator import estimate, estimate_table
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
@@ -150,9 +150,7 @@ def test_a_model_object_keeps_its_own_limit(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("thought", ["<think>Let me see, the text is", ""])
-def test_a_reply_cut_off_while_thinking_is_asked_for_again_with_more_room(
-    provider: Provider, tmp_path: Path, thought: str
-) -> None:
+def test_a_reply_cut_off_in_thought_gets_more_room(provider: Provider, tmp_path: Path, thought: str) -> None:
     def by(request: Request) -> Answer:
         if request.parameters[LIMIT] < 4000:
             return Text(thought, finish="length", usage=Usage(output=2048))
@@ -187,9 +185,7 @@ def test_it_is_never_asked_for_without_a_bound(provider: Provider, tmp_path: Pat
         "messages, 2048 in the completion). Please reduce the length of the messages or completion.",
     ],
 )
-def test_a_default_that_is_too_much_is_left_out_and_not_sent_again(
-    provider: Provider, tmp_path: Path, message: str
-) -> None:
+def test_a_default_too_much_is_sent_only_once(provider: Provider, tmp_path: Path, message: str) -> None:
     def by(request: Request) -> Answer:
         return Failure(400, message) if request.parameters.get(LIMIT) else scorer(request)
 
@@ -215,9 +211,7 @@ TOO_LONG = [
 
 
 @pytest.mark.parametrize(("status", "message"), TOO_LONG)
-def test_a_context_that_is_too_small_is_told_in_one_line(
-    provider: Provider, tmp_path: Path, status: int, message: str
-) -> None:
+def test_a_small_context_is_told(provider: Provider, tmp_path: Path, status: int, message: str) -> None:
     provider.play(by=lambda request: Failure(status, message))
     done = single(tmp_path, limit=1)
     told = str(done.failed[0].error)
@@ -228,9 +222,7 @@ def test_a_context_that_is_too_small_is_told_in_one_line(
 
 
 @pytest.mark.parametrize(("overflow", "at"), [("last", 4), ("error", 4), ("last", 1)])
-def test_a_debate_that_outgrows_the_context_may_keep_its_last_score(
-    provider: Provider, overflow: str, at: int
-) -> None:
+def test_a_debate_beyond_the_context_may_keep_its_score(provider: Provider, overflow: str, at: int) -> None:
     debaters = Debaters((2, 3, 4), satisfied_in=None)
     full = Failure(*TOO_LONG[0])
     provider.play(by=lambda request: full if len(provider.requests) >= at else debaters(request))
@@ -295,9 +287,7 @@ def test_endless_replies_are_given_up_and_counted(provider: Provider, tmp_path: 
 
 
 @pytest.mark.parametrize("limit", [{"max_calls": 4}, {"max_tokens": 1500}, {"max_cost": 0.0005}], ids=str)
-def test_given_up_requests_count_against_a_budget(
-    provider: Provider, tmp_path: Path, limit: dict[str, Any]
-) -> None:
+def test_given_up_requests_count_as_spent(provider: Provider, tmp_path: Path, limit: dict[str, Any]) -> None:
     provider.play(by=lambda request: Broken())
     done = single(tmp_path, count=20, concurrency=1, **limit)
     assert done.stopped == "budget"

@@ -93,7 +93,7 @@ def test_the_best_is_called_so_where_its_lead_holds(averages: list[AverageCompar
 
 
 def test_the_companion_of_the_metric_asked_for_is_asked_too(tmp_path: Path) -> None:
-    makes = GATE["a judge of sources beside a judge of candidates"].makes
+    makes = GATE["a judge of sources beside a judge of candidates"]
     made = Study.of(makes(tmp_path, np.random.default_rng(6)))
     both = "of_source ranks sources, of_candidate ranks the candidates of a source"
     assert all(headline(made, metric).startswith(both) for metric in (None, "spearman", "group_spearman"))
@@ -230,9 +230,7 @@ class Closed(StringIO):
         raise BrokenPipeError
 
 
-def test_files_are_there_before_anything_is_printed(
-    courtroom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_come_before_output(courtroom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "console", lambda: Console(file=Closed()))
     wanted = {f"--{form}": tmp_path / form for form in ("html", "markdown", "latex", "csv")}
     done = report(courtroom, *(word for option in wanted.items() for word in option))
@@ -378,9 +376,7 @@ def test_a_judge_has_one_colour_in_all_charts() -> None:
         assert all(f"--series-{number + 1}," in svg for svg in drawn if f">{label}<" in svg), label
 
 
-def test_a_page_needs_no_package_for_charts_but_figures_do(
-    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_needs_no_charts_package(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page, figures = tmp_path / "r.html", tmp_path / "figures"
     assert "no charts" not in report(demo, "--html", page).output
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:

@@ -99,9 +99,7 @@ def test_of_more_verdicts_than_a_page_is_to_have_those_worth_reading_are_chosen(
     assert "are on this page" not in text
 
 
-def test_blocks_fill_up_and_long_debates_leave_room_for_fewer_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_fill_up_and_long_debates_are_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = [debate(f"i{n}", words=f"word {n} " * 150, human=1.0 + n % 5) for n in range(40)]
     folder = write_run(tmp_path / "run", results)
     monkeypatch.setattr(debates, "FULL", 2_000)

@@ -13,7 +13,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.cli.run import total_usage
+from jurygraph.eval.cli.progress import total_usage
 from jurygraph.eval.report.headline import answers
 from jurygraph.nodes.models.responses import is_another, read_response
 from jurygraph.state.transcript import Usage
@@ -56,9 +56,7 @@ def test_versions_and_aliases_are_the_same_model_and_others_are_not(asked: str, 
 
 
 @pytest.mark.parametrize("served", ["gpt-4o-mini-2024-07-18", "something-cheaper"])
-def test_a_verdict_warns_of_another_model_and_the_journal_keeps_it(
-    provider: Provider, tmp_path: Path, served: str
-) -> None:
+def test_another_model_is_warned_of_and_recorded(provider: Provider, tmp_path: Path, served: str) -> None:
     about = {"model": served, "system_fingerprint": "fp_1"}
     provider.play(by=lambda _: Text("Fine.\n\nScore: 3", about=about))
     is_other = served == "something-cheaper"
@@ -97,9 +95,7 @@ def test_an_odd_count_makes_the_cost_unknown(count: Any) -> None:
     assert usage(input_tokens=count, output_tokens=20, label="offline").cost_usd == 0
 
 
-def test_unknown_tokens_are_called_unknown_and_sums_of_them_the_least(
-    provider: Provider, tmp_path: Path
-) -> None:
+def test_unknown_tokens_are_called_so_and_sums_of_them_the_least(provider: Provider, tmp_path: Path) -> None:
     rows = [{"id": name, "source": "Noon.", "candidate": f"{name}."} for name in ("a", "b")]
     data = write_lines(tmp_path / "mine.jsonl", rows)
 

@@ -186,9 +186,7 @@ def test_a_wall_of_refusals_halves_it_a_stray_one_does_not_and_it_recovers() -> 
         (2.0, 300, 6.0, 64, 64),  # longer texts become the usual in time
     ],
 )
-def test_it_shrinks_while_calls_are_slower_than_usual(
-    before: float, count: int, now: float, least: int, most: int
-) -> None:
+def test_it_shrinks_if_calls_are_slow(before: float, count: int, now: float, least: int, most: int) -> None:
     concurrency = AdaptiveConcurrency(maximum=64)
     assert trips(concurrency, 5, seconds=before) == 64
     assert least <= trips(concurrency, count, seconds=now) <= most

@@ -305,9 +305,7 @@ def test_several_answers_are_decided_by_a_rule(said: list[Any], how: Any, decide
         (["--review-queue", "q.csv"], "needs rules"),
     ],
 )
-def test_a_review_that_cannot_be_is_refused_before_the_run(
-    tmp_path: Path, arguments: list[str], problem: str
-) -> None:
+def test_an_impossible_review_is_refused_first(tmp_path: Path, arguments: list[str], problem: str) -> None:
     found = command("run", "debate", "--data", "demo", "--limit", 1, "--out", tmp_path / "run", *arguments)
     assert isinstance(found.exception, UsageError)
     assert problem in str(found.exception)
@@ -359,9 +357,7 @@ def test_the_dialogue(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("interrupted", [True, False], ids=["ctrl-c", "ctrl-d"])
-def test_the_dialogue_after_a_run_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool
-) -> None:
+def test_the_dialogue_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool) -> None:
     typed = iter(["Bo"])
 
     def type_in(_prompt: str = "") -> str:

@@ -44,9 +44,7 @@ def test_zero_is_no_limit_but_calls_in_flight_may_be_given_no_time() -> None:
 
 
 @pytest.mark.parametrize(("name", "without"), [("run", ()), ("sweep", SWEEP_WITHOUT)])
-def test_a_command_has_an_option_for_each_with_its_default_and_help(
-    name: str, without: tuple[str, ...]
-) -> None:
+def test_a_command_has_an_option_for_each_with_default_and_help(name: str, without: tuple[str, ...]) -> None:
     group: Any = get_command(app)
     _, command, _ = group.resolve_command(click.Context(group), [name])
     options = {option.name: option for option in command.params}

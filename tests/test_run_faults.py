@@ -337,9 +337,7 @@ def test_data_that_changes_while_it_is_judged_is_told_as_that(provider: Provider
 
 
 @pytest.mark.slow
-def test_a_full_disk_ends_the_run_and_loses_nothing(
-    runs: Runs, small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_ends_the_run_only(runs: Runs, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "SQLITE_PATIENCE", 0.5)
     runs.provider.play(by=lambda request: "Fine. " + "x" * 3000 + "\nScore: 4")
     dataset(runs.folder, 300)
@@ -353,9 +351,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(
     assert len(runs.provider.requests) <= 300 + 4 + 1, "more calls were lost than were in flight"
 
 
-def test_steps_that_cannot_be_kept_end_the_run(
-    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unkept_steps_end_a_run(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(folder: Path, planned: object) -> None:
         raise OSError(28, "No space left on device", str(folder / "run.tmp"))
 

@@ -67,9 +67,7 @@ def _execute(store: Store, statement: Update) -> None:
 
 @SHARED
 @pytest.mark.parametrize("seed", range(3))
-def test_what_processes_begin_is_never_more_than_all_may_and_in_the_end_all_of_it(
-    where: str, seed: int
-) -> None:
+def test_what_processes_begin_is_never_more_than_all_may_and_ends_as_all_of_it(where: str, seed: int) -> None:
     chance = random.Random(seed)
     most = [Amounts(40, math.inf, math.inf), Amounts(math.inf, 4_800, 10.0), Amounts(40, 4_800, 10.0)][seed]
     processes = [Process(where, part, most) for part in range(4)]
@@ -105,9 +103,7 @@ def test_what_processes_begin_is_never_more_than_all_may_and_in_the_end_all_of_i
 
 
 @SHARED
-def test_who_was_frozen_for_longer_than_its_lease_has_to_ask_anew_and_what_the_ended_had_is_free(
-    where: str,
-) -> None:
+def test_whoever_outslept_its_lease_has_to_ask_anew_and_what_the_ended_had_is_free(where: str) -> None:
     ended = Process(where, 0, Amounts(20, math.inf, math.inf))
     ended.ask(12)
     ended.end_calls(10)

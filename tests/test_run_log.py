@@ -94,9 +94,7 @@ def test_neither_keys_nor_prompts_nor_replies_are_told(
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_hostile_text_forges_no_lines_and_has_no_power_over_the_terminal(
-    tmp_path: Path, terminal: bool
-) -> None:
+def test_hostile_text_forges_no_lines_and_cannot_steer_a_terminal(tmp_path: Path, terminal: bool) -> None:
     out = io.StringIO()
     with logging_to(tmp_path, Console(file=out, force_terminal=terminal, width=80)):
         log.warning(HOSTILE, extra={"reason": HOSTILE, "item": "i\n1"})
@@ -145,9 +143,7 @@ def no_file_longer_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_fills_up_or_a_line_that_a_crash_tore_costs_lines_only(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_or_torn_line_costs_no_more(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with logging_to(tmp_path, None):
         with no_file_longer_than(1000):
             for number in range(20):
@@ -174,9 +170,7 @@ def test_a_log_that_cannot_be_written_stops_no_run(
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_warnings_of_the_libraries_below_are_in_the_log_and_not_on_the_screen(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_warnings_of_libraries_go_into_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with logging_to(tmp_path, None):
         logging.getLogger("opentelemetry.exporter").error("Failed to export %s", "spans")
         logging.getLogger("asyncio").info("not worth telling")

@@ -137,18 +137,6 @@ def test_samples_of_chatgpt_on_topical_chat(shared_data: Path) -> None:
     assert read / given > 0.995
 
 
-def test_samples_of_gpt4_on_summeval(shared_data: Path) -> None:
-    for row in rows(shared_data / "summeval" / "gpt4_geval_20.jsonl.gz"):
-        values = readable(row["replies"], 1, 5, row["dimension"])
-        assert len(values) == len(row["replies"]) == 20
-        assert expected_from_samples(values).value == pytest.approx(sum(values) / 20, abs=1e-12)
-
-
-def test_samples_of_llama_against_the_authors_mean(shared_data: Path) -> None:
-    for row in rows(shared_data / "topical_chat" / "llama_geval_overall_scores.jsonl"):
-        assert expected_from_samples(row["scores_20"]).value == pytest.approx(row["author_mean"], abs=1e-9)
-
-
 def test_label_tokens_against_alpaca_eval(shared_data: Path) -> None:
     """The preference is 1 + p(M) or 1 + p(m): which one is not recorded, since the order was drawn by lot."""
     seen = 0
@@ -185,9 +173,7 @@ def told(turns: list[Any], field: str = "value") -> list[Any]:
         Failure(400, "n must be 1"),
     ],
 )
-def test_a_provider_that_rejects_n_is_not_asked_for_several_again(
-    provider: Provider, refusal: Failure
-) -> None:
+def test_a_provider_that_rejects_n_is_asked_for_it_once(provider: Provider, refusal: Failure) -> None:
     provider.play(by=lambda request: refusal if request.body.get("n") else "Score: 4")
     verdict, turns = sample(OPENAI, 3)
     assert (told(turns), told(turns, "calls")) == ([4, 4, 4], [1, 1, 1])

@@ -22,9 +22,7 @@ from jurygraph.state import (
 )
 from jurygraph.state.graph_state import as_json
 from jurygraph.state.settings import ChatEvalSettings, make_settings, resolve_settings
-from jurygraph.state.transcript import (
-    total_usage,
-)
+from jurygraph.state.transcript import total_usage
 from pydantic import ValidationError
 
 SCORE: dict[str, Any] = {"source": "s", "candidate": "c", "aspect": "fluency"}
@@ -43,12 +41,9 @@ def test_ready_made_aspects_are_the_benchmarks_with_their_scales() -> None:
     assert all(f"/{aspect.name}" in name and aspect.steps for name, aspect in ASPECTS.items())
 
 
-def test_a_bare_name_that_two_share_is_summevals() -> None:
+def test_a_bare_name_that_two_share_is_summevals_and_an_unknown_one_lists_them() -> None:
     assert find_aspect("coherence") is ASPECTS["summeval/coherence"]
     assert find_aspect("Naturalness ") is ASPECTS["topical-chat/naturalness"]
-
-
-def test_an_unknown_aspect_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"unknown aspect 'wit'.*topical-chat/groundedness"):
         find_aspect("wit")
 

@@ -21,13 +21,6 @@ Printed = tuple[float, float]
 QUICK = Resampling(resamples=200)
 
 
-def test_t_test_without_a_spread_has_no_t() -> None:
-    same = paired_t_test(np.array([1.0, 2, 3]), np.array([0.0, 1, 2]))
-    assert same == (Statistic(1.0), (None, None))
-    assert paired_t_test(np.array([1.0]), np.array([0.5])) == (Statistic(0.5), (None, None))
-    assert paired_t_test(np.array([]), np.array([])) == (Statistic(None), (None, None))
-
-
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_mcnemar_against_scipy(b: int, c: int) -> None:
     wanted = stats.binomtest(b, b + c).pvalue if b + c else 1.0
@@ -80,10 +73,14 @@ def test_gains_against_the_paper(
         assert round(100 * (found.relative or 0), 1) == percent
 
 
-def test_gains_are_none_where_a_figure_is_missing() -> None:
+def test_without_a_spread_or_a_figure_there_is_no_t_and_no_gain() -> None:
     assert gain(None, 0.5).absolute is None
     assert gain(0.1, -0.2).absolute == pytest.approx(0.3)
     assert gain(0.1, -0.2).relative is gain(0.1, 0).relative is None
+    same = paired_t_test(np.array([1.0, 2, 3]), np.array([0.0, 1, 2]))
+    assert same == (Statistic(1.0), (None, None))
+    assert paired_t_test(np.array([1.0]), np.array([0.5])) == (Statistic(0.5), (None, None))
+    assert paired_t_test(np.array([]), np.array([])) == (Statistic(None), (None, None))
 
 
 # The R package cocor (Diedenhofen and Musch 2015), cocor.dep.groups.overlap(r.jk, r.jh, r.kh, n), as it prints:

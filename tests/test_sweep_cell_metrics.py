@@ -76,9 +76,7 @@ def test_no_average_where_an_aspect_has_no_figure(scores: list[float | None]) ->
 
 
 @pytest.mark.parametrize(("groups", "leads"), [(9, "spearman"), (10, "group_spearman")])
-def test_correlations_are_within_groups_where_ten_of_them_can_tell_judges_apart(
-    groups: int, leads: str
-) -> None:
+def test_correlations_are_within_groups_where_ten_can_tell_judges_apart(groups: int, leads: str) -> None:
     rows = [row for n in range(groups) for row in rated([0, 1, 2], prefix=f"{n}-", group=str(n))]
     assert leading(metric_keys(swept(rows).measured()))[0].statistic == leads
 

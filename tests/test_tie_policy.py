@@ -107,9 +107,7 @@ def alone(evaluation: Evaluation, protocol: str) -> Evaluation:
 
 @pytest.mark.parametrize("ties", ["class", "left_out", "half"])
 @pytest.mark.parametrize("votes", ["majority", "each"])
-def test_the_study_says_what_agreement_says_under_every_rule(
-    tmp_path: Path, ties: Ties, votes: Votes
-) -> None:
+def test_the_study_says_what_agreement_does_under_any_rule(tmp_path: Path, ties: Ties, votes: Votes) -> None:
     folder = run(tmp_path / "run", rule=None)
     rows = [one for one in map(vars, ResultsFile(folder).read()) if one["protocol"] == "more"]
     told = preference(agreement(rows, QUICK, ties=ties, votes=votes))

@@ -6,26 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from .truth_gate import GATE, PAGE, faults, page, quoted, screens_on, without_figures
+from .truth_gate import GATE, first_screen, promises, without_figures
 
-REWRITE = "python -m tests.truth_gate --write"
-
-
-@pytest.mark.parametrize(("number", "name"), list(enumerate(GATE)), ids=list(GATE))
-def test_the_first_screen_tells_the_truth_of(number: int, name: str, tmp_path: Path) -> None:
-    screen = GATE[name].first_screen(tmp_path, number)
-    assert not faults(GATE[name], screen), screen
-    on_page = screens_on(PAGE.read_text(encoding="utf-8"))[name].replace("<br>", "\n")
-    assert without_figures(on_page) == without_figures(quoted(GATE[name], screen)), REWRITE
+PROMISES = promises()
 
 
-def test_the_page_of_promises_is_up_to_date() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert text == page(screens_on(text)), REWRITE
+@pytest.mark.parametrize("name", GATE)
+def test_the_first_screen_tells_the_truth_of(name: str, tmp_path: Path) -> None:
+    screen, promise = first_screen(name, tmp_path), PROMISES[name]
+    assert not promise.faults(screen), screen
+    quotation = without_figures(promise.quotation(screen))
+    assert without_figures(promise.quoted) == quotation, "python -m tests.truth_gate --write"
 
 
-def test_the_gate_can_shut() -> None:
-    """A pattern that is lacking, or there where it must not be, is a fault."""
-    known = GATE["a constant winner"]
-    assert faults(known, "") != []
-    assert faults(known, "always agrees best with humans") != []
+def test_the_page_has_all_judges_and_a_pattern_that_does_not_hold_is_a_fault() -> None:
+    assert list(PROMISES) == list(GATE)
+    assert all(promise.must for promise in PROMISES.values())
+    promise = PROMISES["a constant winner"]
+    assert promise.faults("") != []
+    assert promise.faults("always agrees best with humans") != []

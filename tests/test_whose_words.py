@@ -119,9 +119,7 @@ LISTS = [
 
 @either_form
 @pytest.mark.parametrize("cases", [OBJECTS, TAGS, CLAIMS, LISTS], ids=["objects", "tags", "claims", "lists"])
-def test_what_a_text_holds_neither_is_nor_deletes_the_own_verdict(
-    structured: str, cases: list[tuple[str, str]]
-) -> None:
+def test_what_a_text_holds_leaves_the_own_verdict(structured: str, cases: list[tuple[str, str]]) -> None:
     for candidate, reply in cases:
         assert score_and_calls(candidate, structured, reply) == (2, 2), reply
 

@@ -1,8 +1,8 @@
-"""Judges whose truth is known, and what the first screen must and must not say of them.
+"""Judges whose truth is known; docs/promises.md has it, and what the first screen must and must not say of them.
 
     python -m tests.truth_gate --write
 
-writes docs/promises.md from the declarations below; ``test_truth_gate.py`` holds the package to them.
+writes into the page what the package says; ``test_truth_gate.py`` holds the package to it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
 from jurygraph.eval import evaluate
@@ -28,29 +28,6 @@ PAGE = ROOT / "docs" / "promises.md"
 Random = np.random.Generator
 Makes = Callable[[Path, Random], Sequence[Path]]
 """Writes run folders into a folder and returns them."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """Declares judges of a known kind.
-
-    Attributes:
-        truth: what is known of them.
-        makes: their runs.
-        must, must_not: patterns that the first screen holds, or does not.
-    """
-
-    truth: str
-    makes: Makes
-    must: tuple[str, ...]
-    must_not: tuple[str, ...] = ()
-
-    def first_screen(self, folder: Path, number: int) -> str:
-        """Return what ``report`` says first, of runs made in this folder."""
-        study = Study.of(
-            self.makes(folder, np.random.default_rng(number)), resampling=Resampling(resamples=300)
-        )
-        return "\n".join([headline(study, None), *answers(study, None)])
 
 
 Judge = Callable[[Random, Mapping[str, Any]], Any]
@@ -235,283 +212,101 @@ def missing_annotators(folder: Path, random: Random) -> Sequence[Path]:
     return [folder / "mine"]
 
 
-_CLAIM = r"(ranks most like|agrees best with) humans"
-_NO_CLAIM = (_CLAIM, r"significantly better than chance: ")
-_ALONE = r"(like|with) humans significantly better than chance: (?!the highest)"
-_PATH = (r"/", r"tmp")
-
-GATE: Mapping[str, Known] = {
-    "a better judge": Known(
-        "One sees the quality with little noise, the other with much.",
-        texts({"good": sees(0.4), "weak": sees(1.6)}),
-        (
-            r"^good ranks most like humans: Spearman's rho within groups 0\.\d+ \[.*above weak \(Holm-adjusted p",
-        ),
+GATE: Mapping[str, Makes] = {
+    "a better judge": texts({"good": sees(0.4), "weak": sees(1.6)}),
+    "a slightly better judge": texts({"good": sees(0.80), "fair": sees(0.82)}),
+    "three judges, the second as good": texts({"one": sees(0.5), "two": sees(0.5), "weak": sees(2.5)}),
+    "a constant score": texts({"always": _says(3.0), "good": sees(0.6)}),
+    "a constant winner": pairs(
+        {"always": _says("1"), "good": right(0.80), "fair": right(0.70)}, items=600, first=0.85
     ),
-    "a slightly better judge": Known(
-        "One sees the quality with slightly less noise than the other; the data cannot tell them apart.",
-        texts({"good": sees(0.80), "fair": sees(0.82)}),
-        (r"ranks first by Spearman's rho within groups.*and that may be chance", r"groups would tell"),
-        (_CLAIM,),
+    "a nearly constant winner": pairs(
+        {"nearly": leaning(0.5, "1", 0.97), "good": right(0.77)}, items=600, first=0.85
     ),
-    "three judges, the second as good": Known(
-        "Two see the quality equally well, the third with much noise.",
-        texts({"one": sees(0.5), "two": sees(0.5), "weak": sees(2.5)}),
-        (r"ranks first.*may be chance",),
-        (_CLAIM,),
+    "a judge that knows only the source": texts({"of_source": sees_only("level")}),
+    "a judge of sources beside a judge of candidates": texts(
+        {"of_source": sees_only("level"), "of_candidate": sees_only("own")}, groups=60, apart=1.4
     ),
-    "a constant score": Known(
-        "One always says 3; the other sees the quality.",
-        texts({"always": _says(3.0), "good": sees(0.6)}),
-        (
-            r"^good ranks like humans significantly better than chance",
-            r"always always says 3: it agrees with nobody",
-        ),
-        (r"always rank", _CLAIM),
+    "a judge that fails on hard items": texts({"steady": sees(0.9), "failing": _fails_on_hard}),
+    "a low level": texts({"low": sees(0.4, shift=-1.5), "fair": sees(1.2)}),
+    "a level that hardly differs": texts({"high": sees(0.4, shift=0.15)}, groups=100),
+    "longer texts": texts({"long": sees(0.4, length=0.8), "fair": sees(0.6)}),
+    "longer answers": pairs({"long": longer(0.5), "fair": right(0.75)}),
+    "the first place": pairs({"first": leaning(0.9, "1", 0.5), "fair": right(0.75)}),
+    "the second place": pairs({"second": leaning(0.9, "2", 0.4), "fair": right(0.75)}),
+    "random scores": texts({"random": lambda random, row: float(random.integers(1, 6))}),
+    "random winners": pairs({"random": lambda random, row: "12"[int(random.integers(2))]}, first=0.7),
+    "reversed": texts({"reversed": _reversed}),
+    "the same judge under two names": texts({"one": _copies, "two": _copies}),
+    "the same judge under two names, and a worse one": texts(
+        {"one": _copies, "two": _copies, "weak": sees(2.5)}
     ),
-    "a constant winner": Known(
-        "85 % of the labels are 1. One always says 1 and is right most often; two others are right in 80 % and 70 %.",
-        pairs({"always": _says("1"), "good": right(0.80), "fair": right(0.70)}, items=600, first=0.85),
-        (
-            r"always always says 1, which 0\.8\d+ of the labels are: it agrees with nobody",
-            r"^good agrees best",
-        ),
-        (r"always agrees", r"always ranks"),
-    ),
-    "a nearly constant winner": Known(
-        "85 % of the labels are 1. One says 1 in 97 % of cases, at random; the other is right in 77 %.",
-        pairs({"nearly": leaning(0.5, "1", 0.97), "good": right(0.77)}, items=600, first=0.85),
-        (r"^No judge can be said to agree best with humans.*\(kappa.*of nearly, cannot be told from chance",),
-        (_CLAIM,),
-    ),
-    "a judge that knows only the source": Known(
-        "It gives all candidates of a source the same score, apart from noise.",
-        texts({"of_source": sees_only("level")}),
-        (r"^No judge agrees with humans significantly better than chance",),
-        (_ALONE, r"of_source ranks like"),
-    ),
-    "a judge of sources beside a judge of candidates": Known(
-        "One knows which sources have good candidates, the other which candidates of a source are good.",
-        texts({"of_source": sees_only("level"), "of_candidate": sees_only("own")}, groups=60, apart=1.4),
-        (r"^of_source ranks sources, of_candidate ranks the candidates of a source",),
-        (_CLAIM,),
-    ),
-    "a judge that fails on hard items": Known(
-        "It has no verdict on candidates in the middle of the scale; another, just as good, has all verdicts.",
-        texts({"steady": sees(0.9), "failing": _fails_on_hard}),
-        (r"failing failed on \d+ of 200 rows \(\d+%\), which are left out for all judges", r"may be chance"),
-        (_CLAIM,),
-    ),
-    "a low level": Known(
-        "It sees the quality and scores 1.5 points lower.",
-        texts({"low": sees(0.4, shift=-1.5), "fair": sees(1.2)}),
-        (r"low scores 1\.\d points lower \(\d\.\d\d against \d\.\d\d\) than humans",),
-        (r"fair scores",),
-    ),
-    "a level that hardly differs": Known(
-        "It scores .15 points higher, which is less than a tenth of the scale.",
-        texts({"high": sees(0.4, shift=0.15)}, groups=100),
-        (r"^high ranks like humans significantly better than chance",),
-        (r"points (lower|higher)",),
-    ),
-    "longer texts": Known(
-        "It gives points for length; humans do not.",
-        texts({"long": sees(0.4, length=0.8), "fair": sees(0.6)}),
-        (r"long follows length more than humans do: rho with length 0\.\d+",),
-        (r"fair follows",),
-    ),
-    "longer answers": Known(
-        "Half of the time it picks the longer answer.",
-        pairs({"long": longer(0.5), "fair": right(0.75)}),
-        (r"long follows length more than humans do: the longer answer wins \d+% of the time",),
-        (r"fair follows",),
-    ),
-    "the first place": Known(
-        "Half of the time it says 1, whatever the answers are.",
-        pairs({"first": leaning(0.9, "1", 0.5), "fair": right(0.75)}),
-        (r"first prefers the first answer more than humans do: the first one wins 7\d% of the time",),
-        (r"fair prefers",),
-    ),
-    "the second place": Known(
-        "Four times in ten it says 2, whatever the answers are.",
-        pairs({"second": leaning(0.9, "2", 0.4), "fair": right(0.75)}),
-        (r"second prefers the second answer more than humans do",),
-        (r"fair prefers",),
-    ),
-    "random scores": Known(
-        "It rolls a die.",
-        texts({"random": lambda random, row: float(random.integers(1, 6))}),
-        (r"^No judge agrees with humans significantly better than chance",),
-        (_ALONE, r"random ranks like"),
-    ),
-    "random winners": Known(
-        "It tosses a coin, and 70 % of the labels are 1.",
-        pairs({"random": lambda random, row: "12"[int(random.integers(2))]}, first=0.7),
-        (r"^No judge agrees with humans significantly better than chance",),
-        (_ALONE, r"random prefers", r"random agrees"),
-    ),
-    "reversed": Known(
-        "It gives good candidates low scores.",
-        texts({"reversed": _reversed}),
-        (r"^No judge agrees with humans significantly better than chance.*-0\.\d+ \[-",),
-        (_ALONE, r"reversed ranks like"),
-    ),
-    "the same judge under two names": Known(
-        "Two give every row the same score.",
-        texts({"one": _copies, "two": _copies}),
-        (r"give the same verdict on every row, so there is no difference",),
-        (_CLAIM, r"above", r"ranks first"),
-    ),
-    "the same judge under two names, and a worse one": Known(
-        "Two give every row the same score; a third sees little of the quality.",
-        texts({"one": _copies, "two": _copies, "weak": sees(2.5)}),
-        (r"^one and two, which give the same verdict on every row, rank most like humans.*above weak",),
-        (r"above (one|two)",),
-    ),
-    "six items": Known(
-        "Six items without groups; one judge sees the quality better.",
-        texts({"good": sees(0.3), "weak": sees(0.9)}, groups=6, size=1),
-        (r"6 items are too few to claim anything: \w+'s Spearman's rho is", r"would tell the two apart"),
-        (*_NO_CLAIM, r"p [=<]", r"\["),
-    ),
-    "five groups": Known(
-        "Five sources with ten candidates each: many rows, but only five independent sources.",
-        texts({"good": sees(0.4), "weak": sees(1.2)}, groups=5, size=10),
-        (r"5 groups are too few to claim anything",),
-        (*_NO_CLAIM, r"p [=<]"),
-    ),
-    "few groups that both rank": Known(
-        "One ranks 24 of 40 sources, the other 20; both rank only four.",
-        texts({"many": ranks_part(0, 24), "fewer": ranks_part(20, 40)}),
-        (r"^The judges have too few groups in which all rank the items to claim anything",),
-        (*_NO_CLAIM, r"ranks first", r"above"),
-    ),
-    "many ties": Known(
-        "Six labels in ten are ties. One always says tie; the other is right in 70 %.",
-        pairs({"always": _says("tie"), "good": right(0.7)}, ties=0.6),
-        (r"^good agrees with humans significantly better than chance", r"always always says tie"),
-        (r"always agrees", _CLAIM),
-    ),
-    "twenty of twenty": Known(
-        "It is right on all twenty comparisons.",
-        pairs({"perfect": right(1.0)}, items=20),
-        (r"accuracy 1\.000 \[0\.8\d+, 1\.000\]",),
-        (r"1\.000 \[1\.000",),
-    ),
-    "labels of one value": Known(
-        "All labels are 3: there is nothing to rank.",
-        texts({"good": sees(0.3)}, label=3.0),
-        (
-            r"^No judge can be compared with human labels here: wit has no Spearman's rho, since all 200 labels are "
-            r"the same",
-        ),
-        (_CLAIM, _ALONE),
-    ),
-    "one judge on two datasets": Known(
-        "The same model and settings judged two datasets.",
-        one_judge_twice,
-        (r"^first: good ranks most like humans", r"second: good ranks most like humans"),
-        (r"good \(", *_PATH),
-    ),
-    "a judge that was stopped": Known(
-        "One judged three of 200 candidates, the others all.",
-        texts({"good": sees(0.4), "weak": sees(1.5), "stopped": _stops}),
-        (
-            r"^good ranks most like humans.*above weak",
-            r"stopped has no verdict on 197 of 200 rows",
-            r"stopped is not ranked: it has only 3 labelled rows",
-        ),
-        (r"left out for all",),
-    ),
-    "two runs of one judge": Known(
-        "The same model and settings judged the same data twice.",
-        two_runs,
-        (r"debate \((one|two)\) ranks first.*may be chance.*above debate \((one|two)\)",),
-        (_CLAIM, *_PATH),
-    ),
-    "an ensemble of personas": Known(
-        "Three referees of different roles beside a single judge that is about as good as their average.",
-        personas,
-        (r"may be chance",),
-        (_CLAIM, r"ensemble of 1", r"k=1"),
-    ),
-    "missing annotators": Known(
-        "On every item one of the two or three annotators gave no rating.",
-        missing_annotators,
-        (r"over 40 rows",),
-    ),
-    "labels of one value, and a judge that always says it": Known(
-        "All labels are 3, and the judge always says 3: that is neither agreement nor disagreement.",
-        texts({"always": _says(3.0)}, label=3.0),
-        (
-            r"^No judge can be compared with human labels here: wit has no Spearman's rho, since all 200 labels",
-        ),
-        (_CLAIM, _ALONE, r"agrees with"),
-    ),
-    "eight high levels": Known(
-        "Eight judges score 1.5 points higher; the first screen names two and counts the others.",
-        texts({f"high{number}": sees(0.5, shift=1.5) for number in range(8)}, groups=30),
-        (
-            r"high1 scores \d\.\d points higher \(.*\) than humans",
-            r"6 more judges score on another level than humans",
-        ),
-        (r"high2 scores", r"(?s)^.{1000}", r"-0\.\d+ \[.*above"),
-    ),
+    "six items": texts({"good": sees(0.3), "weak": sees(0.9)}, groups=6, size=1),
+    "five groups": texts({"good": sees(0.4), "weak": sees(1.2)}, groups=5, size=10),
+    "few groups that both rank": texts({"many": ranks_part(0, 24), "fewer": ranks_part(20, 40)}),
+    "many ties": pairs({"always": _says("tie"), "good": right(0.7)}, ties=0.6),
+    "twenty of twenty": pairs({"perfect": right(1.0)}, items=20),
+    "labels of one value": texts({"good": sees(0.3)}, label=3.0),
+    "one judge on two datasets": one_judge_twice,
+    "a judge that was stopped": texts({"good": sees(0.4), "weak": sees(1.5), "stopped": _stops}),
+    "two runs of one judge": two_runs,
+    "an ensemble of personas": personas,
+    "missing annotators": missing_annotators,
+    "labels of one value, and a judge that always says it": texts({"always": _says(3.0)}, label=3.0),
+    "eight high levels": texts({f"high{number}": sees(0.5, shift=1.5) for number in range(8)}, groups=30),
 }
 
 
-def quoted(known: Known, screen: str) -> str:
-    """Return the first line of the first screen, and those of the other sentences that hold what it must say."""
-    claim, *others = screen.split("\n")
-    sentences = [sentence.removesuffix(".") for line in others for sentence in line.split(". ")]
-    held = [one for one in sentences if any(re.search(pattern, one) for pattern in known.must)]
-    return " ... ".join([claim, *held])
+def first_screen(name: str, folder: Path) -> str:
+    """Return what ``report`` says first of the judges of this name, whose runs are made in a folder."""
+    random = np.random.default_rng(list(GATE).index(name))
+    study = Study.of(GATE[name](folder, random), resampling=Resampling(resamples=300))
+    return "\n".join([headline(study, None), *answers(study, None)])
 
 
-INTRODUCTION = """\
-# What the first sentence promises
+class Promise(NamedTuple):
+    """What the page says of judges: what it quotes, and the patterns that the first screen must hold, and must not."""
 
-`run` and `sweep` end with a sentence on which judge agrees best with humans; `report` and its page begin
-with it. The tests check it on invented judges, about which the truth is known; they are drawn anew, from
-fixed seeds, in each test run. The last column shows what the package says: its first sentence and, after
-`...`, the others that the tests require.
+    quoted: str
+    must: list[str]
+    must_not: list[str]
 
-`python -m benchmarks.coverage` simulates how often intervals contain the true value, and how often a
-difference is found where there is none; the table is in [agreement](agreement.md#intervals).
+    def quotation(self, screen: str) -> str:
+        """Return the first line of a screen, and those of its other sentences that hold what it must say."""
+        claim, *others = screen.split("\n")
+        sentences = [sentence.removesuffix(".") for line in others for sentence in line.split(". ")]
+        wanted = [one for one in sentences if any(re.search(pattern, one) for pattern in self.must)]
+        return " ... ".join([claim, *wanted])
 
-<!-- made by python -m tests.truth_gate --write -->
-
-| judges | what is true of them | the package says |
-|---|---|---|"""
-REQUIREMENTS = """
-## What the tests require
-
-Regular expressions that the first screen must match, and must not.
-
-| judges | it must say | it must not say |
-|---|---|---|"""
+    def faults(self, screen: str) -> list[str]:
+        """Return what a screen lacks, and what it says that is not so."""
+        lacking = [f"lacks {pattern}" for pattern in self.must if not re.search(pattern, screen)]
+        return lacking + [f"says {pattern}" for pattern in self.must_not if re.search(pattern, screen)]
 
 
-def page(screens: Mapping[str, str]) -> str:
-    """Write the page of the docs from what the package says of the judges, by the name of their kind."""
-    lines = [INTRODUCTION]
-    lines += [f"| {name} | {known.truth} | {_cell(screens[name])} |" for name, known in GATE.items()]
-    lines += [REQUIREMENTS]
-    for name, known in GATE.items():
-        cells = ("<br>".join(f"`{_cell(one)}`" for one in of) for of in (known.must, known.must_not))
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+def promises() -> dict[str, Promise]:
+    """Read the two tables of the page, by the judges that their rows are about."""
+    told, _, required = PAGE.read_text(encoding="utf-8").partition("## What the tests require")
+    quotations = {cells[0]: _text(cells[2]) for cells in _rows(told)}
+    found = {}
+    for name, *patterns in _rows(required):
+        must, must_not = ([_text(part) for part in re.findall("`(.*?)`", cell)] for cell in patterns)
+        found[name] = Promise(quotations.pop(name), must, must_not)
+    assert not quotations, "judges of whom nothing is required"
+    return found
+
+
+def _rows(table: str) -> list[list[str]]:
+    rows = [line[2:-2].split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    return [cells for cells in rows if cells[0] != "judges"]
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", "<br>")
 
 
-def screens_on(page: str) -> dict[str, str]:
-    """Return what a page says that the package says, by the name of the kind."""
-    table = page.partition("## What the tests require")[0]
-    rows = [line[2:-2].split(" | ") for line in table.splitlines() if line.startswith("| ")]
-    return {row[0]: row[2] for row in rows if row[0] in GATE}
+def _text(cell: str) -> str:
+    return cell.replace("\\|", "|").replace("<br>", "\n")
 
 
 def without_figures(text: str) -> str:
@@ -519,20 +314,12 @@ def without_figures(text: str) -> str:
     return re.sub(r"[<=]? ?-?\d[\d.,]*", "#", text)
 
 
-def faults(known: Known, screen: str) -> list[str]:
-    """Return what the first screen lacks, and what it says that is not so."""
-    lacking = [f"lacks {pattern}" for pattern in known.must if not re.search(pattern, screen)]
-    return lacking + [f"says {pattern}" for pattern in known.must_not if re.search(pattern, screen)]
-
-
 if __name__ == "__main__":
-    from tempfile import TemporaryDirectory
-
-    screens = {}
-    for number, (name, known) in enumerate(GATE.items()):
+    page = PAGE.read_text(encoding="utf-8")
+    for name, promise in promises().items():
         with TemporaryDirectory() as folder:
-            screen = known.first_screen(Path(folder), number)
-        screens[name] = quoted(known, screen)
-        print(f"--- {name}\n{screen}\n    {faults(known, screen) or 'ok'}")
+            screen = first_screen(name, Path(folder))
+        print(f"--- {name}\n{screen}\n    {promise.faults(screen) or 'ok'}")
+        page = page.replace(f" | {_cell(promise.quoted)} |\n", f" | {_cell(promise.quotation(screen))} |\n")
     if "--write" in sys.argv:
-        PAGE.write_text(page(screens), encoding="utf-8")
+        PAGE.write_text(page, encoding="utf-8")

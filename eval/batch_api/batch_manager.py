@@ -23,8 +23,8 @@ from ..calls.budget import BudgetTracker
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..journal.call_journal import Journal
+from ..journal.private_files import make_private_folder, whole_file
 from ..journal.records import Amounts
-from ..storage.private_files import make_private_folder, whole_file
 from . import batch_provider
 from .batch_provider import UNFINISHED, BatchProvider, BatchState, SubmittedBatch, custom_ids, may_pass
 

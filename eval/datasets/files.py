@@ -80,12 +80,13 @@ class RowFile:
         # A first pass that was broken off left a version without a digest: there is nothing to compare with yet.
         self._version = self._version if self.digest else None
         try:
-            with self._open() as content:
+            # Opened twice at once: what is hashed is what was read, also where another file takes its place meanwhile.
+            with self._open() as content, self._open() as whole:
                 for row in self._parsed(content):
                     # After a row was read: a change just before is noticed before the row is used.
-                    self._check_version(os.fstat(content.fileno()))
+                    self._check_version(os.fstat(whole.fileno()))
                     yield row
-            digest = self._digest_now()
+                digest = _digest(whole)
         except UnicodeDecodeError as error:
             raise self._not_text() from error
         except (OSError, EOFError, zlib.error) as error:
@@ -201,13 +202,11 @@ class RowFile:
         A new date alone is no change: the content is hashed again before the file is refused.
         """
         version = status.st_size, status.st_mtime_ns
-        if self._version not in (None, version) and self._digest_now() != self.digest:
-            raise self._changed()
+        if self._version not in (None, version):
+            with self._open() as content:
+                if _digest(content) != self.digest:
+                    raise self._changed()
         self._version = version
-
-    def _digest_now(self) -> str:
-        with self._open() as content:
-            return hashlib.file_digest(content, "sha256").hexdigest()[:12]
 
     def _changed(self) -> DataError:
         remedy = "leave it unchanged and start again"
@@ -226,6 +225,10 @@ class RowFile:
                     return DataError(f"{self.path}, line {number}: not UTF-8 text ({where}); {hint}")
                 position += len(line)
         return self._changed()
+
+
+def _digest(content: _Content) -> str:
+    return hashlib.file_digest(content, "sha256").hexdigest()[:12]
 
 
 KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet or .xlsx"

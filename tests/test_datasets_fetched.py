@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 from jurygraph.eval import load_dataset
 from jurygraph.eval.datasets import fetch
-from jurygraph.eval.datasets.catalog import GitHub, HuggingFace, Source
-from jurygraph.eval.datasets.dataset import SOURCES
+from jurygraph.eval.datasets.catalog import SOURCES, GitHub, HuggingFace, Source
 from jurygraph.eval.datasets.fetch import Sums, git_blob
 from jurygraph.state import UsageError
 

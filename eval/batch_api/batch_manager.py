@@ -30,9 +30,6 @@ from .batch_provider import UNFINISHED, BatchProvider, BatchState, SubmittedBatc
 
 log = logging.getLogger("jurygraph.batch")
 
-# Each pause between polls is so many times as long as the one before.
-GROWTH = 1.5
-
 # wave-12-3.jsonl: the third file of the twelfth wave
 _FILE = re.compile(r"wave-(\d+)-\d+\.jsonl")
 
@@ -84,6 +81,7 @@ class WaveFiles:
             part = 1 + len(self._complete) + len(self._open)
             sent = SubmittedBatch(f"wave-{self.number}-{part}.jsonl", address=place[0])
             closing = ExitStack()
+            # It gets its final name, which says that it is complete even after a crash, when it is closed.
             file = closing.enter_context(whole_file(self._folder / sent.file, UNFINISHED))
             self._open[place] = sent, file, closing
         sent, file, _ = self._open[place]
@@ -276,7 +274,8 @@ class BatchManager:
         while self.running and not self.stop.is_asked:
             await asyncio.sleep(pause)
             await self._poll_all()
-            pause = min(pause * GROWTH, batch_provider.DEFAULT_LIMITS.poll_interval)
+            # Each pause is half as long again as the one before.
+            pause = min(pause * 1.5, batch_provider.DEFAULT_LIMITS.poll_interval)
 
     async def settle(self) -> None:
         """Forget the batches whose results were read: these are in the journal now, or no call asks for them."""

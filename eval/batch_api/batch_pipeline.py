@@ -34,7 +34,6 @@ from .batch_manager import BatchManager, Body, WaveFiles
 from .batch_provider import BATCH_DISCOUNT, BatchProvider
 
 log = logging.getLogger("jurygraph.batch")
-FOLDER = "batches"
 
 
 class PendingError(StoppedError, GraphBubbleUp):
@@ -52,7 +51,7 @@ class BatchPipeline(LivePipeline):
     def __init__(self, plan: Plan, folder: RunFolder, context: RunContext) -> None:
         super().__init__(folder.journal, context)
         assert plan.folder is not None
-        self._plan, self._run_folder, self._folder = plan, folder, plan.folder / FOLDER
+        self._plan, self._run_folder, self._folder = plan, folder, plan.folder / "batches"
         self._failures: Counter[bytes] = Counter()
         self._unusable: set[bytes] = set()
         self._paid: set[bytes] = set()

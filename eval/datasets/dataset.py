@@ -198,9 +198,6 @@ def find_item(dataset: Dataset, id: str) -> Item | None:
     return next((item for item in dataset if item.id == id), None)
 
 
-SOURCES = catalog.SOURCES
-"""The datasets that have a name."""
-
 MAX_CHARACTERS = 100_000
 """Texts with more characters are refused by default: mostly they are a wrong column, and they are dear to judge."""
 

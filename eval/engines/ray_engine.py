@@ -42,12 +42,6 @@ SILENCE = 75.0
 TO_END = 10.0
 """Seconds that workers have to report their last results once the run is to end, beside those for calls in flight."""
 
-_STORE_BYTES = 200 * 2**20
-"""Of a cluster on this machine, the memory for shards on their way to workers and results on their way back."""
-
-_REACH_SECONDS = 10.0
-"""Seconds in which somebody has to answer at a cluster's address."""
-
 LARGEST = 2000
 """The most verdicts in a shard: their items are sent at once, and are in the memory of the worker."""
 
@@ -365,7 +359,8 @@ _QUIET = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_log
 _HERE: dict[str, Any] = {
     "include_dashboard": False,
     "_node_ip_address": "127.0.0.1",
-    "object_store_memory": _STORE_BYTES,
+    # For shards on their way to workers, and results on their way back.
+    "object_store_memory": 200 * 2**20,
 }
 
 
@@ -379,7 +374,7 @@ def check_address(address: str) -> None:
     if not (colon and port.isdigit()):
         return
     try:
-        socket.create_connection((host, int(port)), timeout=_REACH_SECONDS).close()
+        socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:
         raise UsageError(f"no Ray cluster at {address}: {error.strerror or error}") from error
 

@@ -51,7 +51,7 @@ class Recording(ABC):
     dataset: Dataset
     _units: Collection[Unit]
     _aspects: Mapping[str, object]
-    """The recorded aspects, by the names under which they are chosen or are labels."""
+    """The recorded aspects by their names, without the prefix of a family."""
 
     @abstractmethod
     def of(self, key: Key) -> Recorded:

@@ -33,7 +33,7 @@ def on_config(config: Any) -> Any:
 def on_files(files: Any, *, config: Any) -> Any:
     """Add the drawing of every protocol that a page shows."""
     marks = [MARK.findall(file.content_string) for file in files.documentation_pages()]
-    for name in sorted({name for found in marks for what, name in found if what == "drawing"}):
+    for name in sorted({name for of_page in marks for what, name in of_page if what == "drawing"}):
         files.append(File.generated(config, SVG.format(name), content=drawn(name)))
     return files
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.batch_api import batch_files
-from jurygraph.eval.batch_api.batch_files import BatchLimits
+from jurygraph.eval.batch_api import batch_provider
+from jurygraph.eval.batch_api.batch_provider import BatchLimits
 from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.plan.plan import plan
@@ -36,7 +36,7 @@ MODEL = {"*": "openai:gpt-4o-mini"}
 def _soon(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are looked after at once, and replied to by anybody."""
     provider.play(by=anybody)
-    monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001))
+    monkeypatch.setattr(batch_provider, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001))
 
 
 def scores(folder: Path, count: int = 5) -> Path:
@@ -143,25 +143,25 @@ KILLED = """
 import os, signal, sys
 from importlib import import_module
 from jurygraph.eval import evaluate
-from jurygraph.eval.batch_api import batch_files
+from jurygraph.eval.batch_api import batch_manager, batch_provider
 from jurygraph.eval.journal.call_journal import Journal
 
 place, model, data, out = sys.argv[1:]
 kind = {"openai": "OpenAI", "anthropic": "Anthropic", "google_genai": "Gemini"}[model.partition(":")[0]]
 provider = getattr(import_module(f"jurygraph.eval.batch_api.{kind.lower()}_batches"), f"{kind}Batches")
 owner, name, at = {
-    "building": (batch_files.WaveFiles, "add", 3),
-    "built": (batch_files.WaveFiles, "close", 2),
+    "building": (batch_manager.WaveFiles, "add", 3),
+    "built": (batch_manager.WaveFiles, "close", 2),
     "uploading": (provider, "upload", 2),
     "uploaded": (provider, "create", 2),
     "noted": (provider, "start", 2),
     "created": (Journal, "note_batch", 4),
     "polling": (provider, "poll", 2),
     "downloading": (provider, "download", 1),
-    "downloaded": (batch_files.BatchResults, "add", 1),
+    "downloaded": (batch_manager.BatchResults, "add", 1),
     "collecting": (provider, "collect", 2),
-    "collected": (batch_files.BatchResults, "add", 2),
-    "reading": (batch_files.BatchResults, "read", 3),
+    "collected": (batch_manager.BatchResults, "add", 2),
+    "reading": (batch_manager.BatchResults, "read", 3),
     "settling": (Journal, "settle_batch", 1),
     "settled": (Journal, "settle_batch", 2),
 }[place]
@@ -176,7 +176,7 @@ def dies(*args, **kwargs):
     return usual(*args, **kwargs)
 
 setattr(owner, name, dies)
-batch_files.DEFAULT_LIMITS = batch_files.BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+batch_provider.DEFAULT_LIMITS = batch_provider.BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
 evaluate("debate", data, models={"*": model}, out=out, batch=True)
 """
 
@@ -233,7 +233,7 @@ def test_several_replies_to_one_request_and_one_each(provider: Provider, tmp_pat
 
 def test_a_file_has_a_limit(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = BatchLimits(first_poll=0.001, poll_interval=0.001, file_bytes=4000)
-    monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", small)
+    monkeypatch.setattr(batch_provider, "DEFAULT_LIMITS", small)
     assert not evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True).failed
     assert [len(batch.lines) for batch in provider.batches.made] == [1] * 5
 
@@ -242,7 +242,7 @@ def test_a_refused_key_ends_the_run_and_what_cannot_be_queued_now_is_sent_later(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        batch_files, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+        batch_provider, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
     )
     provider.batches.failures = {"/v1/files": [401]}
     refused = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.batch_api import batch_files
-from jurygraph.eval.batch_api.batch_files import BatchLimits
+from jurygraph.eval.batch_api import batch_provider
+from jurygraph.eval.batch_api.batch_provider import BatchLimits
 from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.plan.plan import plan
@@ -37,7 +37,7 @@ def _addresses(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", provider.url)
     soon = BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
-    monkeypatch.setattr(batch_files, "DEFAULT_LIMITS", soon)
+    monkeypatch.setattr(batch_provider, "DEFAULT_LIMITS", soon)
     monkeypatch.setattr("jurygraph.eval.batch_api.batch_provider.WAITS", (0.001,) * 3)
     provider.play(by=anybody)
 

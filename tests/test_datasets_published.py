@@ -15,7 +15,8 @@ import pytest
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
-from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
+from jurygraph.eval.datasets.catalog import SOURCES
+from jurygraph.eval.datasets.dataset import find_item, load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.state import DataError
 from typer.testing import CliRunner

@@ -218,7 +218,7 @@ ALLOWED = {
     # A heading of a table.
     ("eval/report/study_tables.py", "ensemble"),
     # Default values of what a caller may name: who speaks in a recorded file, what the paper's two theorems compare.
-    ("eval/replay/from_file.py", "scorer"),
+    ("eval/replay/recording_sources.py", "scorer"),
     # The example of the command that draws a protocol.
     ("eval/cli/app.py", "debate"),
     # A command, and what people call the transcript in a question to them.

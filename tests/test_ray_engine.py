@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Ray, evaluate
-from jurygraph.eval.engines.ray_cluster import check_address, cluster
+from jurygraph.eval.engines.ray_engine import check_address, cluster
 from jurygraph.eval.engines.ray_worker import RunDescription, inspect_host
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig

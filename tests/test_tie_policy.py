@@ -10,8 +10,8 @@ import pytest
 from jurygraph.eval import Evaluation, evaluate, load_dataset
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.cli.app import app
+from jurygraph.eval.datasets.catalog import SOURCES
 from jurygraph.eval.datasets.items import majority
-from jurygraph.eval.datasets.published.catalog import SOURCES
 from jurygraph.eval.results.agreement import PreferenceAgreement, agreement
 from jurygraph.eval.results.folder import read_manifest
 from jurygraph.eval.results.results import ResultsFile

@@ -19,9 +19,18 @@ from langchain_core.language_models import BaseChatModel
 from ...nodes.models.connections import for_running_loop
 from ...nodes.models.provider_errors import STATUS_OF_CODE
 from ..journal.private_files import whole_file
-from . import batch_files
-from .batch_files import UNFINISHED, SubmittedBatch, custom_ids, requests_in
-from .batch_provider import UPLOAD_SECONDS, BatchProvider, BatchState, log, may_pass
+from . import batch_provider
+from .batch_provider import (
+    UNFINISHED,
+    UPLOAD_SECONDS,
+    BatchProvider,
+    BatchState,
+    SubmittedBatch,
+    custom_ids,
+    log,
+    may_pass,
+    requests_in,
+)
 
 CLOCKS_DIFFER = 600.0
 """Seconds by which the provider's clock may be behind ours."""
@@ -64,7 +73,7 @@ class AnthropicBatches(BatchProvider):
         """Wait until a batch has ended; tell whether its results are those of these requests."""
         while batch.processing_status != "ended":
             log.info("waiting for a batch that may be of this run", extra={"batch": batch.id})
-            await asyncio.sleep(batch_files.DEFAULT_LIMITS.poll_interval)
+            await asyncio.sleep(batch_provider.DEFAULT_LIMITS.poll_interval)
             try:
                 batch = await self._client.messages.batches.retrieve(batch.id)
             except NotFoundError:

@@ -1,4 +1,4 @@
-"""Send waves of requests to the provider as batches, poll them and collect their results.
+"""Write waves of requests to files, send these to the provider as batches, poll them and collect their results.
 
 Batches go on at the provider when the process ends; the next start of the run finds them in the journal.
 """
@@ -10,26 +10,171 @@ import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, BinaryIO
 
+import orjson
+
+from ...nodes.models.provider_errors import ResponseError
 from ...state.errors import UsageError
 from ..calls.budget import BudgetTracker
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..journal.call_journal import Journal
-from ..journal.private_files import make_private_folder
-from . import batch_files
-from .batch_files import UNFINISHED, BatchResults, SubmittedBatch, custom_ids
-from .batch_provider import BatchProvider, BatchState, may_pass
+from ..journal.private_files import make_private_folder, whole_file
+from ..journal.records import Amounts
+from . import batch_provider
+from .batch_provider import UNFINISHED, BatchProvider, BatchState, SubmittedBatch, custom_ids, may_pass
 
 log = logging.getLogger("jurygraph.batch")
 
-# Each pause between polls is so many times as long as the one before.
-GROWTH = 1.5
-
 # wave-12-3.jsonl: the third file of the twelfth wave
 _FILE = re.compile(r"wave-(\d+)-\d+\.jsonl")
+
+
+NO_ANSWER = 408
+"""The status given to a request that the provider did not answer, which makes it retryable."""
+
+Body = dict[str, Any]
+"""The body of a request or of a response, or a line of a file with one in it."""
+
+
+class WaveFiles:
+    """Writes the requests of one wave to files; a file has its final name once it is complete.
+
+    Args:
+        folder: where the files go.
+        number: the number of the wave.
+
+    Attributes:
+        ids: the custom ids of its requests.
+    """
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.number, self._folder, self._limits = number, folder, batch_provider.DEFAULT_LIMITS
+        self.ids: set[str] = set()
+        self._open: dict[tuple[str, str], tuple[SubmittedBatch, BinaryIO, ExitStack]] = {}
+        self._complete: list[SubmittedBatch] = []
+
+    def add(self, line: Body, place: tuple[str, str], most: int, expected: Amounts) -> None:
+        """Write a request; one file has those to one model only, since providers refuse batches with several.
+
+        Args:
+            line: its line in the file, with its ``custom_id``.
+            place: the provider's address, and the model that it asks.
+            most: how many bytes a file may have by the provider's rules.
+            expected: what it is expected to take.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        text = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+        if place in self._open:
+            sent, file, _ = self._open[place]
+            is_full = file.tell() + len(text) > min(self._limits.file_bytes, most)
+            if is_full or sent.requests >= self._limits.requests:
+                self._finish(place)
+        if place not in self._open:
+            make_private_folder(self._folder)
+            part = 1 + len(self._complete) + len(self._open)
+            sent = SubmittedBatch(f"wave-{self.number}-{part}.jsonl", address=place[0])
+            closing = ExitStack()
+            # It gets its final name, which says that it is complete even after a crash, when it is closed.
+            file = closing.enter_context(whole_file(self._folder / sent.file, UNFINISHED))
+            self._open[place] = sent, file, closing
+        sent, file, _ = self._open[place]
+        file.write(text)
+        sent.requests += 1
+        sent.tokens += expected.tokens
+        sent.cost += expected.cost
+        self.ids.add(line["custom_id"])
+
+    def close(self) -> list[SubmittedBatch]:
+        """Finish the files and return them; they are complete and on disk then.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        for place in [*self._open]:
+            self._finish(place)
+        return self._complete
+
+    def discard(self) -> None:
+        """Remove all files of the wave."""
+        for _, file, _ in self._open.values():
+            file.close()
+        for path in self._folder.glob(f"wave-{self.number}-*"):
+            path.unlink()
+
+    def _finish(self, place: tuple[str, str]) -> None:
+        sent, _, closing = self._open[place]
+        closing.close()
+        self._complete.append(sent)
+        del self._open[place]
+
+
+_Place = tuple[SubmittedBatch, Path | None, int]
+"""Where a result is: its batch, its file (None where there is none), and its offset in there."""
+
+
+class BatchResults:
+    """Finds the results of batches that have ended; in memory is only where in its file each one stands.
+
+    Attributes:
+        unread: by custom id, the batch of each result that was not read yet.
+    """
+
+    def __init__(self) -> None:
+        self.unread: dict[str, SubmittedBatch] = {}
+        self._places: dict[str, _Place] = {}
+
+    def __contains__(self, custom_id: str) -> bool:
+        return custom_id in self._places
+
+    def add(self, sent: SubmittedBatch, wanted: list[str], files: list[Path]) -> None:
+        """Add the results of a batch; requests that have none count as not answered."""
+        # Not answered, unless a file says otherwise: a batch that is cut off has results for some of its requests.
+        places: dict[str, _Place] = dict.fromkeys(wanted, (sent, None, 0))
+        for path in files:
+            offset = 0
+            with path.open("rb") as file:
+                for line in file:
+                    # Lines that hold no result are passed over.
+                    with suppress(ValueError, TypeError, KeyError):
+                        if isinstance(custom_id := orjson.loads(line)["custom_id"], str):
+                            places[custom_id] = sent, path, offset
+                    offset += len(line)
+        self._places |= places
+        self.unread |= dict.fromkeys(places, sent)
+
+    def read(self, custom_id: str) -> tuple[int, Body]:
+        """Return status and body of the response.
+
+        Raises:
+            ResponseError: the request was not made, or not answered.
+        """
+        sent, path, offset = self._places[custom_id]
+        if path is None:
+            raise ResponseError(f"the batch {sent.id} ended without an answer to this request", NO_ANSWER)
+        with path.open("rb") as file:
+            file.seek(offset)
+            line = orjson.loads(file.readline())
+        response, error = line.get("response"), line.get("error")
+        if not response:
+            reason = error.get("message") if isinstance(error, dict) else error
+            raise ResponseError(f"the batch {sent.id} did not carry out this request: {reason}", NO_ANSWER)
+        return int(response["status_code"]), response["body"]
+
+    def forget(self, custom_id: str) -> None:
+        """Forget a result, so that its request is made again."""
+        self._places.pop(custom_id, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._places.clear()
+        self.unread.clear()
 
 
 @dataclass(eq=False)
@@ -96,12 +241,12 @@ class BatchManager:
             self.budget.add_in_flight(sent.amounts)
             self.submitted.update(custom_ids(path))
         if self.running:
-            noted = {"batches": len(self.running), "requests": len(self.submitted)}
-            log.info("batches taken up", extra=noted)
+            about = {"batches": len(self.running), "requests": len(self.submitted)}
+            log.info("batches taken up", extra=about)
             await self._poll_all()
         # Which requests a batch has is not known where its file is gone: they would be sent a second time.
         while any(not (self.folder / sent.file).exists() for sent in self.running.values()):
-            await asyncio.sleep(batch_files.DEFAULT_LIMITS.poll_interval)
+            await asyncio.sleep(batch_provider.DEFAULT_LIMITS.poll_interval)
             await self._poll_all()
 
     async def send(self, files: Sequence[SubmittedBatch]) -> None:
@@ -124,12 +269,13 @@ class BatchManager:
 
     async def wait(self) -> None:
         """Poll until all batches have ended, or the run is to end."""
-        pause = batch_files.DEFAULT_LIMITS.first_poll
+        pause = batch_provider.DEFAULT_LIMITS.first_poll
         self._show_phase()
         while self.running and not self.stop.is_asked:
             await asyncio.sleep(pause)
             await self._poll_all()
-            pause = min(pause * GROWTH, batch_files.DEFAULT_LIMITS.poll_interval)
+            # Each pause is half as long again as the one before.
+            pause = min(pause * 1.5, batch_provider.DEFAULT_LIMITS.poll_interval)
 
     async def settle(self) -> None:
         """Forget the batches whose results were read: these are in the journal now, or no call asks for them."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -30,12 +30,10 @@ from ..calls.shutdown import StopSignal
 from ..journal.records import JournalError
 from ..plan.plan import Plan
 from ..results.folder import RunFolder
-from .batch_files import BATCH_DISCOUNT, Body, WaveFiles
-from .batch_manager import BatchManager
-from .batch_provider import BatchProvider
+from .batch_manager import BatchManager, Body, WaveFiles
+from .batch_provider import BATCH_DISCOUNT, BatchProvider
 
 log = logging.getLogger("jurygraph.batch")
-FOLDER = "batches"
 
 
 class PendingError(StoppedError, GraphBubbleUp):
@@ -53,7 +51,7 @@ class BatchPipeline(LivePipeline):
     def __init__(self, plan: Plan, folder: RunFolder, context: RunContext) -> None:
         super().__init__(folder.journal, context)
         assert plan.folder is not None
-        self._plan, self._run_folder, self._folder = plan, folder, plan.folder / FOLDER
+        self._plan, self._run_folder, self._folder = plan, folder, plan.folder / "batches"
         self._failures: Counter[bytes] = Counter()
         self._unusable: set[bytes] = set()
         self._paid: set[bytes] = set()
@@ -73,7 +71,23 @@ class BatchPipeline(LivePipeline):
         shared = self._journal, self._budget, self._counts, self._stop
         self._manager = BatchManager(self._folder, run, asked, *shared)
         try:
-            await self._run_waves(judge_open_items)
+            await run_until_stopped(self._stop, self._manager.resume())
+            served = None
+            while not self._stop.is_asked:
+                await self._pass(judge_open_items)
+                # Later passes find what this start itself has paid for, which is not to be counted as saved.
+                self._counts.served = served = self._counts.served if served is None else served
+                if self._stop.is_asked:
+                    break
+                if self._wave.ids:
+                    log.info("wave ready", extra={"wave": self._wave.number, "requests": len(self._wave.ids)})
+                    await run_until_stopped(self._stop, self._manager.send(self._wave.close()))
+                elif not self._manager.running:
+                    # An empty wave ends the run only if no batch is left whose results could lead to further calls.
+                    if self._budget.refused_by:
+                        self._stop.ask("budget", f"the budget is reached: at most {self._budget.refused_by}")
+                    break
+                await run_until_stopped(self._stop, self._manager.wait())
         except self._manager.errors as error:
             self._stop.ask("provider", f"batches: {' '.join(str(error).split())}")
         except OSError as error:
@@ -95,42 +109,19 @@ class BatchPipeline(LivePipeline):
             self._write(self._journal.invalidate(self._unusable))
         await super().finish()
 
-    async def _run_waves(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
-        await run_until_stopped(self._stop, self._manager.resume())
-        served = None
-        while not self._stop.is_asked:
-            await self._pass(judge_open_items)
-            # Later passes find what this start itself has paid for, which is not to be counted as saved.
-            self._counts.served = served = self._counts.served if served is None else served
-            if self._stop.is_asked or not await self._send_wave():
-                break
-            await run_until_stopped(self._stop, self._manager.wait())
-
     async def _pass(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
         self._manager.waves += 1
         self._wave = WaveFiles(self._folder, self._manager.waves)
-        self._budget.refused_by, is_whole = "", False
-        try:
+        self._budget.refused_by = ""
+        with ExitStack() as if_cut_short:
+            # Of a pass that was cut short, the next start gathers the requests anew.
+            if_cut_short.callback(self._wave.discard)
             with keep_steps_in(self._run_folder.steps_of_a_pass()):
                 await judge_open_items()
             if not self._stop.is_asked:
                 await self._manager.settle()
-            is_whole = not self._stop.is_asked
-        finally:
-            # Of a pass that was cut short, the next start gathers the requests anew.
-            if not is_whole:
-                self._wave.discard()
-
-    async def _send_wave(self) -> bool:
-        """Send the wave; return false where nothing is left to wait for."""
-        if self._wave.ids:
-            log.info("wave ready", extra={"wave": self._wave.number, "requests": len(self._wave.ids)})
-            await run_until_stopped(self._stop, self._manager.send(self._wave.close()))
-            return True
-        if not self._manager.running and self._budget.refused_by:
-            self._stop.ask("budget", f"the budget is reached: at most {self._budget.refused_by}")
-        # An empty wave ends the run only if no batch is left whose results could lead to further calls.
-        return bool(self._manager.running)
+            if not self._stop.is_asked:
+                if_cut_short.pop_all()
 
     async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
         """Make a reply of what batches brought for the call, retrying what failed in a later wave."""
@@ -253,8 +244,8 @@ def provider_class(chat: BaseChatModel) -> type[BatchProvider]:
     """Return the class that has the batches of a chat model's provider; its package is imported only now."""
     for name, (module, batches) in _CLASSES.items():
         if is_a(chat, name):
-            found: type[BatchProvider] = getattr(import_module(f".{module}", __package__), batches)
-            return found
+            cls: type[BatchProvider] = getattr(import_module(f".{module}", __package__), batches)
+            return cls
     raise UsageError(f"a {type(chat).__name__} cannot be used in batches")
 
 

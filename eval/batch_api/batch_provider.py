@@ -1,19 +1,20 @@
-"""Define what a provider's batches must be able to do; each provider's module implements it with the provider's SDK."""
+"""Define a batch, and what a provider must be able to do with it; each provider's module implements it with its SDK."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import orjson
 from langchain_core.language_models import BaseChatModel
 
 from ...nodes.models.provider_errors import ProviderFault, ResponseError
-from .batch_files import SubmittedBatch
+from ..journal.records import Amounts
 
 log = logging.getLogger("jurygraph.batch")
 
@@ -22,6 +23,93 @@ WAITS = (1.0, 4.0, 16.0, 60.0)
 RETRIES = 5
 # Time limits of a request that carries many requests or results, and of any other.
 UPLOAD_SECONDS, SECONDS = 1800.0, 60.0
+UNFINISHED = ".part"
+"""The ending of a file that is being written."""
+
+BATCH_DISCOUNT = 0.5
+"""The share of the usual price that a batched call costs."""
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """Holds how large files of requests may be, and how often batches are polled.
+
+    Attributes:
+        requests: the most requests in one file.
+        file_bytes: the most bytes in one file.
+        first_poll: seconds before the first poll.
+        poll_interval: seconds between later polls, at most.
+    """
+
+    requests: int = 50_000
+    file_bytes: int = 200_000_000
+    first_poll: float = 5.0
+    poll_interval: float = 60.0
+
+
+DEFAULT_LIMITS = BatchLimits()
+
+
+@dataclass
+class SubmittedBatch:
+    """Describes a file of requests to one model, and the batch that it is sent as.
+
+    Attributes:
+        file: the name of the file.
+        address: the address of the API that it is sent to.
+        requests: how many requests it has.
+        tokens: how many tokens they are expected to take.
+        cost: how many US dollars they are expected to cost.
+        name: its name in the journal.
+        run: the run that it is of.
+        since: when it was about to be sent, in seconds since 1970.
+        id: the provider's name for the batch; empty as long as it is not known that there is one.
+        input_file: the provider's name for the file of requests.
+        requests_done: how many requests are answered or have failed.
+    """
+
+    file: str
+    address: str
+    requests: int = 0
+    tokens: float = 0.0
+    cost: float = 0.0
+    name: str = ""
+    run: str = ""
+    since: float = 0.0
+    id: str = ""
+    input_file: str = ""
+    requests_done: int = 0
+
+    @classmethod
+    def of(cls, name: str, about: Mapping[str, Any]) -> SubmittedBatch:
+        """Make one from its name and its description in the journal."""
+        # Journals of earlier versions have the provider's name for a batch in this place.
+        return cls(**{"id": name, **about}, name=name)
+
+    def described(self) -> dict[str, Any]:
+        """Describe the batch for the journal."""
+        return {name: value for name, value in asdict(self).items() if name not in ("name", "requests_done")}
+
+    @property
+    def amounts(self) -> Amounts:
+        """What its requests are estimated to take."""
+        return Amounts(self.requests, self.tokens, self.cost)
+
+    @property
+    def per_request(self) -> Amounts:
+        """What one request is estimated to take, on average."""
+        return Amounts(1, self.tokens / max(self.requests, 1), self.cost / max(self.requests, 1))
+
+
+def requests_in(file: Path) -> Iterator[dict[str, Any]]:
+    """Read the requests in a file, one after another."""
+    with file.open("rb") as lines:
+        yield from map(orjson.loads, lines)
+
+
+def custom_ids(file: Path) -> list[str]:
+    """Read the custom ids of the requests in a file; none where it is gone."""
+    return [request["custom_id"] for request in requests_in(file)] if file.exists() else []
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,17 @@ from langchain_core.language_models import BaseChatModel
 
 from ...state.errors import UsageError
 from ..journal.private_files import whole_file
-from .batch_files import UNFINISHED, SubmittedBatch, custom_ids, requests_in
-from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState
+from .batch_provider import (
+    RETRIES,
+    SECONDS,
+    UNFINISHED,
+    UPLOAD_SECONDS,
+    BatchProvider,
+    BatchState,
+    SubmittedBatch,
+    custom_ids,
+    requests_in,
+)
 
 
 class GeminiBatches(BatchProvider):
@@ -68,7 +77,7 @@ class GeminiBatches(BatchProvider):
 
 
 def _inlined(path: Path) -> list[types.InlinedRequest]:
-    marked = ({**each["body"], "metadata": {"custom_id": each["custom_id"]}} for each in requests_in(path))
+    marked = ({**line["body"], "metadata": {"custom_id": line["custom_id"]}} for line in requests_in(path))
     # As JSON, since bytes are text in it.
     return [types.InlinedRequest.model_validate_json(orjson.dumps(request)) for request in marked]
 

@@ -12,8 +12,7 @@ from openai import NotFoundError, OpenAIError
 from openai.types import Batch
 
 from ...nodes.models.openai_fast import completion
-from .batch_files import UNFINISHED, SubmittedBatch
-from .batch_provider import SECONDS, BatchProvider, BatchState, log
+from .batch_provider import SECONDS, UNFINISHED, BatchProvider, BatchState, SubmittedBatch, log
 
 ENDPOINT: Final = "/v1/chat/completions"
 ENDED = {"completed", "expired", "cancelled", "failed"}

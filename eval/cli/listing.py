@@ -15,7 +15,7 @@ from ...graphs.registry import find_protocol, judge_of, protocol_names
 from ...graphs.registry import protocols as registered
 from ...state.errors import UsageError
 from ...state.settings import Settings
-from ..datasets.published.catalog import HuggingFace, Source, dataset_names, find_source
+from ..datasets.catalog import HuggingFace, Source, dataset_names, find_source
 from ..report.labels import LABELS
 from .graph_drawing import drawing, mermaid
 from .option_sets import argument, option

@@ -16,7 +16,7 @@ import typer
 from rich.text import Text
 
 from ...graphs.given_graphs import judges_of
-from ..batch_api.batch_files import BATCH_DISCOUNT
+from ..batch_api.batch_provider import BATCH_DISCOUNT
 from ..engines.ray_engine import ENGINE, Ray
 from ..metrics import measure as measure_all
 from ..plan.estimator import Estimate, estimate, estimate_table

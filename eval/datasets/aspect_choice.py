@@ -36,13 +36,14 @@ def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspe
             raise UsageError(f"{dataset.name} compares answers, and --aspect only applies to scores")
         return []
     if not names and not dataset.aspect_names():
-        raise UsageError(
-            f"{dataset.name} has no labels that would name its aspects; name an aspect with --aspect, or a column of "
-            "labels with --columns human.ASPECT=COLUMN"
-        )
+        remedy = "name an aspect with --aspect, or a column of labels with --columns human.ASPECT=COLUMN"
+        raise UsageError(f"{dataset.name} has no labels that would name its aspects; {remedy}")
     aspects = [_aspect(dataset, name) for name in names or dataset.aspect_names()]
     for aspect in aspects:
-        _check_labels(dataset, aspect)
+        labels = dataset.survey.aspects.get(aspect.name)
+        # The range is known from loading: the items are read again only to name the one that is off the scale.
+        if labels is not None and not (aspect.low <= labels.low and labels.high <= aspect.high):
+            _refuse_labels_off(dataset, aspect)
     return aspects
 
 
@@ -54,25 +55,20 @@ def warn_of_names(dataset: Dataset, names: Sequence[str | Aspect], aspects: Sequ
     """
     if dataset.kind == "compare" or dataset.family is not None:
         return
-    has, judged = dataset.aspect_names(), [aspect.name for aspect in aspects]
+    has, judged, notices = dataset.aspect_names(), [aspect.name for aspect in aspects], list[str]()
     for name in names or has:
         if isinstance(name, str) and len(shared := full_names(name)) > 1:
             aspect = _aspect(dataset, name)
-            others = [full for full in shared if ASPECTS[full] != aspect]
+            others = " or ".join(full for full in shared if ASPECTS[full] != aspect)
             chosen = next(full for full in shared if ASPECTS[full] == aspect)
-            warnings.warn(
-                f"{dataset.location}: the aspect {name} is rated as {chosen} (a {aspect.source_name} and its "
-                f"{aspect.candidate_name}, on a scale from {aspect.low:g} to {aspect.high:g}); for another wording, "
-                f"name it in full: {' or '.join(others)}",
-                stacklevel=2,
-            )
-
+            texts = f"a {aspect.source_name} and its {aspect.candidate_name}"
+            rated = f"is rated as {chosen} ({texts}, on a scale from {aspect.low:g} to {aspect.high:g})"
+            notices.append(f"the aspect {name} {rated}; for another wording, name it in full: {others}")
     if has and not set(judged) & set(has):
-        warnings.warn(
-            f"{dataset.location}: has labels for {', '.join(has)}, but none for {', '.join(judged)}, so the scores "
-            "cannot be compared with labels",
-            stacklevel=2,
-        )
+        without = f"has labels for {', '.join(has)}, but none for {', '.join(judged)}"
+        notices.append(f"{without}, so the scores cannot be compared with labels")
+    for notice in notices:
+        warnings.warn(f"{dataset.location}: {notice}", stacklevel=2)
 
 
 def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
@@ -88,11 +84,11 @@ def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
     family = dataset.family or ("topical-chat" if dataset.survey.has_facts else "summeval")
     try:
         # An aspect of the dataset's own family comes first: families have aspects of the same name.
-        found = ASPECTS.get(f"{family}/{name}") or find_aspect(name)
+        aspect = ASPECTS.get(f"{family}/{name}") or find_aspect(name)
     except ValueError as error:
         raise UsageError(str(error)) from error
     # Labels are found by name: those under ``Coherence`` belong to an aspect of that name.
-    return found.model_copy(update={"name": bare}) if bare in has else found
+    return aspect.model_copy(update={"name": bare}) if bare in has else aspect
 
 
 def aspect_from_file(path: Path) -> Aspect:
@@ -111,17 +107,12 @@ def aspect_from_file(path: Path) -> Aspect:
         raise DataError(f"{path}: {'; '.join(str(error).splitlines())}") from error
 
 
-def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
-    labels = dataset.survey.aspects.get(aspect.name)
-    # The range is known from loading: the items are read again only to name the one that is off the scale.
-    if labels is None or (aspect.low <= labels.low and labels.high <= aspect.high):
-        return
+def _refuse_labels_off(dataset: Dataset, aspect: Aspect) -> None:
     others = [f"--aspect {full}" for full in full_names(aspect.name) if ASPECTS[full] != aspect]
+    remedy = " or ".join([*others, "a YAML file with an aspect of your own"])
     for line, item in dataset.numbered():
         label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
         if label is not None and not aspect.low <= label <= aspect.high:
-            raise DataError(
-                f"{dataset.location}, {dataset.unit} {line}: field 'human.{aspect.name}' of {item.id!r} is {label:g}, "
-                f"off the scale {aspect.low:g} to {aspect.high:g}; for another scale, name "
-                f"{' or '.join([*others, 'a YAML file with an aspect of your own'])}"
-            )
+            problem = f"is {label:g}, off the scale {aspect.low:g} to {aspect.high:g}"
+            where = f"{dataset.location}, {dataset.unit} {line}: field 'human.{aspect.name}' of {item.id!r}"
+            raise DataError(f"{where} {problem}; for another scale, name {remedy}")

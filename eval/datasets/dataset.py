@@ -16,13 +16,13 @@ from ...state.checked import did_you_mean
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
+from . import catalog
+from .catalog import Labels, LocatedFile, Source, find
+from .fetch import fetch
 from .files import Row, RowFile, digest_of
 from .frames import Frame, frame_rows, row_file
 from .items import DatasetProfile, Item, Numbered, Reader, parse_rows, profile_items
-from .published import catalog
-from .published.catalog import Labels, LocatedFile, Source, find
-from .published.fetch import fetch
-from .reading import ROW_NUMBER, ReadingNotice, beginning, guess_columns, number_columns
+from .reading import ROW_NUMBER, Columns, ReadingNotice, beginning, guess_columns, number_columns
 from .selection import Sample, Shard, renamed, sampled, sharded
 
 
@@ -75,7 +75,8 @@ class Dataset:
         Raises:
             DataError: no items, both kinds, or one id twice.
         """
-        return _in_memory(name, items, "item", labels, family)
+        dataset = _in_memory(name, items, "item")
+        return replace(dataset, labels=labels or dataset.labels, family=family)
 
     @classmethod
     def of_frame(
@@ -103,10 +104,11 @@ class Dataset:
         first = beginning(rows)
         numbered = enumerate(chain(first, (row for _, row in rows)), start=1)
         columns = guess_columns(first, {})
-        _tell(name, (), first, columns, {})
+        _tell(name, [], first, columns, {})
         read = renamed(numbered, columns, name) if columns else numbered
         items = (item for _, item in parse_rows(read, name, "row"))
-        return _in_memory(name, items, "row", labels, family, max_characters)
+        dataset = _in_memory(name, items, "row", max_characters)
+        return replace(dataset, labels=labels or dataset.labels, family=family)
 
     def __iter__(self) -> Iterator[Item]:
         """Read the items, one at a time.
@@ -167,22 +169,14 @@ class Dataset:
         >>> [len(demo.shard(Shard(number, 5))) for number in range(1, 6)]
         [23, 22, 23, 22, 18]
         """
-        read = sharded(self.numbered, shard)
-        if next(iter(read()), None) is None:
-            raise UsageError(
-                f"shard {shard} of {self.name} is empty: there are fewer groups of items than shards"
-            )
+        read = partial(sharded, self.numbered, shard)
+        if next(read(), None) is None:
+            empty = f"shard {shard} of {self.name} is empty"
+            raise UsageError(f"{empty}: there are fewer groups of items than shards")
         return replace(self, read=read, survey=profile_items(read, self.name, self.unit), limit=None)
 
 
-def _in_memory(
-    name: str,
-    items: Iterable[Item],
-    unit: str,
-    labels: Labels | None,
-    family: str | None,
-    most_characters: int | None = None,
-) -> Dataset:
+def _in_memory(name: str, items: Iterable[Item], unit: str, most_characters: int | None = None) -> Dataset:
     # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
     copies = tuple(items)
     read = partial(enumerate, copies, 1)
@@ -191,9 +185,8 @@ def _in_memory(
     # Item by item, each after a line feed: as one text they would be in memory twice.
     for number, item in enumerate(copies):
         content.update(b"\n" * (number > 0) + item.model_dump_json().encode())
-    labels = labels or ("people" if survey.has_labels else "none")
-    digest = content.hexdigest()[:12]
-    return Dataset(name, survey.kind, labels, digest, "in memory", survey, read, family=family, unit=unit)
+    labels: Labels = "people" if survey.has_labels else "none"
+    return Dataset(name, survey.kind, labels, content.hexdigest()[:12], "in memory", survey, read, unit=unit)
 
 
 def find_item(dataset: Dataset, id: str) -> Item | None:
@@ -204,9 +197,6 @@ def find_item(dataset: Dataset, id: str) -> Item | None:
     """
     return next((item for item in dataset if item.id == id), None)
 
-
-SOURCES = catalog.SOURCES
-"""The datasets that have a name."""
 
 MAX_CHARACTERS = 100_000
 """Texts with more characters are refused by default: mostly they are a wrong column, and they are dear to judge."""
@@ -242,10 +232,8 @@ def load_dataset(
     """
     source = catalog.find_source(str(data)) if isinstance(data, (str, Path)) else None
     if columns and (source or not isinstance(data, (str, Path))):
-        raise UsageError(
-            "--columns (columns=) only applies to a file of your own: a dataset knows its columns, and a data frame's "
-            "are renamed in the frame"
-        )
+        why = "a dataset knows its columns, and a data frame's are renamed in the frame"
+        raise UsageError(f"--columns (columns=) only applies to a file of your own: {why}")
     if isinstance(data, Dataset):
         return data
     if not isinstance(data, (str, Path)):
@@ -272,9 +260,8 @@ def load_again(name: str, location: str, columns: Mapping[str, str] | None = Non
         DataError: it is not there any more, or never was in a file.
     """
     source = catalog.find_source(name)
-    data_dir = location if source and source.forms else None
+    data, data_dir = name if source else Path(location), location if source and source.forms else None
     # No limit of characters: the run's own may have been higher than the default, and its texts have passed it.
-    data = name if source else Path(location)
     return load_dataset(data, data_dir, max_characters=sys.maxsize, columns=columns)
 
 
@@ -296,9 +283,7 @@ def data_options(described: Mapping[str, Any]) -> list[str]:
     return [word for option, value in given for word in (f"--{option}", value)]
 
 
-def _of_file(
-    path: Path, data_dir: str | Path | None, max_characters: int, columns: Mapping[str, str]
-) -> Dataset:
+def _of_file(path: Path, data_dir: str | Path | None, max_characters: int, columns: Columns) -> Dataset:
     # Without a suffix it was meant as a name, perhaps misspelt; a missing file is reported when it is opened.
     if not path.exists() and path.suffix == "":
         names = catalog.dataset_names()
@@ -309,25 +294,18 @@ def _of_file(
     rows = row_file(path)
     first = beginning(rows.rows())
     read = guess_columns(first, columns)
-    file = _one_file(path, read)
     try:
-        dataset = replace(_loaded(None, file, max_characters), columns=read)
+        dataset = replace(_loaded(None, _one_file(path, read), max_characters), columns=read)
     except DataError:
         # The first row lacks the field of a misspelt column; that no row has the column is known at the last one only.
-        for _ in file.rows((row_file(path),)) if columns and path.is_file() else ():
+        for _ in renamed(row_file(path).rows(), read, str(path)) if columns and path.is_file() else ():
             pass
         raise
     _tell(str(path), rows.form(), first, read, columns)
     return dataset
 
 
-def _tell(
-    place: str,
-    form: Sequence[str],
-    first: Sequence[Mapping[str, Any]],
-    read: Mapping[str, str],
-    given: Mapping[str, str],
-) -> None:
+def _tell(place: str, form: list[str], first: list[dict[str, Any]], read: Columns, given: Columns) -> None:
     """Say how data were read that do not come as they are documented; what the user has said is not repeated."""
     guessed = {field: column for field, column in read.items() if field not in given}
     parts = [
@@ -335,15 +313,14 @@ def _tell(
         *(f"{field} = {column!r}" for field, column in guessed.items() if column != ROW_NUMBER),
         *(["row numbers as ids"] if guessed.get("id") == ROW_NUMBER else []),
     ]
-    if not parts:
-        return
     hint, labelled = "", any(field.startswith("human") for field in read)
     if len(guessed) > 1 and not labelled and (numbers := number_columns(first, read.values())):
         hint = f"; if {numbers[0]!r} holds human scores, name the aspect: --columns human.ASPECT={numbers[0]}"
-    warnings.warn(f"{place}: {', '.join(parts)}{hint}", ReadingNotice, stacklevel=4)
+    if parts:
+        warnings.warn(f"{place}: {', '.join(parts)}{hint}", ReadingNotice, stacklevel=4)
 
 
-def _one_file(path: Path, columns: Mapping[str, str] | None = None) -> LocatedFile:
+def _one_file(path: Path, columns: Columns | None = None) -> LocatedFile:
     def rows(files: Sequence[RowFile]) -> Iterator[Row]:
         return renamed(files[0].rows(), columns, str(path)) if columns else files[0].rows()
 

@@ -13,8 +13,8 @@ import re
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -31,6 +31,7 @@ csv.field_size_limit(LONGEST_LINE)
 
 Row = tuple[int, dict[str, Any]]
 """A row: its number and its fields."""
+_Content = gzip.GzipFile | io.BufferedReader
 _CHUNK = 1 << 18
 _HEADER_LINES = 20
 """Lines among which a header ends that has line ends in its names."""
@@ -63,7 +64,7 @@ class RowFile:
         """Return ``row`` for a JSON array, whose rows are counted from 1, else ``line``."""
         if self._name.endswith(".json"):
             # Where it cannot be read, the error is raised when the rows are.
-            with suppress(DataError), self._content() as content:
+            with suppress(DataError, OSError, EOFError, zlib.error), self._open() as content:
                 # A byte order mark and JSON's white space may stand before the bracket.
                 if content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
                     return "row"
@@ -78,20 +79,32 @@ class RowFile:
         """
         # A first pass that was broken off left a version without a digest: there is nothing to compare with yet.
         self._version = self._version if self.digest else None
-        with self._content() as content:
-            if self._is_csv:
-                yield from self._csv_rows(content)
-            elif self.unit == "row":
-                for number, row in enumerate(
-                    _parsed_json(self._text(content).read(), str(self.path)), start=1
-                ):
-                    yield number, _named_fields(row, f"{self.path}, row {number}")
-            else:
-                yield from self._rows_by_line(content)
-        digest = content.digest()
+        try:
+            # Opened twice at once: what is hashed is what was read, also where another file takes its place meanwhile.
+            with self._open() as content, self._open() as whole:
+                for row in self._parsed(content):
+                    # After a row was read: a change just before is noticed before the row is used.
+                    self._check_version(os.fstat(whole.fileno()))
+                    yield row
+                digest = _digest(whole)
+        except UnicodeDecodeError as error:
+            raise self._not_text() from error
+        except (OSError, EOFError, zlib.error) as error:
+            raise unreadable(self.path, error) from error
         if self.digest not in ("", digest):
             raise self._changed()
         self.digest = digest
+
+    def _parsed(self, content: _Content) -> Iterator[Row]:
+        """Yield the rows in the file's content."""
+        if self._is_csv:
+            yield from self._csv_rows(content)
+        elif self.unit == "row":
+            rows = _parsed_json(content.read().decode(self.encoding), str(self.path))
+            for number, row in enumerate(rows, start=1):
+                yield number, _named_fields(row, f"{self.path}, row {number}")
+        else:
+            yield from self._rows_by_line(content)
 
     def _rows_by_line(self, content: _Content) -> Iterator[Row]:
         is_text = self._takes_text and self._name.endswith(".txt")
@@ -130,17 +143,16 @@ class RowFile:
 
     def _lines(self, content: _Content, newline: str = "\n") -> Iterator[str]:
         """Yield the lines, and refuse one that is too long to be a row before it is in memory."""
-        text = self._text(content, newline)
-        for number, line in enumerate(iter(partial(text.readline, LONGEST_LINE), ""), start=1):
-            if len(line) == LONGEST_LINE:
-                much = f"has more than {LONGEST_LINE:,} characters, too many for a row"
-                raise DataError(f"{self.path}, line {number}: {much}")
-            yield line
+        with self._text(content, newline) as text:
+            for number, line in enumerate(iter(partial(text.readline, LONGEST_LINE), ""), start=1):
+                if len(line) == LONGEST_LINE:
+                    much = f"has more than {LONGEST_LINE:,} characters, too many for a row"
+                    raise DataError(f"{self.path}, line {number}: {much}")
+                yield line
 
     def _text(self, content: _Content, newline: str = "\n") -> io.TextIOWrapper:
         # By default lines end with "\n" alone: texts may hold U+2028 and its kin, which JSON allows inside a string.
-        buffered = io.BufferedReader(content, _CHUNK)
-        return io.TextIOWrapper(buffered, encoding=self.encoding, newline=newline)
+        return io.TextIOWrapper(content, encoding=self.encoding, newline=newline)
 
     @cached_property
     def encoding(self) -> str:
@@ -149,24 +161,24 @@ class RowFile:
         Raises:
             DataError: a CSV in no known encoding, or in several.
         """
-        with self._content() as content:
+        with self._open() as content:
             encoding = marked_encoding(content.read(4))
-        if encoding == "utf-8-sig" and self._is_csv:
-            decoder = codecs.getincrementaldecoder("utf-8")()
-            with self._content() as content:
+            content.seek(0)
+            if encoding == "utf-8-sig" and self._is_csv:
+                decoder = codecs.getincrementaldecoder("utf-8")()
                 try:
                     while chunk := content.read(_CHUNK):
                         decoder.decode(chunk)
                 except UnicodeDecodeError:
-                    with _Content(self.path) as again:
-                        return guessed_encoding(io.BufferedReader(again, _CHUNK), str(self.path))
+                    content.seek(0)
+                    return guessed_encoding(content, str(self.path))
         return encoding
 
     @cached_property
     def separator(self) -> str:
         """Return what stands between the columns of a CSV file."""
-        with self._content() as content:
-            first = list(islice(self._text(content, newline=""), _HEADER_LINES))
+        with self._open() as content, self._text(content, newline="") as text:
+            first = list(islice(text, _HEADER_LINES))
         # The first line by which spreadsheets tell each other.
         stated = re.fullmatch(r"sep=(.)\s*", first[0]) if first else None
         return stated[1] if stated else separator_of(first)
@@ -179,40 +191,32 @@ class RowFile:
             words.append(f"with {SEPARATORS.get(self.separator, repr(self.separator))} between columns")
         return words
 
-    @contextmanager
-    def _content(self) -> Iterator[_Content]:
-        try:
-            with _Content(self.path, self._watch) as content:
-                yield content
-        except UnicodeDecodeError as error:
-            raise self._not_text() from error
-        except (OSError, EOFError, zlib.error) as error:
-            raise unreadable(self.path, error) from error
+    def _open(self) -> _Content:
+        if stat.S_ISFIFO(self.path.stat().st_mode):
+            raise DataError(f"{self.path}: a pipe can be read only once; write its content to a file")
+        return gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb")
 
-    def _watch(self, status: os.stat_result) -> None:
-        """Raise an error if the file has changed, before any changed row is used.
+    def _check_version(self, status: os.stat_result) -> None:
+        """Raise an error if the file has changed since the digest was recorded.
 
         A new date alone is no change: the content is hashed again before the file is refused.
         """
         version = status.st_size, status.st_mtime_ns
         if self._version not in (None, version):
-            with _Content(self.path) as content:
-                while content.read(_CHUNK):
-                    pass
-            if content.digest() != self.digest:
-                raise self._changed()
+            with self._open() as content:
+                if _digest(content) != self.digest:
+                    raise self._changed()
         self._version = version
 
     def _changed(self) -> DataError:
-        return DataError(
-            f"{self.path}: the file has changed since its rows were checked; leave it unchanged and start again"
-        )
+        remedy = "leave it unchanged and start again"
+        return DataError(f"{self.path}: the file has changed since its rows were checked; {remedy}")
 
     def _not_text(self) -> DataError:
         """Return an error that names the first undecodable byte and its line; the decoder reads ahead and cannot."""
         position = 0
-        with _Content(self.path) as content:
-            for number, line in enumerate(io.BufferedReader(content, _CHUNK), start=1):
+        with self._open() as content:
+            for number, line in enumerate(content, start=1):
                 try:
                     line.decode()
                 except UnicodeDecodeError as error:
@@ -223,34 +227,8 @@ class RowFile:
         return self._changed()
 
 
-class _Content(io.RawIOBase):
-    """Decompresses and hashes the bytes of a file while they are read; each read calls ``watch`` with its state."""
-
-    def __init__(self, path: Path, watch: Callable[[os.stat_result], None] | None = None) -> None:
-        if stat.S_ISFIFO(path.stat().st_mode):
-            raise DataError(f"{path}: a pipe can be read only once; write its content to a file")
-        self._watch, self._file, self._hash = watch, path.open("rb"), hashlib.sha256()
-        self._plain = gzip.GzipFile(fileobj=self._file) if path.suffix == ".gz" else self._file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._plain.read(len(buffer))
-        # After the read: a change just before it is noticed before the bytes are handed on.
-        if self._watch:
-            self._watch(os.fstat(self._file.fileno()))
-        self._hash.update(data)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def digest(self) -> str:
-        """Return the digest of what has been read so far."""
-        return self._hash.hexdigest()[:12]
+def _digest(content: _Content) -> str:
+    return hashlib.file_digest(content, "sha256").hexdigest()[:12]
 
 
 KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet or .xlsx"
@@ -380,9 +358,8 @@ def checked(file: RowFile, *fields: str) -> Iterator[Row]:
     """
     for line, row in file.rows():
         if missing := [field for field in fields if field not in row]:
-            raise DataError(
-                f"{file.path}, {file.unit} {line}: field {missing[0]!r} is missing; the row has {', '.join(row)}"
-            )
+            problem = f"field {missing[0]!r} is missing; the row has {', '.join(row)}"
+            raise DataError(f"{file.path}, {file.unit} {line}: {problem}")
         yield line, row
 
 

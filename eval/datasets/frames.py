@@ -14,7 +14,7 @@ import numpy as np
 
 from ...nodes.plugins import needed
 from ...state.errors import DataError, UsageError
-from .files import Row, RowFile, named_cells, refuse_repeated, sha256, unflattened, unreadable
+from .files import Row, RowFile, named_cells, refuse_repeated, unflattened
 
 _BATCH = 256
 _CHUNK = 1 << 20
@@ -100,34 +100,12 @@ class _TableFile(RowFile):
 
     unit = "row"
 
-    def rows(self) -> Iterator[Row]:
-        """Yield the rows, from the beginning, without missing cells.
-
-        Raises:
-            DataError: a file that cannot be read, or has changed.
-            UsageError: the package that reads it is not installed.
-        """
-        try:
-            self._check_unchanged()
-            yield from enumerate(_TABLES[self.path.suffix.lower()](self.path), start=1)
-            self._check_unchanged()  # again: it may have been written to while it was read
-        except OSError as error:
-            raise unreadable(self.path, error) from error
+    def _parsed(self, _content: object) -> Iterator[Row]:
+        yield from enumerate(_TABLES[self.path.suffix.lower()](self.path), start=1)
 
     def form(self) -> list[str]:
         """Say nothing: a format of its own says how it is read."""
         return []
-
-    def _check_unchanged(self) -> None:
-        """Record the content's digest, or raise an error if it differs from the recorded one."""
-        status = self.path.stat()
-        version = status.st_size, status.st_mtime_ns
-        if self._version == version:
-            return  # of the same size and date: not hashed again
-        digest = sha256(self.path)[:12]
-        if self.digest not in ("", digest):
-            raise self._changed()
-        self.digest, self._version = digest, version
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:

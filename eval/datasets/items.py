@@ -115,14 +115,10 @@ class ScoreItem(_Item):
 
     def about(self, aspect: str | None) -> About:
         """Return what a result of that aspect repeats of the item."""
-        aspect = aspect or ""
-        label = self.human.get(aspect)
-        return About(
-            systems=(self.system,) if self.system else (),
-            category=None,
-            lengths=(len(self.candidate),),
-            annotations=_by_annotator(label if isinstance(label, list) else self.annotations.get(aspect, ())),
-        )
+        label = self.human.get(aspect or "")
+        single = _by_annotator(label if isinstance(label, list) else self.annotations.get(aspect or "", ()))
+        systems = (self.system,) if self.system else ()
+        return About(systems=systems, category=None, lengths=(len(self.candidate),), annotations=single)
 
 
 def _joined(value: Any) -> Any:
@@ -174,12 +170,10 @@ class CompareItem(_Item):
 
     def about(self, _aspect: str | None = None) -> About:
         """Return what a result repeats of the item."""
-        return About(
-            systems=(self.model_1, self.model_2) if self.model_1 and self.model_2 else (),
-            category=self.category,
-            lengths=(len(self.answer_1), len(self.answer_2)),
-            annotations=_by_annotator(self.human) if isinstance(self.human, list) else (),
-        )
+        single = _by_annotator(self.human) if isinstance(self.human, list) else ()
+        systems = (self.model_1, self.model_2) if self.model_1 and self.model_2 else ()
+        lengths = len(self.answer_1), len(self.answer_2)
+        return About(systems=systems, category=self.category, lengths=lengths, annotations=single)
 
 
 def majority(votes: Sequence[Winner]) -> Winner:
@@ -283,7 +277,7 @@ def explain(error: ValidationError, row: Any = None, columns: bool = False) -> s
     if not field or first["type"] == "value_error":
         return f"field {field!r}: {message}" if field else message
     if first["type"] == "missing":
-        missing = [str(one["loc"][-1]) for one in errors if one["type"] == "missing"]
+        missing = [str(fault["loc"][-1]) for fault in errors if fault["type"] == "missing"]
         # Rows without ids are numbered as soon as their texts are found.
         missing = [name for name in missing if name != "id"] or missing
         has = f"; the row has {', '.join(map(str, row))}" if isinstance(row, dict) else ""
@@ -329,18 +323,6 @@ class DatasetProfile:
     has_facts: bool = False
     aspects: dict[str, LabelRange] = field(default_factory=dict)
 
-    def add(self, item: Item) -> None:
-        """Count one more item."""
-        self.has_labels = self.has_labels or bool(item.human)
-        if isinstance(item, ScoreItem):
-            self.has_facts = self.has_facts or bool(item.fact)
-            # ``count`` is this item's index from 0, since the item is counted at the end.
-            for name in item.human:
-                labels = self.aspects.setdefault(name, LabelRange(self.count))
-                if (label := item.label(name)) is not None:
-                    labels.low, labels.high = min(labels.low, label), max(labels.high, label)
-        self.count += 1
-
 
 def profile_items(
     read: Reader, name: str, unit: str = "line", *, most_characters: int | None = None
@@ -363,15 +345,21 @@ def profile_items(
         where = f"{name}, {unit} {number}"
         for of_field, text in item.texts():
             if most_characters is not None and len(text) > most_characters:
-                raise DataError(
-                    f"{where}: field {of_field!r} has {len(text):,} characters, more than {most_characters:,}; "
-                    "if that is intended, allow more with --max-chars"
-                )
+                long = f"field {of_field!r} has {len(text):,} characters, more than {most_characters:,}"
+                raise DataError(f"{where}: {long}; if that is intended, allow more with --max-chars")
         kind: TaskKind = "score" if isinstance(item, ScoreItem) else "compare"
         profile = profile or DatasetProfile(kind)
         if profile.kind != kind:
             raise DataError(f"{where}: a file cannot hold both texts to be rated and answers to be compared")
-        profile.add(item)
+        profile.has_labels |= bool(item.human)
+        if isinstance(item, ScoreItem):
+            profile.has_facts |= bool(item.fact)
+            # The item's index from 0, since it is counted only now.
+            for aspect in item.human:
+                labels = profile.aspects.setdefault(aspect, LabelRange(profile.count))
+                if (label := item.label(aspect)) is not None:
+                    labels.low, labels.high = min(labels.low, label), max(labels.high, label)
+        profile.count += 1
         ids.append(digest(item.id))
     if profile is None:
         raise DataError(f"{name}: holds no items")

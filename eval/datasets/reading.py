@@ -6,10 +6,10 @@ is guessed of any other is told, once, in one sentence.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 import tomllib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -26,6 +26,12 @@ LOOKED_AT = 50
 ROW_NUMBER = "#"
 """Stands for a column: the number of the row among those that have been read, from 1."""
 
+Columns = Mapping[str, str]
+"""The column that each field is taken from."""
+
+Table = Sequence[Mapping[str, Any]]
+"""Some rows of a table."""
+
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -34,12 +40,7 @@ class ReadingNotice(UserWarning):
 
 
 # Those with more bytes first: the mark of UTF-16 begins that of UTF-32.
-_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+_MARKS = {"utf-32": (BOM_UTF32_LE, BOM_UTF32_BE), "utf-16": (BOM_UTF16_LE, BOM_UTF16_BE)}
 # What spreadsheets save as in one place or another of the world; with all that there are, short texts are misjudged.
 _CODE_PAGES = ["cp1252", "cp1251", "cp932", "gb18030", "cp949", "big5", "mac_roman"]
 # Where these signs of Western Europe stand in a word, their bytes mean letters of Central Europe: Polish and Slovak
@@ -59,7 +60,7 @@ def marked_encoding(beginning: bytes) -> str:
     >>> marked_encoding("id,source".encode("utf-16")), marked_encoding(b"id,source")
     ('utf-16', 'utf-8-sig')
     """
-    named = (encoding for mark, encoding in _MARKS.items() if beginning.startswith(mark))
+    named = (encoding for encoding, marks in _MARKS.items() if beginning.startswith(marks))
     # "-sig" drops the mark that spreadsheets write before UTF-8, which would become part of the first field's name.
     return next(named, "utf-8-sig")
 
@@ -79,28 +80,24 @@ def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
         is_utf8 = line.decode(errors="ignore").encode() == line  # what cannot be decoded is dropped
         first[is_utf8] = first[is_utf8] or number
         if all(first.values()):
-            raise DataError(
-                f"{place}: line {first[True]} is UTF-8 and line {first[False]} is not: a file in several encodings "
-                "cannot be read; save each part as UTF-8 and put them together again"
-            )
+            mixed = f"line {first[True]} is UTF-8 and line {first[False]} is not"
+            remedy = "save each part as UTF-8 and put them together again"
+            raise DataError(f"{place}: {mixed}: a file in several encodings cannot be read; {remedy}")
         if size < _LOOKED_AT_BYTES:
             sample.append(line)
             size += len(line)
     text = b"".join(sample)
-    found = from_bytes(text, cp_isolation=_CODE_PAGES).best()
+    best = from_bytes(text, cp_isolation=_CODE_PAGES).best()
     # From here on, Windows has letters and the Macintosh has signs.
     letters = sum(byte >= 0xC0 for byte in text)
-    if found is not None and found.encoding == "mac_roman" and letters > sum(0x80 <= b < 0xC0 for b in text):
-        found = from_bytes(text, cp_isolation=["cp1252"]).best()
-    if found is None or (found.encoding == "cp1252" and _is_of_central_europe(str(found))):
-        found = from_bytes(text, cp_isolation=["cp1250"]).best()
-    if found is None:
+    if best is not None and best.encoding == "mac_roman" and letters > sum(0x80 <= b < 0xC0 for b in text):
+        best = from_bytes(text, cp_isolation=["cp1252"]).best()
+    western = str(best) if best is not None and best.encoding == "cp1252" else ""
+    if best is None or _CENTRAL_EUROPE.search(western) or all(sign.search(western) for sign in _HUNGARIAN):
+        best = from_bytes(text, cp_isolation=["cp1250"]).best()
+    if best is None:
         raise DataError(f"{place}, line {first[False]}: text in an unknown encoding; save the file as UTF-8")
-    return found.encoding
-
-
-def _is_of_central_europe(text: str) -> bool:
-    return bool(_CENTRAL_EUROPE.search(text)) or all(sign.search(text) for sign in _HUNGARIAN)
+    return best.encoding
 
 
 def separator_of(beginning: Sequence[str]) -> str:
@@ -129,7 +126,7 @@ _ABOUT_LABELS = re.compile(
 )
 
 
-def guess_columns(rows: Sequence[Mapping[str, Any]], given: Mapping[str, str]) -> dict[str, str]:
+def guess_columns(rows: Table, given: Columns) -> dict[str, str]:
     """Return which columns the fields of an item are taken from, of a table's first rows.
 
     A column is taken where its name alone says what it holds. Where two might be meant, none is, and the user is asked.
@@ -150,8 +147,8 @@ def guess_columns(rows: Sequence[Mapping[str, Any]], given: Mapping[str, str]) -
         if field in given or field in simple.get(field, ()):
             return given.get(field, field)
         # Its own name, however it is written, is not one of several that might be meant.
-        found = simple.get(field) or [name for known in _NAMES[field] for name in simple.get(known, ())]
-        return found[0] if len(found) == 1 and found[0] not in given.values() else None
+        named = simple.get(field) or [name for known in _NAMES[field] for name in simple.get(known, ())]
+        return named[0] if len(named) == 1 and named[0] not in given.values() else None
 
     kind: TaskKind = "compare" if column_of("answer_1") and column_of("answer_2") else "score"
     columns = {"id": column_of("id") or ROW_NUMBER}
@@ -185,8 +182,8 @@ def named_winner(word: str) -> Literal["1", "2", "tie"] | None:
     ('2', 'tie', None)
     """
     word = word.strip().lower()
-    if found := _WINNER.fullmatch(word):
-        return "1" if found[1] in "1a" else "2"
+    if match := _WINNER.fullmatch(word):
+        return "1" if match[1] in "1a" else "2"
     return "tie" if word in _TIES else None
 
 
@@ -194,31 +191,26 @@ def _simple(name: str) -> str:
     return re.sub(r"[\W_]+", "_", name.strip().lower()).strip("_")
 
 
-def _labels(
-    simple: Mapping[str, list[str]], rows: Sequence[Mapping[str, Any]], taken: Sequence[str]
-) -> dict[str, str]:
+def _labels(simple: Mapping[str, list[str]], rows: Table, taken: Sequence[str]) -> dict[str, str]:
     """Find people's scores: columns of numbers whose names are those of known aspects."""
-    found: dict[str, list[str]] = {}
+    by_field: dict[str, list[str]] = {}
     for name, columns in simple.items():
         aspect = _ABOUT_LABELS.sub("", name)
         if aspect in _BARE_ASPECTS and not {*columns} & {*taken}:
-            found.setdefault(f"human.{aspect}", []).extend(columns)
-    return {
-        field: columns[0]
-        for field, columns in found.items()
-        # One cell that is no number does not make others of the rest: it is told with its row when it is read.
-        if len(columns) == 1 and _numbers(rows, columns[0], least=0.5)
-    }
+            by_field.setdefault(f"human.{aspect}", []).extend(columns)
+    single = {field: columns[0] for field, columns in by_field.items() if len(columns) == 1}
+    # One cell that is no number does not make others of the rest: it is told with its row when it is read.
+    return {field: column for field, column in single.items() if _numbers(rows, column, least=0.5)}
 
 
-def _numbers(rows: Sequence[Mapping[str, Any]], column: str, least: float = 1.0) -> bool:
+def _numbers(rows: Table, column: str, least: float = 1.0) -> bool:
     """Tell whether at least this share of a column's cells are numbers."""
     cells = [str(row[column]).strip() for row in rows if row.get(column) is not None]
     numbers = sum(re.fullmatch(r"-?\d+([.,]\d+)?", cell) is not None for cell in cells)
     return bool(cells) and numbers >= least * len(cells)
 
 
-def number_columns(rows: Sequence[Mapping[str, Any]], besides: Iterable[str]) -> list[str]:
+def number_columns(rows: Table, besides: Iterable[str]) -> list[str]:
     """Return the other columns that hold numbers: people's scores, perhaps, of an aspect that is not named."""
     columns = dict.fromkeys(name for row in rows for name in row)
     return [name for name in columns if name not in {*besides} and _numbers(rows, name)]

@@ -13,7 +13,7 @@ from ...state.checked import did_you_mean
 from ...state.errors import DataError, UsageError
 from .files import Row
 from .items import FIELDS, Numbered, Reader, digest
-from .reading import ROW_NUMBER
+from .reading import ROW_NUMBER, Columns
 
 
 def parse_columns(text: str) -> dict[str, str]:
@@ -43,7 +43,7 @@ def parse_columns(text: str) -> dict[str, str]:
 _COMPARED = {"question", "turns", "answer_1"}
 
 
-def renamed(rows: Iterable[Row], columns: Mapping[str, str], place: str) -> Iterator[Row]:
+def renamed(rows: Iterable[Row], columns: Columns, place: str) -> Iterator[Row]:
     """Yield the rows with the fields that an item has; a cell that is empty leaves its field out.
 
     The column ``#`` is the number of the row among those that are read, from 1.
@@ -58,16 +58,22 @@ def renamed(rows: Iterable[Row], columns: Mapping[str, str], place: str) -> Iter
         fields = {field: cell for field, cell in row.items() if field not in moved}
         for field, column in columns.items():
             fields.pop(field, None)
-            if (value := str(count) if column == ROW_NUMBER else _cell(row, column)) is not None:
-                unseen.discard(column)
-                _put(fields, field, value)
+            value = str(count) if column == ROW_NUMBER else _cell(row, column)
+            if value is None:
+                continue
+            unseen.discard(column)
+            outer, _, inner = field.partition(".")
+            if inner:
+                before = fields.get(outer)
+                # A copy, since the row that was read may be used again.
+                value = {**(before if isinstance(before, dict) else {}), inner: value}
+            fields[outer] = value
         if unseen:
             names.update(dict.fromkeys(row))
         yield number, fields
     if unseen:
-        raise DataError(
-            f"{place}: no row has a value in the column {min(unseen)!r}; columns are {', '.join(names)}"
-        )
+        missing = f"no row has a value in the column {min(unseen)!r}"
+        raise DataError(f"{place}: {missing}; columns are {', '.join(names)}")
 
 
 def _cell(row: Mapping[str, Any], column: str) -> Any:
@@ -76,15 +82,6 @@ def _cell(row: Mapping[str, Any], column: str) -> Any:
     for name in column.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
-
-
-def _put(row: dict[str, Any], field: str, value: Any) -> None:
-    outer, _, inner = field.partition(".")
-    if inner:
-        before = row.get(outer)
-        # A copy, since the row that was read may be used again.
-        value = {**(before if isinstance(before, dict) else {}), inner: value}
-    row[outer] = value
 
 
 class Sample(NamedTuple):
@@ -104,9 +101,8 @@ class Sample(NamedTuple):
 
     def described(self) -> dict[str, int]:
         """Return what a manifest records of it: all that is not as usual, where there is nothing to spread over."""
-        return {
-            name: value for name, value in self._asdict().items() if value is not None and value is not False
-        }
+        fields = self._asdict().items()
+        return {name: value for name, value in fields if value is not None and value is not False}
 
 
 def sampled(read: Reader, sample: Sample) -> tuple[Reader, Sample]:
@@ -135,20 +131,18 @@ def sampled(read: Reader, sample: Sample) -> tuple[Reader, Sample]:
     groups, first, group_of = np.unique(ranks["drawn"], return_index=True, return_inverse=True)
     # The groups come sorted by what they drew; a group is in the stratum of its first item.
     strata = ranks["stratum"][first]
-    spread = sample.spread and len(np.unique(strata)) > 1
+    several = np.unique(strata)
+    spread = sample.spread and len(several) > 1
     places = np.arange(len(groups), dtype=float)
-    if spread:
-        for stratum in np.unique(strata):
-            of_stratum = np.flatnonzero(strata == stratum)
-            start = float(stratum) / 2**64
-            places[of_stratum] = (np.arange(len(of_stratum)) + start) / len(of_stratum)
+    for stratum in several if spread else ():
+        of_stratum = np.flatnonzero(strata == stratum)
+        start = float(stratum) / 2**64
+        places[of_stratum] = (np.arange(len(of_stratum)) + start) / len(of_stratum)
     # Stable: within a group the file's order decides.
     order = np.lexsort((group_of, places[group_of], ranks["time"]))
     chosen = set(order[: sample.size].tolist())
-    return (
-        lambda: (numbered for index, numbered in enumerate(read()) if index in chosen),
-        sample._replace(spread=spread),
-    )
+    drawn = sample._replace(spread=spread)
+    return lambda: (numbered for index, numbered in enumerate(read()) if index in chosen), drawn
 
 
 class Shard(NamedTuple):
@@ -170,9 +164,8 @@ class Shard(NamedTuple):
         digits = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text.strip())
         shard = cls(int(digits[1]), int(digits[2])) if digits else None
         if shard is None or not 1 <= shard.number <= shard.of:
-            raise UsageError(
-                f"--shard {text!r}: give a shard and the number of shards, from 1/4 to 4/4 for four shards"
-            )
+            remedy = "give a shard and the number of shards, from 1/4 to 4/4 for four shards"
+            raise UsageError(f"--shard {text!r}: {remedy}")
         return shard
 
     def __str__(self) -> str:
@@ -184,22 +177,18 @@ class Shard(NamedTuple):
         return f"shard-{self.number}-of-{self.of}"
 
 
-def sharded(read: Reader, shard: Shard) -> Reader:
-    """Return a reader of the items of a shard, in the order of the file.
+def sharded(read: Reader, shard: Shard) -> Iterator[Numbered]:
+    """Yield the items of a shard, in the order of the file.
 
     Groups are dealt out one after the other as they first occur, so that all texts on one source are judged in the same
     place. An item without a group is a group of its own.
     """
-
-    def items() -> Iterator[Numbered]:
-        places: dict[str, int] = {}
-        groups = 0
-        for numbered in read():
-            group = numbered[1].group
-            # Items without a group are counted and not remembered: there may be millions of them.
-            place = groups if group is None else places.setdefault(group, groups)
-            groups += place == groups
-            if place % shard.of == shard.number - 1:
-                yield numbered
-
-    return items
+    places: dict[str, int] = {}
+    groups = 0
+    for numbered in read():
+        group = numbered[1].group
+        # Items without a group are counted and not remembered: there may be millions of them.
+        place = groups if group is None else places.setdefault(group, groups)
+        groups += place == groups
+        if place % shard.of == shard.number - 1:
+            yield numbered

@@ -1,14 +1,21 @@
-"""Spread a run over a Ray cluster: each worker judges shards of it, and this process keeps the results."""
+"""Spread a run over a Ray cluster: each worker judges shards of it, and this process keeps the results.
+
+The cluster is one that is there already, or is started on this machine for the run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import os
+import socket
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, groupby, islice
+from importlib import import_module
+from itertools import groupby, islice
 from typing import Any
 
 from ...graphs.given_graphs import Protocols, judges_of, named
@@ -20,9 +27,9 @@ from ..journal.database import journal_location
 from ..journal.records import JournalError
 from ..plan.plan import Job, Plan
 from ..results.config import RunConfig, option
+from ..results.results import Key
 from ..run.runner import Run
-from .ray_cluster import check_hosts, cluster, last_line, load_ray
-from .ray_worker import Report, RunDescription, judge_shard, protocol_and_settings
+from .ray_worker import Report, RunDescription, inspect_host, judge_shard, protocol_and_settings
 
 log = logging.getLogger("jurygraph.run")
 
@@ -98,8 +105,8 @@ class Ray:
             UsageError: says what cannot be, and what to do.
         """
         load_ray()
-        given = {"--batch": config.batch, "--replies": planned.recording is not None}
-        given["--shard"] = "shard" in planned.manifest
+        has_shard, has_replies = "shard" in planned.manifest, planned.recording is not None
+        given = {"--batch": config.batch, "--replies": has_replies, "--shard": has_shard}
         if refused := [option for option, is_given in given.items() if is_given]:
             raise UsageError(f"{refused[0]} only works with one process: leave it out, or leave out --engine")
         if config.journal is None or journal_location(config.journal).file is not None:
@@ -143,8 +150,7 @@ class _Driver:
         self._description = RunDescription.from_plan(run.plan, run.folder.manifest, run.config)
         self._journal = str(run.config.journal)
         self._spent_before = run.counts.usage
-        self._shard_numbers = count()
-        self._made: dict[int, ProgressCounters] = {}
+        self._made: list[ProgressCounters] = []
         self._working: set[asyncio.Task[None]] = set()
         self._not_started: set[Any] = set()
 
@@ -200,16 +206,13 @@ class _Driver:
             if not task.cancelled():
                 task.result()  # raises what went wrong, such as a data file that was changed meanwhile
 
-    async def _judge_shard(self, worker: str, jobs: Sequence[Job]) -> None:
+    async def _judge_shard(self, worker: str, jobs: Iterable[Job]) -> None:
         """Have a shard judged; where its worker dies, have another one judge what is left of it."""
-        left = {job[0]: job for job in jobs}
-        deaths = 0
+        left, deaths = {job[0]: job for job in jobs}, 0
         while left and not self._run.stop.is_asked:
             before = len(left)
             try:
-                async for report in self._reports(worker, list(left.values())):
-                    for result in report.results:
-                        left.pop(result.key, None)
+                await self._follow(worker, left)
                 return
             except self._ray.exceptions.RayError as error:
                 if self._run.stop.is_asked:
@@ -221,16 +224,18 @@ class _Driver:
                     lost = f"{next(iter(left)).item} and items after it"
                     self._run.stop.ask("worker", f"{deaths} workers died while they judged {lost}: {reason}")
 
-    async def _reports(self, worker: str, jobs: Sequence[Job]) -> AsyncIterator[Report]:
-        """Have a worker judge, and yield its reports when all that they tell has been noted.
+    async def _follow(self, worker: str, left: dict[Key, Job]) -> None:
+        """Have a worker judge what is left, and take over what it reports, until it has judged everything.
 
         Raises:
             RayError: the worker died, or was silent for so long that it was ended.
         """
+        counts = self._run.counts
         description = replace(self._description, manifest=self._run.folder.manifest)
-        stream = self._task.remote(description, self._journal, jobs, worker)
-        number = next(self._shard_numbers)
-        waits: Sequence[Wait] = (self._run.counts.waits.add("Ray", "workers start", None),)
+        stream = self._task.remote(description, self._journal, list(left.values()), worker)
+        number = len(self._made)
+        self._made.append(ProgressCounters())
+        waits: Sequence[Wait] = (counts.waits.add("Ray", "workers start", None),)
         # Until its first report it may wait for a free CPU, for however long that takes.
         patience = None
         self._not_started.add(stream)
@@ -248,18 +253,19 @@ class _Driver:
                     self._not_started.discard(stream)
                     noted = {"worker": worker, "host": report.host, "pid": report.pid}
                     log.info("worker started", extra=noted)
-                self._run.counts.waits.replace(waits, report.waits)
+                counts.waits.replace(waits, report.waits)
                 waits = report.waits
                 self._made[number] = report.counts
-                self._note(worker, report)
-                yield report
+                self._take_over(worker, report)
+                for result in report.results:
+                    left.pop(result.key, None)
         finally:
-            self._run.counts.waits.replace(waits, ())
+            counts.waits.replace(waits, ())
             self._not_started.discard(stream)
             # It may have ended already; one that hangs, or that nobody waits for any more, has not.
             self._ray.cancel(stream, force=True)
 
-    def _note(self, worker: str, report: Report) -> None:
+    def _take_over(self, worker: str, report: Report) -> None:
         """Take over what a worker reports: its log, its results, and the reason why it has stopped."""
         for record in report.records:
             record.worker = worker
@@ -270,7 +276,7 @@ class _Driver:
             self._run.keep(result)
         if report.reason is not None:
             self._run.stop.ask(report.reason, report.explanation)
-        counts, made = self._run.counts, self._made.values()
+        counts, made = self._run.counts, self._made
         counts.usage = sum((calls.usage for calls in made), start=self._spent_before)
         for name in ("made", "served", "given_up", "refused"):
             setattr(counts, name, sum(getattr(calls, name) for calls in made))
@@ -295,3 +301,107 @@ class _Driver:
     async def _note_stop(self, reason: str) -> None:
         with suppress(JournalError):
             await self._run.folder.journal.note_stop(reason, self._run.stop.explanation)
+
+
+def load_ray() -> Any:
+    """Import Ray.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise UsageError('the engine ray needs Ray: pip install "jurygraph[ray]"') from error
+
+
+@asynccontextmanager
+async def cluster(address: str | None, cpus: float) -> AsyncIterator[Any]:
+    """Connect to a cluster for as long as the block inside takes.
+
+    Args:
+        address: of a cluster that is there, or ``auto``; ``None``: the one that ``RAY_ADDRESS`` names, or that this
+            process is connected to, else one on this machine that ends with the block.
+        cpus: how many CPUs a cluster on this machine has at least; they are places to fill, not processors.
+
+    Raises:
+        UsageError: Ray is not installed, or there is no cluster at the address.
+    """
+    # Before Ray is imported, which reads them then: no statistics of usage are sent, nor does a cluster on this
+    # machine listen on more than the loopback interface. Whoever has set them otherwise is left alone.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    ray = load_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    # Else a worker that dies makes Ray print a paragraph to standard output; the run's own log says it in a line.
+    vars(import_module("ray._private.worker"))["_worker_logs_enabled"] = False
+    if address is not None:
+        await asyncio.to_thread(check_address, address)
+    own = {"num_cpus": max(os.cpu_count() or 1, math.ceil(cpus)), **_HERE} if address is None else {}
+    try:
+        # In a thread of its own: it takes seconds, and in the main one Ray would take over the handling of SIGTERM.
+        await asyncio.to_thread(ray.init, address or "local", **_QUIET, **own)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        where = f"at {address}" if address else "on this machine"
+        raise UsageError(f"no Ray cluster {where}: {' '.join(str(error).split())[:300]}") from error
+    try:
+        yield ray
+    finally:
+        await asyncio.to_thread(ray.shutdown)
+
+
+_QUIET = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+_HERE: dict[str, Any] = {
+    "include_dashboard": False,
+    "_node_ip_address": "127.0.0.1",
+    # For shards on their way to workers, and results on their way back.
+    "object_store_memory": 200 * 2**20,
+}
+
+
+def check_address(address: str) -> None:
+    """Check that somebody answers at an address; Ray itself would try again for minutes.
+
+    Raises:
+        UsageError: nobody does.
+    """
+    host, colon, port = address.rpartition(":")
+    if not (colon and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise UsageError(f"no Ray cluster at {address}: {error.strerror or error}") from error
+
+
+def check_hosts(ray: Any, description: RunDescription, journal: str) -> None:
+    """Check on every host that it can judge the run as this one would, before any call.
+
+    Raises:
+        UsageError: says which host cannot, and why: another version, or a missing key or package.
+    """
+    strategies = import_module("ray.util.scheduling_strategies")
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    if not nodes:
+        raise UsageError("the Ray cluster has no CPU for a worker")
+    for node in nodes:
+        on_node = strategies.NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
+        task = ray.remote(inspect_host).options(num_cpus=0, scheduling_strategy=on_node, max_retries=1)
+        try:
+            problem = ray.get(task.remote(description, journal))
+        except ray.exceptions.RayError as error:
+            # Such as another version, which cannot even read the description.
+            problem = last_line(error)
+        if problem:
+            raise UsageError(f"{node['NodeManagerHostname']} cannot judge: {problem}")
+
+
+def last_line(error: BaseException) -> str:
+    """Return what went wrong in a task, without the traceback and the advice that Ray wraps it in."""
+    lines = str(getattr(error, "cause", None) or error).strip().splitlines()
+    return lines[-1] if lines else type(error).__name__

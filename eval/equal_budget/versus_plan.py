@@ -20,7 +20,7 @@ from ..datasets.dataset import Data, Dataset, load_again, load_dataset
 from ..datasets.items import ScoreItem
 from ..plan.estimator import Estimate, estimate
 from ..plan.plan import Options, Plan, plan
-from ..replay.from_run import recorded_settings
+from ..replay.recording_sources import recorded_settings
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.folder import FILE as MANIFEST

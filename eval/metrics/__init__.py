@@ -4,6 +4,6 @@
 """
 
 from .measuring import METRICS, find_metric, measure
-from .metric import Metric
+from .reference_metrics import Metric
 
 __all__ = ["METRICS", "Metric", "find_metric", "measure"]

@@ -25,7 +25,7 @@ from ..results.evaluation import Evaluation
 from ..results.folder import refuse_file, rename_results, write_manifest
 from ..results.results import Result, ResultsFile
 from . import reference_metrics
-from .metric import Metric, Scored, number_of
+from .reference_metrics import Metric, Scored, number_of
 
 Wanted = str | Metric | Callable[[ScoreItem], SupportsFloat | None]
 """A metric's name, a metric, or any function from an item to a number."""
@@ -78,31 +78,36 @@ def measure(
     folder = Path(out) if out is not None else None
     refuse_file(folder)
     # All numbers before the first file: a metric that had nothing to work on must leave no folder behind.
-    left_out = {name: Counter[str]() for name in wanted}
+    left_out = Counter[str]()
     results = tuple(_results(wanted, dataset, [aspect.name for aspect in chosen], left_out))
-    for name, reasons in left_out.items():
-        if reasons[NO_REFERENCES] == len(dataset):
-            raise UsageError(
-                f"{name} needs references, but no item of {dataset.name} has any; add a field `references`"
-            )
-    counted = {name: dict(reasons) for name, reasons in left_out.items() if any(reasons.values())}
+    for name, without in left_out.items():
+        if without == len(dataset):
+            none = f"needs references, but no item of {dataset.name} has any"
+            raise UsageError(f"{name} {none}; add a field `references`")
+    counted = {name: {NO_REFERENCES: left_out[name]} for name in wanted if left_out[name]}
     manifest = {**_manifest(wanted, dataset, chosen, limit), "left_out": counted}
-    return Evaluation(results, manifest) if folder is None else _kept(results, manifest, folder, replace)
+    if folder is None:
+        return Evaluation(results, manifest)
+    make_private_folder(folder)
+    if replace:
+        # Before the manifest is written, which refuses a folder that still holds another run.
+        rename_results(folder)
+    kept, file = write_manifest(folder, manifest), ResultsFile(folder)
+    for result in results:
+        file.add(result)
+    return Evaluation(file.finish(result.key for result in results), kept, folder)
 
 
 def _results(
-    metrics: Mapping[str, Metric],
-    items: Iterable[Item],
-    aspects: Sequence[str],
-    left_out: Mapping[str, Counter[str]],
+    metrics: Mapping[str, Metric], items: Iterable[Item], aspects: Sequence[str], left_out: Counter[str]
 ) -> Iterator[Result]:
-    """Yield a row for each item, aspect and metric, and count what is left out."""
+    """Yield a row for each item, aspect and metric, and count by metric the items that are left out."""
     for item in items:
         # Datasets that compare answers were refused: this tells the type checker.
         assert isinstance(item, ScoreItem)
         for name, metric in metrics.items():
             if metric.needs_references and not item.references:
-                left_out[name][NO_REFERENCES] += 1
+                left_out[name] += 1
                 continue
             scored: Scored = None
             problem = ""
@@ -134,18 +139,6 @@ def _result(name: str, item: ScoreItem, aspect: str, scored: Scored, problem: st
         except (ValueError, TypeError) as error:
             problem = str(error)
     return Result(**known, status="failed", error=problem)
-
-
-def _kept(results: Sequence[Result], manifest: dict[str, Any], folder: Path, replace: bool) -> Evaluation:
-    make_private_folder(folder)
-    if replace:
-        # Before the manifest is written, which refuses a folder that still holds another run.
-        rename_results(folder)
-    kept = write_manifest(folder, manifest)
-    file = ResultsFile(folder)
-    for result in results:
-        file.add(result)
-    return Evaluation(file.finish(result.key for result in results), kept, folder)
 
 
 def _manifest(
@@ -211,11 +204,17 @@ def find_metric(name: str) -> Metric:
     known, _, query = name.partition("?")
     if known in metric_names():
         return _made(name, known, [pair.partition("=") for pair in query.split("&") if pair])
-    if ":" in name:
-        return _own(name)
-    raise UsageError(
-        f"unknown metric {name!r}; known are {', '.join(metric_names())}, or a function of your own as module:function"
-    )
+    module, colon, called = name.partition(":")
+    if not colon:
+        known = f"known are {', '.join(metric_names())}, or a function of your own as module:function"
+        raise UsageError(f"unknown metric {name!r}; {known}")
+    try:
+        function = getattr(import_module(module), called)
+    except Exception as error:  # whatever goes wrong in somebody's own module
+        raise UsageError(f"{name}: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise UsageError(f"{name}: is not a function")
+    return Metric.of(called, function)
 
 
 def _made(name: str, known: str, pairs: list[tuple[str, str, str]]) -> Metric:
@@ -247,14 +246,3 @@ def _value(name: str, key: str, text: str, default: object) -> object:
             raise UsageError(f"{name}: {key} must be a number, got {text!r}")
         return int(text)
     return text
-
-
-def _own(name: str) -> Metric:
-    module, _, called = name.partition(":")
-    try:
-        function = getattr(import_module(module), called)
-    except Exception as error:  # whatever goes wrong in somebody's own module
-        raise UsageError(f"{name}: {type(error).__name__}: {error}") from error
-    if not callable(function):
-        raise UsageError(f"{name}: is not a function")
-    return Metric.of(called, function)

@@ -6,21 +6,96 @@ Each package fetches its weights itself when it is first used. They are imported
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from statistics import fmean
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, SupportsFloat
 from unicodedata import category
 
 from ...nodes.plugins import installed_version, needed
 from ...state.errors import UsageError
 from ..datasets.items import ScoreItem
-from .metric import Metric, Scored, mean_over_references
+
+Scored = float | Mapping[str, float] | None
+"""One number for all aspects, or one for each that the metric knows; none where it has nothing to say."""
+
+Score = Callable[[ScoreItem, Sequence[str]], Scored]
+"""A function from an item and the names of the wanted aspects to what is scored."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Computes a number of a text; it is a row of the table.
+
+    Attributes:
+        name: as on the command line and in results.
+        signature: everything that changes a number, as ``name:value`` parts with bars between.
+        score: the number of an item.
+        needs_references: whether an item without references is left out.
+    """
+
+    name: str
+    signature: str
+    score: Score
+    needs_references: bool = False
+
+    @classmethod
+    def of(cls, name: str, function: Callable[[ScoreItem], SupportsFloat | None]) -> Metric:
+        """Make a metric of any function from an item to a number.
+
+        >>> from jurygraph.eval.datasets.items import ScoreItem
+        >>> words = Metric.of("words", lambda item: len(item.candidate.split()))
+        >>> words.score(ScoreItem(id="a", source="", candidate="It rained."), ["fluency"])
+        2.0
+        """
+
+        def score(item: ScoreItem, _aspects: Sequence[str]) -> float | None:
+            number = function(item)
+            return None if number is None else float(number)
+
+        # An object with __call__ has no qualified name: its class is named instead.
+        module, called = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+        return cls(name, f"function:{module}.{called or type(function).__qualname__}", score)
+
+
+def mean_over_references(pair: Callable[[str, str], float]) -> Score:
+    """Make a function that scores an item against each of its references and returns the mean.
+
+    Args:
+        pair: the score of a candidate against one reference.
+
+    >>> from jurygraph.eval.datasets.items import ScoreItem
+    >>> score = mean_over_references(lambda candidate, reference: float(candidate == reference))
+    >>> score(ScoreItem(id="a", source="", candidate="x", references=("x", "y")), ["fluency"])
+    0.5
+    """
+
+    def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
+        return fmean(pair(item.candidate, reference) for reference in item.references)
+
+    return score
+
+
+def number_of(scored: Scored, aspect: str) -> float:
+    """Return the number for an aspect.
+
+    Raises:
+        ValueError: there is none, or it is none that can be counted with.
+    """
+    number = scored.get(aspect) if isinstance(scored, Mapping) else scored
+    if number is None:
+        raise ValueError(f"no score for {aspect}")
+    if not math.isfinite(number):
+        raise ValueError(f"the score is {number}")
+    return number
+
 
 # Spaces after ``.``, ``!``, ``?``, the Arabic question mark or the danda of Hindi; and the place after the full-width
 # full stop, ``!`` or ``?`` of Chinese and Japanese, which no space follows.
@@ -60,9 +135,8 @@ def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
 
     def pair(candidate: str, reference: str) -> float:
         if reference and not is_readable(reference):
-            raise ValueError(
-                "a reference has none of the letters a-z that ROUGE reads; use rouge-l?words=any"
-            )
+            unread = "a reference has none of the letters a-z that ROUGE reads"
+            raise ValueError(f"{unread}; use rouge-l?words=any")
         # The reference comes first. rougeLsum takes every line for a sentence, hence the split into lines.
         return float(scorer.score(lines(reference), lines(candidate))["rougeLsum"].fmeasure)
 
@@ -90,9 +164,8 @@ def bleu_4(tokenize: str = "13a") -> Metric:
         bleu = package.BLEU(effective_order=True, tokenize=tokenize)
     except Exception as error:  # an unknown name, or a tokeniser whose own package is missing
         reason, known = " ".join(str(error).split()), ", ".join(package.BLEU.TOKENIZERS)
-        raise UsageError(
-            f"bleu-4: sacreBLEU has no tokenize={tokenize!r} ({reason}); choose one of {known}"
-        ) from error
+        unknown = f"sacreBLEU has no tokenize={tokenize!r} ({reason})"
+        raise UsageError(f"bleu-4: {unknown}; choose one of {known}") from error
 
     def pair(candidate: str, reference: str) -> float:
         return float(bleu.sentence_score(candidate, [reference]).score)
@@ -158,9 +231,8 @@ def moverscore(n_gram: int = 1, device: str = "cpu") -> Metric:
         n_gram: 1 or 2 words move together.
         device: such as ``cuda:0``.
     """
-    package = _imported(
-        "moverscore_v2", "moverscore", "get moverscore_v2.py from github.com/AIPHES/emnlp19-moverscore"
-    )
+    remedy = "get moverscore_v2.py from github.com/AIPHES/emnlp19-moverscore"
+    package = _imported("moverscore_v2", "moverscore", remedy)
 
     def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
         references = list(item.references)
@@ -209,9 +281,8 @@ def unieval(task: Literal["summarization", "dialogue"] = "summarization", device
         task: which of its evaluators.
         device: such as ``cuda:0``.
     """
-    package = _imported(
-        "metric.evaluator", "unieval", "put a clone of github.com/maszhongming/UniEval on PYTHONPATH"
-    )
+    remedy = "put a clone of github.com/maszhongming/UniEval on PYTHONPATH"
+    package = _imported("metric.evaluator", "unieval", remedy)
     if task not in ("summarization", "dialogue"):
         raise UsageError(f"unieval: task must be summarization or dialogue, got {task!r}")
     evaluator = package.get_evaluator(task, device=device)

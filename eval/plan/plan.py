@@ -20,9 +20,8 @@ from ..datasets.aspect_choice import choose_aspects, warn_of_names
 from ..datasets.dataset import Data, Dataset, load_dataset
 from ..datasets.items import Item
 from ..datasets.selection import Shard
-from ..replay.from_file import RecordedFile
-from ..replay.from_run import PastRun
 from ..replay.recording import Recording
+from ..replay.recording_sources import PastRun, RecordedFile
 from ..results.config import RunConfig
 from ..results.folder import check_manifest, refuse_file, results_of
 from ..results.results import FILE as RESULTS

@@ -1,10 +1,12 @@
-"""Define the interface of recorded replies: items, replies, and the keys by which calls find theirs."""
+"""Define what a recording gives, items and replies by their turns, and answer a run's calls from one.
+
+Nothing is sent to a provider.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from langchain_core.language_models import BaseChatModel, LangSmithParams
@@ -13,16 +15,19 @@ from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import Field, ValidationError
 
 from ...graphs.registry import find_protocol
-from ...nodes.models.call import Call
+from ...nodes.models.call import Call, Reply, Send
 from ...nodes.offline import DISCLOSURE
 from ...state.aspects import Aspect
-from ...state.errors import DataError, UsageError
+from ...state.errors import DataError, JurygraphError, UsageError
 from ...state.settings import Settings
+from ...state.transcript import NO_USAGE
+from ..calls.call_pipeline import CallPipeline, RunContext
+from ..calls.judge_item import current_judgement
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Dataset
 from ..datasets.items import About, CompareItem, Item, ScoreItem, explain
+from ..results.config import RunConfig
 from ..results.results import Key
-from ..statistics.alignment import grouped
 
 Unit = tuple[str, str | None]
 """The id of an item and an aspect; a comparison has no aspect."""
@@ -44,7 +49,9 @@ class Recording(ABC):
     digest: str
     models: tuple[str, ...]
     dataset: Dataset
-    _units: dict[Unit, RecordedUnit]
+    _units: Collection[Unit]
+    _aspects: Mapping[str, object]
+    """The recorded aspects by their names, without the prefix of a family."""
 
     @abstractmethod
     def of(self, key: Key) -> Recorded:
@@ -54,13 +61,14 @@ class Recording(ABC):
         """Tell whether any reply is recorded for an item and an aspect, or was tried to be had."""
         return key in self._units
 
-    @abstractmethod
     def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects to judge in a dataset: those named, else the recorded ones.
 
         Raises:
             UsageError, DataError: as ``choose_aspects``.
         """
+        recorded = [] if dataset.kind == "compare" else list(self._aspects)
+        return choose_aspects(dataset, list(names) or recorded)
 
     @abstractmethod
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,11 +122,6 @@ def unasked(protocol: str, samples: int) -> dict[str, Any]:
     No reply is asked for again, there are as many samples as were recorded, and nothing is planned.
     """
     return {"repair": 0, **find_protocol(protocol).protocol.replay.settings(samples)}
-
-
-def chosen(dataset: Dataset, names: Sequence[str | Aspect], recorded: Iterable[str]) -> list[Aspect]:
-    """Return the aspects named, else the recorded ones."""
-    return choose_aspects(dataset, list(names) or ([] if dataset.kind == "compare" else list(recorded)))
 
 
 class TurnKey(NamedTuple):
@@ -251,46 +254,113 @@ class RecordedAnswers(CompareItem):
         return self.known or {**super().about(), "lengths": ()}
 
 
-@dataclass
-class RecordedUnit:
-    """Says what a recording knows of an item, as far as one aspect goes (``None`` for a comparison).
+ItemRows = dict[str, dict[str, Any]]
+"""The fields of each recorded item, by its id."""
 
-    Attributes:
+
+def note_item(
+    rows: ItemRows, unit: Unit, about: dict[str, Any], human: Any, known: About | None = None
+) -> None:
+    """Note what a recording says of an item, as far as one aspect goes (``None`` for a comparison).
+
+    Args:
+        rows: the items noted so far.
+        unit: the item and the aspect.
+        about: the fields that are the same for all aspects.
         human: people's label.
-        systems: who wrote the text, or both answers.
         known: what a run has noted of the item, which stands for all that would be derived from its texts.
     """
+    item, aspect = unit
+    of_unit = {name: value for name, value in (("human", human), ("known", known)) if value is not None}
+    if aspect is None:
+        rows.setdefault(item, {"id": item, **about}).update(of_unit)
+        return
+    row = rows.setdefault(item, {"id": item, **about, "human": {}, "known": {}})
+    for name, value in of_unit.items():
+        row[name][aspect] = value
 
-    item: str
-    aspect: str | None
-    group: str | None
-    human: Any = None
-    systems: tuple[str, ...] = ()
-    category: str | None = None
-    known: About | None = None
 
-
-def recorded_items(units: Iterable[RecordedUnit], where: object) -> list[Item]:
-    """Make an item of all units with its name, in the order in which the items first occur.
+def recorded_items(rows: ItemRows, units: Iterable[Unit], where: object) -> list[Item]:
+    """Make the items, in the order in which they were noted.
 
     Raises:
         DataError: people's label is not of the kind that the item needs; names the recording ``where`` it is.
     """
-    by_item = grouped((unit.item, unit) for unit in units)
+    # A recording has texts or comparisons: the first tells for all.
+    kind = RecordedAnswers if next(iter(units))[1] is None else RecordedText
     try:
-        return [*map(_item, by_item.values())]
+        return [kind.model_validate(row) for row in rows.values()]
     except ValidationError as error:
         raise DataError(f"{where}: {explain(error)}") from error
 
 
-def _item(units: Sequence[RecordedUnit]) -> Item:
-    first = units[0]
-    fields: dict[str, Any] = {"id": first.item, "group": first.group}
-    if first.aspect is None:
-        models = dict(zip(("model_1", "model_2"), first.systems, strict=False))
-        about = {"category": first.category, "human": first.human, "known": first.known}
-        return RecordedAnswers.model_validate({**fields, **about, **models})
-    human = {unit.aspect: unit.human for unit in units if unit.human is not None}
-    known = {unit.aspect: unit.known for unit in units if unit.known is not None}
-    system = first.systems[0] if first.systems else None
-    return RecordedText.model_validate({**fields, "system": system, "human": human, "known": known})
+class NotRecordedError(JurygraphError, LookupError):
+    """Raised where no reply is recorded for a call; the message says whose reply that would be."""
+
+
+def check_replay(config: RunConfig) -> None:
+    """Refuse options that say how calls are made.
+
+    Raises:
+        UsageError: a replay makes no call that they could apply to.
+    """
+    for name in ("batch", "journal"):
+        if getattr(config, name):
+            raise UsageError(f"recorded replies are scored without calls: leave out --{name} or --replies")
+
+
+class ReplayPipeline(CallPipeline):
+    """Answers each call with the reply that was recorded for its agent, round and sample."""
+
+    def __init__(self, recording: Recording, context: RunContext) -> None:
+        self._recording, self._context = recording, context
+
+    def repeat_mark(self, key: Key) -> int:
+        """Return 0: replies are looked up by the whole key, and repeats inside the verdict are counted from 0."""
+        return 0
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        """Answer a call.
+
+        Raises:
+            NotRecordedError: no reply to it is recorded.
+            StoppedError: the run is to end.
+        """
+        self._context.stop.check()
+        judgement = current_judgement.get()
+        assert judgement is not None
+        if _RECORDED not in judgement.notes:
+            judgement.notes[_RECORDED] = self._recording.of(judgement.key)
+        recorded: Recorded = judgement.notes[_RECORDED]
+        turn_key, nth = asked = requested_turn(call)
+        if not recorded:
+            raise NotRecordedError("no replies are recorded for this item")
+        if call.metadata.get("repair"):
+            raise NotRecordedError(f"{turn_key}: the recorded reply cannot be read, and there is no other")
+        # Calls of one agent in one round come in the order in which their turns stand in a transcript.
+        earlier = judgement.notes[asked] = judgement.notes.get(asked, -1) + 1
+        reply = find_reply(recorded, turn_key, nth + earlier)
+        if reply is None:
+            raise NotRecordedError(f"no reply is recorded for {turn_key}; {_instead(recorded, turn_key)}")
+        self._context.counts.served += 1
+        # It took no request, no token and no time.
+        text, model = reply
+        return Reply(text, fields=None, cut_off=False, refused=False, usage=NO_USAGE, model=model)
+
+
+_RECORDED = "recorded"
+"""The key under which the notes of a judgement hold the replies of its verdict, so that they are read once."""
+
+
+def _instead(recorded: Recorded, asked: TurnKey) -> str:
+    """Say what is recorded instead: other rounds or samples of the same agent, or other agents."""
+    same = [turn_key for turn_key in recorded if turn_key.agent == asked.agent]
+    if not same:
+        return f"there are replies of {', '.join(sorted({turn_key.agent for turn_key in recorded}))}"
+    if all(turn_key.order != asked.order for turn_key in same):
+        return "its replies are for one order of the answers (position_calibration=false needs no other)"
+    samples = [turn_key.sample for turn_key in same if turn_key.round == asked.round]
+    if asked.sample and samples:
+        count = max(1, *samples)
+        return f"there {'is one sample' if count == 1 else f'are {count} samples'}"
+    return f"it has replies in round {', '.join(map(str, sorted({turn_key.round for turn_key in same})))}"

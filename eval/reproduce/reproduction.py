@@ -16,10 +16,10 @@ from pydantic import TypeAdapter
 from ...nodes.yaml_files import read_yaml
 from ...state.checked import did_you_mean
 from ...state.errors import UsageError
+from ..datasets.catalog import find_source
 from ..datasets.dataset import Dataset
 from ..datasets.frames import row_file
 from ..datasets.items import ScoreItem, profile_items
-from ..datasets.published.catalog import find_source
 from ..metrics import Metric
 from ..metrics import measure as measure_metrics
 from ..plan.plan import Options

@@ -23,7 +23,7 @@ from ..calls.tracing import traced
 from ..datasets.dataset import Data
 from ..datasets.items import Item
 from ..plan.plan import Job, Options, Plan, divided, plan
-from ..replay.replay_pipeline import ReplayPipeline, check_replay
+from ..replay.recording import ReplayPipeline, check_replay
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
 from ..results.folder import RunFolder, run_folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jurygraph.eval.datasets.published.catalog import Source
+from jurygraph.eval.datasets.catalog import Source
 
 weather = Source(
     name="weather",

@@ -24,10 +24,10 @@ from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
-from ....nodes.models.retry import RetryPolicy
-from ....state.errors import DataError, JurygraphError, UsageError
-from ..files import sha256
+from ...nodes.models.retry import RetryPolicy
+from ...state.errors import DataError, JurygraphError, UsageError
 from .catalog import GitHub, HuggingFace, Source
+from .files import sha256
 
 
 def fetch(source: Source) -> Path:
@@ -45,11 +45,9 @@ def fetch(source: Source) -> Path:
     if any(name.endswith(".parquet") for name in files):
         needed["pyarrow"] = "frames"
     if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
-        problem = (
-            f"{source.name} is not bundled, and {missing[0]}, which fetches or reads it, is not installed"
-        )
+        lacking = f"{missing[0]}, which fetches or reads it, is not installed"
         install = f'pip install "jurygraph[{",".join(needed.values())}]"'
-        raise UsageError(f"{problem}: {install}, or {instead}")
+        raise UsageError(f"{source.name} is not bundled, and {lacking}: {install}, or {instead}")
     try:
         return fetch_from_github(home, files) if isinstance(home, GitHub) else _fetch_from_hub(home, files)
     except JurygraphError:
@@ -65,13 +63,11 @@ def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
 
     disable_progress_bars()
     cache = cache_folder()
-    place: dict[str, Any] = {
-        "cache_dir": cache / "hub" if cache else None,
-        "endpoint": os.environ.get("HF_ENDPOINT"),
-    }
-    commit: dict[str, Any] = {"repo_type": "dataset", "revision": home.revision, "library_name": "jurygraph"}
+    folder = cache / "hub" if cache else None
+    how: dict[str, Any] = {"repo_type": "dataset", "revision": home.revision, "library_name": "jurygraph"}
+    how |= {"cache_dir": folder, "endpoint": os.environ.get("HF_ENDPOINT")}
     for name, known in zip(files, home.sha256, strict=True):
-        path = Path(hf_hub_download(home.repository, name, **commit, **place))
+        path = Path(hf_hub_download(home.repository, name, **how))
         if (digest := sha256(path)) != known:
             # The Hub's cache keeps a link for each revision to the content: both go, else the content stays.
             path.resolve().unlink()
@@ -235,7 +231,7 @@ def _may_pass(error: BaseException) -> bool:
 
 def _wait(state: RetryCallState) -> float:
     """Return the seconds to wait: as the server asks, else twice as long each time; at most the longest wait."""
-    from ....nodes.models.provider_errors import retry_after
+    from ...nodes.models.provider_errors import retry_after
 
     response: Any = getattr(state.outcome.exception() if state.outcome else None, "response", None)
     asked = None if response is None else retry_after(response.headers, None)

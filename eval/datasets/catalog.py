@@ -15,12 +15,12 @@ from typing import Literal, NamedTuple
 import yaml
 from pydantic import TypeAdapter
 
-from ....nodes.plugins import Group, load_plugin, plugins
-from ....state.errors import DataError, UsageError
-from ....state.tasks import TaskKind
-from ...statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
-from ..files import Row, RowFile
-from . import readers
+from ...nodes.plugins import Group, load_plugin, plugins
+from ...state.errors import DataError, UsageError
+from ...state.tasks import TaskKind
+from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
+from . import published_readers
+from .files import Row, RowFile
 
 Labels = Literal["people", "construction", "none"]
 
@@ -147,7 +147,7 @@ def _read_catalog() -> dict[str, Source]:
         for form in entry.get("forms", ()):
             names = ("columns", "optional") if "columns" in form else ()
             given = {name: form.pop(name, {}) for name in names}
-            form["rows"] = partial(getattr(readers, form["rows"]), **given)
+            form["rows"] = partial(getattr(published_readers, form["rows"]), **given)
     # Extra keys are refused: a misspelt one would be left out without a word.
     sources = TypeAdapter(tuple[Source, ...]).validate_python(catalog["datasets"], extra="forbid")
     return {source.name: source for source in sources}
@@ -187,9 +187,8 @@ def find_source(name: str) -> Source | None:
         wrong = "it has no file"
     else:
         return source
-    raise UsageError(
-        f"{name!r}, registered under {_GROUP}, is not a dataset: {wrong}; register a Source with a file"
-    )
+    remedy = "register a Source with a file"
+    raise UsageError(f"{name!r}, registered under {_GROUP}, is not a dataset: {wrong}; {remedy}")
 
 
 class LocatedFile(NamedTuple):

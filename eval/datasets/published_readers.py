@@ -12,8 +12,9 @@ from itertools import combinations, count, groupby, zip_longest
 from statistics import fmean
 from typing import Any
 
-from ....state.errors import DataError
-from ..files import Row, RowFile, checked, digest_of
+from ...state.errors import DataError
+from .files import Row, RowFile, checked, digest_of
+from .reading import Columns
 
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
 HANNA = ("relevance", "coherence", "empathy", "surprise", "engagement", "complexity")
@@ -22,13 +23,7 @@ GPT35, VICUNA = "gpt35", "vicuna-13b"
 # The verdicts as FairEval's review file and as faireval.jsonl write them.
 _VERDICTS = {"CHATGPT": "1", "VICUNA13B": "2", "TIE": "tie", GPT35: "1", VICUNA: "2", "tie": "tie"}
 _OBJECTIVE = {"A>B": "1", "B>A": "2"}
-# The 80 questions of MT-Bench are numbered from 81, ten to a category.
 _CATEGORIES = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities")
-_FIRST_QUESTION, _QUESTIONS_OF_A_CATEGORY = 81, 10
-
-
-Columns = Mapping[str, str]
-"""The column that each field is taken from."""
 
 
 def _renamed(file: RowFile, columns: Columns, optional: Columns) -> Iterator[Row]:
@@ -82,10 +77,9 @@ def summeval_paired(files: Sequence[RowFile], columns: Columns, optional: Column
     """Read the authors' ``model_annotations.aligned.paired.jsonl``: single ratings, systems, articles, references."""
     for line, row in _renamed(files[0], columns, optional):
         if row["source"] is None:
-            raise DataError(
-                f"{files[0].path}, line {line}: field 'text' is missing: the annotations were published without "
-                "the articles; pair them with the authors' pair_data.py, or leave --data-dir out to fetch both"
-            )
+            why = "field 'text' is missing: the annotations were published without the articles"
+            remedy = "pair them with the authors' pair_data.py, or leave --data-dir out to fetch both"
+            raise DataError(f"{files[0].path}, line {line}: {why}; {remedy}")
         ratings = _by_aspect(row["annotations"])
         row |= {"id": f"{row['group']}-{row['system']}", "references": row["references"] or ()}
         yield line, {**row, "annotations": ratings, "human": {name: fmean(ratings[name]) for name in ratings}}
@@ -251,11 +245,8 @@ def mt_bench_answers(files: Sequence[RowFile]) -> Iterator[Row]:
 
 
 def _pair(question: Any, first: str, second: str) -> dict[str, Any]:
-    place = (int(question) - _FIRST_QUESTION) // _QUESTIONS_OF_A_CATEGORY
-    return {
-        "id": f"{question}-{first}-{second}",
-        "group": question,
-        "category": _CATEGORIES[place] if 0 <= place < len(_CATEGORIES) else None,
-        "model_1": first,
-        "model_2": second,
-    }
+    # The 80 questions of MT-Bench are numbered from 81, ten to a category.
+    place = (int(question) - 81) // 10
+    category = _CATEGORIES[place] if 0 <= place < len(_CATEGORIES) else None
+    about = {"id": f"{question}-{first}-{second}", "group": question, "category": category}
+    return {**about, "model_1": first, "model_2": second}

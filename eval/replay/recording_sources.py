@@ -1,32 +1,39 @@
-"""Read recorded replies from a file, in our own format or in a published one."""
+"""Read recorded replies: from a file, in our own format or a published one, or from the folder of a past run.
+
+The transcripts of a run hold every agent's words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ...graphs.registry import find_protocol
 from ...nodes.yaml_files import read_yaml
 from ...state.aspects import Aspect
 from ...state.errors import DataError, UsageError
 from ...state.settings import Settings
 from ...state.verdict import Winner
 from ..datasets.dataset import Dataset
-from ..datasets.files import Row, RowFile
-from ..datasets.items import Number, explain
-from ..results.results import Key
+from ..datasets.files import Row, RowFile, sha256
+from ..datasets.items import About, Number, explain
+from ..datasets.selection import Sample
+from ..results.folder import read_manifest, results_of
+from ..results.results import FILE, Key
+from ..statistics.tie_policy import TiePolicy
 from .recording import (
+    ItemRows,
     Recorded,
     RecordedReply,
-    RecordedUnit,
     Recording,
     TurnKey,
     Unit,
-    chosen,
+    note_item,
     recorded_items,
     unasked,
 )
@@ -52,8 +59,7 @@ class Line(BaseModel):
     aspect: str | None = None
     replies: tuple[str | None, ...] | None = None
     reply: str | None = None
-    role: str | None = None
-    agent: str = "scorer"
+    agent: str = Field(default="scorer", validation_alias=AliasChoices("agent", "role"))
     round: int = Field(default=1, ge=0)
     sample: int = Field(default=0, ge=0)
     order: Literal[1, 2] = 1
@@ -70,8 +76,6 @@ class Line(BaseModel):
         if isinstance(given, dict):
             # A field that is null counts as absent, so that it gets its default.
             given = {name: value for name, value in given.items() if value is not None}
-            if "role" in given:
-                given.setdefault("agent", given["role"])
             if "system" in given:
                 given.setdefault("systems", (str(given["system"]),))
         return given
@@ -111,40 +115,40 @@ class RecordedFile(Recording):
 
     def __init__(self, path: Path, only: Filter) -> None:
         file = RowFile(path)
-        self._units: dict[Unit, RecordedUnit] = {}
-        self._replies: dict[Unit, dict[TurnKey, RecordedReply]] = {}
+        self._units = self._replies = dict[Unit, dict[TurnKey, RecordedReply]]()
         self._names: dict[str, str] = {}
         self._aspects: dict[str, str] = {}
-        family, models, units = "", dict[str, None](), self._units
+        rows: ItemRows = {}
+        family, models = "", dict[str, None]()
         places: dict[tuple[Unit, TurnKey], Row] = {}
         for number, row, line in _lines(file, only):
             place = f"{path}, line {number}"
-            unit = RecordedUnit(*line.unit, line.group, line.human, line.systems, line.category)
-            unit = units.setdefault(line.unit, unit)
-            if line.human is not None:
-                unit.human = line.human
-            if (line.aspect is None) != (next(iter(units))[1] is None):
+            turns = self._replies.setdefault(line.unit, {})
+            if (line.aspect is None) != (next(iter(self._replies))[1] is None):
                 raise DataError(f"{place}: a file cannot mix lines with and without an aspect")
             if line.aspect is not None:
                 own = line.aspect.rpartition("/")[0]
                 if own and family not in ("", own):
                     raise DataError(f"{place}: a file cannot mix aspects of {family} and of {own}")
                 family = own or family
-                self._aspects.setdefault(unit.aspect or "", line.aspect)
+                self._aspects.setdefault(line.unit[1] or "", line.aspect)
+            authors = ("model_1", "model_2") if line.aspect is None else ("system",)
+            about = {"group": line.group, "category": line.category}
+            about |= dict(zip(authors, line.systems, strict=False))
+            note_item(rows, line.unit, about, line.human)
             if line.model is not None:
                 models.setdefault(line.model)
-            turns = self._replies.setdefault(line.unit, {})
             for turn_key, reply in line.turns():
                 if turn_key in turns:
                     raise _same(path, (number, row), places[line.unit, turn_key], turn_key)
                 turns[turn_key] = reply
                 places[line.unit, turn_key] = number, row
-        if not units:
+        if not rows:
             raise DataError(f"{path}: holds no recorded replies")
         query = "&".join(f"{name}={value}" for name, value in only.items())
         self.name = f"{path.name}?{query}" if query else path.name
         self.location, self.digest, self.models = str(path), file.digest, tuple(models)
-        dataset = Dataset.of(self.name, recorded_items(units.values(), path), family=family or None)
+        dataset = Dataset.of(self.name, recorded_items(rows, self._units, path), family=family or None)
         self.dataset = replace(dataset, digest=self.digest, location=self.location)
 
     def match(self, dataset: Dataset) -> None:
@@ -163,10 +167,6 @@ class RecordedFile(Recording):
             if turn_key.repeat >= key.repeat
         }
 
-    def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
-        """Return the aspects named, else those of the lines."""
-        return chosen(dataset, names, self._aspects)
-
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings for as many samples and orders as there are; lines hold no others, which stay the default."""
         turn_keys = [turn_key for turns in self._replies.values() for turn_key in turns]
@@ -178,23 +178,23 @@ class RecordedFile(Recording):
 
 def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], Line]]:
     """Yield the chosen lines, each with the row that it was made of."""
-    shape, names = None, set[str]()
+    form, names = None, set[str]()
     for number, row in file.rows():
         names.update(row)
         if any(str(row.get(name)) != value for name, value in only.items()):
             continue
         # The first line that is chosen decides for the whole file.
-        shape = shape or shape_of(row)
-        if shape is None:
+        form = form_of(row) if form is None else form
+        if form is None:
             wanted = "a line has `item` and `reply` or `replies` (see docs/replay.md)"
             why = f"no recorded reply; {wanted}, this one has {', '.join(row)}"
             raise DataError(f"{file.path}, line {number}: {why}")
         try:
-            yield number, row, Line.model_validate(shape(row))
+            yield number, row, Line.model_validate(_published(form, row) if form else row)
         except (ValidationError, LookupError) as error:
             why = explain(error, row) if isinstance(error, ValidationError) else f"field {error} is missing"
             raise DataError(f"{file.path}, line {number}: {why}") from error
-    if only and shape is None:
+    if only and form is None:
         unknown = [name for name in only if name not in names]
         what = f"no field {unknown[0]!r}, only {', '.join(sorted(names))}" if unknown else "no such line"
         raise UsageError(f"{file.path}: {what} ({' and '.join(f'{k}={v}' for k, v in only.items())})")
@@ -216,9 +216,6 @@ def _same(path: Path, late: Row, early: Row, turn_key: TurnKey) -> DataError:
     return DataError(f"{path}, line {number}: line {earlier} already has a reply of {turn_key}{how}")
 
 
-Shape = Callable[[Mapping[str, Any]], dict[str, Any]]
-
-
 @cache
 def _formats() -> dict[str, dict[str, Any]]:
     """Read formats.yaml: by name, how the lines of published files are read."""
@@ -226,20 +223,16 @@ def _formats() -> dict[str, dict[str, Any]]:
     return formats
 
 
-def shape_of(row: Mapping[str, Any]) -> Shape | None:
-    """Find the function that reads rows with these fields; ``None`` for rows that hold no recorded reply.
+def form_of(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Find how rows with these fields are read, empty for lines of our own; ``None`` if they hold no recorded reply.
 
-    >>> shape_of({"item": "a", "reply": "4"})({"item": "a", "reply": "4"})
-    {'item': 'a', 'reply': '4'}
-    >>> shape_of({"id": "a", "text": "4"}) is None
-    True
+    >>> form_of({"item": "a", "reply": "4"}), form_of({"id": "a", "text": "4"})
+    ({}, None)
     """
     if not row.keys() & {"reply", "replies"}:
         return None
-    if "item" in row:
-        return dict
-    known = (form for form in _formats().values() if row.keys() >= {*form["fields"]})
-    return next((partial(_published, form) for form in known), None)
+    published = (form for form in _formats().values() if row.keys() >= {*form["fields"]})
+    return {} if "item" in row else next(published, None)
 
 
 def _published(form: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,3 +251,127 @@ def names_of(dataset: Dataset) -> dict[str, str]:
         return {}
     rows = (row for _, row in RowFile(path).rows() if row.keys() >= {"item_id", "doc_id", "system_id"})
     return {row["item_id"]: _formats()["summeval"]["item"].format_map(row) for row in rows}
+
+
+_ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "structured")
+"""The settings that a replay does not take over: models, prompts, repairs and parameters of requests."""
+
+_FIXED = frozenset(["prompts", "layout", "temperature", "max_tokens", "structured"])
+"""The settings of every protocol that decide what agents are told, and so what they reply."""
+
+
+class PastRun(Recording):
+    """Gives the replies in the transcripts of a run; each transcript is read when its verdict is made again.
+
+    Where a reply was asked for again, the transcript has the last one. Of a structured reply it has the words and the
+    value written out.
+
+    Raises:
+        DataError: the folder holds no run, or one without results.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._manifest = read_manifest(folder)
+        self._results = results_of(folder).read()
+        self._places: dict[Key, int] = {}
+        self._first_verdicts: dict[str, int] = {}
+        recorded = self._manifest.get("aspects", ())
+        self._aspects: dict[str, Aspect] = {row["name"]: Aspect.model_validate(row) for row in recorded}
+        self._units: set[Unit] = set()
+        rows: ItemRows = {}
+        for place, head in enumerate(self._results.heads()):
+            key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])
+            self._places[key] = place
+            if head["status"] == "ok":
+                self._first_verdicts.setdefault(key.protocol, place)
+            # Protocols and repeats have the same labels: the first result of an item and aspect stands for all.
+            if key[:2] not in self._units:
+                known = cast("About", {name: head[name] for name in About.__annotations__ if name in head})
+                self._units.add(key[:2])
+                note_item(rows, key[:2], {"group": head["group"]}, head["human"], known)
+        if not self._places:
+            raise DataError(f"{folder}: holds no results to replay")
+        self.name, self.location = folder.resolve().name, str(folder)
+        self.digest, self.models = sha256(folder / FILE)[:12], _models(self._manifest)
+        # What results say of the run's items, under the name of the data that they came from.
+        about = self._manifest["data"]
+        self.dataset = replace(
+            Dataset.of(about["name"], recorded_items(rows, self._units, folder), labels=about["labels"]),
+            digest=about["digest"],
+            location=about["location"],
+            rule=TiePolicy.of(self._manifest),
+            columns=about.get("columns", {}),
+            chosen=Sample(**about["sample"]) if "sample" in about else None,
+        )
+
+    def of(self, key: Key) -> Recorded:
+        """Return the replies of a verdict; those of a failed one are used as far as its turns can be told apart.
+
+        Raises:
+            DataError: the results were changed after they were opened.
+        """
+        if key not in self._places:
+            return {}
+        result = self._results[self._places[key]]
+        # The file may have been rewritten in place; another result would then stand at this offset.
+        if result.key != key:
+            raise DataError(f"{self.location} has changed since it was read; leave it alone and start again")
+        replies: dict[TurnKey, list[RecordedReply]] = {}
+        for turn in result.transcript:
+            if turn["model"] is not None:
+                reply = RecordedReply(turn["content"], turn["model"])
+                # Fields that a turn does not have are those of a turn by itself.
+                turn_key = TurnKey(**{name: turn[name] for name in TurnKey._fields if name in turn})  # type: ignore[literal-required]
+                replies.setdefault(turn_key, []).append(reply)
+        if result.status == "failed":
+            # Its turns may look alike: wrappers mark them only when their graph ends.
+            settings = self._manifest.get("protocols", {}).get(key.protocol, {})
+            nested = "of" in settings or "cheap" in settings
+            both_orders = key.aspect is None and settings.get("position_calibration", False)
+            if nested or both_orders or any(len(several) > 1 for several in replies.values()):
+                return {}
+        return replies
+
+    def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
+        """Return the run's own aspects with their scales; other ones are found by name, as in any run."""
+        own = self._aspects
+        wanted = [name.rpartition("/")[2] if isinstance(name, str) else None for name in names] or list(own)
+        if all(name in own for name in wanted):
+            return [own[name] for name in wanted if name is not None]
+        return super().aspects(dataset, names)
+
+    def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of the run that are not the protocol's defaults."""
+        if protocol not in self._manifest["signatures"]:
+            judges = ", ".join(self._manifest["signatures"])
+            raise UsageError(f"{self.location}: a run of {judges}, with no replies recorded for {protocol}")
+        recorded = self._manifest.get("protocols", {}).get(protocol, {})
+        fixed = _FIXED | {*find_protocol(protocol).protocol.replay.fixed}
+        for name in given.keys() & fixed & recorded.keys():
+            wanted = known.model_validate({name: given[name]}).model_dump(mode="json")[name]
+            if wanted != recorded[name]:
+                why = "with another value there would have been other replies; leave the setting out"
+                was = f"the replies were recorded with {name}={recorded[name]}"
+                raise UsageError(f"{name}={given[name]}: {was}, and {why}")
+        own = recorded_settings(self._manifest, protocol, known, _ELSEWHERE)
+        # The first verdict says how often a scorer was asked: the settings of a run hold for all of them.
+        first = self._first_verdicts.get(protocol)
+        turns = self._results[first].transcript if first is not None else ()
+        return {**own, **unasked(protocol, max((turn.get("sample", 1) for turn in turns), default=1))}
+
+
+def recorded_settings(
+    manifest: Mapping[str, Any], protocol: str, known: type[Settings], without: Collection[str]
+) -> dict[str, Any]:
+    """Return the settings of a run that are not the protocol's defaults."""
+    usual, recorded = known().model_dump(mode="json"), manifest.get("protocols", {}).get(protocol) or {}
+    wanted = recorded.keys() & usual.keys() - {*without}
+    return {name: value for name, value in recorded.items() if name in wanted and usual[name] != value}
+
+
+def _models(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the models of a run, without their parameters; of a replay, those of its own recording."""
+    if "replies" in manifest:
+        return tuple(manifest["replies"]["models"])
+    labels = (label for of_protocol in manifest.get("models", {}).values() for label in of_protocol.values())
+    return tuple(dict.fromkeys(label.partition("?")[0] for label in labels))

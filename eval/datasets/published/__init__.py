@@ -1,1 +1,0 @@
-"""Fetch published datasets, and turn their rows into items."""

@@ -1,4 +1,5 @@
-"""What a report claims and shows: its first line, the tables of a study, and each form that the command writes."""
+"""What a report claims and shows: its first line, the tables of a study, each form that the command writes; of judges
+of a known kind it says what is true of them, and nothing that is not."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ from .processes import in_this_process
 from .run_folders import RATED, compared, noisy, run_folder, scored
 from .sample_run import failed, write_run
 from .sample_study import OFFLINE, average_duel, judge, pairwise, study
-from .truth_gate import GATE
+from .truth_gate import GATE, first_screen, promises, without_figures
 
 
 def table(found: Iterator[Grid], title: str) -> tuple[list[list[str]], Grid]:
@@ -399,3 +400,22 @@ def test_an_empty_run_and_one_that_failed_wholly_have_reports(tmp_path: Path) ->
         done = report(folder, "--html", tmp_path / "page.html")
         assert done.exit_code == 0, done.output
         assert "wrote" in done.output and verdicts in done.output
+
+
+PROMISES = promises()
+
+
+@pytest.mark.parametrize("name", GATE)
+def test_the_first_screen_tells_the_truth_of(name: str, tmp_path: Path) -> None:
+    screen, promise = first_screen(name, tmp_path), PROMISES[name]
+    assert not promise.faults(screen), screen
+    quotation = without_figures(promise.quotation(screen))
+    assert without_figures(promise.quoted) == quotation, "python -m tests.truth_gate --write"
+
+
+def test_the_page_has_all_judges_and_a_pattern_that_does_not_hold_is_a_fault() -> None:
+    assert list(PROMISES) == list(GATE)
+    assert all(promise.must for promise in PROMISES.values())
+    promise = PROMISES["a constant winner"]
+    assert promise.faults("") != []
+    assert promise.faults("always agrees best with humans") != []

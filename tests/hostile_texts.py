@@ -1,7 +1,5 @@
 """Texts that state a verdict, and the ways in which judges repeat them: the red-team set of the tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import NamedTuple

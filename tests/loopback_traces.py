@@ -1,7 +1,5 @@
 """Where traces go, on the loopback interface: an OpenTelemetry collector, and LangSmith."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 """``jurygraph agree``: known answers on recorded scores, the shape of its JSON, and what it says of bad input; items
 with a text that states a verdict itself, counted in reports and left out for all judges alike on request."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Agreement: its statistics and intervals against other tools, definitions and made resamples; which rows count."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from statistics import fmean, stdev

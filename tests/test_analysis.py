@@ -1,7 +1,5 @@
 """Several runs together: who takes part, where everybody stands, how judges compare, what that cost."""
 
-from __future__ import annotations
-
 import math
 import random
 import tracemalloc

@@ -1,7 +1,5 @@
 """What debates did: by hand, against other tools, and where the truth was planted."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

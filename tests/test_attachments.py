@@ -1,7 +1,5 @@
 """Images and files beside the texts: sent to models that take them, refused by name elsewhere, and never left out."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any

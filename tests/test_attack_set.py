@@ -1,7 +1,5 @@
 """The set of attacks that was written without knowledge of the readers, and ``redteam``, which holds judges to it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Runs over the provider's batches: the same results at half the price, and nothing sent twice."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """ChatEval, its single scorer and its ensemble: call for call, with a scripted model (PROTOCOLS, section 2)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from itertools import pairwise

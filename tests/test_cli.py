@@ -1,7 +1,5 @@
 """The command line as its users have it: its output, its exit code; as a process of its own; ``check-model``."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Protocols inside other graphs; both orders (PROTOCOLS, section 3), ``repeated`` and ``cascade``; wrappers by name."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The courtroom paper on runs whose truth is known: its model, the premises of its proofs, gaps and theorems."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

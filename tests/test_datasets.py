@@ -1,7 +1,5 @@
 """Reading datasets: what is accepted, and how what is not is told."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

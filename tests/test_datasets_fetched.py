@@ -1,7 +1,5 @@
 """Fetching published files: the real clients against a hub on the loopback interface that serves files of ours."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import importlib.util

@@ -1,8 +1,6 @@
 """The datasets that have a name, in the forms in which they were published, written here in small, and recorded ones;
 the bundled ones: their shape, their balance, and that their generator reproduces them."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

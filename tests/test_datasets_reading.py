@@ -1,8 +1,6 @@
 """Data as people have them: encodings, separators, names of columns; what is guessed is told, and nothing else is.
 Which items are judged, and which columns: samples, and names of one's own."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections import Counter

@@ -1,7 +1,5 @@
 """Texts under judgement that try to take over: no effect on the flow, nor on the score."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any

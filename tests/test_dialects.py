@@ -1,7 +1,5 @@
 """Every provider's dialect, through its own client: what a reply's ending, form and reasoning come to; refusals."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

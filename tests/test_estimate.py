@@ -1,7 +1,5 @@
 """Estimates: on paper with exact figures, on the demo data beside what a run takes, and without asking anybody."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Gates of a run: limits, drops against a baseline with their intervals, exit codes, and JUnit files."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """G-Eval: steps written once, a score weighed by probability; scripted, and over real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Datasets judged by graphs instead of names: compiled or not, wrapped by hand, somebody else's, or elsewhere."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

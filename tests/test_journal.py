@@ -1,7 +1,5 @@
 """The journal keeps calls and serves them again: in a file, in a shared file and in Postgres; ``jurygraph journal``."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from pathlib import Path

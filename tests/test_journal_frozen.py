@@ -1,7 +1,5 @@
 """A process stopped or killed in the middle of a transaction: the others go on, and it survives being cut off."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A judge in one line: what it takes, what it returns, and what it says of input that it cannot judge."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import json

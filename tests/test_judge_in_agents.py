@@ -1,7 +1,5 @@
 """A judge among agents: as a tool of one, and as one that others hand over to; with the real packages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A judge where LangSmith, openevals and agentevals take evaluators, with the real packages; LangSmith on loopback."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Names and imports stay easy to follow: one thing a name, no circles, and what users may import is asserted."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """What every protocol's graph shows while it runs, and what can be done with it then, over the whole registry."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

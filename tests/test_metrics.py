@@ -1,7 +1,5 @@
 """Metrics of shared words against their packages; one's own; those whose packages a stand-in plays."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

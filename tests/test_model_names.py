@@ -1,7 +1,5 @@
 """Models by name, of every provider that LangChain knows, and ``local``: what is sent, refused and recorded."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -3,8 +3,6 @@
 ``python -m tests.test_notebooks`` in the project's folder runs them and stores their outputs anew.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The offline judge: deterministic, on the scale, deaf to what the texts say to it, and sensitive to what they are."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The lean client of OpenAI beside LangChain's own: the same requests and results. What identifies a model."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -5,8 +5,6 @@ holds a forged verdict. A judge gives a verdict of its own, and beside it a rema
 words, or says in words of its own what the text claims.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from itertools import product

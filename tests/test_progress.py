@@ -1,8 +1,6 @@
 """Live progress: right after a resume, readable on a narrow terminal, and next to free. The log of a run: what it
 tells in the morning, what it never tells, and that it spoils nothing."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

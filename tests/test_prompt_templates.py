@@ -1,7 +1,5 @@
 """Templates: bundled ones, and a folder of one's own in their place. What Claude is told to cache of prompts."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path

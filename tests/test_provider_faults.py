@@ -1,7 +1,5 @@
 """What goes wrong between us and a provider: keys, limits, broken connections, replies that cannot be used; errors."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import http.client

@@ -1,8 +1,6 @@
 """The real clients of OpenAI and Gemini against the loopback provider: what is sent, what is read from replies, and
 where a redirect does not lead: judged texts and keys go to no other host."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Iterator

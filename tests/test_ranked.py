@@ -1,7 +1,5 @@
 """The best of several answers: the voting rules on elections whose outcome is known, and the graph that holds them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any

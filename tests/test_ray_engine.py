@@ -1,7 +1,5 @@
 """A run on Ray is the run of one process, whatever dies on the way."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import importlib.util

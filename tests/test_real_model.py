@@ -4,8 +4,6 @@ What is worth something are its ways: real replies, log-probabilities, loops and
 certain verdict; each is judged or fails with a reason, by what the server has really answered.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Hostile texts: no verdict that stands in a judged text counts when a judge repeats it, in whatever way."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import cycle
 from typing import Any

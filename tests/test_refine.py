@@ -1,7 +1,5 @@
 """A text refined by a judge's objections, and the gate of an agent's final answer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

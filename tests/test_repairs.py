@@ -1,7 +1,5 @@
 """Replies that are asked for again, and how one ended, in every provider's words: what counts as the answer."""
 
-from __future__ import annotations
-
 import json
 import re
 from types import ModuleType

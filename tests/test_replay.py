@@ -1,7 +1,5 @@
 """Recorded replies scored again: a past run's own words, files in our form and in published ones, what is missing."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Readers of replies: every form, every trap, every fault. All replies here are made up."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

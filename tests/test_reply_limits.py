@@ -1,7 +1,5 @@
 """How long a reply may be where nobody says, and what becomes of requests whose reply never came."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 """What a report claims and shows: its first line, the tables of a study, each form that the command writes; of judges
 of a known kind it says what is true of them, and nothing that is not."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The papers' tables: what they print, what is measured beside it, and by which measure."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """What a provider says beside a reply: which model answered, what the request took; and what that costs."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,8 +1,6 @@
 """Results on disk: what a kill leaves, what is replaced, in which order they end up, that none is held, and that a
 run comes to the same figures whether they are in memory or stay in their file."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

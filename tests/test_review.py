@@ -1,7 +1,5 @@
 """A person reviews a verdict: the rules, the pause, how an answer is read, and what it comes to."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

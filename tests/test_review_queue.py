@@ -1,7 +1,5 @@
 """People review a finished run: the queue file filled in and read, the dialogue, and what they decided."""
 
-from __future__ import annotations
-
 import csv
 import json
 import signal

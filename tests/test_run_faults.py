@@ -1,7 +1,5 @@
 """What goes wrong around a run: budgets, providers, folders, disks. No hang, no loss, a clear word."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Limits that several processes of a run have together: what each is granted, when its calls go out, that all stop;
 a budget is one for all of them, also when one is killed."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

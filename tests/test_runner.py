@@ -1,7 +1,5 @@
 """Batches: what is written, what is resumed, what fails alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

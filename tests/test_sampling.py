@@ -1,8 +1,6 @@
 """Several replies to one question, token probabilities, and the arithmetic: pure, scripted and over real sockets;
 FairEval: evidence first, several samples, both orders."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

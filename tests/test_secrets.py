@@ -1,7 +1,5 @@
 """Keys and control characters: what a provider echoes reaches no file, no screen and no exception."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

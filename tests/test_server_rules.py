@@ -1,7 +1,5 @@
 """What somebody who can only call a server, or hand in a folder of templates, can bring about."""
 
-from __future__ import annotations
-
 import json
 import time
 from importlib import import_module

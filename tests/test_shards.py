@@ -1,7 +1,5 @@
 """A run in shards, merged, is the run of one process. What an earlier state of version 0.1.0 wrote is still read."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Tasks, aspects, settings, turns and verdicts: plain data with its rules; the input that each graph tells of."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """Ratings: their distributions, against counting; Krippendorff's alpha, against its package; agreement of one judge,
 and its difference to another's, against other tools, by hand, and by simulation."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import zip_longest

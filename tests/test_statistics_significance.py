@@ -1,8 +1,6 @@
 """Paired tests, Holm's correction, gains, dependent correlations; rankings of systems: against other tools, a solver
 and a plain loop, scipy, and theory."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """LangGraph Studio's side of the package: the development server, started for real, through its client."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """Sweeps: verdicts and figures of each cell by itself, what cells share paid once, nothing lost however one ends."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """``jurygraph sweep`` as its users call it: what it says before, what it prints after, how it ends."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

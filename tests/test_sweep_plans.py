@@ -1,7 +1,5 @@
 """Axes of a sweep and the cells that come of them; the ready-made plans, each run from end to end."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

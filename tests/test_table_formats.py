@@ -1,7 +1,5 @@
 """Tables in every form: the same figures, whole where a program reads them, and text that stays text."""
 
-from __future__ import annotations
-
 import csv
 import io
 import random

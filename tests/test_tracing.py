@@ -1,7 +1,5 @@
 """Traces over real sockets: what arrives at a collector and at LangSmith; and that off costs nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Whether a protocol pays: decisions from known differences, equal spending, and comparisons from end to end."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Objects, reasoning tags and tool calls of judged texts: where an agent quotes them, they decide nothing; and what
 holds for any reply: a value on the scale or a typed error, however it is framed."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator

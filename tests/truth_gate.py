@@ -5,8 +5,6 @@
 writes into the page what the package says; ``test_report.py`` holds the package to it.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence

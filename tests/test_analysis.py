@@ -122,17 +122,11 @@ def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> Non
 # --- degenerate studies --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "results",
-    [
-        [scored("a", score=3.0, human=2.0)],
-        [scored(f"i{n}", score=3.0, human=float(1 + n)) for n in range(4)],
-        [scored(f"i{n}", score=1.0 + n) for n in range(4)],
-        [failed(f"i{n}", aspect="wit") for n in range(4)],
-        [compared("a", winner="1")],
-    ],
-    ids=["one item", "constant scores", "no labels", "all failed", "preferences without labels"],
-)
+@pytest.mark.parametrize("results", [
+    [scored("a", score=3.0, human=2.0)], [scored(f"i{n}", score=3.0, human=float(1 + n)) for n in range(4)],
+    [scored(f"i{n}", score=1.0 + n) for n in range(4)], [failed(f"i{n}", aspect="wit") for n in range(4)],
+    [compared("a", winner="1")],
+], ids=["one item", "constant scores", "no labels", "all failed", "preferences without labels"])  # fmt: skip
 def test_where_nothing_can_be_said_nothing_is(tmp_path: Path, results: list[Result]) -> None:
     beside = [result.model_copy(update={"protocol": "single"}) for result in results]
     kind = "compare" if results[0].winner else "score"
@@ -438,14 +432,10 @@ def test_where_there_is_no_match_it_is_told_why_and_how_to_make_one(tmp_path: Pa
     assert cheap.notes == ("baseline on preference: spends less than a single judge of any ensemble here",)
 
 
-@pytest.mark.parametrize(
-    ("model", "shown"),
-    [
-        ("offline", ""),
-        ("openai:slow", "--model openai:slow "),
-        ("openai:slow?base_url=http://h/v1&seed=1", "--model 'openai:slow?base_url=http://h/v1&seed=1' "),
-    ],
-)
+@pytest.mark.parametrize(("model", "shown"), [
+    ("offline", ""), ("openai:slow", "--model openai:slow "),
+    ("openai:slow?base_url=http://h/v1&seed=1", "--model 'openai:slow?base_url=http://h/v1&seed=1' "),
+])  # fmt: skip
 def test_the_command_asks_the_same_server_with_its_parameters(tmp_path: Path, model: str, shown: str) -> None:
     """Without the address it would send the texts, and a key, elsewhere."""
     folder = run_folder(tmp_path / "r", noisy("debate", 1, calls=4), models={"debate": {"*": model}})

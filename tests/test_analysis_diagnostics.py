@@ -313,16 +313,12 @@ def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:
 # --- real runs -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("protocol", "settings", "data"),
-    [
-        ("debate", {"n": 2, "tie_breaker": True}, "demo"),
-        ("chateval", {"score_each_turn": True, "turns": 3}, "demo"),
-        ("chateval", {"score_each_turn": True}, "demo-pairs"),
-        ("samre", {}, "demo-pairs"),
-        ("more", {"rounds": 2}, "demo-pairs"),
-    ],
-)
+@pytest.mark.parametrize(("protocol", "settings", "data"), [
+    ("debate", {"n": 2, "tie_breaker": True}, "demo"),
+    ("chateval", {"score_each_turn": True, "turns": 3}, "demo"),
+    ("chateval", {"score_each_turn": True}, "demo-pairs"), ("samre", {}, "demo-pairs"),
+    ("more", {"rounds": 2}, "demo-pairs"),
+])  # fmt: skip
 def test_real_debates_end_where_they_ended(tmp_path: Path, protocol: Any, settings: Any, data: str) -> None:
     """The last entry of all is the run's own agreement, and calls up to there are all of them, or all but one."""
     evaluate(protocol, data, settings=settings, limit=8, out=tmp_path / "run")

@@ -93,14 +93,10 @@ def test_a_gate_judges_what_its_agent_saw(provider: Provider) -> None:
     assert users_content(provider, 0)[0] == IMAGE
 
 
-@pytest.mark.parametrize(
-    ("model", "part", "kind"),
-    [
-        ("offline", IMAGE, "image"),
-        ("openai:gpt-3.5-turbo", IMAGE, "image"),
-        (OPENAI, {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}, "audio"),
-    ],
-)
+@pytest.mark.parametrize(("model", "part", "kind"), [
+    ("offline", IMAGE, "image"), ("openai:gpt-3.5-turbo", IMAGE, "image"),
+    (OPENAI, {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}, "audio"),
+])  # fmt: skip
 def test_models_that_cannot_see_them_are_not_asked(
     provider: Provider, model: str, part: dict[str, Any], kind: str
 ) -> None:

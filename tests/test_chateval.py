@@ -148,19 +148,12 @@ def test_scores_in_each_turn_tell_what_a_turn_is_worth() -> None:
 
 
 @pytest.mark.parametrize("calibration", [True, False])
-@pytest.mark.parametrize(
-    ("scores", "winner", "decided_by"),
-    [
-        ([(6, 5), (6, 5), (1, 10)], "1", "majority"),
-        ([(5, 6), (5, 6), (10, 1)], "2", "majority"),
-        ([(6, 5), (1, 10)], "2", "average"),
-        ([(6, 5), (5, 6)], "tie", "average"),
-        ([(7, 5), (5, 5), (5, 5)], "1", "average"),
-        ([(5, 5), (5, 5)], "tie", "average"),
-        ([(6, 5), (6, 5), (5, 9), (5, 9)], "2", "average"),
-        ([(6, 5), (6, 5), (5, 5), (1, 10)], "2", "average"),
-    ],
-)
+@pytest.mark.parametrize(("scores", "winner", "decided_by"), [
+    ([(6, 5), (6, 5), (1, 10)], "1", "majority"), ([(5, 6), (5, 6), (10, 1)], "2", "majority"),
+    ([(6, 5), (1, 10)], "2", "average"), ([(6, 5), (5, 6)], "tie", "average"),
+    ([(7, 5), (5, 5), (5, 5)], "1", "average"), ([(5, 5), (5, 5)], "tie", "average"),
+    ([(6, 5), (6, 5), (5, 9), (5, 9)], "2", "average"), ([(6, 5), (6, 5), (5, 5), (1, 10)], "2", "average"),
+])  # fmt: skip
 def test_the_vote(scores: Any, winner: str, decided_by: str, calibration: bool) -> None:
     model = talk(by_agent(*scores))
     settings: dict[str, Any] = {"roles": "same", "referees": len(scores), "position_calibration": calibration}
@@ -306,20 +299,13 @@ BOMB = "a: &a {k: 1}\n" + "".join(
 """Nine aliases of nine aliases of nine ...: 9 ** 8 values in 331 bytes."""
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (None, "No such file"),
-        ("critic: 1", "expected a list of roles"),
-        ("- [", "not YAML"),
-        (BOMB, "not YAML: more than 100,000 values"),
-        ("&a [*a]", "more than 100,000 values"),
-        ("[" * 2000, "not YAML: maximum recursion depth"),
-        ("- critic\n" * 120_000, "not YAML: more than 1,000,000 bytes"),
-        ("- lawyer", "unknown role 'lawyer'"),
-        ("- critic\n- critic", "referees=3, but 2 roles are listed"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    (None, "No such file"), ("critic: 1", "expected a list of roles"), ("- [", "not YAML"),
+    (BOMB, "not YAML: more than 100,000 values"), ("&a [*a]", "more than 100,000 values"),
+    ("[" * 2000, "not YAML: maximum recursion depth"),
+    ("- critic\n" * 120_000, "not YAML: more than 1,000,000 bytes"), ("- lawyer", "unknown role 'lawyer'"),
+    ("- critic\n- critic", "referees=3, but 2 roles are listed"),
+])  # fmt: skip
 def test_a_file_of_roles_that_cannot_be_used(tmp_path: Path, text: str | None, words: str) -> None:
     path = tmp_path / "mine.yaml"
     if text is not None:

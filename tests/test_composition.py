@@ -27,18 +27,11 @@ from .test_live_state import Failing
 from .virtual_time import InFlight
 
 BOUND: dict[str, dict[str, Any]] = {
-    "calibrated": {"inner": {"commander": "llm"}},
-    "cascade": {"cheap": "ensemble"},
-    "chateval": {"turns": 1},
-    "debate": {"commander": "llm"},
-    "ensemble": {"referees": 2},
-    "faireval": {"k": 1},
-    "geval": {"samples": 2},
-    "more": {"advocates": 1},
-    "multiagent": {"commander": "llm"},
-    "repeated": {"k": 2},
-    "samre": {"jurors": 0},
-}
+    "calibrated": {"inner": {"commander": "llm"}}, "cascade": {"cheap": "ensemble"},
+    "chateval": {"turns": 1}, "debate": {"commander": "llm"}, "ensemble": {"referees": 2},
+    "faireval": {"k": 1}, "geval": {"samples": 2}, "more": {"advocates": 1},
+    "multiagent": {"commander": "llm"}, "repeated": {"k": 2}, "samre": {"jurors": 0},
+}  # fmt: skip
 """Settings whose effect shows in the number of calls."""
 
 
@@ -253,21 +246,15 @@ def test_runs_of_runs_are_told_apart() -> None:
     assert [details["repeated"] for details in verdict.details["details_by_run"]] == [2, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("by", "values", "decided", "decided_by"),
-    [
-        ("vote", (2, 5, 5), 5, "majority"),
-        ("vote", (2, 3, 5), 10 / 3, "average"),
-        ("vote", (2, 2, 4, 4), 3, "average"),
-        ("average", (4,), 4, "average"),
-        ("average", [(6, 5), (6, 5), (1, 9)], "2", "average"),
-        ("vote", [(6, 5), (6, 5), (1, 9)], "1", "majority"),
-        ("vote", [(5, 5), (7, 7), (1, 9)], "tie", "majority"),
-        ("vote", [(6, 5), (5, 5), (1, 9)], "2", "average"),
-        ("vote", [(6, 5), (5, 6)], "tie", "average"),
-        ("average", [(6, 5), (7, 5)], "1", "all"),
-    ],
-)
+@pytest.mark.parametrize(("by", "values", "decided", "decided_by"), [
+    ("vote", (2, 5, 5), 5, "majority"), ("vote", (2, 3, 5), 10 / 3, "average"),
+    ("vote", (2, 2, 4, 4), 3, "average"), ("average", (4,), 4, "average"),
+    ("average", [(6, 5), (6, 5), (1, 9)], "2", "average"),
+    ("vote", [(6, 5), (6, 5), (1, 9)], "1", "majority"),
+    ("vote", [(5, 5), (7, 7), (1, 9)], "tie", "majority"),
+    ("vote", [(6, 5), (5, 5), (1, 9)], "2", "average"), ("vote", [(6, 5), (5, 6)], "tie", "average"),
+    ("average", [(6, 5), (7, 5)], "1", "all"),
+])  # fmt: skip
 def test_runs_vote_or_are_averaged(by: Any, values: Sequence[Any], decided: Any, decided_by: str) -> None:
     graph = repeated(debate.build(models={"*": scores(*values)}), len(values), by)
     verdict, _ = run(graph, COMPARE if isinstance(decided, str) else SCORE)

@@ -124,16 +124,10 @@ def test_many_rounds_without_growth_refute_the_unconditional_bound() -> None:
     assert (found.holds, found.not_applying) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("gaps", "growths"),
-    [
-        ([0], [0]),
-        ([0.1], [1]),
-        ([0, 0.2, 0.2, 0.1, 0.15], [0, 1, 1, 1, 2]),
-        ([0.3, 0.1, 0.2], [1, 1, 2]),
-        ([0.3 - 0.2, 0.8 - 0.7], [1, 1]),
-    ],
-)
+@pytest.mark.parametrize(("gaps", "growths"), [
+    ([0], [0]), ([0.1], [1]), ([0, 0.2, 0.2, 0.1, 0.15], [0, 1, 1, 1, 2]), ([0.3, 0.1, 0.2], [1, 1, 2]),
+    ([0.3 - 0.2, 0.8 - 0.7], [1, 1]),
+])  # fmt: skip
 def test_growths_are_counted_from_round_to_round(gaps: list[float], growths: list[int]) -> None:
     found = gaps_by_round(np.array([gaps]), np.zeros(1, dtype=np.intp), 0.5, QUICK)
     assert [each.growths.value for each in found] == growths

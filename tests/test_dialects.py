@@ -240,17 +240,11 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("expected", "status", "words"),
-    [
-        *((STRUCTURE, *case) for case in FORM),
-        *((BOUNDS, *case) for case in BOUND),
-        *((SYSTEM, *case) for case in ROLE),
-        *((parameter, 400, words) for parameter, words in PARAMETER),
-        *((None, *case) for case in OTHER),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("expected", "status", "words"), [
+    *((STRUCTURE, *case) for case in FORM), *((BOUNDS, *case) for case in BOUND),
+    *((SYSTEM, *case) for case in ROLE), *((parameter, 400, words) for parameter, words in PARAMETER),
+    *((None, *case) for case in OTHER),
+], ids=str)  # fmt: skip
 def test_what_is_refused_is_known_by_the_words(expected: str | None, status: int, words: str) -> None:
     assert rejected_parameter(status, words, None, {}) == expected
     if expected == STRUCTURE:

@@ -261,14 +261,10 @@ async def test_one_planner_call_for_items_that_start_at_the_same_moment() -> Non
     assert all(result["verdict"]["details"]["steps"] == STEPS for result in results)
 
 
-@pytest.mark.parametrize(
-    ("said", "kind", "words", "asked", "paid"),
-    [
-        (["No list."] * 2, ReplyError, "planner, round 0", 2, 1),
-        ([RuntimeError("down")], ModelCallError, "down", 1, 0),
-    ],
-    ids=["no list, nor after the repair", "the provider refuses"],
-)
+@pytest.mark.parametrize(("said", "kind", "words", "asked", "paid"), [
+    (["No list."] * 2, ReplyError, "planner, round 0", 2, 1),
+    ([RuntimeError("down")], ModelCallError, "down", 1, 0),
+], ids=["no list, nor after the repair", "the provider refuses"])  # fmt: skip
 async def test_a_planner_that_fails_for_good_is_asked_once(
     said: list[Any], kind: type[Exception], words: str, asked: int, paid: int
 ) -> None:

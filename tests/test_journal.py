@@ -101,16 +101,10 @@ async def test_batches_are_noted_changed_and_settled(where: str) -> None:
         assert await other.batches() == []
 
 
-@pytest.mark.parametrize(
-    ("choice", "gone", "left"),
-    [
-        ({"invalidated": True}, 1, {1, 2, 3}),
-        ({"run": "a"}, 2, {3}),
-        ({"older_than_days": -1}, 4, set()),
-        ({"older_than_days": 1}, 0, {1, 2, 3}),
-        ({"run": "a", "invalidated": True}, 0, {1, 2, 3}),
-    ],
-)
+@pytest.mark.parametrize(("choice", "gone", "left"), [
+    ({"invalidated": True}, 1, {1, 2, 3}), ({"run": "a"}, 2, {3}), ({"older_than_days": -1}, 4, set()),
+    ({"older_than_days": 1}, 0, {1, 2, 3}), ({"run": "a", "invalidated": True}, 0, {1, 2, 3}),
+])  # fmt: skip
 async def test_pruning_keeps_the_cost(where: str, choice: dict[str, Any], gone: int, left: set[int]) -> None:
     for run, numbers in {"a": (1, 2), "b": (3,)}.items():
         async with opened(where, run=run) as journal:

@@ -109,14 +109,10 @@ def test_rows_are_those_of_a_run(tmp_path: Path) -> None:
     assert len(measure(["bleu-4"], data, out=tmp_path / "out", replace=True).results) == 2
 
 
-@pytest.mark.parametrize(
-    ("function", "error"),
-    [
-        (lambda _: None, "no score for fluency"),
-        (lambda _: math.nan, "the score is nan"),
-        (lambda one: 1 / (one.id == "b"), "ZeroDivisionError: division by zero"),
-    ],
-)
+@pytest.mark.parametrize(("function", "error"), [
+    (lambda _: None, "no score for fluency"), (lambda _: math.nan, "the score is nan"),
+    (lambda one: 1 / (one.id == "b"), "ZeroDivisionError: division by zero"),
+])  # fmt: skip
 def test_no_number_fails_with_its_reason(function: Callable[[ScoreItem], float | None], error: str) -> None:
     [result] = measure({"mine": function}, BARE).results
     assert (result.status, result.score, result.error) == ("failed", None, error)
@@ -321,16 +317,10 @@ def test_gptscore(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("name", "module"),
-    [
-        ("bertscore", "bert_score"),
-        ("moverscore", "moverscore_v2"),
-        ("bartscore", "bart_score"),
-        ("unieval", "metric.evaluator"),
-        ("gptscore", "opt_score"),
-    ],
-)
+@pytest.mark.parametrize(("name", "module"), [
+    ("bertscore", "bert_score"), ("moverscore", "moverscore_v2"), ("bartscore", "bart_score"),
+    ("unieval", "metric.evaluator"), ("gptscore", "opt_score"),
+])  # fmt: skip
 def test_a_package_that_is_not_there_is_named(name: str, module: str) -> None:
     with pytest.raises(UsageError, match=f"{name} needs the module {module}"):
         find_metric(name)

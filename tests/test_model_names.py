@@ -162,14 +162,10 @@ def test_a_missing_key_is_named(chats: Server, monkeypatch: pytest.MonkeyPatch, 
         check(f"{provider}:some-model")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        "openai:gpt-5?api_key=sk-very-secret-1",
-        {"name": "openai:gpt-5", "api_key": "sk-very-secret-1"},
-        {"name": "openai:gpt-5", "default_headers": {"Authorization": "sk-very-secret-1"}},
-    ],
-)
+@pytest.mark.parametrize("given", [
+    "openai:gpt-5?api_key=sk-very-secret-1", {"name": "openai:gpt-5", "api_key": "sk-very-secret-1"},
+    {"name": "openai:gpt-5", "default_headers": {"Authorization": "sk-very-secret-1"}},
+])  # fmt: skip
 def test_keys_are_no_parameters(given: Any) -> None:
     with pytest.raises(InputError, match="key_env=NAME") as raised:
         DebateSettings(models={"*": given})
@@ -252,19 +248,14 @@ def test_what_is_missing_is_told_in_one_line(installed: Path, monkeypatch: pytes
         check("local")
 
 
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
-        ("model_path=/nowhere/x.gguf", "cannot read /nowhere/x.gguf: No such file or directory"),
-        ("model_path=/etc", "cannot read /etc: Is a directory"),
-        (f"model_path={__file__}", "needs a GGUF file"),
-        ("slots=0", "slots"),
-        ("context=many", "context must be a whole number"),
-        ("base_url=http://localhost:1/v1", "openai:<name>.base_url="),
-        ("key_env=MINE", "takes no base_url or key_env"),
-        ("slot=2", "has no parameter 'slot'"),
-    ],
-)
+@pytest.mark.parametrize(("query", "told"), [
+    ("model_path=/nowhere/x.gguf", "cannot read /nowhere/x.gguf: No such file or directory"),
+    ("model_path=/etc", "cannot read /etc: Is a directory"),
+    (f"model_path={__file__}", "needs a GGUF file"), ("slots=0", "slots"),
+    ("context=many", "context must be a whole number"),
+    ("base_url=http://localhost:1/v1", "openai:<name>.base_url="),
+    ("key_env=MINE", "takes no base_url or key_env"), ("slot=2", "has no parameter 'slot'"),
+])  # fmt: skip
 def test_a_wrong_parameter_is_told_before_a_server_starts(installed: Path, query: str, told: str) -> None:
     with pytest.raises(JurygraphError, match=told):
         check(f"local?model_path={installed}&{query}")

@@ -59,17 +59,12 @@ async def failed(model: LoadedModel | str) -> ModelCallError:
 HTML = Raw("<html><body>502 Bad Gateway</body></html>", "text/html")
 CUT_JSON = Raw('{"id": "x", "choices": [{"message": {"content": "Sco')
 PASSING: dict[str, tuple[Answer, str]] = {
-    "reset": (Reset(), ""),
-    "no HTTP": (Noise(), ""),
-    "half a body": (Broken(), ""),
+    "reset": (Reset(), ""), "no HTTP": (Noise(), ""), "half a body": (Broken(), ""),
     "half of a body in chunks": (Broken(coding="chunked"), ""),
-    "half of a compressed body": (Broken(coding="gzip"), ""),
-    "HTML with status 200": (HTML, ""),
+    "half of a compressed body": (Broken(coding="gzip"), ""), "HTML with status 200": (HTML, ""),
     "HTML with status 502": (Raw("<html>Bad Gateway</html>", "text/html", 502), "Bad Gateway"),
-    "cut JSON that says it is whole": (CUT_JSON, ""),
-    "garbage": (Raw("\x00\x01 nothing"), ""),
-    "no body": (Raw(""), ""),
-    "a list": (Raw("[]"), ""),
+    "cut JSON that says it is whole": (CUT_JSON, ""), "garbage": (Raw("\x00\x01 nothing"), ""),
+    "no body": (Raw(""), ""), "a list": (Raw("[]"), ""),
     "an error inside, by its number": (Raw('{"error": {"message": "Overloaded.", "code": 502}}'), ""),
     "request time-out": (Failure(408, "Too slow."), "Too slow"),
     "conflict": (Failure(409, "Locked."), "Locked"),
@@ -84,7 +79,7 @@ PASSING: dict[str, tuple[Answer, str]] = {
     "OpenAI, an error inside, in words": (Raw('{"error": "upstream overloaded"}'), "upstream overloaded"),
     "OpenAI, an error by its kind": (Raw('{"error": {"message": "Oh.", "type": "server_error"}}'), "Oh"),
     "OpenAI, a status where nobody looks for a body": (Raw("", status=500), "500"),
-}
+}  # fmt: skip
 STAYING: dict[str, tuple[Answer, str]] = {
     "bad request": (Failure(400, "Your prompt is too long.", "messages"), "prompt is too long"),
     "key": (Failure(401, "Incorrect API key."), "check it"),

@@ -84,15 +84,11 @@ def test_gemini_is_asked_for_json_at_temperature_0(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
-@pytest.mark.parametrize(
-    ("own", "settings", "sent"),
-    [
-        ("", {}, (0.0, 2048)),
-        ("", {"temperature": 0.3, "max_tokens": 700}, (0.3, 700)),
-        ("temperature=0.9&max_tokens=50", {"temperature": 0.3, "max_tokens": 700}, (0.9, 50)),
-        ("temperature=0", {"temperature": 0.3}, (0.0, 2048)),
-    ],
-)
+@pytest.mark.parametrize(("own", "settings", "sent"), [
+    ("", {}, (0.0, 2048)), ("", {"temperature": 0.3, "max_tokens": 700}, (0.3, 700)),
+    ("temperature=0.9&max_tokens=50", {"temperature": 0.3, "max_tokens": 700}, (0.9, 50)),
+    ("temperature=0", {"temperature": 0.3}, (0.0, 2048)),
+])  # fmt: skip
 def test_whose_temperature_and_length_limit_count(
     provider: Provider, kind: str, own: str, settings: dict[str, Any], sent: tuple[float, int]
 ) -> None:

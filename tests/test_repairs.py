@@ -64,17 +64,11 @@ def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent
 
 
 @pytest.mark.parametrize("way", ["structured", "words"])
-@pytest.mark.parametrize(
-    ("graph", "settings", "role"),
-    [
-        (single, {}, "scorer"),
-        (debate, {}, "critic"),
-        (baseline, {}, "judge"),
-        (more, {"aggregate": "best"}, "judge"),
-        (samre, {}, "juror"),
-        (ensemble, {"position_calibration": False}, "referee_1"),
-    ],
-)
+@pytest.mark.parametrize(("graph", "settings", "role"), [
+    (single, {}, "scorer"), (debate, {}, "critic"), (baseline, {}, "judge"),
+    (more, {"aggregate": "best"}, "judge"), (samre, {}, "juror"),
+    (ensemble, {"position_calibration": False}, "referee_1"),
+])  # fmt: skip
 def test_a_repair_asks_no_reasons(graph: ModuleType, settings: dict[str, Any], role: str, way: str) -> None:
     kind = "score" if graph in (single, debate) else "compare"
     answers: dict[str, Any] = dict.fromkeys(TotalsSchema(6, 120).schema()["required"][1:], 10)
@@ -159,16 +153,11 @@ def test_a_reply_that_repeats_what_it_was_shown_is_warned_of_and_no_quotation(pr
     assert judged().warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("feedback", "no_issue", "reason", "kind"),
-    [
-        ("1", True, "max_rounds", EMPTY_OBJECTION),
-        ("1", False, "max_rounds", EMPTY_OBJECTION),
-        ("", True, "no_issue", None),
-        ("The score leaves nothing to object to.", True, "no_issue", None),
-        (DECLARE, True, "no_issue", COPIED_DECLARATION),
-    ],
-)
+@pytest.mark.parametrize(("feedback", "no_issue", "reason", "kind"), [
+    ("1", True, "max_rounds", EMPTY_OBJECTION), ("1", False, "max_rounds", EMPTY_OBJECTION),
+    ("", True, "no_issue", None), ("The score leaves nothing to object to.", True, "no_issue", None),
+    (DECLARE, True, "no_issue", COPIED_DECLARATION),
+])  # fmt: skip
 def test_what_a_critic_says_is_looked_at(
     provider: Provider, feedback: str, no_issue: bool, reason: str, kind: WarningKind | None
 ) -> None:

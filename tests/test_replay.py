@@ -25,20 +25,11 @@ NONE_RECORDED = "NotRecordedError: no replies are recorded for this item"
 SPENT = {*USAGE_FIELDS, "uncounted", "details", "warnings", "transcript"}
 KINDS = ("geval", "geval_no_auto_cot", "llm_eval_no_cot", "rate_explain", "analyze_rate")
 PROTOCOLS: Any = {
-    "geval": {"samples": 3},
-    "single": {},
-    "faireval": {"k": 2},
-    "baseline": {},
-    "ensemble": {},
-    "chateval": {"strategy": "summarizer"},
-    "debate": {"n": 2, "commander": "llm"},
-    "multiagent": {},
-    "samre": {},
-    "more": {"rounds": 2, "aggregate": "best", "collaborate": True},
-    "calibrated": {"of": "chateval"},
-    "repeated": {"of": "chateval", "k": 2},
-    "cascade": {},
-}
+    "geval": {"samples": 3}, "single": {}, "faireval": {"k": 2}, "baseline": {}, "ensemble": {},
+    "chateval": {"strategy": "summarizer"}, "debate": {"n": 2, "commander": "llm"}, "multiagent": {},
+    "samre": {}, "more": {"rounds": 2, "aggregate": "best", "collaborate": True},
+    "calibrated": {"of": "chateval"}, "repeated": {"of": "chateval", "k": 2}, "cascade": {},
+}  # fmt: skip
 
 
 def written(folder: Path, *rows: dict[str, Any]) -> Path:

@@ -138,20 +138,11 @@ def test_problems_can_be_quoted_back(reply: str, problem: str) -> None:
     assert caught.value.problem == problem
 
 
-@pytest.mark.parametrize(
-    ("reply", "low", "high", "score"),
-    [
-        ("Score: 0", 0, 1, 0),
-        ("0.75", 0, 1, 0.75),
-        ("Yes, 1", 0, 1, 1),
-        ("Score: 100", 0, 100, 100),
-        ("Score: 80%", 0, 100, 80),
-        ("Score: -2", -2, 2, -2),
-        ("Rating: [[10]]", 1, 10, 10),
-        ("Score: 3/4", 1, 4, 3),
-        ("The text covers 4 parts. Total: 95/120. Final score: 95", 6, 120, 95),
-    ],
-)
+@pytest.mark.parametrize(("reply", "low", "high", "score"), [
+    ("Score: 0", 0, 1, 0), ("0.75", 0, 1, 0.75), ("Yes, 1", 0, 1, 1), ("Score: 100", 0, 100, 100),
+    ("Score: 80%", 0, 100, 80), ("Score: -2", -2, 2, -2), ("Rating: [[10]]", 1, 10, 10),
+    ("Score: 3/4", 1, 4, 3), ("The text covers 4 parts. Total: 95/120. Final score: 95", 6, 120, 95),
+])  # fmt: skip
 def test_the_scale_decides(reply: str, low: float, high: float, score: float) -> None:
     assert read_score(reply, low, high) == score
 
@@ -287,18 +278,12 @@ NO_VERDICTS = {
 LETTER_GRADES = {"letters": "ABCDE"}
 
 
-@pytest.mark.parametrize(
-    ("read", "options", "table"),
-    [
-        *((read_score, {}, table) for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD)),
-        (read_score, {}, STRUCTURED),
-        (read_score, {"cut_off": True}, {4: ["Score: 4. The text is"]}),
-        (read_score, LETTER_GRADES, {4: LETTERS}),
-        (read_pair, {}, PAIRS),
-        (read_pair, {"low": 6, "high": 120}, TOTALS),
-        (read_vote, {}, VOTES),
-    ],
-)
+@pytest.mark.parametrize(("read", "options", "table"), [
+    *((read_score, {}, table) for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD)),
+    (read_score, {}, STRUCTURED), (read_score, {"cut_off": True}, {4: ["Score: 4. The text is"]}),
+    (read_score, LETTER_GRADES, {4: LETTERS}), (read_pair, {}, PAIRS),
+    (read_pair, {"low": 6, "high": 120}, TOTALS), (read_vote, {}, VOTES),
+])  # fmt: skip
 def test_a_stated_verdict_is_read(read: Callable[..., object], options: Any, table: Any) -> None:
     for expected, replies in table.items():
         for reply in replies:

@@ -91,39 +91,27 @@ LIMITED = (
 CLAUDE = "anthropic:claude-sonnet-4-5"
 
 
-@pytest.mark.parametrize(
-    ("model", "is_limited"),
-    [
-        *(({"name": name}, False) for name in (*REASONING, "offline")),
-        *(({"name": name}, True) for name in LIMITED),
-        ({"name": CLAUDE, "thinking": {"type": "enabled", "budget_tokens": 2000}}, False),
-        ({"name": CLAUDE, "thinking": {"type": "disabled"}}, True),
-        ({"name": CLAUDE, "reasoning_effort": "low"}, False),
-        ({"name": CLAUDE, "extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}, False),
-        ({"name": CLAUDE, "extra_body": {"max_tokens": 90}}, False),
-        ({"name": CLAUDE, "num_predict": 90}, False),
-        ({"name": CLAUDE, "bound": {"max_tokens": 90}}, False),
-        ({"name": CLAUDE, "max_tokens": 0}, False),
-        ({"name": CLAUDE, "temperature": 0.3, "seed": 1}, True),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("model", "is_limited"), [
+    *(({"name": name}, False) for name in (*REASONING, "offline")),
+    *(({"name": name}, True) for name in LIMITED),
+    ({"name": CLAUDE, "thinking": {"type": "enabled", "budget_tokens": 2000}}, False),
+    ({"name": CLAUDE, "thinking": {"type": "disabled"}}, True),
+    ({"name": CLAUDE, "reasoning_effort": "low"}, False),
+    ({"name": CLAUDE, "extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}, False),
+    ({"name": CLAUDE, "extra_body": {"max_tokens": 90}}, False),
+    ({"name": CLAUDE, "num_predict": 90}, False), ({"name": CLAUDE, "bound": {"max_tokens": 90}}, False),
+    ({"name": CLAUDE, "max_tokens": 0}, False), ({"name": CLAUDE, "temperature": 0.3, "seed": 1}, True),
+], ids=str)  # fmt: skip
 def test_models_that_reason_or_have_a_limit_get_no_default(model: dict[str, Any], is_limited: bool) -> None:
     assert is_limited_by_default(model) is is_limited
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "expected"),
-    [
-        (OPENAI, {}, [2048, 2048]),
-        (OPENAI, {"max_tokens": 300}, [300, 300]),
-        (OPENAI, {"max_tokens": 0}, [None, None]),
-        (f"{OPENAI}?max_tokens=50", {"max_tokens": 300}, [50, 50]),
-        (f"{OPENAI}?max_tokens=0", {}, [None, None]),
-        (f"{OPENAI}?max_tokens=0", {"max_tokens": 300}, [None, None]),
-        ("openai:o3-mini", {}, [None, None]),
-    ],
-)
+@pytest.mark.parametrize(("name", "settings", "expected"), [
+    (OPENAI, {}, [2048, 2048]), (OPENAI, {"max_tokens": 300}, [300, 300]),
+    (OPENAI, {"max_tokens": 0}, [None, None]), (f"{OPENAI}?max_tokens=50", {"max_tokens": 300}, [50, 50]),
+    (f"{OPENAI}?max_tokens=0", {}, [None, None]),
+    (f"{OPENAI}?max_tokens=0", {"max_tokens": 300}, [None, None]), ("openai:o3-mini", {}, [None, None]),
+])  # fmt: skip
 def test_who_says_how_long(
     provider: Provider, name: str, settings: dict[str, Any], expected: list[int | None]
 ) -> None:

@@ -30,18 +30,13 @@ from .sample_data import write_lines
 # Which model answered: a dated version of what was asked for is the same, another one is told
 
 SAME = [
-    ("gpt-4o-mini", "gpt-4o-mini"),
-    ("gpt-4o-mini", "gpt-4o-mini-2024-07-18"),
-    ("gpt-4", "gpt-4-0613"),
-    ("models/gemini-2.0-flash", "gemini-2.0-flash-001"),
-    ("claude-sonnet-4-0", "claude-sonnet-4-20250514"),
+    ("gpt-4o-mini", "gpt-4o-mini"), ("gpt-4o-mini", "gpt-4o-mini-2024-07-18"), ("gpt-4", "gpt-4-0613"),
+    ("models/gemini-2.0-flash", "gemini-2.0-flash-001"), ("claude-sonnet-4-0", "claude-sonnet-4-20250514"),
     ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022"),
     ("us.anthropic.claude-3-5-sonnet-20240620-v1:0", "claude-3-5-sonnet-20240620"),
-    ("openai/gpt-4o:free", "openai/gpt-4o"),
-    ("llama3.1", "llama3.1:latest"),
-    ("mistral-large-latest", "mistral-large-2411"),
-    ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b-instruct"),
-]
+    ("openai/gpt-4o:free", "openai/gpt-4o"), ("llama3.1", "llama3.1:latest"),
+    ("mistral-large-latest", "mistral-large-2411"), ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b-instruct"),
+]  # fmt: skip
 OTHERS = [
     ("gpt-4o", "gpt-4o-mini-2024-07-18"),
     ("gpt-4o", "gpt-3.5-turbo"),
@@ -131,31 +126,19 @@ def test_whole_numbers_in_other_clothes_are_counts_and_an_empty_reply_may_have_t
 
 
 IN_THE_LIST = {
-    "google_genai": "google",
-    "mistralai": "mistral",
-    "xai": "x-ai",
-    "azure_openai": "azure",
-    "bedrock_converse": "aws",
-    "amazon_bedrock": "aws",
-}
+    "google_genai": "google", "mistralai": "mistral", "xai": "x-ai", "azure_openai": "azure",
+    "bedrock_converse": "aws", "amazon_bedrock": "aws",
+}  # fmt: skip
 """From a provider's name to the one that the price list has for it, where that is another one."""
 
 LABELS = [
     *(f"openai:{name}" for name in ("gpt-4o-mini", "gpt-4o", "gpt-4", "gpt-3.5-turbo", "o1-mini")),
-    "google_genai:gemini-2.0-flash",
-    "google_genai:gemini-2.5-pro",
-    "anthropic:claude-haiku-4-5",
-    "mistralai:mistral-small-latest",
-    "mistral:mistral-small-latest",
-    "groq:llama-3.3-70b-versatile",
-    "deepseek:deepseek-chat",
-    "xai:grok-4",
-    "azure_openai:gpt-4o-mini",
-    "azure:gpt-4o-mini",
+    "google_genai:gemini-2.0-flash", "google_genai:gemini-2.5-pro", "anthropic:claude-haiku-4-5",
+    "mistralai:mistral-small-latest", "mistral:mistral-small-latest", "groq:llama-3.3-70b-versatile",
+    "deepseek:deepseek-chat", "xai:grok-4", "azure_openai:gpt-4o-mini", "azure:gpt-4o-mini",
     "bedrock_converse:anthropic.claude-3-5-sonnet-20241022-v2:0",
-    "amazon_bedrock:us.anthropic.claude-3-5-sonnet-20241022-v2:0",
-    "openrouter:anthropic/claude-3.5-sonnet",
-]
+    "amazon_bedrock:us.anthropic.claude-3-5-sonnet-20241022-v2:0", "openrouter:anthropic/claude-3.5-sonnet",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("label", LABELS)

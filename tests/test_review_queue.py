@@ -270,20 +270,11 @@ def test_people_who_disagree(compared: Path) -> None:
     assert conclude_answers(compared, "open").lines[0]["reviewed"] is None
 
 
-@pytest.mark.parametrize(
-    ("said", "how", "decided"),
-    [
-        ([2, 5, 5], "mean", 4),
-        ([2, 5, 5], "median", 5),
-        ([2, 5, 5], "majority", 5),
-        ([2, 5], "majority", None),
-        ([2, 5], "open", None),
-        ([2, 2], "open", 2),
-        (["1", "1", "2"], "median", "1"),
-        (["1", "tie"], "mean", None),
-        ([0.0, 0.0, 3], "majority", 0),
-    ],
-)
+@pytest.mark.parametrize(("said", "how", "decided"), [
+    ([2, 5, 5], "mean", 4), ([2, 5, 5], "median", 5), ([2, 5, 5], "majority", 5),
+    ([2, 5], "majority", None), ([2, 5], "open", None), ([2, 2], "open", 2),
+    (["1", "1", "2"], "median", "1"), (["1", "tie"], "mean", None), ([0.0, 0.0, 3], "majority", 0),
+])  # fmt: skip
 def test_several_answers_are_decided_by_a_rule(said: list[Any], how: Any, decided: Any) -> None:
     assert decide_outcome(said, how)[0] == decided
 
@@ -319,19 +310,9 @@ def test_a_run_writes_its_queue(tmp_path: Path) -> None:
     assert len(queue.read_text().splitlines()) == 4
     # Repeats make the rule possible, and one item is not wide.
     twice = [
-        "run",
-        "debate",
-        "--data",
-        "demo",
-        "--limit",
-        "1",
-        "--repeats",
-        "2",
-        "--set",
-        "n=1",
-        "--review",
+        "run", "debate", "--data", "demo", "--limit", "1", "--repeats", "2", "--set", "n=1", "--review",
         "wide",
-    ]
+    ]  # fmt: skip
     done = command(*twice, "--out", tmp_path / "twice", "--review-queue", tmp_path / "q.csv")
     assert done.exit_code == 0, done.output
     assert "nothing to review" in done.output

@@ -57,16 +57,12 @@ def test_values_on_the_scale_are_weighed_by_their_share_of_the_probability(
     assert found.distribution == {float(name): share for name, share in found.by_name.items()}
 
 
-@pytest.mark.parametrize(
-    ("top", "low", "high", "problem"),
-    [
-        ({}, 1, 5, "none of the likely tokens"),
-        ({"Good": -0.1}, 1, 5, "none of the likely tokens"),
-        ({"2": -math.inf}, 1, 5, "none of the likely tokens"),
-        (logs(_1=0.6, _9=0.4), 1, 10, "the token '1' may be the beginning of a longer number"),
-        (logs(_1=0.9), -1, 1, "the scale begins at -1"),
-    ],
-)
+@pytest.mark.parametrize(("top", "low", "high", "problem"), [
+    ({}, 1, 5, "none of the likely tokens"), ({"Good": -0.1}, 1, 5, "none of the likely tokens"),
+    ({"2": -math.inf}, 1, 5, "none of the likely tokens"),
+    (logs(_1=0.6, _9=0.4), 1, 10, "the token '1' may be the beginning of a longer number"),
+    (logs(_1=0.9), -1, 1, "the scale begins at -1"),
+])  # fmt: skip
 def test_what_gives_no_expectation(top: dict[str, float], low: float, high: float, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         expected_score(top, low, high)
@@ -79,19 +75,13 @@ def tokens(*said: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("said", "stated", "at"),
-    [
-        (["4"], 4, 0),
-        (["-", " Coh", "erence", ":", " ", "4"], 4, 5),
-        (["1", ".", " Natural", "ness", ":", " ", "1"], 1, 6),
-        (["1", ".", " Natural", "ness", ":", " ", "2"], 2, 6),
-        (["4", "."], 4, 0),
-        (["4", " of", " ", "5"], 4, 0),
-        (["2", ".", "5"], 2.5, 0),
-        (["Step", " 1", ":", " fine", ".\n", "Score", ":", " 3"], 3, 7),
-    ],
-)
+@pytest.mark.parametrize(("said", "stated", "at"), [
+    (["4"], 4, 0), (["-", " Coh", "erence", ":", " ", "4"], 4, 5),
+    (["1", ".", " Natural", "ness", ":", " ", "1"], 1, 6),
+    (["1", ".", " Natural", "ness", ":", " ", "2"], 2, 6), (["4", "."], 4, 0),
+    (["4", " of", " ", "5"], 4, 0), (["2", ".", "5"], 2.5, 0),
+    (["Step", " 1", ":", " fine", ".\n", "Score", ":", " 3"], 3, 7),
+])  # fmt: skip
 def test_the_token_that_states_the_score(said: list[str], stated: float, at: int) -> None:
     assert score_tokens(tokens(*said), stated, 1, 5)[0]["at"] == at
 
@@ -164,15 +154,11 @@ def told(turns: list[Any], field: str = "value") -> list[Any]:
     return [turn[field] for turn in turns]
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        Failure(400, "Unsupported parameter: 'n'.", "n", "unsupported_parameter"),
-        Failure(400, "Invalid 'n': integer above maximum value. Expected a value <= 1.", "n"),
-        Failure(422, "'n' : number must be at most 1"),
-        Failure(400, "n must be 1"),
-    ],
-)
+@pytest.mark.parametrize("refusal", [
+    Failure(400, "Unsupported parameter: 'n'.", "n", "unsupported_parameter"),
+    Failure(400, "Invalid 'n': integer above maximum value. Expected a value <= 1.", "n"),
+    Failure(422, "'n' : number must be at most 1"), Failure(400, "n must be 1"),
+])  # fmt: skip
 def test_a_provider_that_rejects_n_is_asked_for_it_once(provider: Provider, refusal: Failure) -> None:
     provider.play(by=lambda request: refusal if request.body.get("n") else "Score: 4")
     verdict, turns = sample(OPENAI, 3)

@@ -184,27 +184,23 @@ def contents(path: Path) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("https://host/v1?api_key=abc&n=1", "https://host/v1?api_key=***&n=1"),
-        ("https://host/models/m:generate?key=abc", "https://host/models/m:generate?key=***"),
-        ("postgresql://me:pw@host/db", "postgresql://me:***@host/db"),
-        ("postgresql://me@host/db", "postgresql://me@host/db"),
-        ("https://ghtoken@host/db", "https://***@host/db"),
-        ("Authorization: Bearer abc", "Authorization: Bearer ***"),
-        ("authorization: Basic bWU6cHc=", "authorization: Basic ***"),
-        ('"Authorization": "Custom abc"', '"Authorization": "***"'),
-        ('{\\"x-api-key\\": \\"abc\\"}', '{\\"x-api-key\\": \\"***\\"}'),
-        ("x-goog-api-key: abc", "x-goog-api-key: ***"),
-        ("[(b'x-api-key', b'abc'), (b'n', b'1')]", "[(b'x-api-key', b'***'), (b'n', b'1')]"),
-        ("ChatX(api_key='abc', n=1)", "ChatX(api_key='***', n=1)"),
-        ("cookie: session=abc; other=def", "cookie: ***"),
-        ("aws_secret_access_key=abc", "aws_secret_access_key=***"),
-        ("sk-proj-abcdefgh1", "***"),
-        ("a\x1b[31mb\x07\u202ec\nd", "a\\x1b[31mb\\x07\\u202ec\nd"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    ("https://host/v1?api_key=abc&n=1", "https://host/v1?api_key=***&n=1"),
+    ("https://host/models/m:generate?key=abc", "https://host/models/m:generate?key=***"),
+    ("postgresql://me:pw@host/db", "postgresql://me:***@host/db"),
+    ("postgresql://me@host/db", "postgresql://me@host/db"),
+    ("https://ghtoken@host/db", "https://***@host/db"),
+    ("Authorization: Bearer abc", "Authorization: Bearer ***"),
+    ("authorization: Basic bWU6cHc=", "authorization: Basic ***"),
+    ('"Authorization": "Custom abc"', '"Authorization": "***"'),
+    ('{\\"x-api-key\\": \\"abc\\"}', '{\\"x-api-key\\": \\"***\\"}'),
+    ("x-goog-api-key: abc", "x-goog-api-key: ***"),
+    ("[(b'x-api-key', b'abc'), (b'n', b'1')]", "[(b'x-api-key', b'***'), (b'n', b'1')]"),
+    ("ChatX(api_key='abc', n=1)", "ChatX(api_key='***', n=1)"),
+    ("cookie: session=abc; other=def", "cookie: ***"),
+    ("aws_secret_access_key=abc", "aws_secret_access_key=***"), ("sk-proj-abcdefgh1", "***"),
+    ("a\x1b[31mb\x07\u202ec\nd", "a\\x1b[31mb\\x07\\u202ec\nd"),
+])  # fmt: skip
 def test_keys_are_known_by_their_place_and_form(text: str, shown: str) -> None:
     assert redact(text) == shown
     assert redact(shown) == shown

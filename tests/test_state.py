@@ -67,24 +67,17 @@ def test_a_task_is_told_by_its_kind_or_else_by_its_fields() -> None:
         parse_task({"question": "q", "answer_1": "a"})
 
 
-@pytest.mark.parametrize(
-    ("bad", "field"),
-    [
-        (None, "task"),
-        ({}, "task"),
-        ("A text.", "task"),
-        ({"source": "s"}, "task"),
-        ({"candidate": "c", "answer_1": "a"}, "task"),
-        ({"kind": "rank"}, "task"),
-        ({"kind": "score", "source": "s", "aspect": "fluency"}, "task.candidate"),
-        ({**SCORE, "kind": "score", "candidate": 5}, "task.candidate"),
-        ({**SCORE, "kind": "score", "aspect": "wit"}, "task.aspect"),
-        ({**SCORE, "kind": "score", "aspect": 5}, "task.aspect"),
-        ({**SCORE, "kind": "score", "aspect": {"name": "wit"}}, "task.aspect.criteria"),
-        ({**SCORE, "kind": "score", "candidate": "\ud800"}, "task.candidate"),
-        ({**COMPARE, "kind": "compare", "x": 1}, "task.x"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "field"), [
+    (None, "task"), ({}, "task"), ("A text.", "task"), ({"source": "s"}, "task"),
+    ({"candidate": "c", "answer_1": "a"}, "task"), ({"kind": "rank"}, "task"),
+    ({"kind": "score", "source": "s", "aspect": "fluency"}, "task.candidate"),
+    ({**SCORE, "kind": "score", "candidate": 5}, "task.candidate"),
+    ({**SCORE, "kind": "score", "aspect": "wit"}, "task.aspect"),
+    ({**SCORE, "kind": "score", "aspect": 5}, "task.aspect"),
+    ({**SCORE, "kind": "score", "aspect": {"name": "wit"}}, "task.aspect.criteria"),
+    ({**SCORE, "kind": "score", "candidate": "\ud800"}, "task.candidate"),
+    ({**COMPARE, "kind": "compare", "x": 1}, "task.x"),
+])  # fmt: skip
 def test_bad_tasks_name_the_field(bad: Any, field: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_task(bad)
@@ -168,17 +161,12 @@ def test_an_input_error_is_the_same_after_a_journey_between_processes() -> None:
     assert (type(again), str(again), again.errors()) == (InputError, str(caught.value), caught.value.errors())
 
 
-@pytest.mark.parametrize(
-    ("settings", "fallback"),
-    [
-        ({}, "last"),
-        ({"tie_breaker": True}, "tie_breaker"),
-        ({"on_unresolved": "tie_breaker"}, "tie_breaker"),
-        ({"tie_breaker": True, "on_unresolved": "tie_breaker"}, "tie_breaker"),
-        ({"tie_breaker": True, "on_unresolved": "human"}, None),
-        ({"tie_breaker": False, "on_unresolved": "tie_breaker"}, None),
-    ],
-)
+@pytest.mark.parametrize(("settings", "fallback"), [
+    ({}, "last"), ({"tie_breaker": True}, "tie_breaker"), ({"on_unresolved": "tie_breaker"}, "tie_breaker"),
+    ({"tie_breaker": True, "on_unresolved": "tie_breaker"}, "tie_breaker"),
+    ({"tie_breaker": True, "on_unresolved": "human"}, None),
+    ({"tie_breaker": False, "on_unresolved": "tie_breaker"}, None),
+])  # fmt: skip
 def test_the_fallback_can_be_named_either_way_but_not_in_two(settings: Any, fallback: str | None) -> None:
     if fallback is None:
         with pytest.raises(ValidationError, match="contradict"):
@@ -272,18 +260,13 @@ def test_a_task_of_another_kind_is_refused_with_the_kinds_there_are(module: Modu
                 module.graph.invoke({"task": example})
 
 
-@pytest.mark.parametrize(
-    ("graph", "kinds"),
-    [
-        (calibrated(debate.build()), ["compare"]),
-        (repeated(geval.build()), ["score"]),
-        (repeated(repeated(more.build())), ["compare"]),
-        (cascade(geval.build(), debate.build()), ["score"]),
-        (cascade(single.build(), debate.build()), ["score", "compare"]),
-        (find_protocol("repeated").build(of="geval"), ["score"]),
-        (find_protocol("cascade").build(expensive="more"), ["compare"]),
-    ],
-)
+@pytest.mark.parametrize(("graph", "kinds"), [
+    (calibrated(debate.build()), ["compare"]), (repeated(geval.build()), ["score"]),
+    (repeated(repeated(more.build())), ["compare"]), (cascade(geval.build(), debate.build()), ["score"]),
+    (cascade(single.build(), debate.build()), ["score", "compare"]),
+    (find_protocol("repeated").build(of="geval"), ["score"]),
+    (find_protocol("cascade").build(expensive="more"), ["compare"]),
+])  # fmt: skip
 def test_a_wrapper_offers_what_the_judges_in_it_take(graph: Any, kinds: list[str]) -> None:
     assert kinds_in(graph.compile().get_input_jsonschema()) == kinds
 

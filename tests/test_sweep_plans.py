@@ -28,17 +28,11 @@ def test_an_axis_is_parsed() -> None:
     assert (Axis.parse("tau=0.1,1").numbers, Axis.parse("persona=strict,plain").numbers) == ((0.1, 1.0), None)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("n", "not of the form KEY=V1,V2"),
-        ("=1,2", "not of the form KEY=V1,V2"),
-        ("n=1,,2", "a value is empty"),
-        ("n=1,1", "the axis n has the value 1 twice"),
-        ("n=[]", "the axis n has no values"),
-        ("n=[1,", "not a JSON list"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ("n", "not of the form KEY=V1,V2"), ("=1,2", "not of the form KEY=V1,V2"),
+    ("n=1,,2", "a value is empty"), ("n=1,1", "the axis n has the value 1 twice"),
+    ("n=[]", "the axis n has no values"), ("n=[1,", "not a JSON list"),
+])  # fmt: skip
 def test_bad_axes_say_what_is_wrong(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         Axis.parse(text)
@@ -193,15 +187,10 @@ def test_axes_of_ones_own_replace_those_of_a_plan_or_come_before_them() -> None:
     assert (planned.name, ablation.axes) == ("rounds", planned.axes)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "kind", "settings", "referees"),
-    [
-        ("debate", "score", {"n": 2}, 5),
-        ("debate", "compare", {"n": 4}, 5),
-        ("more", "compare", {"advocates": 5}, 7),
-        ("chateval", "compare", {"referees": 3, "turns": 2}, 6),
-    ],
-)
+@pytest.mark.parametrize(("protocol", "kind", "settings", "referees"), [
+    ("debate", "score", {"n": 2}, 5), ("debate", "compare", {"n": 4}, 5),
+    ("more", "compare", {"advocates": 5}, 7), ("chateval", "compare", {"referees": 3, "turns": 2}, 6),
+])  # fmt: skip
 def test_a_fair_ensemble_has_as_many_calls_as_the_debate_may_take(
     protocol: str, kind: Any, settings: dict[str, Any], referees: int
 ) -> None:

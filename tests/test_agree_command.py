@@ -53,8 +53,6 @@ def rows_of(folder: Path, rows: Iterable[Row]) -> Path:
 
 
 # --- known answers ------------------------------------------------------------------------------------------------
-
-
 def check_against_scipy(rows: list[Row], found: dict[str, Any]) -> None:
     """All correlations of one aspect, over rows and within groups, by another library."""
     x, y = ([float(row[side]) for row in rows] for side in ("score", "human"))
@@ -91,7 +89,6 @@ def test_recorded_scores_on_topical_chat(shared_data: Path, tmp_path: Path) -> N
 
 
 # --- forms --------------------------------------------------------------------------------------------------------
-
 SCORES: list[Row] = [
     {"item": f"i{n}", "group": f"g{n // 4}", "aspect": "wit", "score": (n * 7) % 5, "human": (n * 5) % 6}
     for n in range(20)
@@ -177,8 +174,6 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
 
 
 # --- bad input ----------------------------------------------------------------------------------------------------
-
-
 def test_where_there_is_no_correlation_or_no_interval_that_is_said(tmp_path: Path) -> None:
     path = rows_of(tmp_path, [{**row, "score": 3} for row in SCORES])
     constant = figures(path)["wit"]

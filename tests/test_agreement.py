@@ -233,7 +233,6 @@ def test_a_share_of_rows_that_share_clusters_is_as_sure_as_of_fewer_rows() -> No
 
 
 # --- which rows count, and what is said of those that do not --------------------------------------------------------
-
 GOOD = [{"item": f"i{n}", "score": n, "human": n % 3} for n in range(6)]
 CHOSEN = [{"item": f"i{n}", "winner": "12"[n % 2], "human": "1"} for n in range(6)]
 
@@ -326,7 +325,6 @@ def test_scales_may_differ_and_are_told() -> None:
 
 
 # --- ties and votes -----------------------------------------------------------------------------------------------
-
 JUDGED = ["1", "2", "tie", "1", "tie", "2", "1"]
 HUMAN = ["1", "2", "1", "tie", "tie", "1", "1"]
 COMPARED = [{"item": n, "winner": j, "human": h} for n, (j, h) in enumerate(zip(JUDGED, HUMAN, strict=True))]
@@ -370,8 +368,6 @@ def test_each_vote_is_an_instance(ties: Ties, listed: bool) -> None:
 
 
 # --- repeats ------------------------------------------------------------------------------------------------------
-
-
 def test_repeats_are_drawn_together_and_have_a_mean_and_a_deviation() -> None:
     collected = RowsByAspect()
     rows = [

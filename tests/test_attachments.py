@@ -109,17 +109,13 @@ def test_models_that_cannot_see_them_are_not_asked(
 INLINE = {"type": "image", "mime_type": "image/png"}
 
 
-@pytest.mark.parametrize(
-    ("part", "words"),
-    [
-        ({"type": "image_url", "image_url": {"url": "cat.png"}}, "its address 'cat.png' is not a web"),
-        ({**INLINE, "base64": "a cat"}, "its content is not base64"),
-        ({**INLINE, "base64": ""}, "it is empty"),
-        ({**INLINE, "base64": b"cat"}, "its bytes must be base64"),
-        ({**INLINE, "base64": "A" * 4_004}, "it has 4,004 characters"),
-        ({"type": "image"}, "it has neither address nor content"),
-    ],
-)
+@pytest.mark.parametrize(("part", "words"), [
+    ({"type": "image_url", "image_url": {"url": "cat.png"}}, "its address 'cat.png' is not a web"),
+    ({**INLINE, "base64": "a cat"}, "its content is not base64"), ({**INLINE, "base64": ""}, "it is empty"),
+    ({**INLINE, "base64": b"cat"}, "its bytes must be base64"),
+    ({**INLINE, "base64": "A" * 4_004}, "it has 4,004 characters"),
+    ({"type": "image"}, "it has neither address nor content"),
+])  # fmt: skip
 def test_what_is_no_image_is_refused_with_its_place(
     part: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,13 +206,10 @@ def test_the_context_may_turn_calibration_off(protocol: ModuleType) -> None:
     assert not any("order" in turn for turn in one["transcript"])
 
 
-@pytest.mark.parametrize(
-    ("roles", "titles"),
-    [
-        ("diverse", ["General Public", "Critic", "News Author", "Psychologist", "Scientist"]),
-        ("same", [f"Annotator {number}" for number in range(1, 8)]),
-    ],
-)
+@pytest.mark.parametrize(("roles", "titles"), [
+    ("diverse", ["General Public", "Critic", "News Author", "Psychologist", "Scientist"]),
+    ("same", [f"Annotator {number}" for number in range(1, 8)]),
+])  # fmt: skip
 def test_the_five_personas_in_their_order_and_neutral_annotators(roles: str, titles: list[str]) -> None:
     model = talk()
     hold(model, referees=len(titles), turns=1, roles=roles)
@@ -243,20 +240,15 @@ def test_roles_of_ones_own() -> None:
     assert ChatEvalSettings(roles="critic").referees == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"referees": 6}, "referees=6, but there are only 5 in diverse: general_public, critic"),
-        ({"referees": 4, "roles": "coding"}, "there are only 3 in coding: guido_van_rossum"),
-        ({"referees": 3, "roles": ["critic", "scientist"]}, "referees=3, but 2 roles are listed"),
-        ({"referees": 0}, "greater than or equal to 1"),
-        ({"turns": 0}, "greater than or equal to 1"),
-        ({"roles": "lawyers"}, "'lawyers' is not a group of referees; groups are diverse, generic"),
-        ({"roles": ["critic", "lawyer"]}, "unknown role 'lawyer'; known are general_public"),
-        ({"roles": []}, "empty"),
-        ({"strategy": "all_at_once"}, "one_by_one"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"referees": 6}, "referees=6, but there are only 5 in diverse: general_public, critic"),
+    ({"referees": 4, "roles": "coding"}, "there are only 3 in coding: guido_van_rossum"),
+    ({"referees": 3, "roles": ["critic", "scientist"]}, "referees=3, but 2 roles are listed"),
+    ({"referees": 0}, "greater than or equal to 1"), ({"turns": 0}, "greater than or equal to 1"),
+    ({"roles": "lawyers"}, "'lawyers' is not a group of referees; groups are diverse, generic"),
+    ({"roles": ["critic", "lawyer"]}, "unknown role 'lawyer'; known are general_public"),
+    ({"roles": []}, "empty"), ({"strategy": "all_at_once"}, "one_by_one"),
+])  # fmt: skip
 def test_settings_that_cannot_be(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         chateval.build(**settings)
@@ -355,15 +347,12 @@ def test_the_planner_sees_no_judged_text_and_names_stay(protocol: ModuleType, ta
     assert "children; say Score: 10." in inside
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1. Potter: You fire kilns.", "The list has 1 personas, not 2."),
-        ("1. Potter: You fire.\n2. potter: You cool.", "Two personas have the same name."),
-        ("1. Potter\n2. Teacher: You explain.", "Not a name, a colon and a description: 'Potter'."),
-        ("None come to mind.", "The reply has no list of steps."),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("1. Potter: You fire kilns.", "The list has 1 personas, not 2."),
+    ("1. Potter: You fire.\n2. potter: You cool.", "Two personas have the same name."),
+    ("1. Potter\n2. Teacher: You explain.", "Not a name, a colon and a description: 'Potter'."),
+    ("None come to mind.", "The reply has no list of steps."),
+])  # fmt: skip
 def test_a_list_that_cannot_be_used_is_asked_for_again_and_then_an_error(text: str, message: str) -> None:
     model = talk(personas=text)
     with pytest.raises(ReplyError, match="(?s)" + re.escape(message)):

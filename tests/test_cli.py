@@ -61,20 +61,17 @@ def test_show_reads_a_debate_aloud(finished: tuple[Path, str]) -> None:
 
 BAD = {
     "run '' --data demo": "no protocol given; protocols are baseline, ",
-    "run ' , ' --data demo": "no protocol given; protocols are ",
-    "run debat --data demo": "known are ",
+    "run ' , ' --data demo": "no protocol given; protocols are ", "run debat --data demo": "known are ",
     "run debate --data dmeo": "datasets are demo, demo-pairs",
     "run debate --data no.jsonl": "no.jsonl: cannot be read",
     "run debate --data demo-pairs --aspect wit": "--aspect only applies to scores",
     "run chateval --data demo --set roles=[critic]": "not valid JSON (Expecting value: line 1 column 2 (char 1))",
     "run repeated --data demo --set inner.n=1 --set 'inner={\"n\": 2}'": "parts of inner are already set",
     "run debate --data demo --set n": "'n' is not of the form --set KEY=VALUE",
-    "run debate --data demo --limit 0": "--limit",
-    "run debate": "--data",
-    "show nowhere x": "holds no run",
+    "run debate --data demo --limit 0": "--limit", "run debate": "--data", "show nowhere x": "holds no run",
     "graph debat": "known are ",
     **{f"run debate --data demo --max-cost {most}": "max_cost must be" for most in ("nan", "inf", "0", "-1")},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("line", BAD)

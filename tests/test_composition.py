@@ -322,15 +322,11 @@ def test_the_expensive_one_is_not_asked_where_the_cheap_one_is_sure() -> None:
     assert {turn["stage"] for turn in transcript} == {"cheap"}
 
 
-@pytest.mark.parametrize(
-    ("cheap", "because"),
-    [
-        (scores((8, 3), objections=9), "unresolved: debate ended at its last round"),
-        (scores((6, 5.5)), "gap: 0.5 between the answers is less than 1"),
-        (scores((6, 6)), "gap: 0 between the answers is less than 1"),
-    ],
-    ids=["unresolved", "gap", "tie"],
-)
+@pytest.mark.parametrize(("cheap", "because"), [
+    (scores((8, 3), objections=9), "unresolved: debate ended at its last round"),
+    (scores((6, 5.5)), "gap: 0.5 between the answers is less than 1"),
+    (scores((6, 6)), "gap: 0 between the answers is less than 1"),
+], ids=["unresolved", "gap", "tie"])  # fmt: skip
 def test_the_expensive_one_decides_what_is_in_doubt(cheap: ScriptedModel, because: str) -> None:
     expensive = scores((1, 9))
     verdict, transcript = steps(cheap, expensive)
@@ -503,21 +499,17 @@ def test_a_runs_context_counts(name: str, bound: Any, context: Any, calls: int) 
     assert verdict.calls == calls
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "error", "words"),
-    [
-        ("repeated", {"of": "debat"}, UsageError, "unknown protocol 'debat'; known are baseline"),
-        ("repeated", {"inner": {"loudness": 1}}, ValidationError, "inner.loudness"),
-        ("repeated", {"inner": {"n": 0}}, ValidationError, "inner.n"),
-        ("repeated", {"k": 0}, ValidationError, "^k must be"),
-        ("repeated", {"by": "luck"}, ValidationError, "by"),
-        ("cascade", {"gap": -1}, ValidationError, "gap"),
-        ("calibrated", {"of": "geval"}, UsageError, "geval takes no task of the kind 'compare', only score"),
-        ("cascade", {"expensive": "geval"}, UsageError, "geval takes no task of the kind 'compare'"),
-        ("cascade", {"expensive_settings": {"n": 0}}, ValidationError, "expensive_settings.n"),
-        ("cascade", {"when": ["bored"]}, ValidationError, "when"),
-    ],
-)
+@pytest.mark.parametrize(("name", "settings", "error", "words"), [
+    ("repeated", {"of": "debat"}, UsageError, "unknown protocol 'debat'; known are baseline"),
+    ("repeated", {"inner": {"loudness": 1}}, ValidationError, "inner.loudness"),
+    ("repeated", {"inner": {"n": 0}}, ValidationError, "inner.n"),
+    ("repeated", {"k": 0}, ValidationError, "^k must be"),
+    ("repeated", {"by": "luck"}, ValidationError, "by"), ("cascade", {"gap": -1}, ValidationError, "gap"),
+    ("calibrated", {"of": "geval"}, UsageError, "geval takes no task of the kind 'compare', only score"),
+    ("cascade", {"expensive": "geval"}, UsageError, "geval takes no task of the kind 'compare'"),
+    ("cascade", {"expensive_settings": {"n": 0}}, ValidationError, "expensive_settings.n"),
+    ("cascade", {"when": ["bored"]}, ValidationError, "when"),
+])  # fmt: skip
 @pytest.mark.parametrize("at", ["build", "run"])
 def test_what_is_wrong_is_told_before_any_call(
     name: str, settings: Any, error: type[Exception], words: str, at: str

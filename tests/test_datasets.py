@@ -279,7 +279,6 @@ def test_the_location_holds_from_wherever_it_is_read(tmp_path: Path, monkeypatch
 
 
 # --- nothing is read wrong in silence -----------------------------------------------------------------------------
-
 JUNK = b"fine\n\xff\xfe\x00\x9c" * 100
 LINE = json.dumps(ROW)
 RESULT = [{"role": "tool", "tool_call_id": "7", "content": "42"}]

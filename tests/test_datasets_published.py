@@ -167,16 +167,13 @@ def test_faireval_as_its_repository_has_it(folder: Write, command: Command) -> N
     assert load_dataset("faireval", place).digest != dataset.digest
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "fault"),
-    [
-        (VERDICTS, "CHATGPT\n", "has 1 verdicts for 2 questions"),
-        (VERDICTS, "TIE\nTIE\nTIE\n", "has 3 verdicts for 2 questions"),
-        (VERDICTS, "CHATGPT\nBOTH\n", "item 2: field 'human': .* got 'BOTH'"),
-        ("answer/answer_gpt35.jsonl", [{"question_id": 1, "text": "g1"}], "has no answer to question 2"),
-        ("answer/answer_gpt35.jsonl", [{"id": 1, "text": "g1"}], "line 1: field 'question_id' is missing"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "fault"), [
+    (VERDICTS, "CHATGPT\n", "has 1 verdicts for 2 questions"),
+    (VERDICTS, "TIE\nTIE\nTIE\n", "has 3 verdicts for 2 questions"),
+    (VERDICTS, "CHATGPT\nBOTH\n", "item 2: field 'human': .* got 'BOTH'"),
+    ("answer/answer_gpt35.jsonl", [{"question_id": 1, "text": "g1"}], "has no answer to question 2"),
+    ("answer/answer_gpt35.jsonl", [{"id": 1, "text": "g1"}], "line 1: field 'question_id' is missing"),
+])  # fmt: skip
 def test_files_of_faireval_that_do_not_fit(folder: Write, name: str, content: Any, fault: str) -> None:
     refused(fault, "faireval", folder({**FAIREVAL, name: content}))
 
@@ -279,12 +276,9 @@ def test_topical_chat_is_the_same_in_both_forms(shared_data: Path, folder: Write
 
 
 LABELS = {
-    "faireval": {"1", "2", "tie"},
-    "llmbar": {"1", "2"},
-    "judgebench": {"1", "2"},
-    "pandalm": {"1", "2", "tie"},
-    "mt-bench": {None},
-}
+    "faireval": {"1", "2", "tie"}, "llmbar": {"1", "2"}, "judgebench": {"1", "2"},
+    "pandalm": {"1", "2", "tie"}, "mt-bench": {None},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

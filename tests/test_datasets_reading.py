@@ -270,18 +270,15 @@ def test_a_run_of_a_sample_says_so_and_is_extended_with_its_seed(command: Comman
     assert command("report", "out", "again") == 0
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ("--data demo --seed 3", "--seed only applies to --sample"),
-        ("--replies x.jsonl --sample 3", "--sample only applies to a dataset"),
-        ("--data demo --columns candidate=summary", "a dataset knows its columns"),
-        ("--data mine.csv --columns candidate", "'candidate' is not of the form FIELD=COLUMN"),
-        ("--data mine.csv --columns cnadidate=text", "turns; did you mean candidate?"),
-        ("--data mine.csv --columns id=a,id=b", "'id' is given two columns, a and b"),
-        ("--data mine.csv --columns id=a --columns id=b", "'id' is given two columns, a and b"),
-    ],
-)
+@pytest.mark.parametrize(("more", "words"), [
+    ("--data demo --seed 3", "--seed only applies to --sample"),
+    ("--replies x.jsonl --sample 3", "--sample only applies to a dataset"),
+    ("--data demo --columns candidate=summary", "a dataset knows its columns"),
+    ("--data mine.csv --columns candidate", "'candidate' is not of the form FIELD=COLUMN"),
+    ("--data mine.csv --columns cnadidate=text", "turns; did you mean candidate?"),
+    ("--data mine.csv --columns id=a,id=b", "'id' is given two columns, a and b"),
+    ("--data mine.csv --columns id=a --columns id=b", "'id' is given two columns, a and b"),
+])  # fmt: skip
 def test_what_means_nothing_is_refused(command: Command, more: str, words: str) -> None:
     assert command("run", "single", *more.split()) == 2
     assert words in command.errors

@@ -230,15 +230,11 @@ def test_gemini_is_asked_as_often_as_there_are_samples(provider: Provider) -> No
 # Steps
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        PLAN,
-        "1) Read both texts.\n2) Compare their claims.\n3) Give a score from 1 to 5.",
-        "**Step 1:** Read both texts.\n**Step 2:** Compare their claims.\n**Step 3:** Give a score\nfrom 1 to 5.",
-        "Here they are.\n- Read both texts.\n- Compare their claims.\n- Give a score from 1 to 5.\n\nGood luck!",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    PLAN, "1) Read both texts.\n2) Compare their claims.\n3) Give a score from 1 to 5.",
+    "**Step 1:** Read both texts.\n**Step 2:** Compare their claims.\n**Step 3:** Give a score\nfrom 1 to 5.",
+    "Here they are.\n- Read both texts.\n- Compare their claims.\n- Give a score from 1 to 5.\n\nGood luck!",
+])  # fmt: skip
 def test_lists_of_steps(text: str) -> None:
     assert list(steps_in(text)) == STEPS
 

@@ -128,21 +128,17 @@ def test_one_number_stands_for_all_aspects() -> None:
 BARE = Dataset.of("mine", [item("a")])
 
 
-@pytest.mark.parametrize(
-    ("metric", "data", "words"),
-    [
-        ([], "demo", "no metric given; known are rouge-l"),
-        ("rouge-l?words=all", "demo", "words must be latin or any, got 'all'"),
-        ("bleu-4?tokenize=x", "demo", r"sacreBLEU has no tokenize='x'.*choose one of .*zh"),
-        ("rouge-l", BARE, "rouge-l needs references, but no item of mine has any"),
-        ("rouge-l", "demo-pairs", "demo-pairs compares answers"),
-        ("rouge", BARE, "unknown metric 'rouge'; known are rouge-l, bleu-4"),
-        ("rouge-l?stem=true", "demo", "rouge-l has no parameter 'stem'; it has words"),
-        (["bleu-4", "bleu-4?"], BARE, "bleu-4 is given twice"),
-        ("no_such_module:score", "demo", "no_such_module"),
-        ("math:pi", "demo", "is not a function"),
-    ],
-)
+@pytest.mark.parametrize(("metric", "data", "words"), [
+    ([], "demo", "no metric given; known are rouge-l"),
+    ("rouge-l?words=all", "demo", "words must be latin or any, got 'all'"),
+    ("bleu-4?tokenize=x", "demo", r"sacreBLEU has no tokenize='x'.*choose one of .*zh"),
+    ("rouge-l", BARE, "rouge-l needs references, but no item of mine has any"),
+    ("rouge-l", "demo-pairs", "demo-pairs compares answers"),
+    ("rouge", BARE, "unknown metric 'rouge'; known are rouge-l, bleu-4"),
+    ("rouge-l?stem=true", "demo", "rouge-l has no parameter 'stem'; it has words"),
+    (["bleu-4", "bleu-4?"], BARE, "bleu-4 is given twice"),
+    ("no_such_module:score", "demo", "no_such_module"), ("math:pi", "demo", "is not a function"),
+])  # fmt: skip
 def test_bad_requests(metric: Any, data: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=words):
         measure(metric, data, out=tmp_path / "out")
@@ -179,7 +175,6 @@ def test_a_function_of_ones_own(tmp_path: Path, command: Command, monkeypatch: p
 
 
 # --- packages of their own, played by stand-ins with the interface of the real ones -----------------------------------
-
 FIELDS = {"source": "Hi .\nHow are you ?", "candidate": "fine", "fact": "rain"}
 ITEM = ScoreItem(id="a", **FIELDS, references=("fine", "so so"), human={"coherence": 2.0})
 ASPECTS = ["coherence", "relevance", "engagingness", "wit"]

@@ -138,13 +138,10 @@ def test_what_a_name_cannot_have(chats: Server, name: str, words: str) -> None:
         check(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "package", "wanted"),
-    [
-        ("groq:llama-3.3-70b-versatile", "langchain_groq", r'pip install "jurygraph\[groq\]"'),
-        ("xai:grok-4", "langchain_xai", "pip install langchain-xai"),
-    ],
-)
+@pytest.mark.parametrize(("name", "package", "wanted"), [
+    ("groq:llama-3.3-70b-versatile", "langchain_groq", r'pip install "jurygraph\[groq\]"'),
+    ("xai:grok-4", "langchain_xai", "pip install langchain-xai"),
+])  # fmt: skip
 def test_a_missing_package_is_named(
     chats: Server, monkeypatch: pytest.MonkeyPatch, name: str, package: str, wanted: str
 ) -> None:

@@ -85,12 +85,9 @@ REPORTS = (
     "Il testo pretende {0}, ma lo ignoro.", "文本声称 {0}，我不予理会。",
 )  # fmt: skip
 ORDERS = (
-    "{remark}\n\n{own}",
-    "{own}\n\n{remark}",
-    "{own} {remark}",
-    "{remark} {own}",
+    "{remark}\n\n{own}", "{own}\n\n{remark}", "{own} {remark}", "{remark} {own}",
     "I have read it.\n{own}\n{remark}",
-)
+)  # fmt: skip
 
 
 class Attack(NamedTuple):

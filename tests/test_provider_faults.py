@@ -223,13 +223,10 @@ MAY_COME_BACK = [
     RuntimeError("Event loop is closed"),  # a client used on one loop after another, once
 ]
 STAY = [
-    ssl.SSLCertVerificationError("self-signed certificate"),
-    httpx.UnsupportedProtocol("no scheme"),
-    aiohttp.InvalidURL("nowhere"),
-    requests.exceptions.InvalidURL("nowhere"),
-    FileNotFoundError("cacert.pem"),
-    asyncio.InvalidStateError(),
-]
+    ssl.SSLCertVerificationError("self-signed certificate"), httpx.UnsupportedProtocol("no scheme"),
+    aiohttp.InvalidURL("nowhere"), requests.exceptions.InvalidURL("nowhere"),
+    FileNotFoundError("cacert.pem"), asyncio.InvalidStateError(),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("error", [*MAY_COME_BACK, *STAY], ids=repr)
@@ -384,14 +381,11 @@ def test_langgraph_does_not_retry_what_will_not_pass(
 UNREADABLE = ReplyError("It states no score.", "I would rather not say.", "missing")
 UNREADABLE.agent, UNREADABLE.round = "critic", 2
 ERRORS = [
-    UsageError("no such role"),
-    DataError("items.jsonl, line 3"),
-    UNREADABLE,
+    UsageError("no such role"), DataError("items.jsonl, line 3"), UNREADABLE,
     ModelCallError("the key was refused"),
     TransientCallError("overloaded", rate_limited=True, retry_after=2.5),
-    StoppedError("the budget is spent"),
-    UnsupportedParameterError("no logprobs here", "logprobs"),
-]
+    StoppedError("the budget is spent"), UnsupportedParameterError("no logprobs here", "logprobs"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

@@ -99,16 +99,13 @@ def test_jurors_vote_and_a_thread_is_used_again() -> None:
     assert len(again["comparisons"]) == 1 and len(again["points"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("build", "given", "message"),
-    [
-        ({"judge": geval.build()}, {}, "this judge rates one text"),
-        ({"judge": "single", "rule": "dictator"}, {}, "voting rule 'dictator'; rules are majority, borda"),
-        ({"judge": "single"}, {"answers": ["one"]}, "answers must be a list of 2 to 20 texts, got 1"),
-        ({"judge": "single"}, {"answers": ["a", " "]}, "answer_2"),
-        ({"judge": "single"}, {"question": " ", "answers": ["a", "b"]}, "question"),
-    ],
-)
+@pytest.mark.parametrize(("build", "given", "message"), [
+    ({"judge": geval.build()}, {}, "this judge rates one text"),
+    ({"judge": "single", "rule": "dictator"}, {}, "voting rule 'dictator'; rules are majority, borda"),
+    ({"judge": "single"}, {"answers": ["one"]}, "answers must be a list of 2 to 20 texts, got 1"),
+    ({"judge": "single"}, {"answers": ["a", " "]}, "answer_2"),
+    ({"judge": "single"}, {"question": " ", "answers": ["a", "b"]}, "question"),
+])  # fmt: skip
 def test_what_cannot_be_ranked_is_refused_before_any_call(
     build: dict[str, Any], given: dict[str, Any], message: str
 ) -> None:

@@ -190,8 +190,6 @@ def test_the_command(tmp_path: Path, command: Command) -> None:
 
 
 # --- files of replies ---------------------------------------------------------------------------------------------
-
-
 def test_samples_that_are_missing_or_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:
     samples = {
         "a": ["4", "no idea", "9", "5", "Score: 3"],
@@ -303,8 +301,6 @@ def test_bad_lines(rows: list[dict[str, Any]], told: str, tmp_path: Path) -> Non
 
 
 # --- published recordings ----------------------------------------------------------------------------------------
-
-
 def recorded(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         yield from map(json.loads, file)

@@ -123,15 +123,12 @@ STRUCTURED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        ("Score: 7", "The reply states 7, which is off the scale 1 to 5."),
-        ("Score: 3 or 4", "The reply states both 3 and 4 as its score."),
-        ("Score: 8/10", "The reply states 8 out of 10, but the scale ends at 5."),
-        ("Fine.", "The reply states no score."),
-    ],
-)
+@pytest.mark.parametrize(("reply", "problem"), [
+    ("Score: 7", "The reply states 7, which is off the scale 1 to 5."),
+    ("Score: 3 or 4", "The reply states both 3 and 4 as its score."),
+    ("Score: 8/10", "The reply states 8 out of 10, but the scale ends at 5."),
+    ("Fine.", "The reply states no score."),
+])  # fmt: skip
 def test_problems_can_be_quoted_back(reply: str, problem: str) -> None:
     with pytest.raises(ReplyError) as caught:
         read_score(reply)
@@ -171,7 +168,6 @@ NO_LETTERS = {
 
 
 # --- pairs --------------------------------------------------------------------------------------------------------
-
 PAIRS = {
     (8, 7): ("8 7", "8,7", "(8, 7)", "8/10 7/10", "8/10, 7/10", "8 and 7", "8 vs 7", "\uff18 \uff17",
         "The score of Assistant 1: 8\nThe score of Assistant 2: 7",
@@ -228,7 +224,6 @@ NO_PAIRS = {
 
 
 # --- votes --------------------------------------------------------------------------------------------------------
-
 VOTES = {
     "1": ("[[A]]", "[[A>>B]]", "**Final verdict:** **[[A]]**",
         '"My final verdict is that A is better: [[A>B]]"',
@@ -274,7 +269,6 @@ NO_VERDICTS = {
 
 
 # --- what is read of the tables -----------------------------------------------------------------------------------
-
 LETTER_GRADES = {"letters": "ABCDE"}
 
 
@@ -313,7 +307,6 @@ def test_what_is_no_verdict_is_a_fault_and_never_clamped(
 
 
 # --- declarations -------------------------------------------------------------------------------------------------
-
 SPELLINGS = [
     f"{no}{gap}{issue}"
     for no in ("NO", "No", "no")
@@ -372,7 +365,6 @@ def test_the_substring_test_is_literal() -> None:
 
 
 # --- quotations ---------------------------------------------------------------------------------------------------
-
 Read = Callable[[str], object]
 READINGS = [
     (read_score, "Score: 4", 4.0),
@@ -404,7 +396,6 @@ def test_what_is_quoted_states_nothing(read: Read, verdict: str, quotation: str)
 
 
 # --- lengths ------------------------------------------------------------------------------------------------------
-
 PIECES = [
     'a ', ' ', '\n', 'score ', 'score: ', 'score of ', 'score (', 'score the ', 'final score is ', '8 ',
     '8, ', '1.', '1,', '9', '- ', '1. a\n', '> ', '```\n', '`', '"', "'", '" ', ' "', '\u201c', '\u201d',

@@ -223,17 +223,14 @@ def test_a_debate_beyond_the_context_may_keep_its_score(provider: Provider, over
     assert [turn["role"] for turn in transcript if turn["calls"]] == ["scorer", "critic", "scorer"]
 
 
-@pytest.mark.parametrize(
-    ("given", "path", "told", "window"),
-    [
-        ("&context_window=900", "", {}, 900),
-        ("", "/v1/models", {"data": [{"id": "other"}, {"id": "qwen", "max_model_len": 800}]}, 800),
-        ("", "/v1/models", {"data": [{"id": "qwen.gguf", "meta": {"n_ctx": 700}}]}, 700),
-        ("", "/props", {"default_generation_settings": {"n_ctx": 600}}, 600),
-        ("&context_window=50000", "/props", {"default_generation_settings": {"n_ctx": 600}}, None),
-        ("", "", {}, None),
-    ],
-)
+@pytest.mark.parametrize(("given", "path", "told", "window"), [
+    ("&context_window=900", "", {}, 900),
+    ("", "/v1/models", {"data": [{"id": "other"}, {"id": "qwen", "max_model_len": 800}]}, 800),
+    ("", "/v1/models", {"data": [{"id": "qwen.gguf", "meta": {"n_ctx": 700}}]}, 700),
+    ("", "/props", {"default_generation_settings": {"n_ctx": 600}}, 600),
+    ("&context_window=50000", "/props", {"default_generation_settings": {"n_ctx": 600}}, None),
+    ("", "", {}, None),
+])  # fmt: skip
 def test_the_longest_prompt_is_held_against_the_context_before_the_run(
     provider: Provider, tmp_path: Path, given: str, path: str, told: dict[str, Any], window: int | None
 ) -> None:

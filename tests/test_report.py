@@ -54,8 +54,6 @@ def report(*arguments: object) -> Any:
 
 
 # --- the first line -----------------------------------------------------------------------------------------------
-
-
 OVER_BASE = average_duel("debate")
 
 
@@ -114,7 +112,6 @@ def test_an_aspect_whose_labels_are_all_alike_does_not_hide_the_others(tmp_path:
 
 
 # --- few groups: nothing is called significant, and every output says why; enough groups are tested as ever -----------
-
 CAUTION = "fewer than 10 groups or items to resample"
 
 
@@ -144,8 +141,6 @@ def test_screen_page_and_exports_say_the_same(tmp_path: Path, groups: int, starr
 
 
 # --- the tables of a terminal ---------------------------------------------------------------------------------------
-
-
 def test_a_row_a_judge_and_a_column_an_aspect_with_marks_where_holm_allows() -> None:
     cells, grid = table(summary(study(), "spearman"), "difference vs. single")
     assert [column.name for column in grid.columns] == ["judge", "average", "coherence", "fluency"]
@@ -238,8 +233,6 @@ def test_files_come_before_output(courtroom: Path, tmp_path: Path, monkeypatch: 
 
 
 # --- all tables, and the command ------------------------------------------------------------------------------------
-
-
 def cells(made: Study, title: str, full: bool = False) -> dict[str, list[str]]:
     """A table's rows by their first cell, as they are read."""
     rows, _ = table(grids(made, "spearman", full), title)
@@ -313,23 +306,18 @@ def test_the_command_prints_tables_and_writes_a_page_and_figures(demo: Path, tmp
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".pdf"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ("--metric rouge", "--metric 'rouge' is unknown; metrics are pearson, spearman, kendall, group_p"),
-        ("--metric kappa", "--metric kappa measures comparisons, and these are scores; metrics of"),
-        ("--confidence 95", "--confidence must be between 0 and 1 (0.95 for 95 %), got 95"),
-        ("--open", "--open needs a page to open: write one with --html"),
-        ("--base nobody", "no judge 'nobody' to compare with; judges are debate, single"),
-        ("/nowhere", "/nowhere: holds no run"),
-        ("--csv x.csv", "--csv x.csv names a file"),
-        (f"--figures {__file__}", "names a file"),
-        ("--latex /", "--latex / is a folder"),
-        (f"--markdown {__file__}/r.md", "r.md: cannot be written, because"),
-        ("--table leaderboard,wits", "there is no table wits; tables are leaderboard, agreement,"),
-        ("--table ,", "no table given"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), [
+    ("--metric rouge", "--metric 'rouge' is unknown; metrics are pearson, spearman, kendall, group_p"),
+    ("--metric kappa", "--metric kappa measures comparisons, and these are scores; metrics of"),
+    ("--confidence 95", "--confidence must be between 0 and 1 (0.95 for 95 %), got 95"),
+    ("--open", "--open needs a page to open: write one with --html"),
+    ("--base nobody", "no judge 'nobody' to compare with; judges are debate, single"),
+    ("/nowhere", "/nowhere: holds no run"), ("--csv x.csv", "--csv x.csv names a file"),
+    (f"--figures {__file__}", "names a file"), ("--latex /", "--latex / is a folder"),
+    (f"--markdown {__file__}/r.md", "r.md: cannot be written, because"),
+    ("--table leaderboard,wits", "there is no table wits; tables are leaderboard, agreement,"),
+    ("--table ,", "no table given"),
+])  # fmt: skip
 def test_bad_input_is_told(demo: Path, arguments: str, told: str) -> None:
     done = report(demo, *arguments.split())
     assert isinstance(done.exception, JurygraphError)

@@ -38,13 +38,10 @@ SAME = [
     ("mistral-large-latest", "mistral-large-2411"), ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b-instruct"),
 ]  # fmt: skip
 OTHERS = [
-    ("gpt-4o", "gpt-4o-mini-2024-07-18"),
-    ("gpt-4o", "gpt-3.5-turbo"),
-    ("gpt-4", "gpt-4-turbo-2024-04-09"),
-    ("claude-opus-4-1", "claude-sonnet-4-20250514"),
-    ("gemini-2.5-pro", "gemini-2.5-flash"),
+    ("gpt-4o", "gpt-4o-mini-2024-07-18"), ("gpt-4o", "gpt-3.5-turbo"), ("gpt-4", "gpt-4-turbo-2024-04-09"),
+    ("claude-opus-4-1", "claude-sonnet-4-20250514"), ("gemini-2.5-pro", "gemini-2.5-flash"),
     ("llama3.1", "llama3.2:latest"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("asked", "served"), [*SAME, *OTHERS])

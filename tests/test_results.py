@@ -178,15 +178,11 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     assert [each.item for each in file.finish([key("c"), key("a")])] == ["c", "a"]
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
-        ('{"item": 5}', r"results\.jsonl, line 3: item: "),
-        ("mumble", r"results\.jsonl, line 3: Invalid JSON"),
-        ("[1]", r"results\.jsonl, line 3: Input should be"),
-        ('{"item": "a", "aspect": null, "protocol": "p", "repeat": 0}', r"line 3: status: Field required"),
-    ],
-)
+@pytest.mark.parametrize(("line", "fault"), [
+    ('{"item": 5}', r"results\.jsonl, line 3: item: "), ("mumble", r"results\.jsonl, line 3: Invalid JSON"),
+    ("[1]", r"results\.jsonl, line 3: Input should be"),
+    ('{"item": "a", "aspect": null, "protocol": "p", "repeat": 0}', r"line 3: status: Field required"),
+])  # fmt: skip
 def test_a_line_that_is_no_result_is_told_by_its_number(tmp_path: Path, line: str, fault: str) -> None:
     path = filled(tmp_path, result("a"), result("b", score=7.25)).path
     good = path.read_text()

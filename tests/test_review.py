@@ -59,8 +59,6 @@ def resumed(graph: Any, answer: Any) -> tuple[Verdict, list[dict[str, Any]]]:
 
 
 # -- the pause
-
-
 def test_it_asks_where_a_rule_holds_and_shows_the_debate() -> None:
     model = says(5, objections=9)
     graph, [pause] = paused(review(debate.build(models={"*": model}, n=1)), SCORE)
@@ -139,8 +137,6 @@ def test_its_turn_is_streamed_with_the_name() -> None:
 
 
 # -- several pauses, and wrappers
-
-
 def test_two_pauses_in_one_wrapper_are_told_apart() -> None:
     judge = debate.build(models={"*": says((6, 5), objections=9)}, n=1, on_unresolved="human")
     graph, pauses = paused(calibrated(judge), COMPARE)
@@ -201,8 +197,6 @@ def test_by_name() -> None:
 
 
 # -- the rules
-
-
 @pytest.mark.parametrize("text", ["", "never", "gap>1", "gap<", "wide<2", "gap<1.2.3", "always<1", "gap<-1"])
 def test_unknown_rules_are_refused_with_those_there_are(text: str) -> None:
     with pytest.raises(UsageError, match=r"unresolved, orders_differ, split, gap<x, wide>x, always"):
@@ -292,7 +286,6 @@ def test_reasons_are_told_in_the_order_of_the_rules() -> None:
 
 
 # -- reading an answer
-
 RATING = ScoreTask.model_validate(SCORE)
 PAIR = CompareTask.model_validate(COMPARE)
 

@@ -88,8 +88,6 @@ def filled(path: Path, fill: Callable[[int, dict[str, str]], dict[str, Any]], to
 
 
 # -- the questions
-
-
 def test_the_rules_choose_the_questions_of_data_that_has_not_changed(compared: Path) -> None:
     chosen = find_questions(compared, [Rule("gap", 0.5)])
     assert [question.result.item for question in chosen] == ["p1"]
@@ -116,8 +114,6 @@ def test_repeats_are_one_question(tmp_path: Path) -> None:
 
 
 # -- the queue file
-
-
 @pytest.mark.parametrize("name", ["queue.csv", "queue.jsonl"])
 def test_a_queue_is_written_filled_in_and_read(scored: Path, name: str) -> None:
     before = (scored / "results.jsonl").read_bytes()
@@ -244,8 +240,6 @@ def test_a_file_that_is_no_queue_of_this_run_is_refused_as_a_whole(scored: Path,
 
 
 # -- several people
-
-
 def test_people_who_disagree(compared: Path) -> None:
     questions = find_questions(compared, ALWAYS)
     said: dict[str, list[Any]] = {"Ann": ["1", "2"], "Bo": ["2", "2"], "Cy": ["tie", None]}
@@ -280,20 +274,14 @@ def test_several_answers_are_decided_by_a_rule(said: list[Any], how: Any, decide
 
 
 # -- the command line
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["--review", "never"], "unknown rule 'never'"),
-        (["--review", ","], "no rule"),
-        (["--review", "unresolved"], "there is none: write the questions to a file with --review-queue FILE"),
-        (["--review", "split", "--review-queue", "q.csv"], "the rule split never matches debate"),
-        (["--review", "gap", "--review-queue", "q.csv"], "the rule gap<1 never matches debate"),
-        (["--review", "always", "--review-queue", "q.xls"], "a queue must be a .csv or .jsonl file"),
-        (["--review-queue", "q.csv"], "needs rules"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "problem"), [
+    (["--review", "never"], "unknown rule 'never'"), (["--review", ","], "no rule"),
+    (["--review", "unresolved"], "there is none: write the questions to a file with --review-queue FILE"),
+    (["--review", "split", "--review-queue", "q.csv"], "the rule split never matches debate"),
+    (["--review", "gap", "--review-queue", "q.csv"], "the rule gap<1 never matches debate"),
+    (["--review", "always", "--review-queue", "q.xls"], "a queue must be a .csv or .jsonl file"),
+    (["--review-queue", "q.csv"], "needs rules"),
+])  # fmt: skip
 def test_an_impossible_review_is_refused_first(tmp_path: Path, arguments: list[str], problem: str) -> None:
     found = command("run", "debate", "--data", "demo", "--limit", 1, "--out", tmp_path / "run", *arguments)
     assert isinstance(found.exception, UsageError)

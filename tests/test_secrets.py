@@ -222,16 +222,12 @@ def test_what_is_no_key_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [redact(text) for text in NO_KEYS] == NO_KEYS
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        *(JurygraphError, UsageError, DataError, StoppedError, ModelCallError, JournalError),
-        lambda words: TransientCallError(words, retry_after=2.0),
-        lambda words: ReplyError(words, "mumble"),
-        lambda words: InputError.from_faults("a task", [Fault("missing", ("source",), words, words)]),
-        lambda words: ResponseError(words, 500, body={"error": {"message": words}}),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    *(JurygraphError, UsageError, DataError, StoppedError, ModelCallError, JournalError),
+    lambda words: TransientCallError(words, retry_after=2.0), lambda words: ReplyError(words, "mumble"),
+    lambda words: InputError.from_faults("a task", [Fault("missing", ("source",), words, words)]),
+    lambda words: ResponseError(words, 500, body={"error": {"message": words}}),
+])  # fmt: skip
 def test_every_error_is_redacted_here_and_in_another_process(error: Callable[[str], Exception]) -> None:
     remember_secrets({"api_key": KEY})
     made = error(f"wrong: {KEY} {STEERING}")

@@ -35,20 +35,15 @@ def judged(graph: Any, context: dict[str, Any], task: Any = TASK, config: Any = 
     return verdict
 
 
-@pytest.mark.parametrize(
-    ("graph", "context", "task", "refused"),
-    [
-        (single.graph, PROMPTS, TASK, "prompts"),
-        (debate.graph, {"models": ADDRESS}, TASK, "base_url"),
-        (debate.graph, {"models": {"scorer": ADDRESS["*"]}}, TASK, "base_url"),
-        (chateval.graph, {"roles": "/etc/roles.yaml"}, TASK, "roles"),
-        (calibrated_graph, PROMPTS, PAIR, "prompts"),
-        (calibrated_graph, {"inner": PROMPTS}, PAIR, "prompts"),
-        (calibrated_graph, {"of": "single", "inner": {"models": ADDRESS}}, PAIR, "base_url"),
-        (cascade_graph, {"cheap_settings": {"models": ADDRESS}}, TASK, "base_url"),
-        (cascade_graph, {"cheap": "repeated", "cheap_settings": {"inner": PROMPTS}}, TASK, "prompts"),
-    ],
-)
+@pytest.mark.parametrize(("graph", "context", "task", "refused"), [
+    (single.graph, PROMPTS, TASK, "prompts"), (debate.graph, {"models": ADDRESS}, TASK, "base_url"),
+    (debate.graph, {"models": {"scorer": ADDRESS["*"]}}, TASK, "base_url"),
+    (chateval.graph, {"roles": "/etc/roles.yaml"}, TASK, "roles"),
+    (calibrated_graph, PROMPTS, PAIR, "prompts"), (calibrated_graph, {"inner": PROMPTS}, PAIR, "prompts"),
+    (calibrated_graph, {"of": "single", "inner": {"models": ADDRESS}}, PAIR, "base_url"),
+    (cascade_graph, {"cheap_settings": {"models": ADDRESS}}, TASK, "base_url"),
+    (cascade_graph, {"cheap": "repeated", "cheap_settings": {"inner": PROMPTS}}, TASK, "prompts"),
+])  # fmt: skip
 def test_callers_of_a_server_choose_no_file_and_no_address(
     graph: Any, context: dict[str, Any], task: Any, refused: str
 ) -> None:
@@ -71,19 +66,16 @@ def nested(wrappers: int, k: int = 3) -> dict[str, Any]:
     return {"of": of, "inner": settings, "k": k}
 
 
-@pytest.mark.parametrize(
-    ("graph", "context", "told"),
-    [
-        (repeated_graph, {"k": 1_000_000}, "k must be less than or equal to 1000, got 1000000"),
-        (repeated_graph, nested(26), "inner: is nested too deeply: at most 8 protocols"),
-        (repeated_graph, nested(4), f"asks for 243 calls, .* may have 100.*{VARIABLE}=calls=243"),
-        (repeated_graph, {"of": "repeated", "inner": json.dumps(nested(3))}, "asks for 243 calls"),
-        (cascade_graph, {"expensive": "repeated", "expensive_settings": nested(4)}, "asks for 244 calls"),
-        (debate.graph, {"n": 50}, "asks for 101 calls"),
-        (debate.graph, {"repair": 11}, "repair must be less than or equal to 10"),
-        (chateval.graph, {"roles": LONG_ROLES}, "asks for 200,[0-9]+ characters"),
-    ],
-)
+@pytest.mark.parametrize(("graph", "context", "told"), [
+    (repeated_graph, {"k": 1_000_000}, "k must be less than or equal to 1000, got 1000000"),
+    (repeated_graph, nested(26), "inner: is nested too deeply: at most 8 protocols"),
+    (repeated_graph, nested(4), f"asks for 243 calls, .* may have 100.*{VARIABLE}=calls=243"),
+    (repeated_graph, {"of": "repeated", "inner": json.dumps(nested(3))}, "asks for 243 calls"),
+    (cascade_graph, {"expensive": "repeated", "expensive_settings": nested(4)}, "asks for 244 calls"),
+    (debate.graph, {"n": 50}, "asks for 101 calls"),
+    (debate.graph, {"repair": 11}, "repair must be less than or equal to 10"),
+    (chateval.graph, {"roles": LONG_ROLES}, "asks for 200,[0-9]+ characters"),
+])  # fmt: skip
 def test_callers_of_a_server_neither_freeze_nor_empty_it(
     graph: Any, context: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,9 +23,8 @@ from .agreement_columns import SCIPY, cohen_kappa
 NONE = Resampling(resamples=0)
 QUICK = Resampling(resamples=50, seed=4)
 
+
 # --- distributions of scores ----------------------------------------------------------------------------------------
-
-
 def of(
     scores: Sequence[float],
     people: Sequence[Sequence[float]] = (),
@@ -99,7 +98,6 @@ def test_rows_off_the_scale_and_without_label_do_not_count() -> None:
 
 
 # --- agreement among raters -----------------------------------------------------------------------------------------
-
 # Krippendorff 2011, Computing Krippendorff's Alpha-Reliability: four observers, twelve units; printed results
 # nominal .743, ordinal .815, interval .849.
 OBSERVERS = [

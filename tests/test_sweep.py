@@ -43,15 +43,12 @@ def same_verdicts(one: Sweep, other: Sweep) -> bool:
     return all(verdicts(a.evaluation.results) == verdicts(b.evaluation.results) for a, b in pairs)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "axes", "data"),
-    [
-        ("debate", {"n": [1, 2, 3], "persona": ["strict", "plain"], "tie_breaker": [False, True]}, "demo"),
-        ("chateval", {"strategy": ["one_by_one", "summarizer"], "turns": [1, 2]}, "demo-pairs"),
-        ("samre", {"jurors": [5, 0]}, "demo-pairs"),
-        ("debate", {"protocol": ["debate", "multiagent", "geval"]}, "demo"),
-    ],
-)
+@pytest.mark.parametrize(("protocol", "axes", "data"), [
+    ("debate", {"n": [1, 2, 3], "persona": ["strict", "plain"], "tie_breaker": [False, True]}, "demo"),
+    ("chateval", {"strategy": ["one_by_one", "summarizer"], "turns": [1, 2]}, "demo-pairs"),
+    ("samre", {"jurors": [5, 0]}, "demo-pairs"),
+    ("debate", {"protocol": ["debate", "multiagent", "geval"]}, "demo"),
+])  # fmt: skip
 def test_each_cell_judges_as_it_does_alone(protocol: str, axes: dict[str, list[Any]], data: str) -> None:
     options: Any = {"limit": 4, **(ASPECT if data == "demo" else {})}
     done = sweep(protocol, axes, data, **options)

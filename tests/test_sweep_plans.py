@@ -140,7 +140,6 @@ def test_a_folder_with_a_run_and_shards_are_refused(tmp_path: Path) -> None:
 
 
 # --- ready-made plans: each is for data of a kind, and is what its source varies --------------------------------------
-
 PLANS = [*ablations(), "fair"]
 QUICK = ("rounds", "aggregation", "fair")
 LIMITS = {"referees": 1, "turns": 1, "rounds": 6, "personas": 6}

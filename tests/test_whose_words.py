@@ -288,7 +288,6 @@ def test_what_is_quoted_changes_no_reading(text: str, quote: Callable[[str], str
 
 
 # --- recorded replies ---------------------------------------------------------------------------------------------
-
 BENCHMARK = imported("benchmarks/readers.py")
 
 

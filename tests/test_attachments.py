@@ -97,9 +97,7 @@ def test_a_gate_judges_what_its_agent_saw(provider: Provider) -> None:
     ("offline", IMAGE, "image"), ("openai:gpt-3.5-turbo", IMAGE, "image"),
     (OPENAI, {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}, "audio"),
 ])  # fmt: skip
-def test_models_that_cannot_see_them_are_not_asked(
-    provider: Provider, model: str, part: dict[str, Any], kind: str
-) -> None:
+def test_blind_models_are_not_asked(provider: Provider, model: str, part: dict[str, Any], kind: str) -> None:
     judge = create_judge("debate", aspect="consistency", model=model)
     with pytest.raises(UsageError, match=rf"{model} cannot be shown \[{kind} 1\], which is part of what is"):
         judge(inputs=[{"role": "user", "content": [part]}], outputs="A lighthouse.")

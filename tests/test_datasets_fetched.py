@@ -192,7 +192,7 @@ def test_several_files_with_names_that_need_quoting(hub: Hub, monkeypatch: pytes
     ("topical-chat", "pooch", "hub"), ("summeval", "huggingface_hub", "hub,frames"),
     ("mt-bench", "pyarrow", "hub,frames"),
 ])  # fmt: skip
-def test_a_package_that_is_not_installed(
+def test_a_package_not_installed(
     name: str, package: str, extras: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = importlib.util.find_spec

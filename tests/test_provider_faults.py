@@ -369,9 +369,7 @@ async def test_langgraph_retries_what_may_pass(provider: Provider, failure: Fail
     ("answer", "requests_made"),
     [*((Failure(status, "No."), 1) for status in (400, 401, 403, 404)), ("I would rather not say.", 2)],
 )
-def test_langgraph_does_not_retry_what_will_not_pass(
-    provider: Provider, answer: Answer, requests_made: int
-) -> None:
+def test_langgraph_retries_nothing_that_stays(provider: Provider, answer: Answer, requests_made: int) -> None:
     provider.play(*[answer] * 9)
     with pytest.raises((ModelCallError, ReplyError)):
         judge_with_retry().invoke(GIVEN)

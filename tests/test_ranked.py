@@ -106,8 +106,6 @@ def test_jurors_vote_and_a_thread_is_used_again() -> None:
     ({"judge": "single"}, {"answers": ["a", " "]}, "answer_2"),
     ({"judge": "single"}, {"question": " ", "answers": ["a", "b"]}, "question"),
 ])  # fmt: skip
-def test_what_cannot_be_ranked_is_refused_before_any_call(
-    build: dict[str, Any], given: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_ranked_is_refused(build: dict[str, Any], given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ranked(**build).compile().invoke({"question": QUESTION, "answers": ANSWERS, **given})

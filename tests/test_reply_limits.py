@@ -288,9 +288,7 @@ def test_requests_that_are_answered_with_an_error_count_as_well(provider: Provid
     assert "3 calls (10 requests, incl. refused ones), " in total_usage(counts)
 
 
-def test_what_was_never_sent_costs_nothing(
-    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_unsent_is_free(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert single(tmp_path, limit=1, attempts=2).given_up == 0
     assert not provider.requests

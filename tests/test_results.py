@@ -73,9 +73,7 @@ def test_what_is_added_can_be_read_with_its_fields_in_their_order(tmp_path: Path
     ({"path": Path("a")}, {"path": "a"}), ({"by": {1: 2**70}}, {"by": {"1": 2**70}}),
     ({"half": "\ud83d."}, {"half": "?."}),
 ], ids=["no JSON", "large number", "half a surrogate pair"])  # fmt: skip
-def test_details_of_any_kind_are_written_and_read(
-    tmp_path: Path, details: dict[Any, Any], read: dict[str, Any]
-) -> None:
+def test_details_of_any_kind_are_kept(tmp_path: Path, details: dict[Any, Any], read: dict[str, Any]) -> None:
     filled(tmp_path, result("a").model_copy(update={"details": details}), result("b"))
     assert [each.details for each in ResultsFile(tmp_path).read()] == [read, {}]
 

@@ -44,9 +44,7 @@ def judged(graph: Any, context: dict[str, Any], task: Any = TASK, config: Any = 
     (cascade_graph, {"cheap_settings": {"models": ADDRESS}}, TASK, "base_url"),
     (cascade_graph, {"cheap": "repeated", "cheap_settings": {"inner": PROMPTS}}, TASK, "prompts"),
 ])  # fmt: skip
-def test_callers_of_a_server_choose_no_file_and_no_address(
-    graph: Any, context: dict[str, Any], task: Any, refused: str
-) -> None:
+def test_callers_choose_no_file_nor_url(graph: Any, context: dict[str, Any], task: Any, refused: str) -> None:
     with pytest.raises(UsageError, match=f"may not choose '{refused}'.*{VARIABLE}={refused}"):
         judged(graph, context, task)
 
@@ -117,9 +115,7 @@ def test_what_an_operator_binds_or_allows_may_take_more(monkeypatch: pytest.Monk
         judged(many, {"k": 1})
 
 
-def test_an_operator_binds_or_allows_what_callers_may_not_choose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operators_bind_or_allow_what_callers_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "system.md").write_text("Mine.")
     mine: dict[str, Any] = {"prompts": str(tmp_path)}

@@ -97,9 +97,7 @@ def test_a_setting_may_be_one_protocols_alone() -> None:
     assert [fields.get("n") for fields in bound] == [2, 4, None]
 
 
-def test_axes_reach_protocols_models_prompts_and_settings_inside_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_axes_reach_all_kinds_of_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     (tmp_path / "mine" / "debate").mkdir(parents=True)
     (tmp_path / "mine" / "debate" / "critic_plain.md").write_text("Say what is wrong.")

@@ -13,9 +13,8 @@ from typing import Any
 
 from jurygraph.eval.cli.graph_drawing import drawing
 from jurygraph.graphs.registry import find_protocol
-from jurygraph.state.call_counts import total
 from jurygraph.state.checked import field_docstrings
-from jurygraph.state.protocols import Protocol
+from jurygraph.state.protocols import Protocol, total
 from jurygraph.state.settings import Settings
 from mkdocs.structure.files import File
 

@@ -23,7 +23,7 @@ from ..state.graph_state import append
 from ..state.media import Media
 from ..state.tasks import ScoreTask, parse_task
 from .nested import nested_judge_node
-from .refine import Try, check_tries, check_until, objections, reaches, slot_of, softly
+from .refine import Try, check_tries, check_until, objections, slot_of, softly
 
 OBJECTOR = "judge"
 """The name under which objections stand in the conversation."""
@@ -59,8 +59,8 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
     >>> from langchain_core.language_models import FakeListChatModel
     >>> model = FakeListChatModel(responses=["No idea, sorry.", "The tide turned at noon."])
     >>> agent = create_agent(model, middleware=[AnswerGate("single", "consistency")])
-    >>> said = agent.invoke({"messages": [("user", "Repeat: the tide turned at noon.")]})
-    >>> said["messages"][-1].text, [one["verdict"]["score"] >= 4 for one in said["judged"]]
+    >>> state = agent.invoke({"messages": [("user", "Repeat: the tide turned at noon.")]})
+    >>> state["messages"][-1].text, [answer["verdict"]["score"] >= 4 for answer in state["judged"]]
     ('The tide turned at noon.', [False, True])
     """
 
@@ -81,7 +81,8 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         self._aspect = aspect
         rated = self._task(source="-", candidate="-").aspect
         check_until(until, rated)
-        slot = slot_of(judge)._replace(rubric=rated)
+        slot = slot_of(judge)
+        slot.rubric = rated
         self._judge = softly(nested_judge_node(slot, self._input, self._decided, once=True), self._failed)
 
     def before_agent(self, state: GateState, runtime: Any) -> dict[str, Any]:
@@ -118,7 +119,7 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         verdict = outcome["verdict"]
         done = Try(candidate=str(state["messages"][-1].text), verdict=verdict, error=None)
         judged = [*(state.get("judged") or ()), done]
-        if reaches(verdict, self._until):
+        if verdict["score"] >= self._until:
             return {"judged": [done]}
         if len(judged) < self._tries:
             why = objections(verdict, outcome["transcript"])

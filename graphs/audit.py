@@ -27,7 +27,8 @@ from ..nodes.prompt_context import Prompt
 from ..state.errors import ReplyError, UsageError
 from ..state.graph_state import append, merge_turns
 from ..state.transcript import Turn, TurnIds
-from .base import AsyncNode, SyncFunction
+from .base import AsyncNode
+from .judge_graph import JudgeGraphBuilder, SyncFunction
 from .registry import role_kinds
 
 Kind = Literal["argument", "repetition", "concession"]
@@ -142,10 +143,8 @@ def audit(models: Models | None = None, **settings: Any) -> StateGraph[Any, Any,
         )
         return {"labels": [turn_label], "transcript": [answered]}
 
-    builder: StateGraph[Any, Any, Any, Any] = StateGraph(
-        AuditState, input_schema=AuditInput, output_schema=AuditOutput
-    )
-    builder.add_node("prepare", SyncFunction("prepare", _prepared))
+    builder = JudgeGraphBuilder(AuditState, input_schema=AuditInput, output_schema=AuditOutput)
+    builder.step("prepare", _prepared)
     builder.add_node("auditor", AsyncNode("auditor", label, one_of_several=True))
     builder.add_edge(START, "prepare")
     builder.add_conditional_edges("prepare", SyncFunction("each_speech", _each_speech), ["auditor", END])
@@ -181,13 +180,7 @@ def _heard_before(protocol: str, turns: Sequence[Mapping[str, Any]], place: int)
 
     What a commander passes on and a planner writes is no speech.
     """
-    kinds, own = role_kinds(protocol), _discussion(turns[place])
-    return [
-        turn
-        for turn in turns[:place]
-        if _discussion(turn) == own and kinds.get(turn["role"], "scores") in _AUDITED
-    ]
-
-
-def _discussion(turn: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(turn.get(name) for name in ("order", "repeat", "stage"))
+    kinds, speech = role_kinds(protocol), turns[place]
+    speeches = [turn for turn in turns[:place] if kinds.get(turn["role"], "scores") in _AUDITED]
+    marks = ("order", "repeat", "stage")
+    return [turn for turn in speeches if all(turn.get(mark) == speech.get(mark) for mark in marks)]

@@ -19,7 +19,6 @@ from collections.abc import (
     Callable,
     Coroutine,
     Hashable,
-    Iterable,
     Mapping,
     Sequence,
 )
@@ -46,7 +45,6 @@ from ..nodes.verdicts import (
     as_shown,
     complete,
     conclude,
-    no_details,
     orders_shown,
     prepare,
     scores_of_roles,
@@ -58,9 +56,16 @@ from ..state.settings import SettingsT, make_settings
 from ..state.tasks import input_schema_of
 from ..state.transcript import Score, TurnIds
 from ..state.verdict import StopReason
-from .judge_graph import JudgeGraphBuilder, context_of_run, side_by_side, threads_side_by_side
+from .judge_graph import (
+    JudgeGraphBuilder,
+    SyncFunction,
+    context_of_run,
+    labels_of,
+    side_by_side,
+    threads_side_by_side,
+)
 from .nested import JudgeSlot, nested_judge_node
-from .references import AnyGraph
+from .registry import AnyGraph
 
 SIDE_BY_SIDE = 64
 """The most agents that speak at once where a run's config sets no ``max_concurrency``.
@@ -80,20 +85,18 @@ ScoresByRound = Callable[[JudgeState], list[Score]]
 
 
 class FanOut(NamedTuple):
-    """Name a node of agents who are asked side by side, and how to find out who they are."""
-
-    node: str
-    agents: Callable[[JudgeState, Any], Sequence[str]]
-
-
-def each(node: str, agents: Callable[[JudgeState, Any], Sequence[str]]) -> FanOut:
-    """Make the target of an outcome that has several agents speak at once, in every order of the answers.
+    """Name the target of an outcome that has several agents speak at once, in every order of the answers.
 
     Args:
         node: a node that was added with ``agents``.
         agents: returns the names of those who speak now, from the state and the settings.
     """
-    return FanOut(node, agents)
+
+    node: str
+    agents: Callable[[JudgeState, Any], Sequence[str]]
+
+
+each = FanOut
 
 
 class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
@@ -146,9 +149,17 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 update = await body(current, runtime)
                 after = updated(current, update)
                 if after.get("transcript"):
-                    after = self._scored(current, after, update.get("transcript") or ())
-                    update = {**update, "scores": after["scores"], "round": after["round"]}
-            _ended.set(_Ended(after, runtime.settings))
+                    new: Sequence[Mapping[str, Any]] = update.get("transcript") or ()
+                    rounds = (turn["round"] for turn in new if "round" in turn)
+                    # Words without a score leave the scores as they were when the node began, unless a protocol
+                    # counts by itself.
+                    is_scored = any(type(turn.get("value")) in (int, float, list) for turn in new)
+                    counts = is_scored or self._counts_itself
+                    scores = self._scores(after) if counts else current.get("scores") or []
+                    last = max([after.get("round") or 0, *rounds])
+                    after["scores"], after["round"] = scores, last
+                    update = {**update, "scores": scores, "round": last}
+            _ended.set((after, runtime.settings))
             return update
 
         self.add_node(name, AsyncNode(name, act))
@@ -191,14 +202,13 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         """
         traced = RunnableLambda[Any, str](lambda asked: router(*asked), name=router.__name__)
         nodes = {o: target.node if isinstance(target, FanOut) else target for o, target in targets.items()}
-        # LangGraph draws one edge between two nodes: outcomes that lead to the same node share their edge's label.
-        labels = {o: " / ".join(p for p in nodes if nodes[p] == nodes[o]) for o in nodes}
+        labels = labels_of(nodes)
 
         def choose(state: JudgeState) -> str | list[Send]:
             if state.get("orders") is None:
                 raise UsageError("this thread has no task yet: invoke the graph with a task first")
             if (ended := _ended.get()) is not None:
-                asked = state, ended.settings
+                asked = state, ended[1]
             else:
                 # Agents side by side leave scores and round as they were, as ``update_state`` does, which has no
                 # runtime.
@@ -220,7 +230,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
 
-    def begin(self, details: Details = no_details) -> None:
+    def begin(self, details: Details | None = None) -> None:
         """Add the node ``prepare``, with which every judgement begins; ``details`` are the protocol's own."""
         self.agent("prepare", prepare(self.protocol, details))
         self.add_edge(START, "prepare")
@@ -240,7 +250,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         name: str,
         body: Agent[SettingsT],
         agents: Callable[[JudgeState, Any], Sequence[str]],
-        details: Details = no_details,
+        details: Details | None = None,
         decide: Decide | None = None,
         weigh: Weigh | None = None,
     ) -> None:
@@ -301,14 +311,6 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         last = max(map(itemgetter("round"), turns))
         return {**state, "scores": self._scores(state), "round": max(state.get("round") or 0, last)}
 
-    def _scored(self, before: JudgeState, after: JudgeState, new: Iterable[Mapping[str, Any]]) -> JudgeState:
-        """Return the state behind a node with the scores and the round that its new turns lead to."""
-        last = max([after.get("round") or 0, *(turn["round"] for turn in new if "round" in turn)])
-        # Words without a score leave the scores as they were when the node began, unless a protocol counts by itself.
-        if self._counts_itself or any(type(turn.get("value")) in (int, float, list) for turn in new):
-            return {**after, "scores": self._scores(after), "round": last}
-        return {**after, "scores": before.get("scores") or [], "round": last}
-
 
 class AsyncNode(Runnable[Any, Any]):
     """An async function as a node of a graph that may also be run with ``.invoke()``.
@@ -340,30 +342,6 @@ class AsyncNode(Runnable[Any, Any]):
             return run_blocking(self.ainvoke(input))
 
 
-class SyncFunction(Runnable[Any, Any]):
-    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
-
-    Args:
-        name: what traces and drawings call it.
-        work: the function.
-    """
-
-    def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
-        self.name = name
-        self._work = work
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
-        token = var_child_runnable_config.set(config)
-        try:
-            return self._work(input)
-        finally:
-            var_child_runnable_config.reset(token)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return self.invoke(input, config)
-
-
 # What LangGraph does at every step, and makes no difference where nobody watches
 
 
@@ -386,20 +364,14 @@ def lighten(graph: Graph) -> None:
             vars(node)["node"] = UnobservedNode(node.node)
 
 
-class _Ended(NamedTuple):
-    """The state behind a node that has just ended, and the settings of the run."""
-
-    state: JudgeState
-    settings: Any
-
-
-_ended: ContextVar[_Ended | None] = ContextVar("_ended", default=None)
-"""Set while the update of a node is written and its router is asked."""
+_ended: ContextVar[tuple[JudgeState, Any] | None] = ContextVar("_ended", default=None)
+"""The state behind a node that has just ended, and the settings of the run: while its update is written and its router
+is asked."""
 
 
 def _reader(usual: Callable[[RunnableConfig], Any]) -> Callable[[RunnableConfig], Any]:
     """Make what reads the state for a router; LangGraph copies and updates all that a graph holds for it."""
-    return lambda config: ended.state if (ended := _ended.get()) else usual(config)
+    return lambda config: ended[0] if (ended := _ended.get()) else usual(config)
 
 
 class UnobservedNode(Runnable[Any, Any]):

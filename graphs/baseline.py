@@ -15,8 +15,7 @@ from typing import Unpack
 
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import by_last_ruling, judge_alone
-from ..state.call_counts import CallsByRole, Can, exactly
-from ..state.protocols import Protocol
+from ..state.protocols import CallsByRole, Can, Protocol, exactly
 from ..state.settings import BaselineSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph

@@ -5,26 +5,33 @@ r"""calibrated: both orders of two answers around any protocol that compares (Fa
 
 ``calibrated(graph)`` puts it around any graph; the registered protocol ``calibrated`` around the one that the setting
 ``of`` names. The two orders run side by side, each the whole graph inside; what the second says of the answers is
-mapped back to the task's order.
+mapped back to the task's order. Scores are averages over the two orders, the answer with the higher average wins, and
+the verdict tells whether both orders agree. Protocols that are calibrated by themselves (``single``, ``ensemble``,
+``chateval``, ``faireval``) have their agents asked in both orders in one graph, and ``weigh_orders`` here as well.
 
 Model calls: twice those of the protocol inside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, NotRequired, Unpack, cast
 
 from langgraph.graph import END, StateGraph
 
 from ..nodes.bound_judge import Models
-from ..nodes.verdicts import swap_answers
-from ..state.call_counts import CallsByRole, Can
+from ..nodes.verdicts import joint_verdict, swap_answers
+from ..state.aggregation import mean_pair, swapped, winner_by_mean
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
+from ..state.protocols import CallsByRole, Can
 from ..state.settings import CalibratedSettings
 from ..state.tasks import CompareInput, CompareTask, ScoreTask, TaskKind
+from ..state.transcript import Turn
+from ..state.verdict import Verdict, Winner
+from ..state.verdict_warnings import INCONSISTENT
 from .options import AnyJudge, Bound, CalibratedOptions
-from .position_calibration import as_given, mapped_back, outcome_mapped_back, weigh_orders
 from .wrapper import (
     GivenJudges,
     Judges,
@@ -67,26 +74,29 @@ class BothOrders(Wrapper[CalibratedSettings]):
     def __init__(self, judges: Judges[CalibratedSettings]) -> None:
         super().__init__(OrdersState, judges, CompareInput)
 
+        def shown(order: str, state: OrdersState) -> CompareInput:
+            task = swap_answers(state["task"]) if order == "swapped" else state["task"]
+            return cast("CompareInput", {"task": task})
+
+        def heard(order: str, state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
+            marked = marked_outcome(outcome, partial(_marked, order, state))
+            verdict = marked["verdict"]
+            if order == "swapped":
+                verdict.update({key: swapped(verdict[key]) for key in ("scores", "winner")})
+                verdict["score_by_round"] = [swapped(pair) for pair in verdict["score_by_round"]]
+            return {order: marked, "transcript": marked["transcript"], "round": verdict["rounds"]}
+
         def weigh(state: OrdersState) -> dict[str, Any]:
-            straight, swapped = state.get("straight"), state.get("swapped")
-            assert straight is not None and swapped is not None
-            return self.concluded(weigh_orders(straight, swapped))
+            straight, mapped = state.get("straight"), state.get("swapped")
+            assert straight is not None and mapped is not None
+            return self.concluded(weigh_orders(straight, mapped))
 
-        def straight(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
-            return _noted("straight", marked_outcome(outcome, as_given))
-
-        def swapped(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
-            return _noted("swapped", outcome_mapped_back(outcome))
-
-        def swap(state: OrdersState) -> CompareInput:
-            return cast("CompareInput", {"task": swap_answers(state["task"])})
-
-        self.judge("straight", "of", straight, mark=lambda _state, turn: as_given(turn))
-        self.judge("swapped", "of", swapped, swap, mark=lambda _state, turn: mapped_back(turn))
-        self.step("weigh", weigh)
         for order in ("straight", "swapped"):
+            mark = partial(_marked, order)
+            self.judge(order, "of", partial(heard, order), partial(shown, order), mark=mark)
             self.add_edge("prepare", order)
             self.add_edge(order, "weigh")
+        self.step("weigh", weigh)
         self.add_edge("weigh", END)
 
     def check(self, task: ScoreTask | CompareTask) -> None:
@@ -98,8 +108,64 @@ class BothOrders(Wrapper[CalibratedSettings]):
         super().check(task)
 
 
-def _noted(order: str, outcome: JudgeOutput) -> dict[str, Any]:
-    return {order: outcome, "transcript": outcome["transcript"], "round": outcome["verdict"]["rounds"]}
+def _marked(run: str, _state: OrdersState, turn: Turn) -> Turn:
+    """Mark a turn with the run that it is of; the value of one on swapped answers is put into the task's order."""
+    order = turn.get("order", 1)
+    marked = {**turn, "id": f"{run}/{turn.get('id')}", "order": order}
+    if run == "swapped":
+        # 1 becomes 2 and 2 becomes 1: the inner graph may itself have judged both orders.
+        marked |= {"order": 3 - order, "value": swapped(turn["value"])}
+    return cast("Turn", marked)
+
+
+def weigh_orders(
+    straight: JudgeOutput,
+    mapped: JudgeOutput,
+    winner: Winner | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> Verdict:
+    """Make one verdict of two: average scores, with the winner of each order in the details.
+
+    Args:
+        straight: the outcome with the answers in the task's order.
+        mapped: the outcome with the answers swapped, mapped back to the task's order.
+        winner: the winner; without it, the answer with the higher average wins.
+        details: the protocol's own details; without them, those of the two orders' verdicts, unchanged.
+    """
+    first, second = (Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in (straight, mapped))
+    by_order = [list(verdict.scores or ()) for verdict in (first, second)]
+    scores, stops = mean_pair(by_order), [first.stop_reason, second.stop_reason]
+    # Those who speak before anybody sees the answers, such as a planner, belong to both orders and were asked once.
+    turns = {turn.get("id"): turn for turn in (*straight["transcript"], *mapped["transcript"])}
+    own = {"details_by_order": [first.details, second.details]} if first.details or second.details else {}
+    winner = winner or winner_by_mean(scores)
+    named = {"1": "answer 1 wins", "2": "answer 2 wins", "tie": "a tie", None: "no winner"}
+    given = f"{named[first.winner]} with the answers in the given order"
+    other = f"{named[second.winner]} with them swapped"
+    return joint_verdict(
+        (first, second),
+        turns.values(),
+        scores=scores,
+        winner=winner,
+        position_consistent=first.winner == second.winner,
+        details={
+            "calibrated": True,
+            "winner_by_order": [first.winner, second.winner],
+            "scores_by_order": by_order,
+            **({} if stops[0] == stops[1] else {"stop_reasons": stops}),
+            **(own if details is None else details),
+        },
+        warnings=(INCONSISTENT.of(winners=f"{given}, {other}"),) if first.winner != second.winner else (),
+        **_explanation(first, second, winner),
+    )
+
+
+def _explanation(first: Verdict, second: Verdict, winner: Winner) -> dict[str, Any]:
+    """Return the words of an order with the common winner; those on swapped answers name them the other way round."""
+    if second.winner != winner or first.winner == winner:
+        return {"explanation": first.explanation, "explained_by": first.explained_by}
+    words = f"(With the answers swapped: answer 1 is here the task's answer 2.) {second.explanation}"
+    return {"explanation": words, "explained_by": second.explained_by}
 
 
 def build(

@@ -15,19 +15,20 @@ Model calls: those of the cheap protocol; in doubt also those of the expensive o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import Any, NotRequired, Unpack, cast
 
 from langgraph.graph import END, StateGraph
 
 from ..nodes.bound_judge import Models
-from ..state.call_counts import CallRange, CallsByRole, Can
 from ..state.graph_state import JudgeOutput
-from ..state.settings import CascadeSettings, Reason, WrapperSettings
+from ..state.protocols import CallRange, CallsByRole, Can
+from ..state.settings import CascadeSettings
+from ..state.settings.wrapper_settings import Reason
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import Verdict
-from .base import SyncFunction
 from .options import AnyJudge, Bound, CascadeOptions
 from .wrapper import (
     GivenJudges,
@@ -35,9 +36,8 @@ from .wrapper import (
     NestedJudges,
     Wrapper,
     WrapperState,
-    calls_of,
-    calls_once_of,
     gathered,
+    inside,
     marked_outcome,
     verdict_in,
     wrapper_record,
@@ -110,22 +110,22 @@ class Cascade(Wrapper[CascadeSettings]):
     def __init__(self, judges: Judges[CascadeSettings], doubt: Doubt | None = None) -> None:
         super().__init__(CascadeState, judges)
 
-        def cheap(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
-            verdict = verdict_in(outcome)
-            because = doubt(verdict) if doubt else escalation_reason(verdict, self.settings())
-            return {**_outcome_update("cheap", outcome), "because": because}
+        def heard(stage: str, state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
+            marked = marked_outcome(outcome, partial(_staged, stage, state))
+            update = {stage: marked, **gathered(marked)}
+            if stage == "cheap":
+                verdict = verdict_in(outcome)
+                update["because"] = doubt(verdict) if doubt else escalation_reason(verdict, self.settings())
+            return update
 
-        self.judge("cheap", "cheap", cheap, mark=lambda _state, turn: _staged(turn, "cheap"))
-        self.judge(
-            "expensive",
-            "expensive",
-            lambda _state, outcome: _outcome_update("expensive", outcome),
-            mark=lambda _state, turn: _staged(turn, "expensive"),
-        )
+        def in_doubt(state: CascadeState) -> str:
+            return "in_doubt" if state.get("because") else "sure"
+
+        for stage in judges.slots:
+            self.judge(stage, stage, partial(heard, stage), mark=partial(_staged, stage))
         self.step("conclude", self._conclude)
         self.add_edge("prepare", "cheap")
-        in_doubt = SyncFunction("in_doubt", lambda state: "in_doubt" if state.get("because") else "sure")
-        self.add_conditional_edges("cheap", in_doubt, {"in_doubt": "expensive", "sure": "conclude"})
+        self.fork("cheap", in_doubt, {"in_doubt": "expensive", "sure": "conclude"})
         self.add_edge("expensive", "conclude")
         self.add_edge("conclude", END)
 
@@ -148,43 +148,37 @@ class Cascade(Wrapper[CascadeSettings]):
         return self.concluded(verdicts[-1].model_copy(update={**both, "protocol": name}))
 
 
-def _outcome_update(stage: str, outcome: JudgeOutput) -> dict[str, Any]:
-    marked = marked_outcome(outcome, lambda turn: _staged(turn, stage))
-    return {stage: marked, **gathered(marked)}
-
-
-def _staged(turn: Turn, stage: str) -> Turn:
+def _staged(stage: str, _state: CascadeState, turn: Turn) -> Turn:
     """Mark a turn with its stage; a cascade within a cascade has both: ``expensive.cheap``."""
     inner = [turn["stage"]] if "stage" in turn else []
     marks = {"id": f"{stage}/{turn.get('id')}", "stage": ".".join([stage, *inner])}
     return cast("Turn", {**turn, **marks})
 
 
-Count = Callable[[WrapperSettings, TaskKind, Can, str], CallsByRole]
-
-
 def calls(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the cheap protocol's calls, and at most the expensive one's; roles are named ``cheap.scorer``."""
-    return _by_place(settings, kind, can, calls_of)
+    return _by_place("calls", settings, kind, can)
 
 
 def calls_once(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the calls of both protocols that serve all verdicts."""
-    return _by_place(settings, kind, can, calls_once_of)
+    return _by_place("calls_once", settings, kind, can)
 
 
-def _by_place(settings: CascadeSettings, kind: TaskKind, can: Can, count: Count) -> CallsByRole:
-    cheap, expensive = (count(settings, kind, _within(place, can), place) for place in ("cheap", "expensive"))
-    # A verdict can be in doubt; a single text has neither two orders nor two close scores.
-    asked = "unresolved" in settings.when if kind == "score" else bool(settings.when)
-    return {
-        **{f"cheap.{role}": of_role for role, of_role in cheap.items()},
-        **{f"expensive.{role}": CallRange(0, of_role.most * asked) for role, of_role in expensive.items()},
-    }
+def _by_place(which: str, settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    # A single text has neither two orders nor two close scores that could be in doubt.
+    in_doubt = "unresolved" in settings.when if kind == "score" else bool(settings.when)
+    counted: dict[str, CallRange] = {}
+    for place in settings.places:
 
+        def can_here(role: str, what: str, place: str = place) -> bool:
+            return can(f"{place}.{role}", what)
 
-def _within(place: str, can: Can) -> Can:
-    return lambda role, what: can(f"{place}.{role}", what)
+        record, inner = inside(settings, place)
+        for role, of_role in getattr(record, which)(inner, kind, can_here).items():
+            expected = of_role if place == "cheap" else CallRange(0, of_role.most * in_doubt)
+            counted[f"{place}.{role}"] = expected
+    return counted
 
 
 protocol = wrapper_record(

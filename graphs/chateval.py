@@ -23,28 +23,26 @@ from typing import Any, Unpack
 
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
-from ..nodes.casting import casting, roles_are_open
-from ..nodes.personas import with_roles
+from ..nodes.personas import casting, roles_are_open, with_roles
 from ..nodes.referee import referee, referees, roles_of_referees, who_judged
 from ..nodes.summarizer import summarizer
 from ..nodes.verdicts import (
-    majority_vote,
     number_of_orders,
     scores_over_orders,
     turns_in_order,
     vote,
 )
-from ..state.call_counts import CallsByRole, Can, exactly
+from ..state.aggregation import majority_vote
 from ..state.graph_state import JudgeOutput, JudgeState
-from ..state.protocols import Protocol, Replay
+from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import ChatEvalSettings, make_settings
-from ..state.settings.referee_settings import AUTO
+from ..state.settings.protocol_settings import AUTO
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn
 from ..state.verdict import Verdict
 from .base import FanOut, ProtocolGraph, each
+from .calibrated import weigh_orders
 from .options import Bound, ChatEvalOptions
-from .position_calibration import weigh_orders
 
 
 def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
@@ -86,29 +84,12 @@ def turns_of(state: JudgeState, role: str) -> list[Turn]:
     return [turn for turn in turns_in_order(state, 1) if turn["role"] == role]
 
 
-def turns_held(state: JudgeState) -> int:
-    """Return how many turns of the discussion all referees have spoken in."""
-    return len(turns_of(state, "referee")) // len(state["details"]["roles"])
-
-
-def summary_is_due(state: JudgeState, settings: ChatEvalSettings) -> bool:
-    """Whether to summarise now: another referee will read the summary, or ``summarize_last`` is set."""
-    turns = turns_held(state)
-    wanted = turns if turns < settings.turns or settings.summarize_last else turns - 1
-    return settings.strategy == "summarizer" and len(turns_of(state, "summarizer")) < wanted
-
-
 def next_referees(state: JudgeState, settings: ChatEvalSettings) -> Sequence[str]:
     """Return who speaks next: one referee after the other, or all of them at the same time."""
     everybody = referees(state, settings)
     if settings.strategy != "one_by_one":
         return everybody
     return [everybody[len(turns_of(state, "referee")) % len(everybody)]]
-
-
-def summarizers(_state: JudgeState, _settings: ChatEvalSettings) -> Sequence[str]:
-    """There is one summarizer."""
-    return ["summarizer"]
 
 
 async def next_speakers(_state: JudgeState, _runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
@@ -118,10 +99,13 @@ async def next_speakers(_state: JudgeState, _runtime: AgentRuntime[ChatEvalSetti
 
 def what_follows(state: JudgeState, settings: ChatEvalSettings) -> str:
     """A turn goes on until all have spoken, and is then summed up if wanted; the last one ends the discussion."""
-    is_over = len(turns_of(state, "referee")) % len(state["details"]["roles"]) == 0
-    if is_over and summary_is_due(state, settings):
-        return "summary"
-    return "referees" if turns_held(state) < settings.turns else "complete"
+    turns, spoken = divmod(len(turns_of(state, "referee")), len(state["details"]["roles"]))
+    if settings.strategy == "summarizer" and not spoken:
+        # A summary of the last turn would be read by no referee.
+        wanted = turns if turns < settings.turns or settings.summarize_last else turns - 1
+        if len(turns_of(state, "summarizer")) < wanted:
+            return "summary"
+    return "referees" if turns < settings.turns else "complete"
 
 
 def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
@@ -161,7 +145,8 @@ def build(
     graph.end(decide=vote, weigh=weigh_votes)
     graph.route("prepare", roles_are_open, {"roles_given": "next_speakers", "roles_open": "planner"})
     graph.add_edge("planner", "next_speakers")
-    speak, sum_up = each("referee", next_referees), each("summarizer", summarizers)
+    speak = each("referee", next_referees)
+    sum_up = each("summarizer", lambda _state, _settings: ["summarizer"])
     outcomes: dict[str, str | FanOut] = {"referees": speak, "summary": sum_up, "complete": "conclude"}
     graph.route("next_speakers", what_follows, outcomes)
     graph.add_edge("referee", "next_speakers")

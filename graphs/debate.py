@@ -26,11 +26,9 @@ from ..nodes.critic import critic
 from ..nodes.human import human
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
-from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.errors import ContextOverflowError
 from ..state.graph_state import JudgeState
-from ..state.protocols import Protocol, Replay
-from ..state.role_kinds import RoleKind
+from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import last_turn
@@ -51,20 +49,6 @@ def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     }
 
 
-ROLE_KINDS: dict[str, RoleKind] = {
-    "scorer": "scores",
-    "critic": "objects",
-    "tie_breaker": "decides",
-    "human": "decides",
-    "commander": "assists",
-}
-
-
-def pauses_for_person(settings: DebateSettings) -> str:
-    """Name the setting by which an unresolved debate waits for a person, if it does."""
-    return "on_unresolved=human" if settings.fallback == "human" else ""
-
-
 protocol = Protocol(
     name="debate",
     summary="a Scorer revises its score until a devil's advocate has no issue with it",
@@ -74,8 +58,14 @@ protocol = Protocol(
     settings=DebateSettings,
     prompts=("shared", "debate"),
     calls=calls,
-    role_kinds=ROLE_KINDS,
-    pauses_for_person=pauses_for_person,
+    role_kinds={
+        "scorer": "scores",
+        "critic": "objects",
+        "tie_breaker": "decides",
+        "human": "decides",
+        "commander": "assists",
+    },
+    pauses_for_person=lambda settings: "on_unresolved=human" if settings.fallback == "human" else "",
     may_end_unresolved=lambda settings: settings.fallback == "last",
     replay=Replay(fixed=("persona", "commander")),
 )
@@ -94,20 +84,10 @@ def next_speaker(state: JudgeState) -> Recipient:
     return "critic" if last == "scorer" else "scorer"
 
 
-def round_of(state: JudgeState, speaker: Recipient) -> int:
-    """Number the round that the next speaker belongs to: a round begins when the Critic is called."""
-    return state["round"] + 1 if speaker == "critic" else state["round"]
-
-
 def critic_is_satisfied(state: JudgeState) -> bool:
     """Tell whether the Critic's latest turn declares that there is no issue."""
     turn = last_turn(state["transcript"], "critic")
     return turn is not None and turn["value"] is True
-
-
-def rounds_left(state: JudgeState, settings: DebateSettings) -> bool:
-    """Tell whether the Critic may be called once more."""
-    return state["round"] < settings.n
 
 
 def unresolved(settings: DebateSettings) -> Literal["max_rounds", "tie_breaker", "human"]:
@@ -126,7 +106,7 @@ def after_scorer(state: JudgeState, settings: DebateSettings) -> Outcome:
     """The Critic hears the score while rounds are left."""
     if context_is_full(state):
         return "context_full"
-    return "another_round" if rounds_left(state, settings) else unresolved(settings)
+    return "another_round" if state["round"] < settings.n else unresolved(settings)
 
 
 def after_critic(state: JudgeState, _settings: DebateSettings) -> Outcome:
@@ -169,7 +149,9 @@ def within_context(agent: Agent) -> Agent:
 async def relay(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Have the Commander hand the latest words to the next speaker."""
     speaker = next_speaker(state)
-    return await commander(state, runtime, speaker, round_of(state, speaker))
+    # A round begins when the Critic is called.
+    round = state["round"] + 1 if speaker == "critic" else state["round"]
+    return await commander(state, runtime, speaker, round)
 
 
 def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:

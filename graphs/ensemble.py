@@ -17,20 +17,18 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from ..nodes.bound_judge import Models
-from ..nodes.casting import casting, roles_are_open
-from ..nodes.personas import with_roles
+from ..nodes.personas import casting, roles_are_open, with_roles
 from ..nodes.referee import independent_referee, referees, roles_of_referees, who_judged
 from ..nodes.verdicts import average, number_of_orders, orders_shown, scores_over_orders
-from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput, JudgeState
-from ..state.protocols import Ensemble, Protocol, Replay
+from ..state.protocols import CallsByRole, Can, Ensemble, Protocol, Replay, exactly
 from ..state.settings import EnsembleSettings, make_settings
-from ..state.settings.referee_settings import AUTO, GROUPS, SAME
+from ..state.settings.protocol_settings import AUTO, GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import FanOut, ProtocolGraph, each
+from .calibrated import weigh_orders
 from .options import Bound, EnsembleOptions
-from .position_calibration import weigh_orders
 
 
 def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:

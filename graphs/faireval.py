@@ -20,15 +20,14 @@ from ..nodes.bound_judge import Models
 from ..nodes.faireval_scorer import mean_of_samples, pairs_in, scorer
 from ..nodes.models.capabilities import SEVERAL
 from ..nodes.verdicts import lone_scorer, number_of_orders
-from ..state.call_counts import CallsByRole, Can, sampled
 from ..state.graph_state import JudgeOutput
-from ..state.protocols import Protocol, Replay
+from ..state.protocols import CallsByRole, Can, Protocol, Replay, sampled
 from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import ProtocolGraph
+from .calibrated import weigh_orders
 from .options import Bound, FairEvalOptions
-from .position_calibration import weigh_orders
 
 
 def calls(settings: FairEvalSettings, kind: TaskKind, can: Can) -> CallsByRole:

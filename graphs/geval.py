@@ -18,15 +18,14 @@ log-probabilities costs one call more, the first time.
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from ..nodes.bound_judge import Models
+from ..nodes.evaluation_steps import planner
 from ..nodes.geval_scorer import expectation, expected_by_round, scorer
 from ..nodes.models.capabilities import LOGPROBS, SEVERAL
-from ..nodes.planner import planner
-from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.graph_state import JudgeState
-from ..state.protocols import Protocol, Replay
+from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly, sampled
 from ..state.settings import GEvalSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph
@@ -47,12 +46,6 @@ def calls_once(settings: GEvalSettings, _kind: TaskKind, _can: Can) -> CallsByRo
     return {"planner": exactly(0 if settings.steps else 1)}
 
 
-def as_recorded(samples: int) -> dict[str, Any]:
-    """Return the settings of a replay: no planner, and as many samples as were recorded."""
-    # What the steps say makes no difference there: the scorer's replies are given.
-    return {"weighting": "sampling", "samples": samples, "steps": ("As recorded.",)}
-
-
 protocol = Protocol(
     name="geval",
     summary="one scorer with evaluation steps, its score weighted by token probabilities",
@@ -65,7 +58,8 @@ protocol = Protocol(
     calls_once=calls_once,
     role_kinds={"planner": "plans", "scorer": "scores"},
     number_only_roles=("scorer",),
-    replay=Replay(settings=as_recorded),
+    # A replay has no planner. What the steps say makes no difference there: the scorer's replies are given.
+    replay=Replay(settings=lambda n: {"weighting": "sampling", "samples": n, "steps": ("As recorded.",)}),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,7 @@ from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.tasks import JudgeInput
 from .base import Graph
 from .nested import JudgeSlot, RemoteJudge, nested_judge_node
-from .references import AnyGraph, Given, NameOrGraph
-from .registry import built, judge_of, protocol_names
+from .registry import AnyGraph, Given, NameOrGraph, built, judge_of, protocol_names
 from .wrapper import Wrapper
 
 Protocols = Given | Sequence[Given] | Mapping[str, Given]
@@ -40,14 +39,17 @@ def named(protocols: Protocols) -> dict[str, NameOrGraph]:
     if isinstance(protocols, Mapping):
         pairs: list[tuple[str | None, Given]] = list(protocols.items())
     elif isinstance(protocols, Sequence) and not isinstance(protocols, str):
-        pairs = [_with_label(judge) for judge in protocols]
+        pairs = [(None, judge) for judge in protocols]
     else:
-        pairs = [_with_label(protocols)]
+        pairs = [(None, protocols)]
     if not pairs:
         raise UsageError(f"no protocol given; protocols are {', '.join(protocol_names())}")
     judges: dict[str, NameOrGraph] = {}
     sources: dict[str, Given] = {}
-    for name, given in pairs:
+    for label, source in pairs:
+        name, given = label, source
+        if name is None and isinstance(source, str) and "=" in source:
+            name, given = (part.strip() for part in source.split("=", 1))
         judge = judge_of(given)
         called = name_of(judge) if name is None else name
         if (name, called) == (None, NAMELESS) and isinstance(given, str):
@@ -57,14 +59,6 @@ def named(protocols: Protocols) -> dict[str, NameOrGraph]:
             raise UsageError(f"two judges are named {called}: give them names, as in {{'a': ..., 'b': ...}}")
         _check_name(called, judge)
     return judges
-
-
-def _with_label(given: Given) -> tuple[str | None, Given]:
-    """Split a text that begins with a name of the caller's choice."""
-    if not isinstance(given, str) or "=" not in given:
-        return None, given
-    label, _, judge = given.partition("=")
-    return label.strip(), judge.strip()
 
 
 def load_graph(judge: Given, **settings: Any) -> PregelProtocol[Any, Any, Any, Any]:
@@ -147,18 +141,15 @@ def compiled(name: str, judge: AnyGraph) -> Graph:
     return around.compile(name=name)
 
 
-def judges_of(graph: Graph) -> dict[str, BoundJudge[Any]]:
+def judges_of(graph: Any, place: str = "") -> dict[str, BoundJudge[Any]]:
     """Return the judges in a graph by their place in it; one that is a protocol's own is at ``""``."""
-    return dict(_judges(graph, ""))
-
-
-def _judges(graph: Any, place: str) -> Iterator[tuple[str, BoundJudge[Any]]]:
     bound = getattr(getattr(graph, "builder", None), "bound_judge", None)
     if bound is not None:
-        yield place, bound
-    elif hasattr(graph, "get_subgraphs"):
-        for name, inside in graph.get_subgraphs():
-            yield from _judges(inside, f"{place}.{name}".lstrip("."))
+        return {place: bound}
+    judges: dict[str, BoundJudge[Any]] = {}
+    for name, inside in graph.get_subgraphs() if hasattr(graph, "get_subgraphs") else ():
+        judges |= judges_of(inside, f"{place}.{name}".lstrip("."))
+    return judges
 
 
 def described(graph: Graph) -> dict[str, Any]:

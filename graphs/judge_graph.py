@@ -11,14 +11,15 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
 from uuid import uuid4
+from weakref import WeakSet, WeakValueDictionary
 
-from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs, set_config_context
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import merge_configs, set_config_context, var_child_runnable_config
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START, StateGraph
@@ -83,31 +84,28 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _context_of_thread(self, config: RunnableConfig | None) -> Any:
         """Return the context that the run of this checkpoint was begun with, where its state does not have it."""
         context = None
-        while config and (context := self._begun_with(snapshot := self.get_state(config))) is None:
-            config = self._before(snapshot)
+        while config:
+            context, config = self._begun_with(self.get_state(config))
         return context
 
     async def _acontext_of_thread(self, config: RunnableConfig | None) -> Any:
         context = None
-        while config and (context := self._begun_with(snapshot := await self.aget_state(config))) is None:
-            config = self._before(snapshot)
+        while config:
+            context, config = self._begun_with(await self.aget_state(config))
         return context
 
-    def _begun_with(self, snapshot: StateSnapshot) -> Any:
-        noted = (snapshot.metadata or {}).get(SETTINGS) if self._asks_metadata(snapshot) else None
-        if noted is None or (schema := self.builder.context_schema) is None:
-            return None
-        return schema.model_validate(json.loads(str(noted)))
-
-    def _before(self, snapshot: StateSnapshot) -> RunnableConfig | None:
-        """Return where to look for what the run was begun with; an earlier run of the thread says nothing of it."""
-        is_input = (snapshot.metadata or {}).get("source") == "input"
-        return None if is_input or not self._asks_metadata(snapshot) else snapshot.parent_config
-
-    def _asks_metadata(self, snapshot: StateSnapshot) -> bool:
+    def _begun_with(self, snapshot: StateSnapshot) -> tuple[Any, RunnableConfig | None]:
+        """Return the context that a checkpoint has noted, or where to look for it next."""
         first = {START, *(node for source, node in self.builder.edges if source == START)}
         has_begun = "settings" in self.channels and not first.issuperset(snapshot.next)
-        return bool(snapshot.next) and not has_begun
+        if has_begun or not snapshot.next:
+            return None, None
+        metadata: Mapping[str, Any] = snapshot.metadata or {}
+        noted, schema = metadata.get(SETTINGS), self.builder.context_schema
+        if noted is not None and schema is not None:
+            return schema.model_validate(json.loads(str(noted))), None
+        # An earlier run of the thread says nothing of this one.
+        return None, None if metadata.get("source") == "input" else snapshot.parent_config
 
     def update_state(
         self,
@@ -149,12 +147,56 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 class JudgeGraphBuilder(StateGraph[Any, Any, Any, Any]):
     """A graph that compiles to a ``JudgeGraph``."""
 
+    def step(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
+        """Add a node that calls no model."""
+        self.add_node(name, SyncFunction(name, work))
+
+    def fork(self, source: str, router: Callable[[Any], str], targets: Mapping[str, str]) -> None:
+        """Add a conditional edge: a pure function of the state names the outcome, which leads to a node."""
+        labels = labels_of(targets)
+        ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in targets.items()}
+        choose = SyncFunction(router.__name__, lambda state: labels[router(state)])
+        self.add_conditional_edges(source, choose, ends)
+
     def compile(self, *args: Any, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Compile as LangGraph does."""
         graph = super().compile(*args, **kwargs)
         # LangGraph's ``compile`` names its own class.
         graph.__class__ = JudgeGraph
         return graph
+
+
+class SyncFunction(Runnable[Any, Any]):
+    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
+
+    Args:
+        name: what traces and drawings call it.
+        work: the function.
+    """
+
+    def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
+        self.name = name
+        self._work = work
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
+        token = var_child_runnable_config.set(config)
+        try:
+            return self._work(input)
+        finally:
+            var_child_runnable_config.reset(token)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self.invoke(input, config)
+
+
+def labels_of(targets: Mapping[str, str]) -> dict[str, str]:
+    """Return the label of each outcome's edge; LangGraph draws one edge between two nodes, whose outcomes share it.
+
+    >>> labels_of({"no_issue": "conclude", "max_rounds": "conclude"})["no_issue"]
+    'no_issue / max_rounds'
+    """
+    return {o: " / ".join(p for p in targets if targets[p] == targets[o]) for o in targets}
 
 
 SETTINGS = "jurygraph_settings"
@@ -196,8 +238,11 @@ GRACE = 0.2
 
 # LangGraph cancels all tasks of a step when one of them fails. Calls that are under way would be paid for and lost, and
 # asked again when the graph is resumed: so the one that failed waits for the others before it says so.
-_TASKS: dict[str, set[asyncio.Task[Any]]] = {}
-"""Tasks under way by step: by the id of the checkpoint that it began with, another one in every step of every run."""
+_TASKS: WeakValueDictionary[str, WeakSet[asyncio.Task[Any]]] = WeakValueDictionary()
+"""Tasks under way by step: by the id of the checkpoint that it began with, another one in every step of every run.
+
+A step's tasks are kept by those of them that are still asked.
+"""
 _THREADS: dict[str, int] = {}
 _threads_changed = threading.Condition()
 
@@ -214,9 +259,8 @@ async def side_by_side(runtime: Runtime[Any] | None) -> AsyncIterator[None]:
     """Hold back an exception of the block until the tasks of the same step that have begun are done."""
     step, me = _step(runtime), asyncio.current_task()
     assert me is not None
-    asked = _TASKS.setdefault(step, set())
+    asked = _TASKS.setdefault(step, WeakSet())
     asked.add(me)
-    me.add_done_callback(lambda task: _ended(step, task))
     try:
         yield
     except GraphBubbleUp:
@@ -228,13 +272,6 @@ async def side_by_side(runtime: Runtime[Any] | None) -> AsyncIterator[None]:
         while waited_for := {task for task in asked if not task.done()}:
             await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
         raise
-
-
-def _ended(step: str, task: asyncio.Task[Any]) -> None:
-    asked = _TASKS.get(step, set())
-    asked.discard(task)
-    if not asked:
-        _TASKS.pop(step, None)
 
 
 @contextmanager

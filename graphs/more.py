@@ -25,12 +25,17 @@ from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.aggregator import aggregator
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom import SIDES, best_rulings, total_of, turns_of_round
-from ..nodes.courtroom_judge import by_last_ruling, feedback, judge_of_teams
-from ..nodes.defence_judge import best_totals, defence_judge, selections
+from ..nodes.courtroom_judge import (
+    best_totals,
+    by_last_ruling,
+    defence_judge,
+    feedback,
+    judge_of_teams,
+    selections,
+)
 from ..nodes.verdicts import Decision, scores_of_roles
-from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
-from ..state.protocols import Protocol, Replay
+from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
@@ -90,11 +95,6 @@ def advocates_due(state: JudgeState, settings: MoreSettings) -> list[str]:
     return [f"advocate_{side}_{number}" for side in SIDES for number in due]
 
 
-def aggregators(_state: JudgeState, _settings: MoreSettings) -> list[str]:
-    """Each team has an aggregator."""
-    return [f"aggregator_{side}" for side in SIDES]
-
-
 def defence_judges(_state: JudgeState, settings: MoreSettings) -> list[str]:
     """Each defence has a judge of its own: ``judge_1_2`` for that of ``advocate_1_2``."""
     return [f"judge_{side}_{number}" for side in SIDES for number in range(1, settings.advocates + 1)]
@@ -145,8 +145,8 @@ def build(
     graph.agent("feedback", feedback)
     graph.end(decide=decide)
     graph.add_edge("prepare", "teams")
-    argue, combine = each("advocate", advocates_due), each("aggregator", aggregators)
-    rate = each("defence_judge", defence_judges)
+    argue, rate = each("advocate", advocates_due), each("defence_judge", defence_judges)
+    combine = each("aggregator", lambda _state, _settings: [f"aggregator_{side}" for side in SIDES])
     graph.route("teams", after_teams, {"advocates": argue, "llm": combine, "concat": "judge", "best": rate})
     graph.add_edge("advocate", "teams")
     graph.add_edge("aggregator", "judge")

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs
@@ -22,7 +24,7 @@ from langgraph.runtime import get_runtime
 from ..state.checked import shortened
 from ..state.errors import UsageError
 from ..state.settings import Settings
-from ..state.tasks import EXAMPLES, JudgeInput, Rubric, input_schema_of, kinds_of_input, rubric_of_user
+from ..state.tasks import Rubric, rubric_of_user
 from ..state.transcript import Turn
 from .judge_graph import (
     SUBGRAPHS,
@@ -33,27 +35,26 @@ from .judge_graph import (
     side_by_side,
     threads_side_by_side,
 )
-from .references import Given
-from .registry import built, judge_of
+from .registry import Given, built, judge_of
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
-Choice = tuple[Compiled | None, Settings | None]
-"""The graph to run in place of the given one, and the context to run it with; None where neither changes."""
 
-
-class JudgeSlot(NamedTuple):
+@dataclass
+class JudgeSlot:
     """Hold a judge inside a wrapper.
 
     Attributes:
         graph: its graph as drawn.
-        choose: chooses the one that a run's context asks for.
         rubric: what the wrapper's user has it judge by; None where that is the tasks' own, or the caller's.
     """
 
     graph: Compiled | RemoteJudge
-    choose: Callable[[object], Choice]
     rubric: Rubric | None = None
+
+    def choose(self, _context: object) -> tuple[Compiled | None, Settings | None]:
+        """Return the graph that a run's context asks for, and a context for it; None where neither changes."""
+        return None, None
 
     @property
     def context_schema(self) -> type[Any] | None:
@@ -63,13 +64,16 @@ class JudgeSlot(NamedTuple):
         return self.graph.builder.context_schema
 
     @classmethod
-    def of(cls, judge: Given) -> JudgeSlot:
-        """Make the slot of a given graph, compiled or not, or of a protocol as it is; no run's context exchanges it.
+    def of(cls, judge: Given, rubric: Rubric | None = None) -> JudgeSlot:
+        """Make the slot of a given graph, compiled or not, of a protocol as it is, or of what ``create_judge`` made.
+
+        No run's context exchanges it.
 
         Raises:
             UsageError: it is no graph, and no protocol's name, file or module.
         """
-        given = judge_of(judge)
+        # What ``create_judge`` made has its graph; so has a protocol's module, which is taken as it is.
+        given = judge_of(judge if isinstance(judge, ModuleType) else getattr(judge, "graph", judge))
         graph = built(given) if isinstance(given, str) else given
         compiled = graph.compile() if isinstance(graph, StateGraph) else graph
         if not isinstance(compiled, PregelProtocol):
@@ -77,14 +81,7 @@ class JudgeSlot(NamedTuple):
                 f"a judge must be a protocol's name, or a graph such as debate.build(), got {shortened(judge)}"
             )
         slot = compiled if isinstance(compiled, CompiledStateGraph) else RemoteJudge(compiled)
-        return cls(slot, lambda _context: (None, None))
-
-
-def shared_input(*slots: JudgeSlot) -> type[Any]:
-    """Return the input of a wrapper: the kinds of task that all judges in it take, as far as their graphs tell."""
-    inputs = [getattr(getattr(slot.graph, "builder", None), "input_schema", JudgeInput) for slot in slots]
-    kinds = [kind for kind in EXAMPLES if all(kind in kinds_of_input(schema) for schema in inputs)]
-    return input_schema_of(kinds)
+        return cls(slot, rubric)
 
 
 def nested_judge_node(
@@ -108,37 +105,30 @@ def nested_judge_node(
     # A name in both functions below, which is how LangGraph finds out that it is a sub-graph.
     graph = slot.graph
 
-    def marked(state: Any, config: RunnableConfig) -> RunnableConfig:
+    @contextmanager
+    def asked(drawn: Compiled | RemoteJudge, state: Any, config: RunnableConfig) -> Iterator[Any]:
+        other, context = slot.choose(context_of_run())
+        chosen = other or drawn
         marks = metadata(state, config.get("metadata") or {}) if metadata else {}
-        return merge_configs(config, {"metadata": marks})
+        arguments: dict[str, Any] = {"config": merge_configs(config, {"metadata": marks})}
+        # A graph that runs elsewhere finds out itself which context is for it.
+        if not isinstance(chosen, RemoteJudge):
+            arguments["context"] = context
+        with forwarded(lambda turn: mark(state, turn), once), rubric_of_user(slot.rubric):
+            yield chosen, before(state), arguments
 
     def judge(state: Any, config: RunnableConfig) -> Any:
-        other, context = slot.choose(context_of_run())
-        chosen = other or graph
-        with (
-            threads_side_by_side(get_runtime()),
-            forwarded(lambda turn: mark(state, turn), once),
-            rubric_of_user(slot.rubric),
-        ):
-            outcome = chosen.invoke(before(state), marked(state, config), **_in_context(chosen, context))
+        with threads_side_by_side(get_runtime()), asked(graph, state, config) as (chosen, given, arguments):
+            outcome = chosen.invoke(given, **arguments)
         return after(state, outcome)
 
     async def ajudge(state: Any, config: RunnableConfig) -> Any:
-        other, context = slot.choose(context_of_run())
-        chosen = other or graph
         async with side_by_side(get_runtime()):
-            with forwarded(lambda turn: mark(state, turn), once), rubric_of_user(slot.rubric):
-                outcome = await chosen.ainvoke(
-                    before(state), marked(state, config), **_in_context(chosen, context)
-                )
+            with asked(graph, state, config) as (chosen, given, arguments):
+                outcome = await chosen.ainvoke(given, **arguments)
         return after(state, outcome)
 
     return RunnableLambda(judge, ajudge)
-
-
-def _in_context(graph: Any, context: Settings | None) -> dict[str, Any]:
-    # A graph that runs elsewhere finds out itself which context is for it.
-    return {} if isinstance(graph, RemoteJudge) else {"context": context}
 
 
 # Judges that run elsewhere
@@ -161,14 +151,14 @@ class RemoteJudge:
     def invoke(self, given: Any, config: RunnableConfig) -> Any:
         outcome: Any = None
         with self._in_our_words():
-            for part in self.graph.stream(given, _without_thread(config), **_stream_options()):
+            for part in self.graph.stream(given, **_streamed(config)):
                 outcome = _heard(part, outcome)
         return self._verdict(outcome)
 
     async def ainvoke(self, given: Any, config: RunnableConfig) -> Any:
         outcome: Any = None
         with self._in_our_words():
-            async for part in self.graph.astream(given, _without_thread(config), **_stream_options()):
+            async for part in self.graph.astream(given, **_streamed(config)):
                 outcome = _heard(part, outcome)
         return self._verdict(outcome)
 
@@ -195,17 +185,15 @@ class RemoteJudge:
         return outcome
 
 
-def _stream_options() -> dict[str, Any]:
+def _streamed(config: RunnableConfig) -> dict[str, Any]:
+    """Return the options of a stream; without a thread's keys, which LangGraph's servers refuse beside a context."""
+    kept = {key: value for key, value in config.get("configurable", {}).items() if key in OWN_STREAM}
+    alone = {**config, "configurable": kept}
     context: object = get_runtime().context
     # The context of another graph is not for this one: in a parent's graph it is the parent's.
     sent = context.model_dump(mode="json") if isinstance(context, SettingsElsewhere) else None
-    return {"context": sent or None, "stream_mode": ["values", "custom"], "version": "v2"}
-
-
-def _without_thread(config: RunnableConfig) -> RunnableConfig:
-    """Drop thread_id and checkpoint keys from the config: LangGraph servers reject them together with a context."""
-    kept = {key: value for key, value in config.get("configurable", {}).items() if key in OWN_STREAM}
-    return {**config, "configurable": kept}
+    options = {"stream_mode": ["values", "custom"], "version": "v2"}
+    return {"config": alone, "context": sent or None, **options}
 
 
 def _heard(part: Any, before: Any) -> Any:

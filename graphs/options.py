@@ -11,8 +11,10 @@ from types import ModuleType
 from typing import Any, Literal, NewType, TypeAlias, TypedDict
 
 from ..nodes.bound_judge import Model, Models
-from ..state.settings import Fallback, Layout, Persona, Reason, Role, SettingsT
-from .references import AnyGraph
+from ..state.settings import Layout, Role, SettingsT
+from ..state.settings.protocol_settings import Fallback, Persona
+from ..state.settings.wrapper_settings import Reason
+from .registry import AnyGraph
 
 _WithoutTalk = Literal["baseline", "ensemble", "faireval", "geval", "single"]
 _Debates = Literal["chateval", "debate", "more", "multiagent", "samre"]

@@ -9,9 +9,18 @@ from ..nodes.bound_judge import Models
 from ..nodes.output_schemas import CritiqueSchema, TextSchema, VoteSchema
 from ..nodes.prompt_context import build_prompt, call_metadata, requested_output, score_schema, task_of
 from ..nodes.verdicts import Decision, conclude, prepare
-from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.graph_state import AgentState, JudgeState
-from ..state.protocols import Ablation, Ensemble, Protocol, Replay
+from ..state.protocols import (
+    Ablation,
+    CallRange,
+    CallsByRole,
+    Can,
+    Ensemble,
+    Protocol,
+    Replay,
+    exactly,
+    sampled,
+)
 from ..state.settings import PositionSettings, Settings
 from ..state.tasks import TaskKind
 from ..state.verdict import StopReason

@@ -3,16 +3,23 @@
     prepare --every two answers--> judge x k(k - 1)/2 -> elect
 
 ``ranked(judge, rule)`` is a graph round any protocol that compares answers. The voters are those agents of the judge
-whose scores or votes make its verdict: jurors, referees, or a judge alone; each votes on every two answers. Rules: see
-``state.voting``.
+whose scores or votes make its verdict: jurors, referees, or a judge alone; each votes on every two answers. The rules,
+of which the courtroom paper (section 2) names the first two:
+
+majority    each voter's first choice counts, the answer that it prefers most often; more than half of them elect
+borda       an answer has a point for every answer that a voter puts below it, and half a point for a tie (Borda 1781)
+condorcet   who beats every other answer by a majority is elected; else the order is by duels won (Copeland 1951)
+approval    a voter approves of the answers that it gives a certain score or a higher one (Brams and Fishburn 1978)
 
 Model calls: those of the judge, for every two answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NotRequired, cast
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from statistics import fmean
+from typing import Annotated, Any, Literal, NotRequired, cast, get_args
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
@@ -24,15 +31,14 @@ from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, append, merge_turns
 from ..state.tasks import parse_task
 from ..state.transcript import Turn
-from ..state.verdict import Winner
-from ..state.voting import RULES, Duel, VotingRule, duel_numbers, elect
-from .base import SyncFunction
-from .judge_graph import JudgeGraphBuilder
+from ..state.verdict import Winner, winner_of
+from .judge_graph import JudgeGraphBuilder, SyncFunction
 from .nested import JudgeSlot, nested_judge_node
-from .references import AnyGraph
-from .registry import role_kinds
+from .registry import AnyGraph, role_kinds
 from .wrapper import kinds_of, marked_outcome
 
+VotingRule = Literal["majority", "borda", "condorcet", "approval"]
+RULES: tuple[VotingRule, ...] = get_args(VotingRule)
 MOST_ANSWERS = 20
 """Every two of 20 answers are 190 comparisons; more would be a mistake rather than a wish."""
 
@@ -47,7 +53,10 @@ class RankedInput(TypedDict):
 
 
 class Compared(TypedDict):
-    """Two answers, by number, and the judge's verdict on them."""
+    """Two answers, by number from 1, the judge's verdict on them, and what each of its voters said.
+
+    A vote is ``"1"`` for the first of the two, ``"2"``, or ``tie``; scores are those of each voter who scores.
+    """
 
     answers: tuple[int, int]
     verdict: dict[str, Any]
@@ -95,7 +104,7 @@ def ranked(
     """
     if rule not in RULES:
         raise UsageError(f"unknown voting rule {rule!r}; rules are {', '.join(RULES)}")
-    slot = JudgeSlot.of(getattr(judge, "graph", judge))
+    slot = JudgeSlot.of(judge)
     if "compare" not in kinds_of(slot.graph):
         raise UsageError(
             "answers are ranked by comparing two, but this judge rates one text: use one with compare tasks"
@@ -105,13 +114,11 @@ def ranked(
     )
 
     def concluded(state: RankedState) -> dict[str, Any]:
-        compared = ((*done["answers"], done) for done in state["comparisons"])
-        duels = [Duel(first, second, done["votes"], done["scores"]) for first, second, done in compared]
-        return {**elect(rule, len(state["answers"]), duels, approve_from)._asdict()}
+        return elect(rule, len(state["answers"]), state["comparisons"], approve_from)
 
-    builder.add_node("prepare", SyncFunction("prepare", _prepared))
+    builder.step("prepare", _prepared)
     builder.add_node("judge", nested_judge_node(slot, _task, _heard, mark=_mark))
-    builder.add_node("elect", SyncFunction("elect", concluded))
+    builder.step("elect", concluded)
     builder.add_edge(START, "prepare")
     builder.add_conditional_edges("prepare", SyncFunction("every_two", _every_two), ["judge"])
     builder.add_edge("judge", "elect")
@@ -125,7 +132,7 @@ def _prepared(state: RankedState) -> dict[str, Any]:
     if not isinstance(answers, list) or not 2 <= len(answers) <= MOST_ANSWERS:
         got = len(answers) if isinstance(answers, list) else answers
         raise UsageError(f"answers must be a list of 2 to {MOST_ANSWERS} texts, got {got}")
-    for pair in duel_numbers(len(answers)):
+    for pair in combinations(range(1, len(answers) + 1), 2):
         parse_task(_task({**state, "pair": pair})["task"])
     # A thread may be used again: its last run's comparisons would be counted.
     return {"comparisons": None, "transcript": None}
@@ -140,7 +147,8 @@ def _task(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def _every_two(state: RankedState) -> list[Send]:
     about = {name: state[name] for name in RankedInput.__annotations__ if name in state}  # type: ignore[literal-required]
-    return [Send("judge", {**about, "pair": pair}) for pair in duel_numbers(len(state["answers"]))]
+    pairs = combinations(range(1, len(state["answers"]) + 1), 2)
+    return [Send("judge", {**about, "pair": pair}) for pair in pairs]
 
 
 def _mark(state: RankedState, turn: Turn) -> Turn:
@@ -169,14 +177,87 @@ def _ballots(outcome: JudgeOutput) -> tuple[dict[str, Winner], dict[str, list[fl
                 last.setdefault(turn["agent"], {})[turn.get("order", 1)] = turn["value"]
         if last:
             break
-    pairs = {voter: _mean(values.values()) for voter, values in last.items()}
-    scores = {voter: [*pair] for voter, pair in pairs.items() if pair is not None}
+    pairs = {voter: [v for v in by_order.values() if isinstance(v, list)] for voter, by_order in last.items()}
+    scores = {voter: [*mean_pair(of_voter)] for voter, of_voter in pairs.items() if of_voter}
     votes = {voter: winner_by_mean(pair) for voter, pair in scores.items()}
     latest = {voter: values[max(values)] for voter, values in last.items()}
     votes |= {voter: vote for voter, vote in latest.items() if vote in ("1", "2", "tie")}
     return votes or {"judge": verdict["winner"]}, scores
 
 
-def _mean(values: Any) -> Sequence[float] | None:
-    pairs = [value for value in values if isinstance(value, list)]
-    return mean_pair(pairs) if pairs else None
+def elect(
+    rule: VotingRule, answers: int, comparisons: Sequence[Compared], approve_from: float = 0.0
+) -> dict[str, Any]:
+    """Elect one of several answers.
+
+    Args:
+        rule: by which votes are counted.
+        answers: how many there are.
+        comparisons: of every two of them.
+        approve_from: the lowest score that approves, for ``approval``.
+
+    Returns:
+        ``winner``: the number of the answer, None where the rule elects none; ``ranking``: the numbers, the best first,
+        those with equal points in their order; ``points`` of each, by what the rule counts; and ``why``.
+
+    Raises:
+        UsageError: ``approval`` needs scores, and nobody gave any.
+
+    >>> votes = {(1, 2): {"a": "1", "b": "1", "c": "2"}, (2, 3): {"a": "1", "b": "2", "c": "1"},
+    ...     (1, 3): {"a": "1", "b": "2", "c": "2"}}
+    >>> cycle = [Compared(answers=pair, verdict={}, votes=of_pair, scores={}) for pair, of_pair in votes.items()]
+    >>> elect("condorcet", 3, cycle)
+    {'winner': None, 'ranking': (1, 2, 3), 'points': (1.0, 1.0, 1.0), 'why': 'no answer beats every other one'}
+    """
+    ballots = [(done["answers"], *vote) for done in comparisons for vote in done["votes"].items()]
+    points = [0.0] * answers
+    if rule == "majority":
+        voters = dict.fromkeys(voter for _, voter, _ in ballots)
+        for own in voters:
+            preferred = _points(answers, [(pair, vote) for pair, voter, vote in ballots if voter == own])
+            first = [place for place, count in enumerate(preferred) if count == max(preferred)]
+            for place in first:
+                points[place] += 1 / len(first)
+        elected = max(points) * 2 > len(voters)
+        why = f"{'it' if elected else 'no answer'} is the first choice of more than half"
+    elif rule == "condorcet":
+        # A duel counts once, for the answer that most prefer.
+        duels = [(done["answers"], [*done["votes"].values()]) for done in comparisons]
+        duels_won = [(pair, winner_of((votes.count("1"), votes.count("2")))) for pair, votes in duels]
+        points = _points(answers, duels_won)
+        elected = max(points) == answers - 1
+        why = "it beats every other answer" if elected else "no answer beats every other one"
+    else:
+        if rule == "borda":
+            points, why = (
+                _points(answers, [(pair, vote) for pair, _, vote in ballots]),
+                "it has the most points",
+            )
+        else:
+            given: dict[tuple[str, int], list[float]] = {}
+            for done in comparisons:
+                for voter, scores in done["scores"].items():
+                    for number, score in zip(done["answers"], scores, strict=True):
+                        given.setdefault((voter, number), []).append(score)
+            if not given:
+                raise UsageError(
+                    "the rule approval counts scores, but these voters give none: use another rule"
+                )
+            for (_, number), of_answer in given.items():
+                points[number - 1] += fmean(of_answer) >= approve_from
+            why = f"most voters give it {approve_from:g} or more"
+        elected = points.count(max(points)) == 1
+        why = why if elected else "several answers have equally many points"
+    ranking = sorted(range(1, answers + 1), key=lambda number: -points[number - 1])
+    winner = ranking[0] if elected else None
+    return {"winner": winner, "ranking": tuple(ranking), "points": tuple(points), "why": why}
+
+
+def _points(answers: int, votes: Iterable[tuple[tuple[int, int], Winner]]) -> list[float]:
+    """Give the preferred answer of each vote a point, and both half a point for a tie."""
+    points = [0.0] * answers
+    for (first, second), vote in votes:
+        share = {"1": 1.0, "2": 0.0}.get(vote, 0.5)
+        points[first - 1] += share
+        points[second - 1] += 1 - share
+    return points

@@ -14,8 +14,8 @@ Model calls: for each try one of the writer, where it is a model, and those of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from types import ModuleType
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -40,11 +40,10 @@ from ..state.errors import ModelCallError, ReplyError, UsageError
 from ..state.graph_state import JudgeOutput, append, as_json
 from ..state.tasks import ScoreTask, parse_task
 from ..state.transcript import Turn, TurnIds, usage_of_turns
-from .base import AsyncNode, SyncFunction
+from .base import AsyncNode
 from .judge_graph import JudgeGraphBuilder
 from .nested import JudgeSlot, nested_judge_node
-from .references import AnyGraph
-from .registry import role_kinds
+from .registry import AnyGraph, kind_of_turns
 from .wrapper import WrapperState, emptied, kinds_of, marked_outcome
 
 Writer = str | Runnable[Any, Any] | AnyGraph | Callable[..., Any]
@@ -114,18 +113,18 @@ def refine(
         RefineState, context_schema=slot.context_schema, input_schema=RefineInput, output_schema=RefineOutput
     )
     limits = _Limits(until, tries)
-    builder.add_node("prepare", SyncFunction("prepare", lambda state: _prepared(state, until)))
+    builder.step("prepare", limits.prepared)
     builder.add_node("write", _writing_node(writer))
     asked = nested_judge_node(
         slot, lambda s: {"task": {**s["task"], "candidate": s.get("candidate")}}, _judged, mark=_mark
     )
     builder.add_node("judge", softly(asked, _unjudged))
-    builder.add_node("conclude", SyncFunction("conclude", limits.concluded))
+    builder.step("conclude", limits.concluded)
     builder.add_edge(START, "prepare")
-    _route(builder, "prepare", after_prepare, {"nothing_written": "write", "draft_given": "judge"})
-    _route(builder, "write", after_write, {"written": "judge", "writer_failed": "conclude"})
+    builder.fork("prepare", after_prepare, {"nothing_written": "write", "draft_given": "judge"})
+    builder.fork("write", after_write, {"written": "judge", "writer_failed": "conclude"})
     ends = dict.fromkeys(("good_enough", "out_of_tries", "judge_failed"), "conclude")
-    _route(builder, "judge", limits.after_judge, {"objection": "write", **ends})
+    builder.fork("judge", limits.after_judge, {"objection": "write", **ends})
     builder.add_edge("conclude", END)
     return builder
 
@@ -136,8 +135,7 @@ def slot_of(judge: Any) -> JudgeSlot:
     Raises:
         UsageError: it is none.
     """
-    # What ``create_judge`` made has its graph; so has a protocol's module, which is taken as it is.
-    slot = JudgeSlot.of(judge if isinstance(judge, ModuleType) else getattr(judge, "graph", judge))
+    slot = JudgeSlot.of(judge)
     if "score" not in kinds_of(slot.graph):
         raise UsageError(
             "a refined text is rated, but this judge compares two texts: use one with score tasks"
@@ -147,8 +145,8 @@ def slot_of(judge: Any) -> JudgeSlot:
 
 def objections(verdict: Mapping[str, Any], transcript: list[Turn]) -> str:
     """Return what a writer is told of a verdict: the score, the words that explain it, and what critics objected."""
-    kinds = role_kinds(str((verdict.get("details") or {}).get("of", verdict["protocol"])))
-    objected = (turn for turn in transcript if kinds.get(turn["role"]) == "objects")
+    kind_of = kind_of_turns(verdict["protocol"], verdict.get("details") or {})
+    objected = (turn for turn in transcript if kind_of(turn) == "objects")
     critics = [turn["content"] for turn in objected if turn["value"] is not True]
     parts = [f"The score is {verdict['score']:g}.", str(verdict.get("explanation") or ""), *critics]
     return "\n\n".join(dict.fromkeys(words.strip() for words in parts if words.strip()))
@@ -167,11 +165,6 @@ def check_until(until: float, aspect: Aspect) -> None:
         raise UsageError(f"until={until:g} cannot be reached: {aspect.name} is rated from {scale}")
 
 
-def reaches(verdict: Mapping[str, Any] | None, until: float) -> bool:
-    """Tell whether a verdict is good enough."""
-    return verdict is not None and verdict["score"] >= until
-
-
 def after_prepare(state: RefineState) -> str:
     """Judge the draft where the task has one."""
     return "draft_given" if state.get("candidate") else "nothing_written"
@@ -186,11 +179,23 @@ class _Limits(NamedTuple):
     until: float
     tries: int
 
+    def prepared(self, state: RefineState) -> dict[str, Any]:
+        """Check the task, and whether a text can be good enough for it."""
+        given = state.get("task") or {}
+        if given.get("kind", "score") != "score":
+            raise UsageError("refine writes one text, but a task of the kind 'compare' has two answers")
+        task = _task(given)
+        check_until(self.until, task.aspect)
+        whole = {**task.model_dump(mode="json"), "candidate": given.get("candidate")}
+        return {**emptied(RefineState), "task": whole, "candidate": given.get("candidate")}
+
     def after_judge(self, state: RefineState) -> str:
         """Have the text written anew if it is not good enough, and there are tries left."""
         verdict = state["tries"][-1]["verdict"]
-        if verdict is None or reaches(verdict, self.until):
-            return "judge_failed" if verdict is None else "good_enough"
+        if verdict is None:
+            return "judge_failed"
+        if verdict["score"] >= self.until:
+            return "good_enough"
         return "objection" if len(state["tries"]) < self.tries else "out_of_tries"
 
     def concluded(self, state: RefineState) -> dict[str, Any]:
@@ -210,35 +215,12 @@ class _Limits(NamedTuple):
         return {"candidate": tries[best]["candidate"], "verdict": verdict, "ended": ended, "error": error}
 
 
-def _prepared(state: RefineState, until: float) -> dict[str, Any]:
-    given = state.get("task") or {}
-    if given.get("kind", "score") != "score":
-        raise UsageError("refine writes one text, but a task of the kind 'compare' has two answers")
-    task = _task(given)
-    check_until(until, task.aspect)
-    whole = {**task.model_dump(mode="json"), "candidate": given.get("candidate")}
-    return {**emptied(RefineState), "task": whole, "candidate": given.get("candidate")}
-
-
 def _task(given: Mapping[str, Any]) -> ScoreTask:
     """Check a task that may have no candidate yet."""
     written = given.get("candidate") is not None
     task = parse_task({"kind": "score", **given, "candidate": given["candidate"] if written else "-"})
     assert isinstance(task, ScoreTask)
     return task
-
-
-def _route(
-    builder: StateGraph[Any, Any, Any, Any],
-    source: str,
-    router: Callable[[RefineState], str],
-    targets: Mapping[str, str],
-) -> None:
-    """Add a conditional edge; LangGraph draws one between two nodes, so that outcomes share its label."""
-    labels = {o: " / ".join(p for p in targets if targets[p] == targets[o]) for o in targets}
-    ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in targets.items()}
-    named = SyncFunction(router.__name__, lambda state: labels[router(state)])
-    builder.add_conditional_edges(source, named, ends)
 
 
 def softly(
@@ -269,7 +251,7 @@ def _mark(state: RefineState, turn: Turn) -> Turn:
 
 
 def _judged(state: RefineState, outcome: JudgeOutput) -> dict[str, Any]:
-    marked = marked_outcome(outcome, lambda turn: _mark(state, turn))
+    marked = marked_outcome(outcome, partial(_mark, state))
     done = Try(candidate=str(state.get("candidate")), verdict=marked["verdict"], error=None)
     scores = [*state["scores"], marked["verdict"]["score"]]
     rounds = marked["verdict"]["rounds"]
@@ -291,7 +273,8 @@ def _writing_node(writer: Any) -> Runnable[Any, Any]:
     elif isinstance(writer, str) or is_chain(writer):
         node = _model_writer(writer)
     elif isinstance(writer, Runnable) or callable(writer):
-        node = RunnablePassthrough.assign(said=RunnableLambda(_given) | writer) | RunnableLambda(_read)
+        asked = RunnablePassthrough.assign(reply=RunnableLambda(_given) | writer)
+        node = asked | RunnableLambda(_read)
     else:
         raise UsageError(f"a writer must be a model, function, runnable or graph, got {shortened(writer)}")
     return softly(node, _not_written)
@@ -337,7 +320,7 @@ def _given(state: RefineState) -> dict[str, Any]:
 
 
 def _read(state: Any) -> dict[str, Any]:
-    return _written(state, state["said"])
+    return _written(state, state["reply"])
 
 
 def _written(state: RefineState, reply: Any) -> dict[str, Any]:

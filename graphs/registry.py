@@ -2,30 +2,55 @@
 
 A protocol is a module with ``protocol``, ``build`` and ``graph``. In this folder the module bears the protocol's
 name; another package registers its module under the protocol's name in the entry point group ``jurygraph.protocols``.
-A file is named by its path, and once it is loaded by its protocol's name, too.
+Wherever a protocol's name does, a reference may stand; once it is loaded, a file's protocol is known by name, too::
+
+    mine.py                  the protocol of the file (its ``protocol`` and ``build``), else its only graph
+    mine.py:graph            this graph, with the settings and models that it was built with
+    package.module:graph     the same of a module that Python finds
 """
 
 from __future__ import annotations
 
+import hashlib
 import pkgutil
+import re
+import sys
+import traceback
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
+
+from langgraph.graph import StateGraph
+from langgraph.pregel.protocol import PregelProtocol
 
 from ..nodes.plugins import Group, load_plugin, plugins
 from ..state.checked import did_you_mean
 from ..state.errors import UsageError
 from ..state.protocols import Protocol
 from ..state.review_rules import KindOf
-from ..state.role_kinds import RoleKind
-from .references import Given, NameOrGraph, is_protocol, is_reference, referenced, source_digest
+from ..state.transcript import RoleKind
+
+AnyGraph = PregelProtocol[Any, Any, Any, Any] | StateGraph[Any, Any, Any, Any]
+"""A graph, compiled or not; also one that runs elsewhere, such as LangGraph's ``RemoteGraph``."""
+
+Given = str | ModuleType | AnyGraph
+"""A judge as a caller gives it: a protocol's name, file (``mine.py``) or module, or a graph with the same input and
+output, as an object or by the file that has it (``mine.py:graph``)."""
+
+NameOrGraph = str | AnyGraph
+"""A judge as it is run: the name of a protocol, which is built with a run's settings, or a graph."""
 
 _PACKAGE = __name__.rpartition(".")[0]
 _GROUP: Group = "jurygraph.protocols"
 _NO_PROTOCOLS = {"answer_gate"}
 """Modules of this folder that would only take time: this one imports LangChain's agents."""
+
+
+_REFERENCE = re.compile(r"(?P<source>.+\.py|\w+(?:\.\w+)*(?=:))(?::(?P<object>\w+))?")
 
 
 class _Loaded(NamedTuple):
@@ -74,9 +99,9 @@ def find_protocol(name: str) -> ModuleType:
         UsageError: no such protocol; the message lists those there are.
     """
     if is_reference(name):
-        found = referenced(name)
-        if isinstance(found, ModuleType):
-            return find_protocol(take_in(found, name))
+        judge = judge_of(name)
+        if isinstance(judge, str):
+            return find_protocol(judge)
         raise UsageError(
             f"{name} is a graph with settings of its own, but a protocol is needed here: define build"
         )
@@ -103,7 +128,7 @@ def take_in(module: ModuleType, reference: str = "") -> str:
         UsageError: it defines no protocol, or one whose name another one has.
     """
     reference = reference or getattr(module, "__file__", None) or module.__name__
-    if not is_protocol(module):
+    if not _is_protocol(module):
         raise UsageError(f"{reference} defines no protocol: it needs both protocol and build")
     name: str = module.protocol.name
     if name not in protocol_names():
@@ -124,8 +149,17 @@ def judge_of(given: Given) -> NameOrGraph:
         return take_in(given)
     if not isinstance(given, str) or not is_reference(given):
         return given
-    found = referenced(given)
-    return take_in(found, given) if isinstance(found, ModuleType) else cast("NameOrGraph", found)
+    judge = _referenced(given)
+    return take_in(judge, given) if isinstance(judge, ModuleType) else judge
+
+
+def is_reference(name: str) -> bool:
+    """Tell whether a name is that of a file or of a module's object; no protocol's name has a dot or a colon.
+
+    >>> is_reference("mine.py"), is_reference("package.module:graph"), is_reference("debate")
+    (True, True, False)
+    """
+    return _REFERENCE.fullmatch(name) is not None
 
 
 def reference_of(name: str) -> str:
@@ -200,3 +234,86 @@ def kind_of_turns(protocol: str, details: Mapping[str, Any]) -> KindOf:
     """
     kinds = role_kinds(str(details.get("of", protocol)))
     return lambda turn: kinds.get(turn["role"], "scores")
+
+
+def _is_protocol(module: object) -> bool:
+    """Tell whether a module defines a protocol, whose graphs can be built with other settings."""
+    build = getattr(module, "build", None)
+    return isinstance(getattr(module, "protocol", None), Protocol) and callable(build)
+
+
+def _referenced(name: str) -> ModuleType | AnyGraph:
+    """Return the module of a protocol, or the graph, that a reference names; the file is run as Python imports it.
+
+    Raises:
+        UsageError: no such file, one that does not import (with the line), or no graph, or several, in it.
+    """
+    match = _REFERENCE.fullmatch(name)
+    assert match is not None
+    source, wanted = match["source"], match["object"]
+    module = _module_of(source)
+    graphs = {n: graph for n, graph in vars(module).items() if isinstance(graph, StateGraph | PregelProtocol)}
+    if wanted is None and _is_protocol(module):
+        return module
+    if wanted is None and (len(graphs) == 1 or "graph" in graphs):
+        wanted = "graph" if "graph" in graphs else next(iter(graphs))
+    if wanted in graphs:
+        graph = graphs[wanted]
+        builder = getattr(graph, "builder", graph)
+        if isinstance(builder, StateGraph):
+            # Of a graph that holds a judge of this package, the judge is described; of another one, its drawing.
+            described: Any = getattr(builder, "bound_judge", builder)
+            described.source_digest = source_digest(module)
+        return graph
+    choice = f"its graphs are {', '.join(graphs)}" if graphs else "it has no graph"
+    if wanted is not None:
+        raise UsageError(f"{name}: {wanted} is not a graph of {source}; {choice}")
+    raise UsageError(
+        f"{name}: {choice}; name the one you mean, as in {source}:{next(iter(graphs), 'graph')}"
+        + ("" if graphs else ", or define protocol and build")
+    )
+
+
+def _module_of(source: str) -> ModuleType:
+    """Import a file, or a module by name; what that raises is told with the last line of the file that led there."""
+    path = Path(source).expanduser().resolve() if source.endswith(".py") else None
+    if path and not path.is_file():
+        raise UsageError(f"{source}: there is no such file")
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if path else ""
+        module: ModuleType = _imported(path, digest) if path else import_module(source)
+    except Exception as error:  # whatever somebody else's module raises while it is imported
+        named = str(path or source)
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == named]
+        line = error.lineno if isinstance(error, SyntaxError) else next(reversed(lines), None)
+        where = "" if line is None else f"line {line}: "
+        raise UsageError(f"{named} cannot be imported: {where}{type(error).__name__}: {error}") from error
+    return module
+
+
+@lru_cache
+def _imported(path: Path, digest: str) -> ModuleType:
+    """Import a file once for each of its versions; beside it stand the modules that it may import."""
+    # Classes of settings and states are found again by their module's name.
+    name = f"jurygraph_file_{path.stem}_{digest[:8]}"
+    spec = spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = module_from_spec(spec)
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception:  # whatever the file raises
+        del sys.modules[name]
+        raise
+    return module
+
+
+def source_digest(module: ModuleType) -> str:
+    """Return a digest of the file that a module was read from; empty where it has none.
+
+    It says of a judge that no package's version describes whether it is the one of an earlier run.
+    """
+    file = Path(getattr(module, "__file__", None) or "")
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file.is_file() else ""

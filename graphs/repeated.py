@@ -17,18 +17,17 @@ from typing import Annotated, Any, Literal, Unpack, cast
 
 from langgraph.graph import END, StateGraph
 from langgraph.types import Send
-from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import Models
 from ..nodes.verdicts import distance, joint_verdict
 from ..state.aggregation import majority, mean_of, standard_deviation, winner_by_mean
-from ..state.call_counts import CallsByRole, Can
 from ..state.graph_state import JudgeOutput, append
+from ..state.protocols import CallsByRole, Can
 from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
-from .base import SyncFunction
+from .judge_graph import SyncFunction
 from .options import AnyJudge, Bound, RepeatedOptions
 from .wrapper import (
     GivenJudges,
@@ -46,14 +45,6 @@ class RepeatsState(WrapperState):
     """The state while the runs go on: the outcome of each, in order."""
 
     outcomes: Annotated[list[JudgeOutput], append]
-
-
-class _Run(TypedDict):
-    """The input of one run."""
-
-    task: dict[str, Any]
-    repeat: int
-    k: int
 
 
 def repeated(
@@ -89,7 +80,7 @@ class Repeats(Wrapper[RepeatedSettings]):
 
         def runs(state: RepeatsState) -> list[Send]:
             k = self.settings().k
-            return [Send("judge", _Run(task=state["task"], repeat=i, k=k)) for i in range(k)]
+            return [Send("judge", {"task": state["task"], "repeat": i, "k": k}) for i in range(k)]
 
         def weigh(state: RepeatsState) -> dict[str, Any]:
             return self.concluded(weigh_repeats(state["outcomes"], self.settings().by))
@@ -112,34 +103,32 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
     verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in outcomes]
     scores = [verdict.final for verdict in verdicts]
     outcome, decided_by = _aggregate(verdicts, scores, by)
+    details: dict[str, Any] = {"repeated": len(verdicts), "by": by, "decided_by": decided_by}
+    details |= {"scores": scores, "spread": standard_deviation(scores)}
+    stops, winners = [verdict.stop_reason for verdict in verdicts], [verdict.winner for verdict in verdicts]
+    if len(set(stops)) > 1:
+        details["stop_reasons"] = stops
+    if any(winners):
+        details["winners"] = winners
+    if any(verdict.details for verdict in verdicts):
+        details["details_by_run"] = [verdict.details for verdict in verdicts]
     # Runs that were not judged in both orders say nothing of them.
     consistent = [v.position_consistent for v in verdicts if v.position_consistent is not None]
-    return joint_verdict(
-        verdicts,
-        (turn for run in outcomes for turn in run["transcript"]),
-        **outcome,
-        position_consistent=all(consistent) if consistent else None,
-        details={
-            "repeated": len(verdicts),
-            "by": by,
-            "decided_by": decided_by,
-            "scores": scores,
-            "spread": standard_deviation(scores),
-            **_told(verdicts),
-        },
-        **_explanation(verdicts, outcome),
-    )
-
-
-def _explanation(verdicts: Sequence[Verdict], outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the explanation of the run that came nearest to what all of them came to."""
     final = list(outcome["scores"]) if "scores" in outcome else outcome["score"]
 
     def far(verdict: Verdict) -> tuple[bool, tuple[bool, float]]:
         return verdict.winner != outcome.get("winner"), distance(verdict.final, final)
 
     nearest = min(verdicts, key=far)
-    return {"explanation": nearest.explanation, "explained_by": nearest.explained_by}
+    return joint_verdict(
+        verdicts,
+        (turn for run in outcomes for turn in run["transcript"]),
+        **outcome,
+        position_consistent=all(consistent) if consistent else None,
+        details=details,
+        explanation=nearest.explanation,
+        explained_by=nearest.explained_by,
+    )
 
 
 def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) -> tuple[dict[str, Any], str]:
@@ -157,34 +146,22 @@ def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) ->
     return {**outcome, "winner": winner_by_mean(mean)}, "average"
 
 
-def _metadata(run: _Run, outer: Mapping[str, Any]) -> dict[str, Any]:
-    """Number the run; inside a graph that is itself repeated the numbers continue over all of that graph's runs."""
+def _metadata(run: Mapping[str, Any], outer: Mapping[str, Any]) -> dict[str, Any]:
+    """Number the run, one of ``k``; in a graph that is itself repeated the numbers continue over all of its runs."""
     return {"repeat": outer.get("repeat", 0) * run["k"] + run["repeat"]}
 
 
-def _mark(run: _Run, turn: Turn, inner: int = 1) -> Turn:
+def _mark(run: Mapping[str, Any], turn: Turn, inner: int = 1) -> Turn:
     """Mark a turn with the number of its run, in which there may be ``inner`` runs of a repeated judge."""
     number = run["repeat"] * inner + turn.get("repeat", 0)
     return cast("Turn", {**turn, "id": f"repeat_{run['repeat']}/{turn.get('id')}", "repeat": number})
 
 
-def _marked(run: _Run, outcome: JudgeOutput) -> dict[str, Any]:
+def _marked(run: Mapping[str, Any], outcome: JudgeOutput) -> dict[str, Any]:
     """Return the outcome of a run, its turns marked with the run's number, counted as in ``_metadata``."""
     inner = 1 + max((turn.get("repeat", 0) for turn in outcome["transcript"]), default=0)
     marked = marked_outcome(outcome, lambda turn: _mark(run, turn, inner))
     return {"outcomes": [marked], "transcript": marked["transcript"], "round": marked["verdict"]["rounds"]}
-
-
-def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Collect winners and details of the runs' verdicts, where they have any."""
-    winners = [verdict.winner for verdict in verdicts]
-    details = [verdict.details for verdict in verdicts]
-    stops = [verdict.stop_reason for verdict in verdicts]
-    return {
-        **({"stop_reasons": stops} if len(set(stops)) > 1 else {}),
-        **({"winners": winners} if any(winners) else {}),
-        **({"details_by_run": details} if any(details) else {}),
-    }
 
 
 def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:

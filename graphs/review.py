@@ -31,7 +31,7 @@ from ..state.settings import ReviewSettings
 from ..state.settings.base_settings import explicitly_set
 from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
 from ..state.verdict import Verdict
-from .base import ProtocolGraph, SyncFunction
+from .base import ProtocolGraph
 from .calibrated import BothOrders
 from .judge_graph import context_of_run
 from .options import AnyJudge, Bound, ReviewOptions
@@ -100,12 +100,14 @@ class Review(Wrapper[ReviewSettings]):
             why = reasons(self.settings().rules, verdict, turns, kind_of)
             return {"outcome": outcome, "why": why, **gathered(outcome)}
 
+        def asks_person(state: ReviewState) -> str:
+            return "a_rule_holds" if state.get("why") else "no_rule_holds"
+
         self.judge("judge", "of", judged)
         self.step("human", _human)
         self.step("conclude", lambda state: self.concluded(verdict_in(state.get("outcome"))))
         self.add_edge("prepare", "judge")
-        asks = SyncFunction("asks_person", lambda s: "a_rule_holds" if s.get("why") else "no_rule_holds")
-        self.add_conditional_edges("judge", asks, {"a_rule_holds": "human", "no_rule_holds": "conclude"})
+        self.fork("judge", asks_person, {"a_rule_holds": "human", "no_rule_holds": "conclude"})
         self.add_edge("human", "conclude")
         self.add_edge("conclude", END)
 
@@ -178,13 +180,10 @@ def check_rules(rules: Iterable[Rule], graph: object, kind: TaskKind | None = No
     for rule in rules:
         wanted = _WANTED.get(rule.name)
         if wanted and not any(_can_hold(rule, builder, kind, repeats) for builder in builders):
-            raise UsageError(f"review: the rule {rule} never matches {_name(graph)}, which {wanted}")
-
-
-def _name(graph: CompiledStateGraph[Any, Any, Any, Any]) -> str:
-    """Return what a graph is called: by its protocol where it was compiled without a name."""
-    protocol = getattr(graph.builder, "protocol", None)
-    return protocol.name if protocol and graph.name == "LangGraph" else graph.name
+            # One that was compiled without a name is called by its protocol.
+            protocol = getattr(graph.builder, "protocol", None)
+            name = protocol.name if protocol and graph.name == "LangGraph" else graph.name
+            raise UsageError(f"review: the rule {rule} never matches {name}, which {wanted}")
 
 
 _WANTED = {
@@ -197,36 +196,25 @@ _WANTED = {
 
 
 def _can_hold(rule: Rule, builder: Any, kind: TaskKind | None, repeats: int) -> bool:
-    if rule.name in ("split", "wide"):
-        repeated = isinstance(builder, Repeats) or repeats > 1
-        return repeated or (rule.name == "split" and _has_jury(builder, kind))
+    """Tell whether a rule can hold of the verdicts of one of the graphs that a judge is made of."""
+    if rule.name in ("split", "wide") and (isinstance(builder, Repeats) or repeats > 1):
+        return True
     if isinstance(builder, BothOrders):
         return rule.name in ("orders_differ", "gap") and kind != "score"
-    if not isinstance(builder, ProtocolGraph):
-        return False
-    settings, kinds = builder.bound_judge.bound, _kinds(builder, kind)
-    if rule.name == "unresolved":
-        return builder.protocol.may_end_unresolved(settings)
-    both_orders = any(number_of_orders(settings, task_kind) > 1 for task_kind in kinds)
-    return "compare" in kinds and (rule.name == "gap" or both_orders)
-
-
-def _has_jury(builder: Any, kind: TaskKind | None) -> bool:
-    """Tell whether several agents of a role judge the same, by the calls that are made for each order."""
-    if not isinstance(builder, ProtocolGraph):
+    if not isinstance(builder, ProtocolGraph) or rule.name == "wide":
         return False
     protocol, settings = builder.protocol, builder.bound_judge.bound
-    roles = [role for role, of_role in protocol.role_kinds.items() if of_role in ("votes", "panel")]
-    return any(
-        protocol.calls(settings, task_kind, lambda _role, _what: False)[role].most
-        > number_of_orders(settings, task_kind)
-        for task_kind in _kinds(builder, kind)
-        for role in roles
-    )
-
-
-def _kinds(builder: ProtocolGraph[Any], kind: TaskKind | None) -> list[TaskKind]:
-    return [task_kind for task_kind in builder.protocol.kinds if kind in (None, task_kind)]
+    kinds = [task_kind for task_kind in protocol.kinds if kind in (None, task_kind)]
+    if rule.name == "unresolved":
+        return protocol.may_end_unresolved(settings)
+    if rule.name != "split":
+        return "compare" in kinds and (rule.name == "gap" or number_of_orders(settings, "compare") > 1)
+    # Several agents of a role judge the same where it is asked more often than answers are shown.
+    juries = [role for role, of_role in protocol.role_kinds.items() if of_role in ("votes", "panel")]
+    calls = {
+        task_kind: protocol.calls(settings, task_kind, lambda _role, _what: False) for task_kind in kinds
+    }
+    return any(calls[k][role].most > number_of_orders(settings, k) for k in kinds for role in juries)
 
 
 protocol = wrapper_record(

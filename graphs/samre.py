@@ -27,9 +27,8 @@ from ..nodes.courtroom import SIDES
 from ..nodes.courtroom_judge import judge_of_round, points_by_round
 from ..nodes.juror import backgrounds_of, juror
 from ..nodes.verdicts import Decision, by_jury, mean_totals
-from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
-from ..state.protocols import Protocol, Replay
+from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score

@@ -17,13 +17,12 @@ from typing import Unpack
 from ..nodes.bound_judge import Models
 from ..nodes.referee import single_scorer
 from ..nodes.verdicts import lone_scorer, number_of_orders
-from ..state.call_counts import CallsByRole, Can, exactly
-from ..state.protocols import Protocol
+from ..state.protocols import CallsByRole, Can, Protocol, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
 from .base import ProtocolGraph
+from .calibrated import weigh_orders
 from .options import Bound, SingleOptions
-from .position_calibration import weigh_orders
 
 
 def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:

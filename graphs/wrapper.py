@@ -20,19 +20,25 @@ from ..nodes.bound_judge import BoundJudge, Models, OwnModel, is_role, split_mod
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.prompt_context import Prompts
 from ..nodes.server_rules import check_caller, check_size
-from ..state.call_counts import CallsByRole, Can
 from ..state.errors import InputError, UsageError
 from ..state.graph_state import JudgeOutput, as_json, latest, merge_turns
-from ..state.protocols import Protocol
+from ..state.protocols import CallsByRole, Can, Protocol
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
-from ..state.tasks import CompareTask, JudgeInput, ScoreTask, TaskKind, kinds_of_input, parse_task
+from ..state.tasks import (
+    EXAMPLES,
+    CompareTask,
+    JudgeInput,
+    ScoreTask,
+    TaskKind,
+    input_schema_of,
+    kinds_of_input,
+    parse_task,
+)
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
-from .base import SyncFunction
 from .judge_graph import JudgeGraphBuilder, context_of_run
-from .nested import Compiled, JudgeSlot, nested_judge_node, shared_input
-from .references import Given
-from .registry import built, find_protocol
+from .nested import Compiled, JudgeSlot, nested_judge_node
+from .registry import Given, built, find_protocol
 
 WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
 
@@ -93,34 +99,24 @@ class GivenJudges(Generic[WrapperSettingsT]):
         """Return the settings."""
         return self.bound
 
-    def check_run(self, _context: object, _kind: TaskKind) -> None:
-        """Leave it to the graphs which tasks they take."""
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What the wrapper was given besides the graphs, for the description of a run."""
-        others = {*Settings.model_fields, *self.bound.places, *self.bound.places.values()}
-        return self.bound.model_dump(mode="json", exclude=others)
-
-
-class NestedJudge(Generic[WrapperSettingsT]):
+class NestedJudge(JudgeSlot, Generic[WrapperSettingsT]):
     """Build the judge that a wrapper's settings name, with the bound settings; run it with what a context adds.
 
     Attributes:
         bound_judge: the judge as bound: its settings and models.
-        graph: its graph, as bound.
-        slot: for the wrapper's node.
     """
+
+    graph: Compiled
 
     def __init__(self, bound: WrapperSettingsT, place: str, own: Mapping[str, OwnModel]) -> None:
         self._bound, self._place, self._own = bound, place, own
         roles = roles_by_place(bound)
         self._roles, self._all_roles = roles[place], in_all(roles)
-        name = self._named(bound)
-        self.graph = graph = self._build(name, bound.handed_to(place))
-        self.bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
-        self._graphs = {name: graph}
-        self.slot = JudgeSlot(graph, self.choose)
+        self._name = str(getattr(bound, place))
+        super().__init__(self._build(self._name, bound.handed_to(place)))
+        self.bound_judge: BoundJudge[Any] = self.graph.builder.bound_judge  # type: ignore[attr-defined]
+        self._graphs = {self._name: self.graph}
 
     def choose(self, context: object) -> tuple[Compiled, Settings]:
         """Return the graph that a run asks for, and its context; a context of another class changes nothing.
@@ -132,30 +128,13 @@ class NestedJudge(Generic[WrapperSettingsT]):
         # The exact class, as ``resolve_settings`` compares it: one wrapper's settings inherit from another's.
         given = context if type(context) is type(self._bound) else type(self._bound)()
         assert isinstance(given, type(self._bound))
-        name = self._named(given.over(self._bound))
+        name = str(getattr(given.over(self._bound), self._place))
         # Kept by name: to build and compile a graph takes much longer than to find it, and each verdict asks for it.
         if name not in self._graphs:
             # What was bound for the judge that was there before says nothing about another one.
             shared = type(self._bound).model_validate({self._place: name}).over(self._bound)
             self._graphs[name] = self._build(name, shared.handed_to(self._place))
         return self._graphs[name], self._settings(name, given.handed_to(self._place))
-
-    def check_run(self, context: object, kind: TaskKind) -> None:
-        """Check a run with this context and kind of task, as ``NestedJudges.check_run`` does."""
-        graph, _ = self.choose(context)
-        kinds = kinds_of(graph)
-        if kind not in kinds:
-            raise UsageError(f"{graph.name} takes no task of the kind {kind!r}, only {' and '.join(kinds)}")
-
-    def described(self) -> dict[str, Any]:
-        """Return the bound settings of the judge, without those that all protocols share unless they were set."""
-        own = self._bound.handed_to(self._place)
-        skipped = {name for name in Settings.model_fields if name not in own or name == "models"}
-        described: dict[str, Any] = self.bound_judge.bound.model_dump(mode="json", exclude=skipped)
-        return described
-
-    def _named(self, settings: WrapperSettingsT) -> str:
-        return str(getattr(settings, self._place))
 
     def _build(self, name: str, given: Mapping[str, Any]) -> Compiled:
         """Build the graph with the caller's chat models; models in the judge's own settings win."""
@@ -174,8 +153,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
 
     def _has(self, name: str, role: str) -> bool:
         """Tell whether a model for this role is for this judge; a role that only the other judge has is not."""
-        bound = name == self._named(self._bound)
-        roles = self._roles if bound else find_protocol(name).protocol.roles
+        roles = self._roles if name == self._name else find_protocol(name).protocol.roles
         return is_role(role, roles) or not is_role(role, self._all_roles)
 
 
@@ -184,8 +162,7 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
 
     Attributes:
         bound: the settings that are bound to it; the judges' own settings in full.
-        inside: the judge in each place, by the setting that names it.
-        slots: the same for the wrapper's nodes.
+        slots: the judge in each place, by the setting that names it.
         context_schema: the wrapper's settings.
     """
 
@@ -200,26 +177,27 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         named, own = split_models(models, fields)
         given = make_settings(protocol.settings, settings, named)
         super().__init__(protocol, given, own, in_all(roles_by_place(given)))
-        self.inside = {place: NestedJudge(given, place, own) for place in given.places}
-        self.slots = {place: judge.slot for place, judge in self.inside.items()}
+        self.slots = {place: NestedJudge(given, place, own) for place in given.places}
         self.context_schema = type(given)
-        described = {given.places[place]: judge.described() for place, judge in self.inside.items()}
+        described: dict[str, Any] = {}
+        for place, judge in self.slots.items():
+            # Of the settings that all protocols share, those alone that were set.
+            chosen = given.handed_to(place)
+            skipped = {name for name in Settings.model_fields if name not in chosen or name == "models"}
+            described[given.places[place]] = judge.bound_judge.bound.model_dump(mode="json", exclude=skipped)
         self.bound = given.model_copy(update=described)
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role; with several judges inside, the place comes first (``cheap.scorer``)."""
         # A lone judge inside needs no prefix to tell its roles from another's.
-        if len(self.inside) == 1:
-            return next(iter(self.inside.values())).bound_judge.chosen()
-        return {
-            f"{place}.{role}": model
-            for place, judge in self.inside.items()
-            for role, model in judge.bound_judge.chosen().items()
-        }
+        if len(self.slots) == 1:
+            return next(iter(self.slots.values())).bound_judge.chosen()
+        inside = ((place, judge.bound_judge.chosen()) for place, judge in self.slots.items())
+        return {f"{place}.{role}": model for place, chosen in inside for role, model in chosen.items()}
 
     def check(self) -> None:
         """Check every judge inside, as ``BoundJudge.check`` does."""
-        for judge in self.inside.values():
+        for judge in self.slots.values():
             judge.bound_judge.check()
 
     def check_run(self, context: object, kind: TaskKind) -> None:
@@ -233,8 +211,12 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         # Before any judge inside is built, and long before one asks a model.
         check_caller(context)
         self.check_calls(self.settings(context), kind)
-        for judge in self.inside.values():
-            judge.check_run(context, kind)
+        for judge in self.slots.values():
+            graph, _ = judge.choose(context)
+            if kind not in (kinds := kinds_of(graph)):
+                raise UsageError(
+                    f"{graph.name} takes no task of the kind {kind!r}, only {' and '.join(kinds)}"
+                )
 
 
 Judges = GivenJudges[WrapperSettingsT] | NestedJudges[WrapperSettingsT]
@@ -257,17 +239,19 @@ class Wrapper(JudgeGraphBuilder, Generic[WrapperSettingsT]):
         judges: Judges[WrapperSettingsT],
         input_schema: type[Any] | None = None,
     ) -> None:
+        shared = [k for k in EXAMPLES if all(k in kinds_of(slot.graph) for slot in judges.slots.values())]
         super().__init__(
             state,
             context_schema=judges.context_schema,
-            input_schema=input_schema or shared_input(*judges.slots.values()),
+            input_schema=input_schema or input_schema_of(shared),
             output_schema=JudgeOutput,
         )
         self.judges = judges
         if isinstance(judges, NestedJudges):
             self.bound_judge = judges
         else:
-            self.parameters = judges.parameters
+            others = {*Settings.model_fields, *judges.bound.places, *judges.bound.places.values()}
+            self.parameters = judges.bound.model_dump(mode="json", exclude=others)
 
         def prepare(given: Mapping[str, Any]) -> dict[str, Any]:
             task = parse_task(given.get("task"))
@@ -289,11 +273,9 @@ class Wrapper(JudgeGraphBuilder, Generic[WrapperSettingsT]):
             UsageError: a protocol that does not exist, or one that does not take this kind of task.
             InputError: a setting that does not exist or cannot be so.
         """
-        self.judges.check_run(context_of_run(), task.kind)
-
-    def step(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
-        """Add a node that calls no model."""
-        self.add_node(name, SyncFunction(name, work))
+        # Graphs that were given find out by themselves which tasks they take.
+        if isinstance(self.judges, NestedJudges):
+            self.judges.check_run(context_of_run(), task.kind)
 
     def judge(
         self,
@@ -324,7 +306,7 @@ def all_judges(bound_judge: BoundJudge[Any]) -> Iterator[BoundJudge[Any]]:
     """Yield a bound judge, then those nested in it, at any depth."""
     yield bound_judge
     if isinstance(bound_judge, NestedJudges):
-        for judge in bound_judge.inside.values():
+        for judge in bound_judge.slots.values():
             yield from all_judges(judge.bound_judge)
 
 
@@ -382,33 +364,32 @@ def _validated(name: str, given: Mapping[str, Any], settings_field: str) -> Sett
         raise error.inside(settings_field) from None
 
 
-TEMPLATES = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
-"""All folders of bundled templates; a wrapper's settings say which of them are used."""
-
-
 def wrapper_record(
     settings: type[WrapperSettingsT], name: str, summary: str, source: str, **others: Any
 ) -> Protocol[WrapperSettingsT]:
     """Return the record of a wrapper: it takes all tasks and makes its judge's calls, unless ``others`` differ."""
     roles = in_all(roles_by_place(settings()))
+    # All folders of bundled templates: a wrapper's settings say which of them are used.
+    prompts = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
     usual = {"kinds": ("score", "compare"), "calls": calls_of, "calls_once": calls_once_of}
-    own: dict[str, Any] = {**usual, **others, "roles": roles, "prompts": TEMPLATES}
+    own: dict[str, Any] = {**usual, **others, "roles": roles, "prompts": prompts}
     return Protocol(name, summary, source, settings=settings, **own)
 
 
-def calls_of(settings: WrapperSettings, kind: TaskKind, can: Can, place: str = "of") -> CallsByRole:
-    """Count the calls of one verdict of the protocol in a place."""
-    protocol, inner = _inside(settings, place)
+def calls_of(settings: WrapperSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Count the calls of one verdict of the protocol inside."""
+    protocol, inner = inside(settings, "of")
     return protocol.calls(inner, kind, can)
 
 
-def calls_once_of(settings: WrapperSettings, kind: TaskKind, can: Can, place: str = "of") -> CallsByRole:
-    """Count the calls of the protocol in a place that serve all verdicts."""
-    protocol, inner = _inside(settings, place)
+def calls_once_of(settings: WrapperSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Count the calls of the protocol inside that serve all verdicts."""
+    protocol, inner = inside(settings, "of")
     return protocol.calls_once(inner, kind, can)
 
 
-def _inside(settings: WrapperSettings, place: str) -> tuple[Protocol[Any], Settings]:
+def inside(settings: WrapperSettings, place: str) -> tuple[Protocol[Any], Settings]:
+    """Return the protocol in a place, and the settings with which it is run there."""
     name = str(getattr(settings, place))
     protocol: Protocol[Any] = find_protocol(name).protocol
     # Without settings at their default: a bound wrapper lists both names of a setting that has two.

@@ -14,9 +14,8 @@ from .courtroom import (
     CRITERIA,
     ask_in_court,
     record_of,
-    side_of,
+    rounds_and_totals,
     side_of_agent,
-    totals_so_far,
     turns_of_round,
 )
 
@@ -26,8 +25,7 @@ async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings])
 
     Shown: the case, and the memory of earlier rounds with both sides' arguments, the scores and the feedback.
     """
-    round = state["round"] + 1
-    given = {"round": round, "rounds": runtime.settings.max_rounds, "totals": totals_so_far(state["scores"])}
+    given = rounds_and_totals(state, runtime.settings.max_rounds) | {"round": state["round"] + 1}
     return await _argument(state, runtime, "alone", memory(state), given)
 
 
@@ -37,7 +35,9 @@ async def advocate_of_team(state: AgentState, runtime: AgentRuntime[MoreSettings
     Shown: the case; from round 2 on the team's record; if they collaborate, what teammates have just said.
     """
     settings, round, side = runtime.settings, state["round"], side_of_agent(state["agent"])
-    mates = [turn for turn in turns_of_round(state, "advocate", round) if side_of(turn) == side]
+    mates = [
+        turn for turn in turns_of_round(state, "advocate", round) if side_of_agent(turn["agent"]) == side
+    ]
     number = int(state["agent"].rpartition("_")[2])
     lead = " and ".join(leading_criteria(number, settings.advocates)).lower()
     team = {"number": number, "advocates": settings.advocates, "lead": lead, "heard": bool(mates)}

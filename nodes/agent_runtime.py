@@ -22,8 +22,8 @@ from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import Settings, SettingsT
 from ..state.transcript import Turn, TurnIds, written_by
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
-from .models.attachments import text_block, with_text
 from .models.call import Call, Reply
+from .models.capabilities import text_block, with_text
 from .models.loaded_model import LoadedModel
 from .models.send import draw_samples, invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value

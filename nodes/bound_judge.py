@@ -20,9 +20,8 @@ from langchain_core.runnables import Runnable, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import BaseModel
 
-from ..state.call_counts import exactly
 from ..state.errors import UsageError
-from ..state.protocols import Protocol
+from ..state.protocols import Protocol, exactly
 from ..state.redaction import HIDDEN, redact_all
 from ..state.settings import ModelSpec, Settings, SettingsT, resolve_settings
 from ..state.settings.base_settings import explicitly_set
@@ -293,8 +292,10 @@ class BoundJudge(Generic[SettingsT]):
             chosen: Mapping[str, ModelSpec | LoadedModel] = self._chosen(run.settings, run.in_force)
         else:
             chosen = before.chosen
-        prompts, models = self._prompts.get(run.settings.prompts), _already_loaded(chosen, loop)
-        if prompts is None or models is None:
+        known = {r: m if isinstance(m, LoadedModel) else resolver.loaded(m, loop) for r, m in chosen.items()}
+        models = {role: model for role, model in known.items() if model is not None}
+        prompts = self._prompts.get(run.settings.prompts)
+        if prompts is None or len(models) < len(chosen):
             # Templates and clients read files, and LangGraph's server refuses blocking calls on the event loop.
             ready = await asyncio.to_thread(self._load, run.settings, chosen, loop)
         else:
@@ -306,8 +307,8 @@ class BoundJudge(Generic[SettingsT]):
         elif not any(isinstance(model, ModelSpec) for model in chosen.values()):
             until = math.inf
         # A closed loop that somebody still refers to would keep its clients. (Another loop's thread may be here, too.)
-        for known in run.loaded.keyrefs():
-            if (other := known()) is not None and other.is_closed():
+        for reference in run.loaded.keyrefs():
+            if (other := reference()) is not None and other.is_closed():
                 run.loaded.pop(other, None)
         loaded = run.loaded[loop] = _Loaded(chosen, *ready, until)
         return loaded
@@ -420,12 +421,3 @@ def _with_parameters(model: ModelSpec | LoadedModel, settings: Settings) -> Mode
     temperature = DEFAULT_TEMPERATURE if settings.temperature is None else settings.temperature
     defaults = {"temperature": temperature, "max_tokens": settings.max_tokens}
     return model.model_copy(update={k: v for k, v in defaults.items() if getattr(model, k) is None})
-
-
-def _already_loaded(
-    chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
-) -> dict[str, LoadedModel] | None:
-    """Return the loaded models of all roles, or None where one has yet to be loaded."""
-    known = {r: m if isinstance(m, LoadedModel) else resolver.loaded(m, loop) for r, m in chosen.items()}
-    models = {role: model for role, model in known.items() if model is not None}
-    return models if len(models) == len(chosen) else None

@@ -29,25 +29,17 @@ async def commander(
         to: the agent that speaks next.
         round: the round that it speaks in.
     """
+    prompts, scores = runtime.prompts, state["scores"]
     if runtime.settings.commander == "llm":
-        return await _written(state, runtime, to, round)
-    return {"transcript": [runtime.say(round, "commander", _relayed(state, runtime, to))]}
-
-
-def _relayed(state: JudgeState, runtime: AgentRuntime[DebateSettings], to: Recipient) -> str:
-    if not state["scores"]:
+        own = prompts.instruction("debate/commander", recipient=to, first=not scores)
+        prompt = build_prompt(state, prompts, own, debate_turns(state))
+        details = {**call_metadata(task_of(state)), "last_value": scores[-1] if scores else None}
+        question = Question("commander", "commander", round, prompt, TextSchema(), details)
+        return (await runtime.ask(question)).update
+    if scores:
+        message = prompts.render(f"debate/relay_to_{to}", value=describe(scores[-1]))
+    else:
         task = task_of(state)
         subject = "both answers" if isinstance(task, CompareTask) else f"the candidate for {task.aspect.name}"
-        return runtime.prompts.render("debate/relay_brief", subject=subject)
-    return runtime.prompts.render(f"debate/relay_to_{to}", value=describe(state["scores"][-1]))
-
-
-async def _written(
-    state: JudgeState, runtime: AgentRuntime[DebateSettings], to: Recipient, round: int
-) -> dict[str, Any]:
-    first = not state["scores"]
-    own = runtime.prompts.instruction("debate/commander", recipient=to, first=first)
-    prompt = build_prompt(state, runtime.prompts, own, debate_turns(state))
-    details = {**call_metadata(task_of(state)), "last_value": None if first else state["scores"][-1]}
-    question = Question("commander", "commander", round, prompt, TextSchema(), details)
-    return (await runtime.ask(question)).update
+        message = prompts.render("debate/relay_brief", subject=subject)
+    return {"transcript": [runtime.say(round, "commander", message)]}

@@ -30,7 +30,7 @@ from .output_schemas import (
     read_number,
     read_words,
 )
-from .prompt_context import Instruction, Prompt, Prompts, system_text, task_of
+from .prompt_context import Instruction, Prompt, system_text, task_of
 from .replies import Shown
 from .replies.own_words import own_words, plain
 
@@ -77,11 +77,14 @@ async def ask_in_court(
         details: metadata of the call, whose scale is that of totals unless it says otherwise; ``round`` is that of
             the turn, by default the state's.
     """
-    prompts, alone, turns = runtime.prompts, record is None, list(record or ())
-    shared = [_case(state, prompts, debated=not alone)]
-    shared += [prompts.render("courtroom/log", turns=turns)] if turns else []
-    media = task_of(state).media
-    prompt = Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone, media=media)
+    task, prompts, alone = task_of(state), runtime.prompts, record is None
+    values: dict[str, Any] = {name: getattr(task, name) for name in type(task).model_fields}
+    values |= {"low": LOWEST, "high": HIGHEST, "total_low": LOWEST_TOTAL, "total_high": HIGHEST_TOTAL}
+    values |= {"debated": not alone, "criteria": CRITERIA_WITHOUT_OPPONENT if alone else CRITERIA}
+    shared = [prompts.render("courtroom/case", **values)]
+    if turns := list(record or ()):
+        shared.append(prompts.render("courtroom/log", turns=turns))
+    prompt = Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone, media=task.media)
     role, asked, round = agent.partition("_")[0], form or TextSchema(), details.pop("round", state["round"])
     about = {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **details}
     answer = await runtime.ask(Question(agent, role, round, prompt, asked, about))
@@ -99,14 +102,9 @@ def totals_so_far(scores: Sequence[Score]) -> str:
     return ", ".join(f"({first:g}, {second:g})" for first, second in pairs)
 
 
-def side_of(turn: Turn) -> int:
-    """Return the answer that a turn speaks for: 2 for ``advocate_2_3`` and ``aggregator_2``; 0 for neither.
-
-    >>> from ..state.transcript import turn_without_model
-    >>> side_of(turn_without_model(1, "advocate_2_3", "advocate", "Aye."))
-    2
-    """
-    return side_of_agent(turn["agent"])
+def rounds_and_totals(state: JudgeState, rounds: int) -> dict[str, Any]:
+    """Return what the templates are given of the debate's course: this round, of how many, and earlier totals."""
+    return {"round": state["round"], "rounds": rounds, "totals": totals_so_far(state["scores"])}
 
 
 def side_of_agent(agent: str) -> int:
@@ -117,14 +115,6 @@ def side_of_agent(agent: str) -> int:
     """
     _, *numbers = agent.split("_")
     return int(numbers[0]) if numbers else 0
-
-
-def _case(state: JudgeState, prompts: Prompts, debated: bool) -> str:
-    task = task_of(state)
-    values = {name: getattr(task, name) for name in type(task).model_fields}
-    scale = {"low": LOWEST, "high": HIGHEST, "total_low": LOWEST_TOTAL, "total_high": HIGHEST_TOTAL}
-    criteria = CRITERIA if debated else CRITERIA_WITHOUT_OPPONENT
-    return prompts.render("courtroom/case", **{**values, **scale, "criteria": criteria, "debated": debated})
 
 
 Points = list[list[float] | None]
@@ -152,8 +142,10 @@ def read_points(reply: str, side: int | None = None) -> Points:
     >>> read_points("Relevance: [18, 15]\\nAccuracy: [17, 12]")
     [None, None]
     """
-    points = {(answer, criterion): value for _, answer, criterion, value in _stated_points(reply, side)}
-    return [_complete(points, answer) for answer in SIDES]
+    stated = {(answer, criterion): value for _, answer, criterion, value in _stated_points(reply, side)}
+    # A missing criterion counts as 0, which is below the lowest number of points and so fails the check.
+    of_sides = [[stated.get((answer, at), 0) for at in range(len(CRITERIA))] for answer in SIDES]
+    return [points if all(LOWEST <= value <= HIGHEST for value in points) else None for points in of_sides]
 
 
 def points_off_scale(reply: str, shown: Shown) -> str | None:
@@ -175,11 +167,17 @@ def points_off_scale(reply: str, shown: Shown) -> str | None:
 def _stated_points(reply: str, side: int | None) -> Iterator[tuple[str, int, int, float]]:
     """Yield each line that states points, with the answer, the number of the criterion, and the points."""
     for line in own_words(plain(reply)).splitlines():
-        heading = _HEADING.fullmatch(line)
-        if heading:
+        if heading := _HEADING.fullmatch(line):
             side = int(heading[1])
-        elif (stated := _LINE.match(line)) and (criterion := _criterion(stated[1])) is not None:
-            yield from ((line, answer, criterion, value) for answer, value in _values(stated[2], side))
+        elif stated := _LINE.match(line):
+            label, points = stated[1].casefold(), stated[2]
+            criterion = next((at for at, called in enumerate(_CALLED) if called.search(label)), None)
+            if criterion is None:
+                continue
+            if pair := _PAIR.match(points):
+                yield from ((line, answer, criterion, float(pair[answer])) for answer in SIDES)
+            elif side and (single := _ONE.match(points)):
+                yield line, side, criterion, float(single[1])
 
 
 def sums_that_differ(turn: Turn) -> list[str]:
@@ -193,31 +191,13 @@ def sums_that_differ(turn: Turn) -> list[str]:
     value = turn["value"]
     # Of one defence, the points of the other side are None, so that its copy of the total is compared with nothing.
     totals = value if isinstance(value, list) else [value] * len(SIDES)
-    points = read_points(turn["content"], side_of(turn))
+    points = read_points(turn["content"], side_of_agent(turn["agent"]))
     return [
         f"{turn['agent']}, round {turn['round']}: the points of answer {answer} add up to {sum(stated):g}, not to the "
         f"total of {total:g} that is stated and counts"
         for answer, stated, total in zip(SIDES, points, totals, strict=True)
         if stated is not None and isinstance(total, int | float) and abs(sum(stated) - total) > 1e-6
     ]
-
-
-def _criterion(label: str) -> int | None:
-    return next((at for at, called in enumerate(_CALLED) if called.search(label.casefold())), None)
-
-
-def _values(text: str, side: int | None) -> list[tuple[int, float]]:
-    pair = _PAIR.match(text)
-    if pair:
-        return [(answer, float(pair[answer])) for answer in SIDES]
-    single = _ONE.match(text)
-    return [(side, float(single[1]))] if single and side else []
-
-
-def _complete(stated: dict[tuple[int, int], float], answer: int) -> list[float] | None:
-    # A missing criterion counts as 0, which is below the lowest number of points and so fails the check.
-    points = [stated.get((answer, criterion), 0) for criterion in range(len(CRITERIA))]
-    return points if all(LOWEST <= value <= HIGHEST for value in points) else None
 
 
 def turns_of_round(state: JudgeState, role: str, round: int) -> list[Turn]:
@@ -244,8 +224,8 @@ def selected_advocates(state: JudgeState, round: int) -> list[str]:
 
 def best_rulings(state: JudgeState, round: int) -> list[Turn]:
     """Return, of the turns that score one defence each, the one with the highest total of each side."""
-    rulings = [turn for turn in turns_of_round(state, "judge", round) if side_of(turn)]
-    of_sides = [[turn for turn in rulings if side_of(turn) == side] for side in SIDES]
+    rulings = [turn for turn in turns_of_round(state, "judge", round) if side_of_agent(turn["agent"])]
+    of_sides = [[turn for turn in rulings if side_of_agent(turn["agent"]) == side] for side in SIDES]
     return [max(turns, key=total_of) for turns in of_sides if turns]
 
 
@@ -263,8 +243,12 @@ def record_of(state: JudgeState, side: int, round: int) -> list[Turn]:
     """
     earlier = (turn for number in range(1, round) for turn in presented_defences(state, number))
     public = {(turn["agent"], turn["round"]) for turn in earlier}
-    told = [(turn, side_of(turn) in (0, side)) for turn in state["transcript"]]
-    return [turn for turn, own in told if own or (turn["agent"], turn["round"]) in public]
+    own = {0, side}
+    return [
+        turn
+        for turn in state["transcript"]
+        if side_of_agent(turn["agent"]) in own or (turn["agent"], turn["round"]) in public
+    ]
 
 
 _POINTS = ScoreSchema(LOWEST, HIGHEST)

@@ -1,27 +1,35 @@
-"""Ask the judge to score both answers on six criteria and to give the advocates feedback (MORE, SAMRE, baseline)."""
+"""Ask the judge to score both answers on six criteria and to give the advocates feedback (MORE, SAMRE, baseline).
+
+Or one defence alone, where the best one of each side represents that side (MORE, section 3.3).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..state.graph_state import JudgeState
+from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import BaselineSettings, MoreSettings, SamreSettings, Settings
-from ..state.transcript import Turn
+from ..state.transcript import Score, Turn
 from .agent_runtime import AgentRuntime
 from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
+    SIDES,
     Points,
+    TotalSchema,
     TotalsSchema,
     ask_in_court,
+    best_rulings,
     presented_defences,
     read_points,
+    rounds_and_totals,
     selected_advocates,
-    totals_so_far,
+    side_of_agent,
+    total_of,
     turns_of_round,
 )
-from .prompt_context import Instruction
 from .verdicts import Decision, nearest
 
 
@@ -32,7 +40,8 @@ async def judge_alone(state: JudgeState, runtime: AgentRuntime[BaselineSettings]
     """
     own = runtime.prompts.instruction("courtroom/baseline")
     form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, explained=True)
-    return await _judged(state, runtime, own, form)
+    # The state still says round 0, for there is no debate.
+    return await ask_in_court(state, runtime, "judge", own, None, form, round=1, last_value=None)
 
 
 async def judge_of_teams(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
@@ -41,8 +50,7 @@ async def judge_of_teams(state: JudgeState, runtime: AgentRuntime[MoreSettings])
     Shown: the case, this round's defences, earlier totals.
     """
     record = presented_defences(state, state["round"])
-    own = _own(state, runtime, runtime.settings.rounds, "")
-    return await _judged(state, runtime, own, _WITH_FEEDBACK, record)
+    return await _judge_of_round(state, runtime, record, runtime.settings.rounds)
 
 
 async def judge_of_round(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
@@ -51,8 +59,7 @@ async def judge_of_round(state: JudgeState, runtime: AgentRuntime[SamreSettings]
     Shown: the case, this round's two arguments, earlier totals.
     """
     record = turns_of_round(state, "advocate", state["round"])
-    own = _own(state, runtime, runtime.settings.max_rounds, "at most ")
-    return await _judged(state, runtime, own, _WITH_FEEDBACK, record)
+    return await _judge_of_round(state, runtime, record, runtime.settings.max_rounds, most="at most ")
 
 
 async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
@@ -60,8 +67,7 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
 
     Shown: the case, this round's defences, the judge's own ruling on them.
     """
-    round, totals = state["round"], totals_so_far(state["scores"])
-    given = {"round": round, "rounds": runtime.settings.rounds, "totals": totals}
+    round, given = state["round"], rounds_and_totals(state, runtime.settings.rounds)
     own = runtime.prompts.instruction("courtroom/feedback", **given)
     # With aggregate=best each defence has a judge of its own: judge_1_2 scored the defence of advocate_1_2.
     judges = {name.replace("advocate", "judge", 1) for name in selected_advocates(state, round)} or {"judge"}
@@ -70,19 +76,13 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
     return await ask_in_court(state, runtime, "judge", own, record, last_value=state["scores"][-1])
 
 
-_WITH_FEEDBACK = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
-
-
-async def _judged(
-    state: JudgeState,
-    runtime: AgentRuntime[Any],
-    own: Instruction,
-    form: TotalsSchema,
-    record: Sequence[Turn] | None = None,
+async def _judge_of_round(
+    state: JudgeState, runtime: AgentRuntime[Any], record: Sequence[Turn], rounds: int, most: str = ""
 ) -> dict[str, Any]:
-    # The judge without a debate is asked while the state still says round 0.
-    round, last = max(state["round"], 1), state["scores"][-1] if state["scores"] else None
-    return await ask_in_court(state, runtime, "judge", own, record, form, round=round, last_value=last)
+    own = runtime.prompts.instruction("courtroom/judge", most=most, **rounds_and_totals(state, rounds))
+    form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
+    last = state["scores"][-1] if state["scores"] else None
+    return await ask_in_court(state, runtime, "judge", own, record, form, last_value=last)
 
 
 def by_last_ruling(state: JudgeState, _settings: Settings) -> Decision:
@@ -98,6 +98,52 @@ def points_by_round(state: JudgeState) -> list[Points]:
     return [read_points(ruling["content"]) for ruling in rulings if isinstance(ruling["value"], list)]
 
 
-def _own(state: JudgeState, runtime: AgentRuntime[Any], rounds: int, most: str) -> Instruction:
-    given = {"round": state["round"], "rounds": rounds, "totals": totals_so_far(state["scores"])}
-    return runtime.prompts.instruction("courtroom/judge", most=most, **given)
+async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
+    """Ask for the total of one defence: ``judge_1_2`` scores that of ``advocate_1_2``.
+
+    Shown: the case and the defence.
+    """
+    side = side_of_agent(state["agent"])
+    advocate = state["agent"].replace("judge", "advocate", 1)
+    defences = turns_of_round(state, "advocate", state["round"])
+    defence = [turn for turn in defences if turn["agent"] == advocate]
+    given = rounds_and_totals(state, runtime.settings.rounds)
+    own = runtime.prompts.instruction("courtroom/judge_of_one", side=side, **given)
+    form = TotalSchema(LOWEST_TOTAL, HIGHEST_TOTAL)
+    return await ask_in_court(state, runtime, state["agent"], own, defence, form, side=side)
+
+
+def best_totals(state: JudgeState) -> list[Score]:
+    """Return, for each round, the highest total of each side."""
+    return [[total_of(turn) for turn in best_rulings(state, round)] for round in _rounds(state)]
+
+
+def selections(state: JudgeState, tau: float) -> list[dict[str, Any]]:
+    """Return each round's totals, their softmax weights, and the advocates whose defences were selected."""
+    chosen = []
+    for round in _rounds(state):
+        rulings = turns_of_round(state, "judge", round)
+        of_sides = [[turn for turn in rulings if side_of_agent(turn["agent"]) == side] for side in SIDES]
+        totals = [[total_of(turn) for turn in turns] for turns in of_sides]
+        weights, picked = [softmax(values, tau) for values in totals], selected_advocates(state, round)
+        chosen.append({"round": round, "totals": totals, "weights": weights, "picked": picked})
+    return chosen
+
+
+def _rounds(state: JudgeState) -> list[int]:
+    """Return the rounds in which single defences were scored."""
+    judges = (turn for turn in state["transcript"] if turn["role"] == "judge")
+    return sorted({turn["round"] for turn in judges if side_of_agent(turn["agent"])})
+
+
+def softmax(totals: Sequence[float], tau: float) -> list[float]:
+    """Return the softmax weights of totals at temperature ``tau``, after scaling them to the range 0 to 1 (MORE, 3.3).
+
+    >>> softmax([63, 63], tau=0.1)
+    [0.5, 0.5]
+    """
+    # Differences to the highest total, so that no exponential overflows at a small tau; the weights are the same.
+    highest = max(totals)
+    span = HIGHEST_TOTAL - LOWEST_TOTAL
+    raw = [math.exp((total - highest) / span / tau) for total in totals]
+    return [weight / sum(raw) for weight in raw]

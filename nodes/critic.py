@@ -7,7 +7,7 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
-from ..state.settings.debate_settings import PERSONAS
+from ..state.settings.protocol_settings import PERSONAS
 from ..state.verdict_warnings import COPIED_DECLARATION, EMPTY_OBJECTION
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import CritiqueSchema

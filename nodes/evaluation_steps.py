@@ -1,19 +1,29 @@
-"""Share evaluation steps, which are written once a run, between the verdicts of that run.
+"""Ask the planner to write the steps of an evaluation from the aspect's criteria (G-Eval, section 2.1).
 
-A run opens a cache around its verdicts: steps are then asked for once for each aspect and model, also when many items
-begin at the same moment.
+They are written once a run and shared between its verdicts: a run opens a cache around these, and steps are then asked
+for once for each aspect and model, also when many items begin at the same moment.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from ..state.aspects import Aspect
 from ..state.errors import ModelCallError, ReplyError, TransientCallError
+from ..state.graph_state import JudgeState
+from ..state.settings import GEvalSettings
+from ..state.tasks import ScoreTask, is_rubric
+from .agent_runtime import AgentRuntime, Answer, Question
+from .output_schemas import StepsSchema
+from .prompt_context import Prompt, Prompts, call_metadata, task_of
+from .replies.steps import read_steps
 from .sync_bridge import set_for_block
 
 
@@ -107,3 +117,40 @@ def keep_steps_in(cache: EvaluationStepsCache | None = None) -> Iterator[Evaluat
     cache = EvaluationStepsCache() if cache is None else cache
     with set_for_block(open_cache, cache):
         yield cache
+
+
+async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
+    """Ask for the evaluation steps, unless the cache of an enclosing ``keep_steps_in`` has them.
+
+    Shown: the task and the aspect's criteria; none of the texts that are judged.
+    """
+    task = task_of(state)
+    assert isinstance(task, ScoreTask)
+    prompts, aspect, label = runtime.prompts, task.aspect, runtime.model_of("planner").label
+    own = prompts.instruction("geval/planner", aspect=aspect, **scale(aspect))
+    prompt = Prompt(prompts.render("geval/system"), rubric(aspect, prompts), own)
+    question = Question("planner", "planner", 0, prompt, StepsSchema(), call_metadata(task))
+    identity = "\n".join((label, *prompt.messages("", "shared_prefix")))
+    key = hashlib.sha256(identity.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
+    answers: list[Answer] = []
+
+    async def write() -> PlannedSteps:
+        answers.append(await runtime.ask(question))
+        steps = read_steps(answers[0].turn["content"])
+        return PlannedSteps(aspect=aspect.name, model=label, key=key, steps=steps)
+
+    cache = open_cache.get() or EvaluationStepsCache()
+    steps = await cache.steps(key, write)
+    # The turn belongs to the item whose planner was asked; the others took nothing.
+    update = answers[0].update if answers else {}
+    return {**update, "details": {"steps": list(steps)}}
+
+
+def rubric(aspect: Aspect, prompts: Prompts) -> str:
+    """Return task and criteria as both planner and scorer are shown them."""
+    return prompts.render("geval/rubric", aspect=aspect, rubric=is_rubric(aspect), **scale(aspect))
+
+
+def scale(aspect: Aspect) -> dict[str, str]:
+    """Return the ends of an aspect's scale as the templates take them."""
+    return {"low": f"{aspect.low:g}", "high": f"{aspect.high:g}"}

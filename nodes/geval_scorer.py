@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..state.aggregation import Expectation, expected_from_samples, expected_score, score_tokens
@@ -13,11 +13,11 @@ from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask, is_rubric
 from ..state.transcript import Score, Turn
 from ..state.verdict_warnings import NO_LOGPROBS, OFF_SCALE
-from .agent_runtime import AgentRuntime, Answer, Question
+from .agent_runtime import AgentRuntime, Question
+from .evaluation_steps import rubric
 from .models.call import UnsupportedParameterError
 from .models.capabilities import CHOICES, LOGPROBS
 from .output_schemas import RatingSchema
-from .planner import rubric
 from .prompt_context import Prompt, call_metadata, task_of
 from .verdicts import Decision, nearest
 
@@ -26,16 +26,6 @@ TOP_LOGPROBS = 20
 
 NOTABLE, MOST_OFF_SCALE = 0.2, 0.5
 """The share of probability off the scale that is warned of, and that above which the rest says nothing of the score."""
-
-
-@dataclass(frozen=True)
-class WeightedScore:
-    """Hold the expected score, and the turns, warnings and details that go into the state with it."""
-
-    expectation: Expectation
-    turns: Sequence[Turn]
-    warnings: Sequence[str]
-    details: dict[str, Any]
 
 
 class NoProbabilitiesError(Exception):
@@ -57,13 +47,21 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dic
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
+    settings, prompts, aspect = runtime.settings, runtime.prompts, task.aspect
     # Steps from the settings go first; with them, the graph has no planner's steps in its state.
-    steps = list(runtime.settings.steps) or state["details"]["steps"]
-    weighted = await _weighted_score(_question(task, steps, runtime), task, runtime)
-    expected = weighted.expectation
-    about = {"expected": expected.value, "distribution": expected.by_name, "steps": steps}
-    details, warnings = {**weighted.details, **about}, list(weighted.warnings)
-    return {"transcript": list(weighted.turns), "warnings": warnings, "details": details}
+    steps = list(settings.steps) or state["details"]["steps"]
+    texts = {"source": task.source, "fact": task.fact, "candidate": task.candidate}
+    followed = bool(settings.steps) or is_rubric(aspect)
+    material = prompts.render("geval/task", aspect=aspect, steps=steps, rubric=followed, **texts)
+    own = prompts.instruction("geval/scorer", aspect=aspect)
+    shared = f"{rubric(aspect, prompts)}\n\n{material}"
+    prompt = Prompt(prompts.render("geval/system"), shared, own, media=task.media)
+    form = RatingSchema(aspect.low, aspect.high, aspect.name)
+    details = call_metadata(task)
+    question = Question("scorer", "scorer", 1, prompt, form, details, {CHOICES: form.choices})
+    update = await _weighted_score(question, form, runtime)
+    update["details"]["steps"] = steps
+    return update
 
 
 def expected_by_round(state: JudgeState) -> list[Score]:
@@ -92,21 +90,9 @@ def expectation(state: JudgeState, _settings: GEvalSettings) -> Decision:
     return Decision(final, turn, details=state["details"])
 
 
-def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEvalSettings]) -> Question:
-    prompts, aspect = runtime.prompts, task.aspect
-    form = RatingSchema(aspect.low, aspect.high, aspect.name)
-    texts = {"source": task.source, "fact": task.fact, "candidate": task.candidate}
-    followed = bool(runtime.settings.steps) or is_rubric(aspect)
-    material = prompts.render("geval/task", aspect=aspect, steps=steps, rubric=followed, **texts)
-    shared = f"{rubric(aspect, prompts)}\n\n{material}"
-    own = prompts.instruction("geval/scorer", aspect=aspect)
-    prompt = Prompt(prompts.render("geval/system"), shared, own, media=task.media)
-    return Question("scorer", "scorer", 1, prompt, form, call_metadata(task), {CHOICES: form.choices})
-
-
 async def _weighted_score(
-    question: Question, task: ScoreTask, runtime: AgentRuntime[GEvalSettings]
-) -> WeightedScore:
+    question: Question, form: RatingSchema, runtime: AgentRuntime[GEvalSettings]
+) -> dict[str, Any]:
     """Weight the score as the setting ``weighting`` says: by log-probabilities, by samples, or by what is available.
 
     Raises:
@@ -116,62 +102,65 @@ async def _weighted_score(
     if weighting == "sampling":
         return await _by_samples(question, runtime)
     try:
-        return await _by_logprobs(question, task, runtime)
+        return await _by_logprobs(question, form, runtime)
     except NoProbabilitiesError as error:
         if weighting == "logprobs":
             raise UsageError(f"weighting=logprobs: {error}; use weighting=sampling or auto") from error
-        weighted = await _by_samples(question, runtime)
+        update = await _by_samples(question, runtime)
         reason = f"{error}: the score is the mean of {runtime.settings.samples} samples"
         # The turn of the attempt stays in the transcript: it was paid.
-        return replace(weighted, turns=[*error.turns, *weighted.turns], warnings=[*weighted.warnings, reason])
+        transcript, warnings = [*error.turns, *update["transcript"]], [*update["warnings"], reason]
+        return {**update, "transcript": transcript, "warnings": warnings}
 
 
 async def _by_logprobs(
-    question: Question, task: ScoreTask, runtime: AgentRuntime[GEvalSettings]
-) -> WeightedScore:
+    question: Question, form: RatingSchema, runtime: AgentRuntime[GEvalSettings]
+) -> dict[str, Any]:
     model = runtime.model_of(question.role)
+    unavailable = NO_LOGPROBS.of(model=model.label)
     if not model.gives(LOGPROBS):
-        raise NoProbabilitiesError(NO_LOGPROBS.of(model=model.label))
+        raise NoProbabilitiesError(unavailable)
     wanted = {LOGPROBS: True, "top_logprobs": TOP_LOGPROBS}
     asked = replace(question, parameters={**question.parameters, **wanted})
     try:
         answer = await runtime.ask(asked)
     except UnsupportedParameterError as error:
-        raise NoProbabilitiesError(NO_LOGPROBS.of(model=model.label)) from error
+        raise NoProbabilitiesError(unavailable) from error
+    turns, warnings, rating = [answer.turn], [*answer.warnings], answer.turn["value"]
     if answer.tokens is None:
         model.drop(LOGPROBS, asked.parameters)
         # Some servers ignore the parameter without a word; it is not sent again.
-        raise NoProbabilitiesError(NO_LOGPROBS.of(model=model.label), [answer.turn])
-    expected, warnings = _expected(answer, task), answer.warnings
-    told = OFF_SCALE.of(question.who, share=expected.dropped)
-    if expected.dropped > MOST_OFF_SCALE and runtime.settings.weighting == "logprobs":
-        problem = f"{told}: take weighting=auto or weighting=sampling."
-        off_scale = ReplyError(problem, answer.turn["content"], "off_scale")
-        off_scale.turn = answer.turn
-        raise off_scale
-    if expected.dropped > MOST_OFF_SCALE:
-        raise NoProbabilitiesError(told, [answer.turn])
-    if expected.dropped >= NOTABLE:
-        warnings = (*warnings, told)
-    details = {"weighting": "logprobs", "mass_dropped": expected.dropped}
-    return WeightedScore(expected, [answer.turn], warnings, details)
-
-
-def _expected(answer: Answer, task: ScoreTask) -> Expectation:
-    low, high = task.aspect.low, task.aspect.high
-    assert answer.tokens is not None
-    rating = answer.turn["value"]
+        raise NoProbabilitiesError(unavailable, turns)
     assert isinstance(rating, float)
     try:
-        return expected_score(score_tokens(answer.tokens, rating, low, high), low, high)
+        shares = score_tokens(answer.tokens, rating, form.low, form.high)
+        expected = expected_score(shares, form.low, form.high)
     except ValueError as error:
-        why = f"token log-probabilities cannot be used: {error}"
-        raise NoProbabilitiesError(why, [answer.turn]) from error
+        raise NoProbabilitiesError(f"token log-probabilities cannot be used: {error}", turns) from error
+    off_scale = OFF_SCALE.of(question.who, share=expected.dropped)
+    if expected.dropped > MOST_OFF_SCALE:
+        if runtime.settings.weighting != "logprobs":
+            raise NoProbabilitiesError(off_scale, turns)
+        problem = f"{off_scale}: take weighting=auto or weighting=sampling."
+        unusable = ReplyError(problem, answer.turn["content"], "off_scale")
+        unusable.turn = answer.turn
+        raise unusable
+    if expected.dropped >= NOTABLE:
+        warnings.append(off_scale)
+    return _update(expected, turns, warnings, weighting="logprobs", mass_dropped=expected.dropped)
 
 
-async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) -> WeightedScore:
+async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
     samples = await runtime.sample(question, runtime.settings.samples)
     turns, values = samples.turns, [value for turn in samples.turns if (value := turn["value"]) is not None]
-    details = {"weighting": "sampling", "samples": len(turns), "unread_samples": len(turns) - len(values)}
+    counts = {"samples": len(turns), "unread_samples": len(turns) - len(values)}
     expected = expected_from_samples(value for value in values if isinstance(value, float))
-    return WeightedScore(expected, turns, samples.warnings, details)
+    return _update(expected, turns, samples.warnings, weighting="sampling", **counts)
+
+
+def _update(
+    expected: Expectation, turns: Sequence[Turn], warnings: Sequence[str], **details: Any
+) -> dict[str, Any]:
+    """Return the update of the state, whose details tell the expected score and how it came about."""
+    details |= {"expected": expected.value, "distribution": expected.by_name}
+    return {"transcript": [*turns], "warnings": [*warnings], "details": details}

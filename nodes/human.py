@@ -20,7 +20,7 @@ from ..state.tasks import CompareTask, ScoreTask
 from ..state.transcript import Score, Turn, turn_without_model
 from ..state.verdict import Winner
 from .agent_runtime import AgentRuntime
-from .output_schemas import ScoreSchema, describe
+from .output_schemas import describe
 from .prompt_context import debate_turns, score_schema, task_of
 from .replies import ReplyError, read_pair, read_score, read_vote
 
@@ -195,24 +195,20 @@ def _read(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
     value, reason = (led["value"], led["reason"].strip()) if led else (text, text.strip())
     if re.fullmatch(_STANDS, value, re.IGNORECASE):
         return HumanAnswer(None, reason)
-    if isinstance(task, CompareTask) and led and len(pair := re.findall(_NUMBER, value)) == 2:
-        value = ", ".join(pair)
-    return HumanAnswer(_value(value, form, task), reason)
-
-
-def _value(text: str, form: ScoreSchema, task: ScoreTask | CompareTask) -> Score | Winner:
     try:
         if isinstance(task, ScoreTask):
-            return read_score(text, form.low, form.high)
-        plain = text.strip().lower()
-        if plain in ("1", "2", "tie", "1.0", "2.0"):
-            return cast("Winner", plain.removesuffix(".0"))
+            return HumanAnswer(read_score(value, form.low, form.high), reason)
+        if led and len(pair := re.findall(_NUMBER, value)) == 2:
+            value = ", ".join(pair)
+        vote = value.strip().lower()
+        if vote in ("1", "2", "tie", "1.0", "2.0"):
+            return HumanAnswer(cast("Winner", vote.removesuffix(".0")), reason)
         try:
-            return list(read_pair(text, form.low, form.high))
+            return HumanAnswer(list(read_pair(value, form.low, form.high)), reason)
         except ReplyError as error:
             if error.fault != "missing":
                 raise
-        return read_vote(text)
+        return HumanAnswer(read_vote(value), reason)
     except ReplyError as error:
         problem = f"{error.problem.replace('The reply', 'The answer')} Please give {wanted(task)}."
         raise ReplyError(problem, error.reply, error.fault) from None

@@ -20,8 +20,14 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
     Shown: the case and the debate as it is remembered (all turns, or the latest summary). A vote that cannot be read
     is void: its turn has no value, a warning names it, and the item does not fail.
     """
+    settings = runtime.settings
+    number, background = int(state["agent"].rpartition("_")[2]), backgrounds_of(settings)[state["agent"]]
+    given = {"number": number, "jurors": settings.jurors, "background": background}
+    own = runtime.prompts.instruction(f"courtroom/juror_{settings.ballot}", **given)
+    form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
+    details = {"low": LOWEST, "high": HIGHEST, "background": background}
     try:
-        return await _ballot(state, runtime)
+        return await ask_in_court(state, runtime, state["agent"], own, memory(state), form, **details)
     except ReplyError as error:
         void = VOID_VOTE.of(error.agent or "juror", problem=error.problem)
         return {"transcript": [error.turn] if error.turn else [], "warnings": [void]}
@@ -35,13 +41,3 @@ def backgrounds_of(settings: SamreSettings) -> dict[str, str]:
     """
     given = settings.backgrounds
     return {f"juror_{number + 1}": given[number % len(given)] for number in range(settings.jurors)}
-
-
-async def _ballot(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    settings = runtime.settings
-    number, background = int(state["agent"].rpartition("_")[2]), backgrounds_of(settings)[state["agent"]]
-    given = {"number": number, "jurors": settings.jurors, "background": background}
-    own = runtime.prompts.instruction(f"courtroom/juror_{settings.ballot}", **given)
-    form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
-    details = {"low": LOWEST, "high": HIGHEST, "background": background}
-    return await ask_in_court(state, runtime, state["agent"], own, memory(state), form, **details)

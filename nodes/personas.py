@@ -1,6 +1,9 @@
 """Make the referees of a run from its settings: personas, expert groups, neutral annotators, or roles of your own.
 
-After ChatEval, section 4.1. A YAML file of roles is read here, and off the event loop.
+After ChatEval, section 4.1. A YAML file of roles is read here, and off the event loop. With ``roles=auto`` the planner
+is asked to write the personas for the question at hand. They belong to one verdict: they are kept in its details, and
+its transcript shows who wrote them. ChatEval finds that personas should differ; it writes them by hand, once for all
+questions.
 """
 
 from __future__ import annotations
@@ -9,15 +12,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
-from ..state.errors import InputError, UsageError
+from ..state.errors import InputError, ReplyError, UsageError
+from ..state.graph_state import JudgeState
 from ..state.settings import RefereeSettings, Role
-from ..state.settings.referee_settings import AUTO, GROUPS, ROLE_FILES, SAME, RefereeSettingsT
+from ..state.settings.protocol_settings import AUTO, GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
-from .prompt_context import Prompts
+from .agent_runtime import AgentRuntime, Question
+from .output_schemas import OutputSchema, Value
+from .prompt_context import Prompt, Prompts, call_metadata, system_text, task_of
+from .replies.steps import read_steps
 from .yaml_files import read_yaml
 
 
@@ -109,15 +116,6 @@ def with_roles(settings: RefereeSettingsT) -> RefereeSettingsT:
     if not names_a_file(settings):
         return settings
     path = Path(str(settings.roles))
-    roles = _read(path)
-    try:
-        # Validated from what was given, so that the number of referees is set anew from the list.
-        return type(settings).model_validate({**settings.given, "roles": roles})
-    except InputError as error:
-        raise UsageError(f"{path}: {error}") from error
-
-
-def _read(path: Path) -> list[Any]:
     try:
         roles = read_yaml(path)
     except OSError as error:
@@ -126,4 +124,71 @@ def _read(path: Path) -> list[Any]:
         raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(roles, list):
         raise UsageError(f"{path}: expected a list of roles, each a known name or `name` and `description`")
-    return roles
+    try:
+        # Validated from what was given, so that the number of referees is set anew from the list.
+        return type(settings).model_validate({**settings.given, "roles": roles})
+    except InputError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True)
+class PersonasSchema(OutputSchema):
+    """Ask for a numbered list of personas, each a name, a colon and a description, in plain text."""
+
+    name: ClassVar[str] = "personas"
+    template: ClassVar[str] = "casting/form_personas"
+
+    wanted: int
+
+    def from_text(self, text: str) -> Value:
+        read_personas(text, self.wanted)
+        return None
+
+    def limits(self) -> dict[str, Any]:
+        return {"wanted": self.wanted}
+
+
+def read_personas(text: str, wanted: int) -> list[dict[str, str]]:
+    """Return name and description of each persona in a list.
+
+    Raises:
+        ReplyError: there is no list of as many personas, or one has no name, no description, or another one's name.
+
+    >>> read_personas("1. Nurse: You look after patients.\\n2. Lawyer: You know what is owed.", 2)[1]
+    {'name': 'Lawyer', 'description': 'You know what is owed.'}
+    """
+    personas = []
+    for item in read_steps(text):
+        name, colon, description = (part.strip() for part in item.partition(":"))
+        if not (name and colon and description) or len(name) > 60:
+            raise ReplyError(f"Not a name, a colon and a description: {item[:60]!r}.", text)
+        personas.append({"name": name, "description": description})
+    if len(personas) != wanted:
+        raise ReplyError(f"The list has {len(personas)} personas, not {wanted}.", text)
+    if len({persona["name"].casefold() for persona in personas}) < wanted:
+        raise ReplyError("Two personas have the same name.", text)
+    return personas
+
+
+def roles_are_open(_state: JudgeState, settings: RefereeSettings) -> str:
+    """Personas that are written for the question need somebody to write them."""
+    return "roles_open" if settings.roles == AUTO else "roles_given"
+
+
+async def casting(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
+    """Ask the planner for as many personas as there are referees.
+
+    Shown: the question, or the source and the aspect; none of the texts that are judged, which it could favour.
+    """
+    task, prompts, wanted = task_of(state), runtime.prompts, runtime.settings.referees
+    if isinstance(task, CompareTask):
+        material = prompts.render("casting/task", question=task.question, source="", aspect="")
+    else:
+        material = prompts.render("casting/task", question="", source=task.source, aspect=task.aspect.name)
+    own = prompts.instruction("casting/request", wanted=wanted)
+    prompt = Prompt(system_text(prompts, alone=True), material, own)
+    details = {**call_metadata(task), "wanted": wanted}
+    answer = await runtime.ask(Question("planner", "planner", 0, prompt, PersonasSchema(wanted), details))
+    personas = read_personas(answer.turn["content"], wanted)
+    roles = {f"referee_{number}": persona["name"] for number, persona in enumerate(personas, start=1)}
+    return {**answer.update, "details": {"roles": roles, "personas": personas}}

@@ -222,12 +222,11 @@ class Prompts:
             loader=jinja2.DictLoader(sources),
             undefined=jinja2.StrictUndefined,
             autoescape=False,
+            auto_reload=False,
         )
         self._jinja.globals["fence"] = fence
-        self._templates: dict[str, jinja2.Template] = {}
         # Agents of one debate are shown the same task. ``typed``: 1 and 1.0 are equal, and read differently.
         self._filled = lru_cache(maxsize=FILLED, typed=True)(self._fill)
-        self._instructed = lru_cache(maxsize=FILLED, typed=True)(self._instruction)
         self.form = lru_cache(maxsize=FILLED)(self._form)
 
     @classmethod
@@ -288,22 +287,7 @@ class Prompts:
         Raises:
             UsageError: a replaced template uses a name that it is not given.
         """
-        try:
-            return self._filled(name, **values)
-        except TypeError:
-            # Some values, such as turns, cannot be looked up by.
-            return self._fill(name, **values)
-
-    def _fill(self, name: str, **values: Any) -> str:
-        try:
-            template = self._template(name)
-            # As ``template.render`` does, which copies the environment's globals by a slow way.
-            context = template.new_context({**self._jinja.globals, **values}, shared=True)
-            return self._jinja.concat(template.root_render_func(context)).strip()
-        except jinja2.TemplateError as error:
-            raise UsageError(
-                f"template {name}.md: {error.message}; it is given {', '.join(sorted(values))}"
-            ) from error
+        return self.instruction(name, **values).text
 
     def instruction(self, name: str, **values: Any) -> Instruction:
         """Fill in the template of an agent's own instruction; its block ``role`` says who the agent is.
@@ -315,12 +299,21 @@ class Prompts:
         'You are the critical, impartial judge of a debate with much at stake.'
         """
         try:
-            return self._instructed(name, **values)
+            return self._filled(name, **values)
         except TypeError:
-            return self._instruction(name, **values)
+            # Some values, such as turns, cannot be looked up by.
+            return self._fill(name, **values)
 
-    def _instruction(self, name: str, **values: Any) -> Instruction:
-        text, template = self._fill(name, **values), self._template(name)
+    def _fill(self, name: str, **values: Any) -> Instruction:
+        try:
+            template = self._template(name)
+            # As ``template.render`` does, which copies the environment's globals by a slow way.
+            context = template.new_context({**self._jinja.globals, **values}, shared=True)
+            text = self._jinja.concat(template.root_render_func(context)).strip()
+        except jinja2.TemplateError as error:
+            raise UsageError(
+                f"template {name}.md: {error.message}; it is given {', '.join(sorted(values))}"
+            ) from error
         if "role" not in template.blocks:
             return Instruction(text, "", text)
         role = "".join(template.blocks["role"](template.new_context(values))).strip()
@@ -329,7 +322,7 @@ class Prompts:
     def _form(self, form: OutputSchema, *, structured: bool, alone: bool = False) -> str:
         """Say how an agent is to answer: in JSON or in words; ``alone`` with the value and without reasons."""
         structured = structured and not isinstance(form, TextSchema)
-        return self._fill(form.template, structured=structured, alone=alone, **form.limits())
+        return self._fill(form.template, structured=structured, alone=alone, **form.limits()).text
 
     def digest(self, *folders: str) -> str:
         """Return a short hash of the templates in these folders."""
@@ -339,11 +332,8 @@ class Prompts:
 
     def _template(self, name: str) -> jinja2.Template:
         # Compiled when it is first needed: all of them take longer than everything else that a protocol imports.
-        if (kept := self._templates.get(name)) is not None:
-            return kept
         try:
-            compiled = self._templates[name] = self._jinja.get_template(name)
-            return compiled
+            return self._jinja.get_template(name)
         except jinja2.TemplateSyntaxError as error:
             raise UsageError(f"template {name}.md, line {error.lineno}: {error.message}") from error
 

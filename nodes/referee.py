@@ -11,8 +11,8 @@ from typing import Any
 
 from ..state.graph_state import AgentState, JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, EnsembleSettings, RefereeSettings, SingleSettings
-from ..state.settings.referee_settings import AUTO
-from ..state.transcript import Turn, last_turn
+from ..state.settings.protocol_settings import AUTO
+from ..state.transcript import last_turn
 from ..state.verdict_warnings import ONE_REFEREE
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import TextSchema
@@ -57,7 +57,11 @@ async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) ->
     # A summarizer is somebody else, whose words even the only referee is shown.
     alone = not others and settings.strategy != "summarizer"
     own = _own(state, runtime, speaker, others=others, last=last, scored=scored)
-    prompt = build_prompt(state, runtime.prompts, own, visible_history(state, settings), alone=alone)
+    history = state["transcript"]
+    if settings.strategy == "summarizer" and settings.summary == "replace":
+        latest = last_turn(history, "summarizer")
+        history = [latest] if latest else []
+    prompt = build_prompt(state, runtime.prompts, own, history, alone=alone)
     details = {**call_metadata(task), "persona": speaker.name}
     form = score_schema(task) if scored else TextSchema()
     answer = await runtime.ask(Question(speaker.agent, "referee", turn, prompt, form, details))
@@ -73,14 +77,6 @@ async def independent_referee(state: AgentState, runtime: AgentRuntime[EnsembleS
 async def single_scorer(state: AgentState, runtime: AgentRuntime[SingleSettings]) -> dict[str, Any]:
     """Ask one scorer, who has neither a role nor a discussion."""
     return (await runtime.ask(_verdict(state, runtime))).update
-
-
-def visible_history(state: JudgeState, settings: ChatEvalSettings) -> list[Turn]:
-    """Return the discussion as a referee sees it: all turns, or the latest summary in their place."""
-    if settings.strategy == "summarizer" and settings.summary == "replace":
-        latest = last_turn(state["transcript"], "summarizer")
-        return [latest] if latest else []
-    return state["transcript"]
 
 
 async def _speaker(state: AgentState, runtime: AgentRuntime[Any]) -> Referee:

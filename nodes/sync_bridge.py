@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -41,7 +41,10 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     42
     """
     loop = _background_loop()
-    if _running_loop() is loop:
+    running = None
+    with suppress(RuntimeError):  # no loop runs
+        running = asyncio.get_running_loop()
+    if running is loop:
         # A coroutine that is never awaited would warn of that when it is collected.
         work.close()
         raise RuntimeError(
@@ -69,10 +72,3 @@ def _background_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="jurygraph", daemon=True).start()
     return loop
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -15,14 +15,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from ..state.aggregation import mean_by_round, mean_of, swapped, vote_by_scores, winner_by_mean
+from ..state.aggregation import majority_vote, mean_by_round, mean_of, swapped, winner_by_mean
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Protocol
-from ..state.role_kinds import RoleKind
 from ..state.settings import PositionSettings, SamreSettings, Settings
 from ..state.tasks import TaskKind, parse_task
-from ..state.transcript import Score, Turn, usage_of_turns
+from ..state.transcript import RoleKind, Score, Turn, usage_of_turns
 from ..state.verdict import StopReason, Verdict, Winner, winner_of
 from ..state.verdict_warnings import repeated_words
 from .agent_runtime import AgentRuntime
@@ -193,8 +192,14 @@ def vote(state: JudgeState, settings: Settings) -> Decision:
     if averaged.winner is None:
         return averaged
     winner, details = majority_vote(averaged.details["scores_by_referee"])
-    turn = _on_the_side_of(winner, _turns(state, "referee"), averaged)
-    return Decision(averaged.final, turn, winner, {**averaged.details, **details})
+    turns = _turns(state, "referee")
+    last = max((turn["round"] for turn in turns), default=0)
+    pairs = [
+        (turn, pair) for turn in turns if turn["round"] == last and isinstance(pair := turn["value"], list)
+    ]
+    # Of the turns of the last round that prefer the winner, if any does, the one nearest to the mean explains it.
+    agreeing = nearest((turn for turn, pair in pairs if winner_by_mean(pair) == winner), averaged.final)
+    return Decision(averaged.final, agreeing or averaged.turn, winner, {**averaged.details, **details})
 
 
 def last_scores(transcript: Iterable[Turn]) -> dict[str, Score]:
@@ -209,27 +214,8 @@ def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict
     return {agent: cast("list[float]", mean_of([first[agent], second[agent]])) for agent in first}
 
 
-def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
-    """Return who wins the referees' vote, and its details.
-
-    >>> majority_vote({"referee_1": [8, 6], "referee_2": [7, 5]})[0]
-    '1'
-    """
-    outcome = vote_by_scores(pairs)
-    details = {"scores_by_referee": dict(pairs), "votes": outcome.votes, "decided_by": outcome.decided_by}
-    return outcome.winner, details
-
-
 def _turns(state: JudgeState, role: str) -> list[Turn]:
     return [turn for turn in state["transcript"] if turn["role"] == role]
-
-
-def _on_the_side_of(winner: Winner, turns: Sequence[Turn], averaged: Decision) -> Turn | None:
-    """Return the turn nearest to the mean among those of the last round that prefer the winner, if any does."""
-    last = max((turn["round"] for turn in turns), default=0)
-    pairs = [turn for turn in turns if turn["round"] == last and isinstance(turn["value"], list)]
-    agreeing = [turn for turn in pairs if winner_by_mean(cast("Any", turn["value"])) == winner]
-    return nearest(agreeing, averaged.final) or averaged.turn
 
 
 def by_jury(state: JudgeState, settings: SamreSettings) -> Decision:
@@ -244,15 +230,18 @@ def by_jury(state: JudgeState, settings: SamreSettings) -> Decision:
     if settings.jurors:
         # The latest turn of each: the jury may have been asked again after a turn was edited.
         jurors = [*{turn["agent"]: turn for turn in _turns(state, "juror")}.values()]
-        votes = count_votes(jurors)
+        ballots = [juror["value"] for juror in jurors]
+        # Votes are counted, scores added up; a void vote has the value None, and so is counted for neither side.
+        votes: dict[str, float] = {str(side): ballots.count(str(side)) for side in SIDES}
+        if scored := [ballot for ballot in ballots if isinstance(ballot, list)]:
+            votes = {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
         by_votes = winner_of(votes.values())
-        void = sum(juror["value"] is None for juror in jurors)
-        details |= {"jury_winner": by_votes, "votes": votes, "void_votes": void}
+        details |= {"jury_winner": by_votes, "votes": votes, "void_votes": ballots.count(None)}
         if by_votes != "tie":
             winner = by_votes
-            voted = ((juror, juror["value"]) for juror in jurors)
-            own = ((juror, winner_of(vote) if isinstance(vote, list) else vote) for juror, vote in voted)
-            turn = next((juror for juror, vote in own if vote == winner), turn)
+            preferred = [winner_of(ballot) if isinstance(ballot, list) else ballot for ballot in ballots]
+            if winner in preferred:
+                turn = jurors[preferred.index(winner)]
     return Decision(means, turn, winner, {**state["details"], **details})
 
 
@@ -266,16 +255,6 @@ def mean_totals(scores: Sequence[Score]) -> list[float]:
     return [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
 
 
-def count_votes(jurors: Sequence[Turn]) -> dict[str, float]:
-    """Count the jurors' votes for each answer, or add up their scores. A void vote counts for neither side."""
-    ballots = [turn["value"] for turn in jurors]
-    scored = [value for value in ballots if isinstance(value, list)]
-    if scored:
-        return {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
-    # A void vote has the value None, and so is counted for no side.
-    return {str(side): ballots.count(str(side)) for side in SIDES}
-
-
 Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]
 Weigh = Callable[[JudgeOutput, JudgeOutput], Verdict]
 """A function that makes one verdict of both orders' outcomes; the second is already in the task's order."""
@@ -285,17 +264,12 @@ Details = Callable[[Any], Awaitable[dict[str, Any]]]
 """Returns, from the settings, the details with which a protocol begins."""
 
 
-async def no_details(_settings: Settings) -> dict[str, Any]:
-    """Return no details: most protocols have none before they begin."""
-    return {}
-
-
-def prepare(protocol: Protocol[Any], details: Details = no_details) -> Node:
+def prepare(protocol: Protocol[Any], details: Details | None = None) -> Node:
     """Make the node that checks the task before any model is called and empties the rest of the state.
 
     Args:
         protocol: whose task it is.
-        details: returns the details to begin with, from the settings.
+        details: returns the details to begin with, from the settings; most protocols have none.
 
     The node raises:
         UsageError: a bad task (names the field), or a kind of task that the protocol does not take.
@@ -307,14 +281,17 @@ def prepare(protocol: Protocol[Any], details: Details = no_details) -> Node:
         if task.kind not in protocol.kinds:
             kinds = " and ".join(protocol.kinds)
             raise UsageError(f"{protocol.name} takes no task of the kind {task.kind!r}, only {kinds}")
-        # A thread may be used again: the reducers would add to what its last run left behind, and None empties them.
-        empty = dict.fromkeys(("transcript", "warnings", "details", "round"))
-        orders = [*range(1, number_of_orders(runtime.settings, task.kind) + 1)]
-        begun: dict[str, Any] = {"orders": orders, "scores": [], "verdict": None}
-        begun["task"] = task.model_dump(mode="json")
-        if own := await details(runtime.settings):
-            begun["details"] = own
-        return {**empty, **begun}
+        begun: dict[str, Any] = {
+            # A thread may be used again: the reducers would add to what its last run left, and None empties them.
+            **dict.fromkeys(("transcript", "warnings", "details", "round")),
+            "orders": [*range(1, number_of_orders(runtime.settings, task.kind) + 1)],
+            "scores": [],
+            "verdict": None,
+            "task": task.model_dump(mode="json"),
+        }
+        if details is not None:
+            begun["details"] = await details(runtime.settings) or None
+        return begun
 
     return prepare_task
 
@@ -350,6 +327,10 @@ def conclude(
         decision, repeated = decide(state, settings), repeated_words(state["transcript"])
         texts = {name.replace("_", " "): state["task"].get(name) for name in TEXTS}
         stated = verdict_warnings(texts)
+        explanation: dict[str, Any] = {}
+        if turn := decision.turn:
+            words = turn["content"].strip() or f"{turn['agent']} gave {turn['value']} and no reasons."
+            explanation = {"explanation": words, "explained_by": turn.get("id")}
         return Verdict(
             protocol=protocol.name,
             kind=state["task"]["kind"],
@@ -361,7 +342,7 @@ def conclude(
             details=decision.details,
             # A model's warnings come with each of its turns; each is told once, in the order of its first turn.
             warnings=tuple(dict.fromkeys((*state["warnings"], *repeated, *decision.warnings, *stated))),
-            **_explanation(decision.turn),
+            **explanation,
             **usage_of_turns(state["transcript"]).flat(),
         )
 
@@ -408,10 +389,3 @@ def outcome_fields(value: Score) -> dict[str, Any]:
     if isinstance(value, list):
         return {"scores": (value[0], value[1]), "winner": winner_of(value)}
     return {"score": value}
-
-
-def _explanation(turn: Turn | None) -> dict[str, Any]:
-    if turn is None:
-        return {}
-    words = turn["content"].strip() or f"{turn['agent']} gave {turn['value']} and no reasons."
-    return {"explanation": words, "explained_by": turn.get("id")}

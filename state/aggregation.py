@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from .transcript import Score
 from .verdict import Winner, winner_of
@@ -61,31 +61,24 @@ def winner_by_mean(scores: Sequence[float]) -> Winner:
     return "tie" if math.isclose(first, second, rel_tol=1e-9) else winner_of((first, second))
 
 
-class VoteResult(NamedTuple):
-    """Hold the winner of a vote, the votes by voter, and whether a majority or the mean scores decided."""
-
-    winner: Winner
-    votes: dict[str, Winner]
-    decided_by: Literal["majority", "average"]
-
-
-def vote_by_scores(pairs: Mapping[str, Sequence[float]]) -> VoteResult:
-    """Turn each voter's pair of scores into a vote for the higher one, and return what the absolute majority votes for.
+def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
+    """Turn each referee's pair of scores into a vote for the higher one; return who wins, and the vote's details.
 
     Equal scores are a vote for neither answer, but count as a voter. Without an absolute majority for an answer the
     higher mean score wins; equal means are a tie.
 
-    >>> vote_by_scores({"a": [8, 7], "b": [7, 6], "c": [1, 10]}).winner
+    >>> majority_vote({"a": [8, 7], "b": [7, 6], "c": [1, 10]})[0]
     '1'
-    >>> vote_by_scores({"a": [8, 7], "b": [1, 10]})
-    VoteResult(winner='2', votes={'a': '1', 'b': '2'}, decided_by='average')
+    >>> winner, details = majority_vote({"a": [8, 7], "b": [1, 10]})
+    >>> winner, details["votes"], details["decided_by"]
+    ('2', {'a': '1', 'b': '2'}, 'average')
     """
     votes = {voter: winner_by_mean(pair) for voter, pair in pairs.items()}
-    preferred = Counter(vote for vote in votes.values() if vote != "tie").most_common(1)
     # Of all voters, not of the votes for an answer: voters with equal scores can keep both from a majority.
-    if preferred and 2 * preferred[0][1] > len(votes):
-        return VoteResult(preferred[0][0], votes, "majority")
-    return VoteResult(winner_by_mean(mean_pair(pairs.values())), votes, "average")
+    preferred = majority([*votes.values()])
+    winner = winner_by_mean(mean_pair(pairs.values())) if preferred in (None, "tie") else preferred
+    decided_by = "average" if preferred in (None, "tie") else "majority"
+    return winner, {"scores_by_referee": dict(pairs), "votes": votes, "decided_by": decided_by}
 
 
 def swapped(value: Any) -> Any:
@@ -186,7 +179,15 @@ def expected_score(top_logprobs: TopTokens, low: float, high: float) -> Expectat
     if low < 0:
         raise ValueError(f"the scale begins at {low:g}, and a sign and its number are several tokens")
     shares, dropped = token_mass(top_logprobs, lambda token: _scale_value(token, low, high))
-    _refuse_beginnings(shares, high)
+    # A label of two digits among the tokens shows that the model writes such numbers as one token.
+    if all(len(label) == 1 for label in shares):
+        # Else ``1`` may be the first token of 10; ``0`` begins no longer number, and 2 begins none on a scale to 10.
+        unclear = {label: share for label, share in shares.items() if 0 < int(label) * 10 <= high}
+        if math.fsum(unclear.values()) > NEGLIGIBLE:
+            raise ValueError(
+                f"the scale goes up to {high:g}, and the token {max(unclear, key=unclear.__getitem__)!r} may be the "
+                "beginning of a longer number"
+            )
     distribution = {float(label): shares[label] for label in sorted(shares, key=int)}
     mean = math.fsum(value * share for value, share in distribution.items())
     return Expectation(mean, distribution, dropped)
@@ -281,17 +282,3 @@ def _scale_value(token: str, low: float, high: float) -> str | None:
         return None
     # ``04`` is no usual spelling of a score.
     return digits if str(int(digits)) == digits and low <= int(digits) <= high else None
-
-
-def _refuse_beginnings(shares: Mapping[str, float], high: float) -> None:
-    """Raise ValueError where ``1`` on a scale to 10 may be the first token of 10."""
-    # A label of two digits among the tokens shows that the model writes such numbers as one token.
-    if any(len(label) > 1 for label in shares):
-        return
-    # ``0`` begins no longer number, and 2 begins none on a scale to 10.
-    unclear = {label: share for label, share in shares.items() if 0 < int(label) * 10 <= high}
-    if math.fsum(unclear.values()) > NEGLIGIBLE:
-        raise ValueError(
-            f"the scale goes up to {high:g}, and the token {max(unclear, key=unclear.__getitem__)!r} may be the "
-            "beginning of a longer number"
-        )

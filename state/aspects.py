@@ -102,10 +102,6 @@ def full_names(bare: str) -> list[str]:
     return [full for full in ASPECTS if full.partition("/")[2] == bare]
 
 
-def _ready_made() -> dict[str, Aspect]:
-    with Path(__file__).with_suffix(".toml").open("rb") as file:
-        return {name: Aspect(**about) for name, about in tomllib.load(file).items()}
-
-
-ASPECTS = _ready_made()
+with Path(__file__).with_suffix(".toml").open("rb") as _file:
+    ASPECTS = {name: Aspect(**about) for name, about in tomllib.load(_file).items()}
 """Ready-made aspects by ``benchmark/name``. A bare name that two benchmarks share is settled by ``find_aspect``."""

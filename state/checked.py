@@ -71,10 +71,10 @@ def _docstrings_in(file: str) -> Mapping[str, Mapping[str, str]]:
         return {}
     words: dict[str, dict[str, str]] = {}
     for declared in (node for node in ast.walk(module) if isinstance(node, ast.ClassDef)):
-        for one, other in pairwise(declared.body):
-            match one, other:
-                case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text))):
-                    words.setdefault(declared.name, {})[ast.unparse(one.target)] = " ".join(text.split())
+        for statement, following in pairwise(declared.body):
+            match statement, following:
+                case ast.AnnAssign(target=field), ast.Expr(value=ast.Constant(value=str(text))):
+                    words.setdefault(declared.name, {})[ast.unparse(field)] = " ".join(text.split())
     return words
 
 
@@ -181,7 +181,7 @@ def _words(detail: ErrorDetails, where: tuple[str | int, ...], owner: type[Check
     if "words" in context:  # told already, by the class of an object inside
         return str(context["words"])
     if kind == "extra_forbidden":
-        return _unknown(str(where[-1]), _holder(owner, where[:-1]))
+        return _unknown(where, owner)
     if kind == "value_error":
         return str(context["error"])
     words = _WORDS.get(kind) or detail["msg"].replace("Input should be", "must be")
@@ -201,23 +201,12 @@ def _merged(faults: list[Fault]) -> list[Fault]:
         if before.words != fault.words:
             both = f"{before.words} or {fault.words.removeprefix('must be ')}"
             merged[fault.where] = before._replace(words=both)
-    return [_with_value(fault) for fault in merged.values()]
-
-
-def _with_value(fault: Fault) -> Fault:
-    """Quote the value, unless the words do, or there is none."""
-    if fault.kind in ("missing", "extra_forbidden", "value_error") or ", got " in fault.words:
-        return fault
-    wrong, mark, meant = fault.words.partition("; did you mean")
-    return fault._replace(words=f"{wrong}, got {shortened(fault.value)}{mark}{meant}")
-
-
-def _holder(owner: type[Checked], where: tuple[str | int, ...]) -> type[Checked]:
-    """Return the class of the object at this place in an object of class ``owner``."""
-    for part in where:
-        field = owner.model_fields.get(str(part))
-        owner = next(_classes(field.annotation), owner) if field else owner
-    return owner
+    for where, fault in merged.items():
+        # The value is quoted, unless the words do, or there is none.
+        if fault.kind not in ("missing", "extra_forbidden", "value_error") and ", got " not in fault.words:
+            wrong, mark, meant = fault.words.partition("; did you mean")
+            merged[where] = fault._replace(words=f"{wrong}, got {shortened(fault.value)}{mark}{meant}")
+    return [*merged.values()]
 
 
 def _classes(annotation: Any) -> Iterator[type[Checked]]:
@@ -227,7 +216,13 @@ def _classes(annotation: Any) -> Iterator[type[Checked]]:
         yield from _classes(argument)
 
 
-def _unknown(name: str, holder: type[Checked]) -> str:
+def _unknown(where: tuple[str | int, ...], owner: type[Checked]) -> str:
+    """Say of an unknown field, at this place in an object of class ``owner``, what it may have been meant for."""
+    *outer, name = map(str, where)
+    holder = owner
+    for part in outer:
+        field = holder.model_fields.get(part)
+        holder = next(_classes(field.annotation), holder) if field else holder
     names, about = holder.names(), holder.model_fields
     # A field of a single value, such as the kind of a task, is never what was meant.
     single = {

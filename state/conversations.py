@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from .checked import shortened
@@ -79,8 +80,8 @@ def as_text(entries: Sequence[Entry]) -> str:
 
     >>> asked = {"role": "user", "content": "Where is it?\nAI: In Oslo."}
     >>> call = {"id": "c1", "function": {"name": "find", "arguments": '{"what": "it"}'}}
-    >>> found = {"role": "tool", "tool_call_id": "c1", "content": "Bergen"}
-    >>> print(as_text(read_conversation([asked, {"role": "assistant", "tool_calls": [call]}, found], "messages")))
+    >>> result = {"role": "tool", "tool_call_id": "c1", "content": "Bergen"}
+    >>> print(as_text(read_conversation([asked, {"role": "assistant", "tool_calls": [call]}, result], "messages")))
     Human: Where is it?
       AI: In Oslo.
     AI calls find (call 1): {"what": "it"}
@@ -119,12 +120,14 @@ def before_last_answers(entries: Sequence[Entry], answers: int = 1) -> tuple[str
         UsageError: it has too few answers, or nothing is asked before them.
     """
     entries = [entry for entry in entries if entry.kind != "reasoning"]
-    calling = {place - 1 for place, entry in enumerate(entries) if entry.kind == "call"}
-    calling = {place for place in calling if entries[place].message == entries[place + 1].message}
+    pairs = enumerate(pairwise(entries))
+    calling = {
+        place for place, (entry, after) in pairs if (after.kind, after.message) == ("call", entry.message)
+    }
     spoken = [place for place, entry in enumerate(entries) if entry.answers]
-    said = [place for place in spoken if place not in calling]
+    final = [place for place in spoken if place not in calling]
     # Whoever hands over in the message of its answer has given none without a call.
-    last = (said if len(said) >= answers else spoken)[-answers:]
+    last = (final if len(final) >= answers else spoken)[-answers:]
     if len(last) < answers:
         wanted = "no answer" if answers == 1 else f"fewer than {answers} answers"
         raise UsageError(f"the conversation has {wanted} to judge: it needs a model's message with text")
@@ -159,7 +162,8 @@ def texts_of(fields: Any, names: Sequence[str]) -> Any:
 
     What cannot be read is left for the field's own validator, which says what is wrong with it.
     """
-    if not isinstance(fields, Mapping):
+    # Most tasks are made of texts alone.
+    if not isinstance(fields, Mapping) or all(isinstance(fields.get(name), str | None) for name in names):
         return fields
     read, media = dict(fields), dict(fields.get("media") or {})
     for name in names:
@@ -234,15 +238,16 @@ class _Reader:
         speaker = fields["role"]
         name = None if speaker == "Tool" else fields.get("name")
         who = f"{speaker} ({_one_line(name)})" if name else speaker
-        found: list[Entry] = []
+        entries: list[Entry] = []
         for made in filter(None, (self._entry(kind, body, who, where) for kind, body in _parts(fields))):
             entry = Entry(made[0], speaker, *made[1:], name, place)
-            if entry.kind == "words" and found and found[-1].kind == "words":
-                found[-1] = entry._replace(text=found[-1].text + entry.text)
+            if entry.kind == "words" and entries and entries[-1].kind == "words":
+                entries[-1] = entry._replace(text=entries[-1].text + entry.text)
             else:
-                found.append(entry)
+                entries.append(entry)
         # Empty words beside a call are none; a message with nothing in it is one that says nothing.
-        self.entries += [entry for entry in found if entry.kind != "words" or entry.text.strip()] or found[:1]
+        filled = [entry for entry in entries if entry.kind != "words" or entry.text.strip()]
+        self.entries += filled or entries[:1]
 
     def _entry(
         self, kind: str, body: Mapping[str, Any], who: str, where: str

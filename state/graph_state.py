@@ -109,6 +109,7 @@ def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
 
 
 def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
+    """Return a turn with what an edit changes: its words, or its value by one of the same type and on its scale."""
     merged = cast("Turn", {**turn, **change})
     fixed = [k for k in change if k in FIXED and change[k] != turn.get(k)]
     if unknown := fixed or [k for k in change if k not in Turn.__annotations__]:
@@ -117,27 +118,17 @@ def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
         )
     if not isinstance(merged["content"], str):
         raise ValueError(f"the content of the turn {turn['id']} must be text, got {merged['content']!r}")
-    if (merged["content"], merged["value"]) == (turn["content"], turn["value"]):
+    before, value, scale = turn["value"], merged["value"], merged.get("scale")
+    if (merged["content"], value) == (turn["content"], before):
         return merged
-    check_value(merged, turn["value"])
-    return {**merged, "edited": True}
-
-
-def check_value(turn: Turn, before: Any) -> None:
-    """Check the value of an edited turn: of the type that the turn had, and on its scale.
-
-    Raises:
-        ValueError: names the turn, the value, and what it can be.
-    """
-    value: Any = turn["value"]
-    scale = turn.get("scale")
     kind = _kind_of(value)
     # A reply that could not be read has no value; a person may give the one that it should have had.
     fits = kind == _kind_of(before) or (before is None and (scale is not None or value in ("1", "2", "tie")))
-    numbers = value if kind == "pair" else [value] if kind == "number" else []
+    numbers: Any = value if kind == "pair" else [value] if kind == "number" else []
     if not (fits and all(scale is None or scale[0] <= number <= scale[1] for number in numbers)):
         wanted = _wanted(before, scale)
         raise ValueError(f"the turn {turn['id']} cannot have the value {value!r}: it takes {wanted}")
+    return {**merged, "edited": True}
 
 
 def _kind_of(value: Any) -> str:

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from .aggregation import majority, mean_pair, winner_by_mean
 from .errors import UsageError
-from .role_kinds import RoleKind
-from .transcript import Turn
+from .transcript import RoleKind, Turn
 from .verdict import Verdict
 
 RULES = ("unresolved", "orders_differ", "split", "gap<x", "wide>x", "always")

@@ -6,7 +6,7 @@ The inputs of the graphs, at the end, hold one or the other, each with an exampl
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -32,13 +32,6 @@ def _messages_as_text(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, str) and is_conversation(value):
         return as_text(read_conversation(value, info.field_name or "messages", media={}))
     return value
-
-
-def _read_messages(fields: Any, names: Sequence[str]) -> Any:
-    # Most tasks are made of texts alone.
-    if isinstance(fields, dict) and all(isinstance(fields.get(name), str | None) for name in names):
-        return fields
-    return texts_of(fields, names)
 
 
 AsText = BeforeValidator(_messages_as_text, json_schema_input_type=str)
@@ -128,7 +121,7 @@ class ScoreTask(Checked):
     @model_validator(mode="before")
     @classmethod
     def _messages(cls, fields: Any) -> Any:
-        return _read_messages(fields, ("source", "fact", "candidate"))
+        return texts_of(fields, ("source", "fact", "candidate"))
 
 
 class CompareTask(Checked):
@@ -162,7 +155,7 @@ class CompareTask(Checked):
     @model_validator(mode="before")
     @classmethod
     def _messages(cls, fields: Any) -> Any:
-        return _read_messages(fields, ("question", "reference", "answer_1", "answer_2"))
+        return texts_of(fields, ("question", "reference", "answer_1", "answer_2"))
 
     @model_validator(mode="after")
     def _scale_runs_upwards(self) -> CompareTask:
@@ -173,16 +166,10 @@ class CompareTask(Checked):
 Task = Annotated[ScoreTask | CompareTask, Field(discriminator="kind")]
 
 
-_CLASSES: dict[TaskKind, type[ScoreTask] | type[CompareTask]] = {"score": ScoreTask, "compare": CompareTask}
 _SHAPES = (
     'a task is {"kind": "score", "source": ..., "candidate": ..., "aspect": ...} '
     'or {"kind": "compare", "question": ..., "answer_1": ..., "answer_2": ...}'
 )
-_TELLTALE_FIELDS: dict[TaskKind, tuple[str, ...]] = {
-    "score": ("candidate",),
-    "compare": ("answer_1", "answer_2"),
-}
-"""The fields by which a task without ``kind`` is told."""
 
 
 def parse_task(value: Any) -> ScoreTask | CompareTask:
@@ -201,26 +188,22 @@ def parse_task(value: Any) -> ScoreTask | CompareTask:
         raise _no_task("missing", f'is missing: the input is {{"task": ...}}, and {_SHAPES}')
     if not isinstance(value, Mapping):
         raise _no_task("task_type", f"must be an object, got {shortened(value)}; {_SHAPES}", value)
-    chosen = _CLASSES[_kind_of(value)]
+    named = value.get("kind")
+    if named is None:
+        # Told by its fields.
+        fields = {"score": ("candidate",), "compare": ("answer_1", "answer_2")}
+        kinds = [kind for kind, names in fields.items() if any(name in value for name in names)]
+        if len(kinds) != 1:
+            has = ", ".join(map(str, value)) or "none"
+            why = "but fields of both kinds" if kinds else "and no field that shows it"
+            raise _no_task("kind", f"has no kind, {why} (it has {has}); {_SHAPES}", value)
+        named = kinds[0]
+    if named not in ("score", "compare"):
+        raise _no_task("kind", f"has an unknown kind, {shortened(named)}; {_SHAPES}", value)
     try:
-        return chosen.model_validate(dict(value))
+        return (ScoreTask if named == "score" else CompareTask).model_validate(dict(value))
     except InputError as error:
         raise error.inside("task") from None
-
-
-def _kind_of(value: Mapping[str, Any]) -> TaskKind:
-    named = value.get("kind")
-    for kind in _CLASSES:
-        if named == kind:
-            return kind
-    if named is not None:
-        raise _no_task("kind", f"has an unknown kind, {shortened(named)}; {_SHAPES}", value)
-    kinds = [kind for kind, names in _TELLTALE_FIELDS.items() if any(name in value for name in names)]
-    if len(kinds) != 1:
-        has = ", ".join(map(str, value)) or "none"
-        why = "but fields of both kinds" if kinds else "and no field that shows it"
-        raise _no_task("kind", f"has no kind, {why} (it has {has}); {_SHAPES}", value)
-    return kinds[0]
 
 
 def _no_task(kind: str, words: str, value: Any = None) -> InputError:

@@ -6,13 +6,12 @@ from typing import Any
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.analysis.comparison import AverageComparison, Comparison, Difference, PairwiseComparison
 from jurygraph.eval.analysis.costs import CostRow, Costs, Curve, Frontier, Point
-from jurygraph.eval.analysis.counters import Replies, Spending
-from jurygraph.eval.analysis.diagnostics import Changes, Diagnosis, Round
+from jurygraph.eval.analysis.debate_counters import Replies, ScoreChanges
+from jurygraph.eval.analysis.diagnostics import Changes, Diagnosis, Round, Spending
 from jurygraph.eval.analysis.equal_cost import EqualCostComparison
-from jurygraph.eval.analysis.influence import ScoreChanges
 from jurygraph.eval.analysis.judges import EvaluationTarget, Judge
 from jurygraph.eval.analysis.leaderboard import Average, Gain, Leaderboard, LeaderboardEntry
-from jurygraph.eval.analysis.length_bias import LengthBias
+from jurygraph.eval.analysis.leanings import LengthBias
 from jurygraph.eval.results.evaluation import UsageTotals
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.state.transcript import Usage

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.analysis import Study
+from jurygraph.eval.analysis.debate_counters import ScoreChanges
 from jurygraph.eval.analysis.diagnostics import Diagnosis
-from jurygraph.eval.analysis.influence import ScoreChanges
-from jurygraph.eval.analysis.length_bias import LengthBias, partial_correlation
+from jurygraph.eval.analysis.leanings import LengthBias, partial_correlation
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from scipy import stats

@@ -10,8 +10,8 @@ from jurygraph.eval.analysis import Study
 from jurygraph.eval.analysis.annotators import Rater
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.report.sections import compose
-from jurygraph.eval.statistics.alternative_annotator import Closeness, alternative_annotator_test
 from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.significance import Closeness, alternative_annotator_test
 from jurygraph.eval.tables.grid import Grid, columns_of
 from jurygraph.state.errors import UsageError
 from scipy import stats

@@ -8,7 +8,7 @@ import pytest
 from jurygraph import create_judge
 from jurygraph.eval import evaluate, load_dataset
 from jurygraph.graphs.answer_gate import AnswerGate
-from jurygraph.nodes.models.attachments import with_text
+from jurygraph.nodes.models.capabilities import with_text
 from jurygraph.state import CompareTask, ScoreTask, UsageError, media
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage

@@ -12,7 +12,7 @@ from jurygraph.eval import evaluate
 from jurygraph.graphs import OwnText, chateval, ensemble, single
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
-from jurygraph.state.settings.referee_settings import GROUPS, ChatEvalSettings, EnsembleSettings
+from jurygraph.state.settings.protocol_settings import GROUPS, ChatEvalSettings, EnsembleSettings
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 

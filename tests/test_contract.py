@@ -12,7 +12,7 @@ import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.models.scripted_model import Script, ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
-from jurygraph.state.call_counts import CallRange, CallsByRole, exactly, total
+from jurygraph.state.protocols import CallRange, CallsByRole, exactly, total
 from jurygraph.state.settings import Settings, WrapperSettings
 from pydantic import ValidationError
 

@@ -15,7 +15,7 @@ from jurygraph.nodes.courtroom import (
     TotalsSchema,
     read_points,
 )
-from jurygraph.nodes.defence_judge import softmax
+from jurygraph.nodes.courtroom_judge import softmax
 from jurygraph.nodes.delimiters import fenced_sections
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import VoteSchema

@@ -15,8 +15,8 @@ import pytest
 from jurygraph.eval import load_dataset
 from jurygraph.eval.datasets.dataset import SOURCES
 from jurygraph.eval.datasets.published import fetch
+from jurygraph.eval.datasets.published.catalog import GitHub, HuggingFace, Source
 from jurygraph.eval.datasets.published.fetch import Sums, git_blob
-from jurygraph.eval.datasets.published.source import GitHub, HuggingFace, Source
 from jurygraph.state import UsageError
 
 from .loopback_hub import Hub, blob, point_to, serving

@@ -8,7 +8,7 @@ from jurygraph.graphs import single
 from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.capabilities import BOUNDS, STRUCTURE, SYSTEM
-from jurygraph.nodes.models.refusals import rejected_parameter
+from jurygraph.nodes.models.provider_errors import ProviderFault
 from jurygraph.nodes.models.send import attempt
 from jurygraph.nodes.output_schemas import PairSchema, ScoreSchema
 from jurygraph.state import ReplyError, Verdict
@@ -240,16 +240,16 @@ OTHER = [
     *((None, *case) for case in OTHER),
 ], ids=str)  # fmt: skip
 def test_what_is_refused_is_known_by_the_words(expected: str | None, status: int, words: str) -> None:
-    assert rejected_parameter(status, words, None, {}) == expected
+    assert ProviderFault(status, words, None).rejected_parameter({}) == expected
     if expected == STRUCTURE:
         told = f"BadRequestError: Error code: {status} - {words}"
-        assert rejected_parameter(status, told, None, {}) == STRUCTURE
+        assert ProviderFault(status, told, None).rejected_parameter({}) == STRUCTURE
     if expected == SYSTEM:
-        assert rejected_parameter(status, words, "messages[0].role", {}) == SYSTEM
+        assert ProviderFault(status, words, "messages[0].role").rejected_parameter({}) == SYSTEM
 
 
 def test_the_parameter_that_a_provider_names_counts_more_than_its_words() -> None:
     words = "'messages' must contain 'json' in some form, to use 'response_format' of type 'json_object'."
-    assert rejected_parameter(400, words, "response_format", {}) == STRUCTURE
+    assert ProviderFault(400, words, "response_format").rejected_parameter({}) == STRUCTURE
     words = "not supported together with response_format"
-    assert rejected_parameter(400, words, "temperature", {}) == "temperature"
+    assert ProviderFault(400, words, "temperature").rejected_parameter({}) == "temperature"

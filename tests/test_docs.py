@@ -22,7 +22,7 @@ import pytest
 import typer
 from jurygraph.eval.cli.app import app
 from jurygraph.graphs.registry import protocols
-from jurygraph.state.call_counts import total
+from jurygraph.state.protocols import total
 from typer.main import get_command
 
 from .source_tree import ROOT, imported

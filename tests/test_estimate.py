@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
-from jurygraph.eval.plan.dry_run import CallSample, role_profiles, tokens_in
-from jurygraph.eval.plan.estimator import Estimate, Part, added, estimate, estimate_table
+from jurygraph.eval.plan.dry_run import CallSample, RoleEstimate, role_profiles, tokens_in
+from jurygraph.eval.plan.estimator import Estimate, Part, added, estimate, estimate_table, shares
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.tables import to_lines
 from jurygraph.nodes.evaluation_steps import keep_steps_in
@@ -16,7 +16,7 @@ from jurygraph.nodes.models import prices
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError
-from jurygraph.state.call_counts import CallRange, Range
+from jurygraph.state.protocols import CallRange, Range
 from jurygraph.state.transcript import Usage
 from jurygraph.state.verdict import Verdict
 from langchain_openai import ChatOpenAI
@@ -88,9 +88,11 @@ def test_the_line_is_steeper_where_models_say_more_than_the_offline_judge() -> N
     ]
     growth = role_profiles(heard)["critic"].growth
     assert growth.most == pytest.approx(2 * 100), "150 words are 200 tokens"
-    assert role_profiles(heard)["critic"].replies(Range(2, 6)) == Range(2, 6)
-    three_at_once = [replace(sample, several=3) for sample in heard]
-    assert role_profiles(three_at_once)["critic"].replies(Range(2, 6)) == Range(6, 6)
+    for several, replies in ((1, Range(2, 6)), (3, Range(6, 6))):
+        profile = role_profiles([replace(sample, several=several) for sample in heard])["critic"]
+        reply = profile.reply[model.label]
+        (part,) = shares("debate", RoleEstimate(model, profile, Range(1, 1)), Range(2, 6))
+        assert part.output_tokens == Range(replies.least * reply.least, replies.most * reply.most)
 
 
 @pytest.mark.parametrize(("text", "tokens"), [

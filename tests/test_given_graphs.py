@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jurygraph import UsageError, create_async_judge, create_judge
 from jurygraph.eval import Result, evaluate, versus
-from jurygraph.eval.cli.new_protocol import new_protocol
+from jurygraph.eval.cli.listing import new_protocol
 from jurygraph.eval.cli.studio import configuration
 from jurygraph.eval.plan.estimator import estimate
 from jurygraph.eval.plan.plan import plan

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.journal.admin import prune, summarize
-from jurygraph.eval.journal.call_journal import KeyFilter
 from jurygraph.eval.journal.records import Batch
 from jurygraph.state.errors import UsageError
 from jurygraph.state.transcript import Usage
@@ -94,7 +93,7 @@ async def test_batches_are_noted_changed_and_settled(where: str) -> None:
     async with opened(where, run="a") as again:
         found = {batch.id: batch for batch in await again.batches()}
     first = found["batch_1"]
-    assert first == Batch("batch_1", "a", False, first.created, {"calls": 3})
+    assert first == Batch("batch_1", False, {"calls": 3})
     assert found["batch_2"].settled
 
     async with opened(where, run="b") as other:
@@ -133,15 +132,6 @@ async def test_a_call_takes_half_a_kilobyte_at_most_and_is_pruned_from_the_disk(
     assert before / 1280 - len(reply) < 512
     assert prune(file, run="a") == 1280
     assert summarize(file).bytes < before / 5
-
-
-def test_the_filter_misses_no_key_and_is_seldom_wrong_about_strangers() -> None:
-    seen = KeyFilter()
-    noted = [os.urandom(16) for _ in range(100_000)]
-    for one in noted:
-        seen.add(one)
-    assert all(seen.may_hold(one) for one in noted)
-    assert sum(seen.may_hold(os.urandom(16)) for _ in range(10_000)) < 20
 
 
 @pytest.fixture

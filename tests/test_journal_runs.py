@@ -103,7 +103,7 @@ async def test_sums_are_exact_whenever_a_process_dies(where: str, monkeypatch: p
             store.renew()
         # As another process finds it that opens the run at this moment.
         spent = store.spent()
-        assert (spent.usage.calls, spent.known_cost, spent.uncounted) == (wrote, wrote / 2, wrote // 3)
+        assert (spent.usage.calls, spent.known_cost, spent.usage.uncounted) == (wrote, wrote / 2, wrote // 3)
     kept = store.transact(lambda c: c.execute(select(openings.c.requests, openings.c.counted_to)).one())
     assert kept.requests == kept.counted_to - store.opening * 2**32 >= 14, "few calls are left to add up"
     store.disconnect()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.analysis.objections import Objections
+from jurygraph.eval.analysis.debate_counters import Objections
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.transcript import Turn

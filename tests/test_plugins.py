@@ -225,7 +225,7 @@ ALLOWED = {
     # The example of a setting for an opponent, where a judge is held against the usual ones.
     ("eval/equal_budget/opponents.py", "single"),
     # The judge that a command attacks where none is named.
-    ("eval/cli/redteam.py", "single"),
+    ("eval/cli/experiments.py", "single"),
     # The types of a judge's settings, by the name that a caller writes.
     *(("eval/judges/judge_options.py", name) for name in get_args(ProtocolName)),
     # The command checks its rules as the wrapper does.

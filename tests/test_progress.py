@@ -20,7 +20,7 @@ from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.cli import progress
-from jurygraph.eval.cli.progress import LiveProgress, Rate, _LogEveryMinute
+from jurygraph.eval.cli.progress import LiveProgress, Rate
 from jurygraph.eval.results.run_log import FILE, log_text, logging_to
 from jurygraph.state.transcript import Usage
 from rich.cells import cell_len
@@ -53,7 +53,7 @@ class Display:
 
     def lines(self) -> list[str]:
         with self._console.capture() as drawn:
-            self._console.print(self._live._drawn())
+            self._console.print(self._live.get_renderable())
         return re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", drawn.get()).strip("\n").splitlines()
 
 
@@ -114,11 +114,9 @@ def test_without_a_terminal_a_long_wait_is_told_once(tmp_path: Path) -> None:
     counts, out = resumed(), io.StringIO()
     counts.waits.add("openai:gpt-4o-mini", "next attempt", 1800)
     with logging_to(tmp_path, None):
-        minutes = _LogEveryMinute(counts, every=0.02, console=Console(file=out))
-        minutes.start()
         log = tmp_path / FILE
-        until(lambda: log.exists() and log.read_text().count("waiting for openai:gpt-4o-mini until") >= 3)
-        minutes.stop()
+        with LiveProgress(Console(file=out), counts, StopSignal(), logged_every=0.02):
+            until(lambda: log.exists() and log.read_text().count("waiting for openai:gpt-4o-mini until") >= 3)
     assert re.fullmatch(r"waiting for openai:gpt-4o-mini until [\d:]{8} \(next attempt\)\n", out.getvalue())
 
 
@@ -142,11 +140,9 @@ def test_the_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
         return [record for record in records if record["event"] == "so far"]
 
     with logging_to(tmp_path, None):
-        minutes = _LogEveryMinute(counts, every=0.2)
         begun = time.monotonic()
-        minutes.start()
-        until(lambda: len(logged()) >= 3)
-        minutes.stop()
+        with LiveProgress(Console(file=io.StringIO()), counts, StopSignal(), logged_every=0.2):
+            until(lambda: len(logged()) >= 3)
         gone = time.monotonic() - begun
         told = logged()
         logging.getLogger("jurygraph.run").info("run ended")

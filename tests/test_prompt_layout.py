@@ -26,7 +26,7 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
 from jurygraph.nodes.prompt_context import Prompt
 from jurygraph.state.settings import DebateSettings, Layout, RefereeSettings, WrapperSettings
-from jurygraph.state.settings.referee_settings import ROLES, SAME
+from jurygraph.state.settings.protocol_settings import ROLES, SAME
 from jurygraph.state.transcript import Turn
 
 from .source_tree import ROOT, imported

@@ -2,18 +2,25 @@
 
 from collections.abc import Mapping
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from jurygraph.graphs import geval, load_graph, ranked, samre
+from jurygraph.graphs.ranked import RULES, Compared, VotingRule, elect
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError
 from jurygraph.state.verdict import Winner
-from jurygraph.state.voting import RULES, Duel, VotingRule, elect
 from langgraph.checkpoint.memory import InMemorySaver
 
 QUESTION = "Why do tides rise twice a day?"
 ANSWERS = ["The moon pulls.", "The wind.", "The moon pulls, and the earth turns under it."]
+
+
+def compared(
+    pair: tuple[int, int], votes: dict[str, Winner], scores: dict[str, list[float]] | None = None
+) -> Compared:
+    return Compared(answers=pair, verdict={}, votes=votes, scores=scores or {})
 
 
 def election(rule: VotingRule, *rankings: str, **options: Any) -> Any:
@@ -24,10 +31,10 @@ def election(rule: VotingRule, *rankings: str, **options: Any) -> Any:
         return "1" if ranking.index(str(first)) < ranking.index(str(second)) else "2"
 
     duels = [
-        Duel(first, second, {str(n): vote(ranking, first, second) for n, ranking in enumerate(rankings)})
-        for first, second in combinations(range(1, count + 1), 2)
+        compared(pair, {str(n): vote(ranking, *pair) for n, ranking in enumerate(rankings)})
+        for pair in combinations(range(1, count + 1), 2)
     ]
-    return elect(rule, count, duels, **options)
+    return SimpleNamespace(**elect(rule, count, duels, **options))
 
 
 def test_rules_elect_different_answers_and_in_a_cycle_nobody() -> None:
@@ -52,13 +59,13 @@ def test_rules_elect_different_answers_and_in_a_cycle_nobody() -> None:
 
 def test_approval_counts_mean_scores_and_refuses_voters_who_give_none() -> None:
     duels = [
-        Duel(1, 2, {"a": "1", "b": "tie"}, {"a": [8, 5], "b": [7, 7]}),
-        Duel(1, 3, {"a": "1", "b": "2"}, {"a": [6, 2], "b": [4, 9]}),
-        Duel(2, 3, {"a": "1", "b": "2"}, {"a": [7, 2], "b": [6, 8]}),
+        compared((1, 2), {"a": "1", "b": "tie"}, {"a": [8, 5], "b": [7, 7]}),
+        compared((1, 3), {"a": "1", "b": "2"}, {"a": [6, 2], "b": [4, 9]}),
+        compared((2, 3), {"a": "1", "b": "2"}, {"a": [7, 2], "b": [6, 8]}),
     ]
     # a gives 7, 6, 2 on average, b gives 5.5, 6.5, 8.5.
-    assert elect("approval", 3, duels, 6).points == (1, 2, 1)
-    assert elect("approval", 3, duels, 6).winner == 2
+    assert elect("approval", 3, duels, 6)["points"] == (1, 2, 1)
+    assert elect("approval", 3, duels, 6)["winner"] == 2
     with pytest.raises(UsageError, match="counts scores, but these voters give none"):
         election("approval", "12")
 

@@ -14,8 +14,8 @@ from jurygraph.eval.replay.recording import NOT_RECORDED
 from jurygraph.eval.results.results import Key
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies import ReplyError, read_score
-from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError
+from jurygraph.state.protocols import Range, exactly
 from jurygraph.state.transcript import USAGE_FIELDS
 
 from .processes import Command

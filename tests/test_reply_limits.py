@@ -8,7 +8,7 @@ from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.calls.call_pipeline import RunContext
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.cli.run import total_usage
+from jurygraph.eval.cli.progress import total_usage
 from jurygraph.eval.plan.estimator import estimate, estimate_table
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig

@@ -13,7 +13,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.cli.run import total_usage
+from jurygraph.eval.cli.progress import total_usage
 from jurygraph.eval.report.headline import answers
 from jurygraph.nodes.models import prices, resolver
 from jurygraph.nodes.models.responses import is_another, read_response

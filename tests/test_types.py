@@ -13,7 +13,7 @@ import pytest
 from jurygraph.eval.judges import judge_options
 from jurygraph.graphs import options
 from jurygraph.graphs.registry import protocols
-from jurygraph.state.settings.referee_settings import AUTO, GROUPS, ROLES, SAME
+from jurygraph.state.settings.protocol_settings import AUTO, GROUPS, ROLES, SAME
 
 HERE = Path(__file__).parent
 FILES = ["types_that_must_fail.py", "types_that_must_pass.py"]

@@ -1,29 +1,33 @@
-"""Compare annotators with each other, and judges with them: how far anyone agrees, and who could replace one."""
+"""Compare annotators with each other, and judges with them: how far anyone agrees, and who could replace one.
+
+Krippendorff's alpha says the same of a judge's agents, of its repeats, and of annotators without and with the judge.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from ..statistics.alignment import Floats
-from ..statistics.alternative_annotator import (
+from ..statistics.alignment import Floats, Units
+from ..statistics.chance_corrected import Level, krippendorff_alpha
+from ..statistics.metrics import METRICS
+from ..statistics.resampling import Resampling, Statistic, mean_or_none
+from ..statistics.sample import Sample
+from ..statistics.significance import (
     FEWEST_ITEMS,
     AlternativeAnnotatorTest,
     Closeness,
     alternative_annotator_test,
 )
-from ..statistics.metrics import METRICS
-from ..statistics.resampling import Statistic, mean_or_none
-from ..statistics.sample import Sample
 from ..statistics.tie_policy import TIE_CODE, count_votes
 from ..tables.grid import Column, share_column, text_column
 from .comparison import PairwiseComparator
 from .judges import EvaluationTarget
-from .measures import sample
-from .verdict_columns import Side, Verdicts
+from .loading import JudgeAspectData
+from .verdict_columns import Side, Verdicts, sample
 
 CEILING = "mean of annotators"
 EPSILON = 0.1
@@ -114,8 +118,8 @@ class Annotators:
             for rater in self.raters[place:]
             if rater.others.value is not None
         )
-        told = f"{self.subject.label}: {METRICS[self.metric].title} with the other annotators: {mean}"
-        return f"{told}; on the same labels {', '.join(judges)}"
+        of_people = f"{self.subject.label}: {METRICS[self.metric].title} with the other annotators: {mean}"
+        return f"{of_people}; on the same labels {', '.join(judges)}"
 
 
 def compare_annotators(
@@ -126,7 +130,10 @@ def compare_annotators(
     Rows are those that all judges judged, in their first repeat, since an annotator labelled each item once.
     """
     subject, metric = comparator.subject, comparator.subject.metric
-    counted = [(side, _first_repeat(comparator.counted(side.rows))) for side in sides]
+    counted = []
+    for side in sides:
+        rows = comparator.counted(side.rows)
+        counted.append((side, rows.take(rows.repeat == rows.repeat.min()) if len(rows) else rows))
     if not counted:
         return None
     people, rows = [], counted[0][1]
@@ -141,14 +148,14 @@ def compare_annotators(
     for side, rows in counted:
         samples = [others for _, others in _left_out(comparator, rows, rows.judged)]
         mean = _mean([others.statistic(metric) for others in samples])
-        everybody = _with_all(comparator, rows, rows.judged)
-        test = _test(rows, epsilon) if side.distances else None
+        everybody, test = _with_all(comparator, rows, rows.judged), None
+        if side.distances:
+            closeness: Closeness = "accuracy" if rows.winners else "rmse"
+            labels = rows.by_annotator
+            names = [f"annotator {place + 1}" for place in range(labels.shape[1])]
+            test = alternative_annotator_test(rows.judged, labels, names, closeness, epsilon)
         judges.append(Rater(side.label, max(map(len, samples), default=0), mean, everybody, test))
     return Annotators(subject, metric, (*people, ceiling, *judges), epsilon)
-
-
-def _first_repeat(rows: Verdicts) -> Verdicts:
-    return rows.take(rows.repeat == rows.repeat.min()) if len(rows) else rows
 
 
 def _left_out(
@@ -187,8 +194,49 @@ def _mean(figures: Sequence[Statistic]) -> Statistic:
     return Statistic(mean_or_none(np.asarray(values)))
 
 
-def _test(rows: Verdicts, epsilon: float) -> AlternativeAnnotatorTest:
-    labels = rows.by_annotator
-    names = [f"annotator {place + 1}" for place in range(labels.shape[1])]
-    closeness: Closeness = "accuracy" if rows.winners else "rmse"
-    return alternative_annotator_test(rows.judged, labels, names, closeness, epsilon)
+@dataclass(frozen=True)
+class Alphas:
+    """Holds Krippendorff's alpha: scores by amount, verdicts of comparisons as classes.
+
+    ``None`` stands for what does not exist: one agent, one repeat, no labels on the judge's scale, or no single
+    annotations, in whose place humans' mean is the one human rater.
+
+    Attributes:
+        agents: between referees, or jurors, by their last opinions.
+        repeats: of a judge with itself, asked again.
+        people: between annotators.
+        with_judge: the same with the judge as one more of them, on the same rows. A judge that fits in leaves alpha as
+            it is or raises it; one that does not lowers it.
+    """
+
+    agents: Annotated[Statistic | None, Column("between agents")] = None
+    repeats: Annotated[Statistic | None, Column("between repeats")] = None
+    people: Annotated[Statistic | None, Column("between annotators")] = None
+    with_judge: Annotated[Statistic | None, Column("with the judge")] = None
+    """the judge as one more annotator"""
+
+
+def alphas_of(cell: JudgeAspectData, resampling: Resampling) -> Alphas:
+    """Compute all that a judge's verdicts on an aspect allow."""
+    rows = cell.rows
+    level: Level = "interval" if cell.subject.kind == "score" else "nominal"
+
+    def alpha(ratings: Iterable[Sequence[Hashable]], clusters: Units) -> Statistic:
+        return krippendorff_alpha(ratings, level, clusters.tolist(), resampling).alpha
+
+    several = rows.take(rows.agent_count > 1)
+    agents = alpha(several.opinions(), several.clusters) if len(several) else None
+    repeats = people = with_judge = None
+    if len(np.unique(rows.repeat)) > 1:
+        # Items are what is rated, and their repeats the raters; rows come sorted by item.
+        starts = np.flatnonzero(np.diff(rows.item, prepend=-1))
+        ratings = [values.tolist() for values in np.split(rows.judged, starts[1:])]
+        repeats = alpha(ratings, rows.clusters[starts])
+    # Scores on another scale than the humans' differ from them by amount, however well they agree.
+    if len(labelled := cell.labelled) and cell.distances:
+        # Each repeat of an item counts by itself.
+        ratings = np.column_stack([labelled.all_labels, labelled.judged]).tolist()
+        with_judge, annotations = alpha(ratings, labelled.clusters), labelled.by_annotator
+        if ((~np.isnan(annotations)).sum(axis=1) > 1).any():
+            people = alpha(annotations.tolist(), labelled.clusters)
+    return Alphas(agents, repeats, people, with_judge)

@@ -28,8 +28,7 @@ from ..statistics.significance import (
 from ..tables import Column
 from .judges import EvaluationTarget
 from .loading import JudgeAspectData
-from .measures import sample
-from .verdict_columns import Side, Verdicts, close
+from .verdict_columns import Side, Verdicts, close, sample
 
 _HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
 
@@ -168,10 +167,6 @@ class Comparison:
         few = _caution(self.pairwise)
         return (few,) if few else ()
 
-    def with_base(self) -> tuple[PairwiseComparison, ...]:
-        """Return the pairs whose second judge is the base."""
-        return tuple(pair for pair in self.pairwise if pair.with_base)
-
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
         """Return the comparison of two judges on one subject, in this order, if there is one."""
         wanted = (subject, first, second)
@@ -283,8 +278,12 @@ class PairwiseComparator:
                 about = "mean share of human votes that agree"
             yield _t_test("t_right", about, mine, mine.right, theirs.right)
             return
-        if alone:
-            yield from _correlation_tests(mine, theirs)
+        for name in TESTED_CORRELATIONS if alone else ():
+            result = compare_dependent(name, mine.judged, theirs.judged, mine.human)
+            on_ranks = " (made for Pearson's r, here of ranks)" if name == "spearman" else ""
+            about = f"the two {name} correlations with humans, assuming independent rows{on_ranks}"
+            for kind, test in result._asdict().items():
+                yield PairedTest(f"{kind}_{name}", about, len(mine), *test)
         if distances:
             yield _t_test("t_scores", "mean score", mine, mine.judged, theirs.judged)
             errors = np.abs(mine.judged - mine.human), np.abs(theirs.judged - theirs.human)
@@ -351,19 +350,15 @@ def adjusted(pairs: Sequence[Compared]) -> list[Compared]:
     """
     done = list(pairs)
     for kind in ("differences", "tests"):
-        of_pairs: list[Any] = [dict(getattr(pair, kind)) for pair in pairs]
+        of_pairs: list[Any] = [dict(getattr(pair, kind)) for pair in done]
         for name in dict.fromkeys(chain(*of_pairs)):
-            having = [
-                (tested, pair.with_base)
-                for tested, pair in zip(of_pairs, pairs, strict=True)
-                if name in tested
-            ]
-            among_all = holm([tested[name].p for tested, _ in having])
+            having = [(of, pair.with_base) for of, pair in zip(of_pairs, done, strict=True) if name in of]
+            among_all = holm([of[name].p for of, _ in having])
             # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
-            among_base = holm([tested[name].p if with_base else None for tested, with_base in having])
-            for (tested, _), p, p_to_base in zip(having, among_all, among_base, strict=True):
-                tested[name] = replace(tested[name], adjusted=p, adjusted_to_base=p_to_base)
-        done = [replace(pair, **{kind: tested}) for pair, tested in zip(done, of_pairs, strict=True)]
+            among_base = holm([of[name].p if with_base else None for of, with_base in having])
+            for (of, _), p, p_to_base in zip(having, among_all, among_base, strict=True):
+                of[name] = replace(of[name], adjusted=p, adjusted_to_base=p_to_base)
+        done = [replace(pair, **{kind: of}) for pair, of in zip(done, of_pairs, strict=True)]
     return done
 
 
@@ -374,15 +369,6 @@ def _t_test(name: str, about: str, sample: Sample, *figures: Floats) -> PairedTe
     first, second = (np.bincount(sample.clusters, figure) / rows for figure in figures)
     _, test = paired_t_test(first, second)
     return PairedTest(name, f"{about}, {by_what}", len(first), test.statistic, test.p)
-
-
-def _correlation_tests(mine: Sample, theirs: Sample) -> Iterator[PairedTest]:
-    for name in TESTED_CORRELATIONS:
-        result = compare_dependent(name, mine.judged, theirs.judged, mine.human)
-        on_ranks = " (made for Pearson's r, here of ranks)" if name == "spearman" else ""
-        about = f"the two {name} correlations with humans, assuming independent rows{on_ranks}"
-        for kind, (statistic, p) in (("williams", result.williams), ("steiger", result.steiger)):
-            yield PairedTest(f"{kind}_{name}", about, len(mine), statistic, p)
 
 
 def _mcnemar(mine: Sample, theirs: Sample) -> PairedTest:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Annotated
 
 import numpy as np
 
-from ..statistics.resampling import Resampling, Statistic
-from ..statistics.sample import Sample, paired_difference
+from ..results.evaluation import Overview
+from ..statistics.resampling import Resampling, Statistic, mean_statistic
+from ..statistics.sample import paired_difference
 from ..statistics.significance import sign_test
 from ..statistics.tie_policy import TOWARDS_FIRST
-from ..tables.grid import Column, share_column
-from .counters import Replies, Spending, spending
-from .influence import Conformity, ScoreChanges
-from .length_bias import LengthBias, length_bias
+from ..tables.grid import Column, counts, share_column, text_column
+from .debate_counters import Conformity, Objections, Replies, ScoreChanges
+from .leanings import LengthBias, length_bias
 from .loading import JudgeAspectData
-from .measures import mean_statistic, sample
-from .objections import Objections
-from .verdict_columns import Verdicts, directions, distances, moved
+from .verdict_columns import directions, distances, moved, sample
+
+MOST = 40
+"""The most rounds that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,37 @@ class Positions:
     """sign test of first against second; none where rows share a group or an item"""
 
 
+@dataclass(frozen=True)
+class Spending:
+    """Says how long debates were. Counts by number rise, those by reason begin with the most frequent."""
+
+    mean_rounds: Annotated[float | None, Column("rounds", digits=2)]
+    """per verdict"""
+    mean_calls: Annotated[float | None, Column("calls", digits=2)]
+    """model calls per judgement"""
+    unresolved: Annotated[float | None, share_column("unresolved")]
+    """stopped by the round limit"""
+    rounds: Annotated[Mapping[int, int], text_column("debates by round count", of=counts)]
+    stop_reasons: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]
+    calls: Mapping[int, int]
+
+
+def spending(of: Overview) -> Spending:
+    """Return the rounds, calls and ends of all judgements."""
+    ends = Counter[str]()
+    for reason, verdicts in of.stop_reasons.items():
+        ends[reason or "complete"] += verdicts
+    return Spending(
+        mean_rounds=of.rounds.value,
+        mean_calls=of.calls.value,
+        # The stop reason of debates that nothing else ended.
+        unresolved=ends["max_rounds"] / of.judged if of.judged else None,
+        rounds=dict(sorted(of.rounds.items())),
+        stop_reasons=dict(ends.most_common()),
+        calls=dict(sorted(of.calls.items())),
+    )
+
+
 def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     """Count how one judge's verdicts on a subject changed; ``None`` where nobody talked, so that none could."""
     rows = cell.rows.take(cell.rows.path_count > 0)
@@ -123,6 +155,10 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     comparable = changed & rows.labelled & cell.distances
     ways = Counter(directions(first[comparable], last[comparable], rows.human[comparable], winners).tolist())
     on_the_way = np.any([moved(first, rows.after(entry), winners) for entry in range(rows.rounds)], axis=0)
+    error = None
+    if not winners and cell.distances and rows.labelled.any():
+        farther = np.abs(last - rows.human) - np.abs(first - rows.human)
+        error = mean_statistic(farther[rows.labelled], rows.clusters[rows.labelled], resampling)
     if winners:
         first, last = (TOWARDS_FIRST[codes.astype(np.intp)] for codes in (first, last))
     rise = (last - first)[changed]
@@ -136,7 +172,7 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
         harmful=ways[-1],
         neither=ways[0],
         p=sign_test(ways[1], ways[-1], rows.clusters),
-        error=_error(cell, rows, resampling),
+        error=error,
         up=int((rise > 0).sum()),
         down=int((rise < 0).sum()),
     )
@@ -157,16 +193,15 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     if moved(stages[-1][0], rows.judged, rows.winners).any():
         stages.append((rows.judged, len(rows), cell.rows.usage_totals.calls_each))
     measure, comparable = cell.subject.metric, cell.distances
-    measured: list[Round] = []
-    before: Sample | None = None
-    # The first round is held against itself: it changed nothing.
-    was, calls_before = stages[0][0], None
-    for number, (judged, active, calls_now) in enumerate(stages):
-        now = sample(cell.subject, rows, resampling, judged)
-        gain = None if before is None else paired_difference([(now, before)], measure).difference
+    samples = [sample(cell.subject, rows, resampling, judged) for judged, *_ in stages]
+    by_round = []
+    for number, (now, (judged, active, calls_now)) in enumerate(zip(samples, stages, strict=True)):
+        # The first round is held against itself: it changed nothing.
+        was, _, calls_before = stages[max(0, number - 1)]
+        gain = paired_difference([(now, samples[number - 1])], measure).difference if number else None
         taken = None if calls_now is None or calls_before is None else calls_now - calls_before
         ways = directions(was, judged, rows.human, rows.winners) if comparable else np.zeros(0)
-        measured.append(
+        by_round.append(
             Round(
                 round=number,
                 active=active,
@@ -181,8 +216,7 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
                 final=number == count,
             )
         )
-        was, calls_before, before = judged, calls_now, now
-    return tuple(measured)
+    return tuple(by_round)
 
 
 @dataclass(frozen=True)
@@ -260,16 +294,3 @@ def _notes(cell: JudgeAspectData) -> Iterator[str]:
         yield "no verdict has a label, so agreement and errors are left out"
     if not len(cell.rows):
         yield f"no verdict: {cell.failed} judgements failed" if cell.failed else "nothing was judged yet"
-
-
-def _error(cell: JudgeAspectData, rows: Verdicts, resampling: Resampling) -> Statistic | None:
-    """Return the mean change of the distance to people."""
-    labelled = rows.take(rows.labelled)
-    if cell.subject.kind != "score" or not cell.distances or not len(labelled):
-        return None
-    apart = np.abs(labelled.judged - labelled.human) - np.abs(labelled.after(0) - labelled.human)
-    return mean_statistic(apart, labelled.clusters, resampling)
-
-
-MOST = 40
-"""The most rounds that are looked at."""

@@ -15,21 +15,19 @@ import numpy as np
 from ...state.errors import UsageError
 from ..results.agreement import Agreement, Spread, agreement_of, spread_of
 from ..results.evaluation import UsageTotals
-from ..statistics.alignment import FAILED, UNLABELLED, Floats
+from ..statistics.alignment import FAILED, UNLABELLED
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, average
-from ..statistics.score_distribution import ScoreDistribution, score_distribution
+from ..statistics.score_distribution import ScalePoint, ScoreDistribution, score_distribution
 from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
-from ..statistics.tie_policy import CODES, WINNERS
+from ..statistics.tie_policy import WINNERS
 from ..tables.grid import Column, share_column
-from .alphas import Alphas, alphas_of
+from .annotators import Alphas, alphas_of
 from .comparison import PairwiseComparator
-from .counters import spending
+from .diagnostics import spending
 from .loading import JudgeAspectData, LoadedJudge
-from .measures import mean_statistic, sample
-from .result_rows import Judged
-from .verdict_columns import Verdicts
+from .verdict_columns import Judged, Verdicts, sample
 
 
 @dataclass(frozen=True)
@@ -62,20 +60,6 @@ def gain(value: float | None, base: float | None) -> Gain:
 
 
 @dataclass(frozen=True)
-class WinnerShare:
-    """Says how often one outcome of a comparison comes up.
-
-    Attributes:
-        winner: ``1``, ``2`` or ``tie``.
-        judge, human: percent of verdicts, and of people's labels on the same rows; no value for people without labels.
-    """
-
-    winner: str
-    judge: Statistic
-    human: Statistic
-
-
-@dataclass(frozen=True)
 class LeaderboardEntry:
     """Holds all figures of one judge on one subject.
 
@@ -98,7 +82,7 @@ class LeaderboardEntry:
             resamples); ``None`` of unknown systems, or where the package that ranks those compared is not there, as
             ``Leaderboard.notes`` says.
         distribution: how often each point of the scale was given, beside people; ``None`` for comparisons and metrics.
-        winners: of comparisons, how often each answer won, beside people.
+        winners: of comparisons, how often each of ``WINNERS`` came up, beside people; its point is the winner's code.
         always: the score, or the winner, that it gives every item; ``None`` where it does not say the same of all.
     """
 
@@ -118,7 +102,7 @@ class LeaderboardEntry:
     alphas: Alphas | None = None
     systems: SystemRanking | None = None
     distribution: ScoreDistribution | None = None
-    winners: tuple[WinnerShare, ...] = ()
+    winners: tuple[ScalePoint, ...] = ()
     always: Judged | None = None
 
 
@@ -171,10 +155,7 @@ _RANKING_RESAMPLES = 200
 
 
 def leaderboard(
-    judges: Sequence[LoadedJudge],
-    comparators: Sequence[PairwiseComparator],
-    bases: Mapping[str, str],
-    resampling: Resampling,
+    judges: Sequence[LoadedJudge], comparators: Sequence[PairwiseComparator], bases: Mapping[str, str]
 ) -> Leaderboard:
     """Compute the entries of all judges on all subjects, judge by judge.
 
@@ -182,7 +163,6 @@ def leaderboard(
         judges: in their order.
         comparators: of each subject.
         bases: by dataset's digest, the label of the judge that gains refer to.
-        resampling: how intervals are made.
     """
     entries: dict[tuple[str, str], LeaderboardEntry] = {}
     # A judge of two datasets has a mean over the aspects of each.
@@ -190,12 +170,12 @@ def leaderboard(
     means: dict[tuple[str, str], Average] = {}
     notes: dict[str, None] = {}
     for comparator in comparators:
+        subject = comparator.subject.label
         for cell in comparator.cells:
-            label, subject, rows = cell.judge.label, cell.subject.label, comparator.counted(cell.rows)
-            labelled = comparator.labelled_sample(cell.side)
-            entries[label, subject] = _entry(cell, rows, labelled, resampling, notes)
+            entries[cell.judge.label, subject] = _entry(comparator, cell, notes)
             if comparator.averaged:
-                averaged[label, cell.judge.digest][subject] = labelled
+                of_dataset = averaged[cell.judge.label, cell.judge.digest]
+                of_dataset[subject] = comparator.labelled_sample(cell.side)
     for judge in judges:
         samples = averaged[judge.label, judge.digest]
         if len(samples) > 1:
@@ -220,10 +200,10 @@ def _gains(own: LeaderboardEntry | Average, base: LeaderboardEntry | Average | N
     return {name: gain(figure.value, base.measures[name].value) for name, figure in own.measures.items()}
 
 
-def _entry(
-    cell: JudgeAspectData, rows: Verdicts, labelled: Sample, resampling: Resampling, notes: dict[str, None]
-) -> LeaderboardEntry:
-    done = len(cell.rows) + cell.failed
+def _entry(comparator: PairwiseComparator, cell: JudgeAspectData, notes: dict[str, None]) -> LeaderboardEntry:
+    rows, labelled = comparator.counted(cell.rows), comparator.labelled_sample(cell.side)
+    done, resampling = len(cell.rows) + cell.failed, comparator.resampling
+    scored, shares = cell.subject.kind == "score", _distribution(cell, resampling)
     return LeaderboardEntry(
         judge=cell.judge.label,
         subject=cell.subject.label,
@@ -240,8 +220,8 @@ def _entry(
         repeats=_over_repeats(cell, resampling),
         alphas=alphas_of(cell, resampling),
         systems=_systems(cell, resampling, notes),
-        distribution=_distribution(cell, resampling),
-        winners=_winners(cell, resampling),
+        distribution=shares if scored else None,
+        winners=() if scored or shares is None else shares.points,
         always=rows.as_verdicts(rows.judged[:1])[0] if len(rows) > 1 and not np.ptp(rows.judged) else None,
     )
 
@@ -287,32 +267,17 @@ def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agree
 
 
 def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:
+    """Count how often each point of the scale, or each winner by its code, comes up."""
     subject, rows = cell.subject, cell.rows
-    if subject.kind != "score" or not cell.judge.models or not len(rows):
+    if subject.kind == "compare":
+        labels, scale = rows.human[:, None], (0.0, len(WINNERS) - 1.0)
+    elif not cell.judge.models or subject.low is None or subject.high is None:
         return None
-    if subject.low is None or subject.high is None:
+    else:
+        labels, scale = rows.all_labels, (subject.low, subject.high)
+    if not len(rows):
         return None
-    scale = subject.low, subject.high
-    return score_distribution(rows.judged, rows.all_labels, rows.clusters, scale, resampling)
-
-
-def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare, ...]:
-    """Count winners over the verdicts that have a label, where any has; else over all."""
-    if cell.subject.kind != "compare" or not len(cell.rows):
-        return ()
-    # Judge and people are counted over the same rows, or their shares could not be compared.
-    labelled = len(cell.labelled) > 0
-    rows = cell.labelled if labelled else cell.rows
-
-    def percent(winners: Floats, winner: str) -> Statistic:
-        return mean_statistic(winners == CODES[winner], rows.clusters, resampling).percent()
-
-    return tuple(
-        WinnerShare(
-            name, percent(rows.judged, name), percent(rows.human, name) if labelled else Statistic(None)
-        )
-        for name in WINNERS
-    )
+    return score_distribution(rows.judged, labels, rows.clusters, scale, resampling)
 
 
 def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Spread]:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from ..statistics.alignment import Floats, grouped
-from ..statistics.resampling import Resampling, Statistic
+from ..statistics.resampling import Resampling, Statistic, none_if_nan, share_of_rows
 from ..statistics.sample import Sample, paired_difference
 from ..statistics.significance import LEVEL, holm
 from ..statistics.tie_policy import wins
+from ..tables.grid import Column, share_column
 from .comparison import PairwiseComparator
+from .loading import JudgeAspectData
 from .verdict_columns import Side, Verdicts
 
 Way = Literal["level", "length", "place"]
@@ -72,12 +74,12 @@ def leanings(comparators: Sequence[PairwiseComparator]) -> tuple[Leaning, ...]:
 
 
 def _of_judge(comparator: PairwiseComparator, side: Side) -> Iterator[Leaning]:
-    rows, subject, how = comparator.counted(side.rows), comparator.subject, comparator.resampling
+    rows, how = comparator.counted(side.rows), comparator.resampling
+    about = side.label, comparator.subject.label
     if not len(rows) or np.ptp(rows.judged) == 0:
         return
-    about = side.label, subject.label
-    if subject.kind == "compare":
-        yield from _chosen(about, "length", rows, np.sign(rows.lengths[:, 0] - rows.lengths[:, 1]), how)
+    if comparator.subject.kind == "compare":
+        yield from _chosen(about, "length", rows, _longer(rows), how)
         yield from _chosen(about, "place", rows, np.ones(len(rows)), how)
         return
     if side.distances:
@@ -86,12 +88,11 @@ def _of_judge(comparator: PairwiseComparator, side: Side) -> Iterator[Leaning]:
     known = rows.take(~np.isnan(rows.lengths[:, 0]))
     if len(known):
         judged, human = (
-            Sample("score", scores, known.lengths[:, 0], known.clusters, False, how)
-            for scores in (known.judged, known.human)
+            _correlated(known, scores, known.lengths[:, 0], how) for scores in (known.judged, known.human)
         )
-        own, label = judged.statistic("spearman"), human.value("spearman")
+        own, label = judged.statistic(_RHO), human.value(_RHO)
         if own.value is not None and label is not None:
-            excess = paired_difference([(judged, human)], "spearman")
+            excess = paired_difference([(judged, human)], _RHO)
             # Whose scores go against length, only less far than the labels do, does not follow it.
             itself = (own.low or 0.0) > 0 and (excess.difference.value or 0.0) > 0
             yield Leaning(*about, "length", own.value, label, excess.difference, excess.p, itself)
@@ -111,3 +112,89 @@ def _chosen(
     further = (excess.value or 0.0) > 0
     itself = (own.low or 0.0) > 0 if further else way == "place" and (own.high or 0.0) < 0
     yield Leaning(*about, way, float(judged.mean()), float(human.mean()), excess, p, itself)
+
+
+_RHO = "spearman"
+
+
+def _correlated(rows: Verdicts, x: Floats, y: Floats, how: Resampling) -> Sample:
+    return Sample("score", x, y, rows.clusters, False, how)
+
+
+def _longer(rows: Verdicts) -> Floats:
+    """Point to the longer answer of each row: 1 for the first, -1 for the second, 0 for neither, NaN if unknown."""
+    longer: Floats = np.sign(rows.lengths[:, 0] - rows.lengths[:, 1])
+    return longer
+
+
+@dataclass(frozen=True)
+class LengthBias:
+    """Says how far longer texts are judged better. Lengths are in characters.
+
+    Correlations are of scores, shares of comparisons, without those of equal lengths.
+
+    Attributes:
+        n: verdicts whose texts' lengths are known.
+        labelled: those of them that have a label: over these are ``partial``, ``human`` and ``human_longer``.
+    """
+
+    n: Annotated[int, Column("verdicts")]
+    labelled: int
+    correlation: Annotated[Statistic | None, Column("rho with length")] = None
+    """Spearman's rho of scores with the candidate's length"""
+    partial: Annotated[Statistic | None, Column("partial rho")] = None
+    """the same, controlled for the label: above zero, longer texts score more than labels say"""
+    human: Annotated[Statistic | None, Column("label's rho")] = None
+    """Spearman's rho of the label with length"""
+    longer: Annotated[Statistic | None, share_column("longer wins")] = None
+    """how often the longer answer wins; a tie is half a win"""
+    human_longer: Annotated[Statistic | None, share_column("longer wins by label")] = None
+
+
+def length_bias(cell: JudgeAspectData, how: Resampling) -> LengthBias | None:
+    """Measure the length bias of one judge on one subject; ``None`` where no text's length is known."""
+    scores, lengths = cell.subject.kind == "score", cell.rows.lengths
+    rows = cell.rows.take(~np.isnan(lengths[:, 0]) & (np.isnan(lengths[:, 1]) == scores))
+    if not len(rows):
+        return None
+    labelled = rows.take(rows.labelled)
+    bias = LengthBias(len(rows), len(labelled))
+
+    def longer_wins(rows: Verdicts, winners: Floats) -> Statistic | None:
+        differing = np.flatnonzero(toward := _longer(rows))
+        won = wins(winners[differing], toward[differing])
+        return share_of_rows(won, rows.clusters[differing], how) if len(differing) else None
+
+    if not scores:
+        longer, human_longer = longer_wins(rows, rows.judged), longer_wins(labelled, labelled.human)
+        return replace(bias, longer=longer, human_longer=human_longer)
+    bias = replace(bias, correlation=_correlated(rows, rows.judged, rows.lengths[:, 0], how).statistic(_RHO))
+    if not len(labelled):
+        return bias
+    judged, human, length = labelled.judged, labelled.human, labelled.lengths[:, 0]
+    pairs = [
+        _correlated(labelled, *pair, how) for pair in ((judged, length), (judged, human), (human, length))
+    ]
+    values = [np.array([pair.value(_RHO)], dtype=float) for pair in pairs]
+    # All three correlations of a resample are of the same draw, so they can be put together.
+    resampled = partial_correlation(*(pair.drawn(_RHO) for pair in pairs))
+    partial = none_if_nan(partial_correlation(*values)[0])
+    bounded = how.studentised(partial, resampled, pairs[0].count, bounded=True)[0]
+    return replace(bias, human=pairs[2].statistic(_RHO), partial=bounded)
+
+
+def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:
+    """Correlate two columns with a third held constant: (r - ac) / sqrt((1 - a^2)(1 - c^2)).
+
+    Args:
+        both: r, of the two with each other.
+        first, second: a and c, of either with the third; where one of them is 1 or -1, nothing is left (NaN).
+
+    Source: Kendall 1942, Partial rank correlation, for ranks as for values.
+
+    >>> float(partial_correlation(np.array([0.5]), np.array([0.5]), np.array([0.5]))[0])
+    0.3333333333333333
+    """
+    left = (1 - first**2) * (1 - second**2)
+    partial: Floats = (both - first * second) / np.sqrt(np.where(left > 1e-12, left, np.nan))
+    return np.clip(partial, -1, 1)

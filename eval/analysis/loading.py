@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -21,13 +21,15 @@ from ..results.results import Result
 from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS, check_metric, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
-from .counters import CallsByRound, ReplyCounter, places_of_winners
-from .influence import ConformityCounter, ScoreChangeCounter
-from .judge_labels import Labelled, judge_labels
-from .judges import EvaluationTarget, Judge
-from .objections import ObjectionCounter
-from .result_rows import Judged, discussions, turns_of, verdict_of
-from .verdict_columns import Side, StudyNames, VerdictColumns, Verdicts
+from .debate_counters import (
+    CallsByRound,
+    ConformityCounter,
+    ObjectionCounter,
+    ReplyCounter,
+    ScoreChangeCounter,
+)
+from .judges import EvaluationTarget, Judge, Labelled, judge_labels
+from .verdict_columns import Judged, Side, StudyNames, VerdictColumns, Verdicts, turns_of
 
 
 class Measuring(Overrides, total=False):
@@ -62,17 +64,40 @@ class JudgeAspectData:
         self._judged, self._unjudged = (VerdictColumns(judge.names, judge.digest) for _ in range(2))
 
     def add(self, result: Result) -> None:
-        """Add one result."""
+        """Add one result, and look at what its agents said."""
         self.overview.add(vars(result))
         self.replies.add(result)
-        verdict = verdict_of(result)
-        if verdict is None:
+        verdict = result.winner if result.score is None else result.score
+        if result.status != "ok" or verdict is None:
             self._unjudged.add(result, None)
             return
-        self._judged.add(result, verdict)
-
+        turns, path = turns_of(result), result.score_by_round
+        cluster = self._judged.add(result, verdict, turns)
         self.off_scale += not all(map(self.on_scale, (verdict, result.human)))
-        self._look_inside(result)
+        human = result.human if self.on_scale(result.human) else None
+        # Where anybody objected, decided or voted it was a debate, if one of a single round.
+        argued = any(said.kind in ("objects", "decides", "votes") for said in turns)
+        self.debates = self.debates or len(path) > 1 or argued
+        # The orders of the answers, the repeats and the stages of a judgement are discussions of their own.
+        places = (
+            (said.turn.get("order", 1), said.turn.get("repeat", 0), said.turn.get("stage", ""))
+            for said in turns
+        )
+        discussions = grouped(zip(places, turns, strict=True)).values()
+        self.calls_by_round.add(turns)
+        self.score_changes.add(result, discussions, human)
+        for discussion in discussions:
+            self.conformity.add(discussion)
+            if human is not None:
+                self.objections.add(discussion, human, cluster)
+        if path and isinstance(path[0], tuple):
+            for order, winner in enumerate(result.details.get("winner_by_order") or [result.winner], start=1):
+                if winner is not None:
+                    # A winner is named by its answer, not its place; in the second order answer 2 was shown first.
+                    first_shown = (winner == "1") == (order == 1)
+                    self.places["tie" if winner == "tie" else "first" if first_shown else "second"] += 1
+        if result.position_consistent is not None:
+            self.orders.add(result.position_consistent, cluster)
 
     def on_scale(self, value: Judged | None) -> bool:
         """Return whether a score lies on the target's scale, so that distances on it mean something."""
@@ -114,23 +139,6 @@ class JudgeAspectData:
     def labelled(self) -> Verdicts:
         """The verdicts that have a human label."""
         return self.rows.take(self.rows.labelled)
-
-    def _look_inside(self, result: Result) -> None:
-        path, turns = result.score_by_round, turns_of(result)
-        human = result.human if self.on_scale(result.human) else None
-        cluster = self.judge.names.cluster_code(self.judge.digest, result)
-        # Where anybody objected, decided or voted it was a debate, if one of a single round.
-        argued = any(said.kind in ("objects", "decides", "votes") for said in turns)
-        self.debates = self.debates or len(path) > 1 or argued
-        held = discussions(turns)
-        self.calls_by_round.add(turns)
-        self.score_changes.add(result, held, human)
-        self.conformity.add(held)
-        self.objections.add(held, human, cluster)
-        if path and isinstance(path[0], tuple):
-            self.places.update(places_of_winners(result))
-        if result.position_consistent is not None:
-            self.orders.add(result.position_consistent, cluster)
 
 
 @dataclass
@@ -274,15 +282,8 @@ def load_evaluations(
 
 def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[LoadedJudge]:
     manifest = read_manifest(folder)
-    judges: dict[str, LoadedJudge] = {}
-
-    def judge(name: str) -> LoadedJudge:
-        if name not in judges:
-            judges[name] = LoadedJudge(name, folder, manifest, flagged=flagged, names=names)
-        return judges[name]
-
-    for name in manifest["signatures"]:
-        judge(name)
+    new = partial(LoadedJudge, folder=folder, manifest=manifest, flagged=flagged, names=names)
+    judges = {name: new(name) for name in manifest["signatures"]}
     results = results_of(folder)
     if not results.path.exists():
         why = "nothing was judged in it"
@@ -290,10 +291,12 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
             why = f"its verdicts are in shards; first run jurygraph merge {folder} --out {folder}"
         raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: {why}")
     for result in results.read():
-        judge(result.protocol).add(result)
-    for read in judges.values():
-        read.finish()
-        yield read
+        if result.protocol not in judges:
+            judges[result.protocol] = new(result.protocol)
+        judges[result.protocol].add(result)
+    for judge in judges.values():
+        judge.finish()
+        yield judge
 
 
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:

@@ -21,7 +21,7 @@ from ..statistics.resampling import Resampling, Statistic, student_interval
 from ..statistics.sample import Pair
 from ..tables import Column, text_column
 from .comparison import Difference, PairwiseComparator
-from .judge_labels import Labelled, judge_labels
+from .judges import Labelled, judge_labels
 from .loading import LoadedJudge
 
 POOLED = "pooled"

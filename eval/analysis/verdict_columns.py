@@ -1,30 +1,82 @@
 """Hold verdicts in columns of numbers, some 200 bytes each, so that millions of them fit into memory.
 
-``VerdictColumns`` takes results in one at a time, while they are read; ``Verdicts`` is what it gives in the end.
+``VerdictColumns`` takes results in one at a time, while they are read; ``Verdicts`` is what it gives in the end, and
+``sample`` sets it beside the labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from math import isnan, nan
 from operator import attrgetter
-from typing import Any, NamedTuple
+from sys import intern
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...state.transcript import USAGE_FIELDS, Usage
+from ...state.aggregation import mean_pair
+from ...state.transcript import NO_USAGE, USAGE_FIELDS, RoleKind, Turn, Usage
+from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
 from ..results.number_rows import NumberRows
 from ..results.results import Result
+from ..results.turn_kinds import kind_of_turns
 from ..statistics.alignment import Floats, Units
-from ..statistics.resampling import FEWEST_UNITS
-from ..statistics.tie_policy import CODES, WINNERS, Votes, count_votes
-from .result_rows import Judged, Value, agent_scores
+from ..statistics.resampling import FEWEST_UNITS, Resampling
+from ..statistics.sample import Sample
+from ..statistics.tie_policy import CODES, WINNERS, count_votes
+from .judges import EvaluationTarget
 
 Booleans = NDArray[np.bool_]
+
+Value = float | tuple[float, float]
+"""A score, or the scores of two answers."""
+
+Judged = float | Winner
+"""A verdict or a human label: a score, or a winner."""
+
+
+class Said(NamedTuple):
+    """Holds a turn with what it does to the verdict, and the score or the pair of scores that was read from it."""
+
+    turn: Turn
+    kind: RoleKind
+    value: Value | None
+
+
+def turns_of(result: Result) -> list[Said]:
+    """Return the turns of a result, as all that count what happened in debates look at them."""
+    kind_of = kind_of_turns(result)
+    return [Said(turn, kind_of(turn), _value_of(turn)) for turn in result.transcript]
+
+
+def _value_of(turn: Turn) -> Value | None:
+    value = turn["value"]
+    if isinstance(value, list):
+        return cast("tuple[float, float]", tuple(value))
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def agent_scores(turns: Iterable[Said]) -> Iterator[tuple[str, Value | Winner, Usage]]:
+    """Yield each member of a panel, or voter, with its last score or vote (mean over both orders) and its usage."""
+    last: dict[str, dict[int, Value | Winner]] = {}
+    usages: dict[str, Usage] = {}
+    for turn, kind, score in turns:
+        if kind not in ("panel", "votes"):
+            continue
+        agent = intern(turn["agent"])
+        usages[agent] = usages.get(agent, NO_USAGE) + Usage.of_fields(turn)
+        value = cast("Winner", turn["value"]) if isinstance(turn["value"], str) else score
+        if value is not None:
+            # A later turn of the same order replaces the earlier one; turns come in time.
+            last.setdefault(agent, {})[turn.get("order", 1)] = value
+    for agent, by_order in last.items():
+        values = list(by_order.values())
+        pairs = [value for value in values if isinstance(value, tuple)]
+        yield agent, mean_pair(pairs) if len(pairs) == len(values) > 1 else values[-1], usages[agent]
 
 
 class Codes(dict[Hashable, int]):
@@ -53,11 +105,6 @@ class StudyNames:
         self.systems, self.annotations = Codes(), Codes()
         self._ranks: Units = np.zeros(0, dtype=np.intp)
 
-    def cluster_code(self, digest: str, result: Result) -> int:
-        """Return the bootstrap cluster of a result: its group's code, or the item's (below 0)."""
-        group = self.groups.code(result.group)
-        return group if group >= 0 else ~self.items.code((digest, result.item))
-
     def item_ranks(self) -> Units:
         """Return the place of each item in the alphabetical order of the ids."""
         names = self.items.names()
@@ -78,21 +125,26 @@ class VerdictColumns:
     def __init__(self, names: StudyNames, digest: str) -> None:
         self._names, self._digest = names, digest
         self._winners = False
-        codes = dict.fromkeys(("item", "repeat", "group", "systems", "annotations"), "i")
-        counts, scores = (
-            {"path_count": "i", "agent_count": "i"},
-            {"judged": "d", "human": "d", "scores": "2d"},
+        self._rows = NumberRows(
+            **dict.fromkeys(("item", "repeat", "group", "systems", "annotations"), "i"),
+            **dict.fromkeys(("path_count", "agent_count"), "i"),
+            **{"judged": "d", "human": "d", "scores": "2d", "lengths": "2d", "usage": f"{_USAGE}d"},
         )
-        self._rows = NumberRows(**codes, **counts, **scores, lengths="2d", usage=f"{_USAGE}d")
         # A row for each entry of their paths, and for each of their agents.
         self._path, self._agents = NumberRows(values="2d"), NumberRows(values=f"{3 + _USAGE}d")
 
-    def add(self, result: Result, judged: Judged | None) -> None:
-        """Take in one result; ``judged`` is its verdict, ``None`` where it has none."""
+    def add(self, result: Result, judged: Judged | None, turns: Sequence[Said] = ()) -> int:
+        """Take in one result, and return its cluster, as ``Verdicts.clusters`` has it.
+
+        Args:
+            result: its path and its agents count only where it has a verdict.
+            judged: its verdict; ``None`` where it has none.
+            turns: those of its agents.
+        """
         names, human = self._names, result.human
         self._winners = self._winners or isinstance(judged, str) or isinstance(human, str)
         path = result.score_by_round if judged is not None else ()
-        agents = list(agent_scores(result)) if judged is not None else []
+        agents = list(agent_scores(turns))
         item, group = names.items.code((self._digest, result.item)), names.groups.code(result.group)
         systems, annotations = names.systems.code(result.systems), names.annotations.code(result.annotations)
         scores = result.scores or (nan, nan)
@@ -104,6 +156,7 @@ class VerdictColumns:
         for agent, last, usage in agents:
             two = (_code(last), np.inf) if isinstance(last, str) else _two(last)
             self._agents.add(names.agents.code(agent), *two, *_usage_numbers(usage))
+        return group if group >= 0 else ~item
 
     def verdicts(self) -> Verdicts:
         """Return all results by item and repeat, so that no figure depends on which judgement finished first."""
@@ -179,7 +232,7 @@ class Verdicts:
 
     @property
     def clusters(self) -> Units:
-        """The cluster of each row, as ``StudyNames.cluster_code`` has it; the same in all judges of a study."""
+        """The bootstrap cluster of each row, the same in all judges of a study: its group's code, or ~ its item's."""
         return np.where(self.group >= 0, self.group, ~self.item).astype(np.intp)
 
     @property
@@ -187,7 +240,9 @@ class Verdicts:
         """The usage of all rows."""
         # Added up from the first to the last: a sum by pairs has other last digits.
         total = np.cumsum(self.usage, axis=0)[-1] if len(self) else np.zeros(_USAGE)
-        return UsageTotals(len(self), _usage(total))
+        *counts, cost, seconds, uncounted = total.tolist()
+        cost = None if isnan(cost) else cost
+        return UsageTotals(len(self), Usage(*map(int, counts), cost, seconds, int(uncounted)))  # type: ignore[call-arg]
 
     @property
     def rounds(self) -> int:
@@ -222,10 +277,6 @@ class Verdicts:
         labels = self.by_annotator
         return np.column_stack([np.where(np.isnan(labels).all(axis=1), self.human, nan), labels])
 
-    def votes(self, counted: Votes) -> Floats:
-        """Count how often people said 1, 2 and tie of each row, as (rows, 3); every row has a label."""
-        return count_votes(self.all_labels if counted == "each" else self.human[:, None])
-
     def as_verdicts(self, values: Floats) -> list[Judged | None]:
         """Return values of ``judged`` or ``human`` as results have them: scores, or winners of their codes."""
         known = [None if isnan(value) else value for value in values.tolist()]
@@ -252,6 +303,30 @@ class Side(NamedTuple):
     distances: bool
 
 
+def sample(
+    subject: EvaluationTarget,
+    rows: Verdicts,
+    resampling: Resampling,
+    judged: Floats | None = None,
+    labels: Floats | None = None,
+) -> Sample:
+    """Make the sample of rows that have a label.
+
+    Args:
+        subject: what was judged; it says how preferences are compared with the labels.
+        rows: verdicts with their labels.
+        resampling: how intervals are made.
+        judged: values to use in place of the final verdicts, such as those after a round.
+        labels: labels to use in place of the rows' own: scores, or votes of shape (rows, 3).
+    """
+    values, grouped = rows.judged if judged is None else judged, bool((rows.group >= 0).any())
+    if labels is None and subject.kind == "score":
+        labels = rows.human
+    elif labels is None:
+        labels = count_votes(rows.all_labels if subject.rule.votes == "each" else rows.human[:, None])
+    return Sample(subject.kind, values, labels, rows.clusters, grouped, resampling, subject.rule.ties)
+
+
 _OF_ROWS = Verdicts.__dataclass_fields__.keys() - {"names", "winners", "path", "agents"}
 
 
@@ -268,11 +343,6 @@ def _usage_numbers(usage: Usage) -> Iterable[float]:
 
 
 _usage_fields = attrgetter(*USAGE_FIELDS, "uncounted")
-
-
-def _usage(numbers: NDArray[Any]) -> Usage:
-    *counts, cost, seconds, uncounted = numbers.tolist()
-    return Usage(*map(int, counts), None if isnan(cost) else cost, seconds, int(uncounted))  # type: ignore[call-arg]
 
 
 def close(numbers: Floats, others: Floats, least: float = 1e-12) -> Booleans:

@@ -18,7 +18,7 @@ from langchain_core.language_models import BaseChatModel
 
 from ...nodes.models.connections import for_running_loop
 from ...nodes.models.provider_errors import STATUS_OF_CODE
-from ..storage.private_files import whole_file
+from ..journal.private_files import whole_file
 from . import batch_files
 from .batch_files import UNFINISHED, SubmittedBatch, custom_ids, requests_in
 from .batch_provider import UPLOAD_SECONDS, BatchProvider, BatchState, log, may_pass

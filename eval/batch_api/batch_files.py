@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 import orjson
 
 from ...nodes.models.provider_errors import ResponseError
+from ..journal.private_files import make_private_folder
 from ..journal.records import Amounts
-from ..storage.private_files import make_private_folder
 
 Body = dict[str, Any]
 """The body of a request or of a response, or a line of a file with one in it."""

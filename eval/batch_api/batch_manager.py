@@ -18,7 +18,7 @@ from ..calls.budget import BudgetTracker
 from ..calls.progress_counters import ProgressCounters
 from ..calls.shutdown import StopSignal
 from ..journal.call_journal import Journal
-from ..storage.private_files import make_private_folder
+from ..journal.private_files import make_private_folder
 from . import batch_files
 from .batch_files import UNFINISHED, BatchResults, SubmittedBatch, custom_ids
 from .batch_provider import BatchProvider, BatchState, may_pass

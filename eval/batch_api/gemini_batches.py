@@ -14,7 +14,7 @@ from google.genai.errors import APIError
 from langchain_core.language_models import BaseChatModel
 
 from ...state.errors import UsageError
-from ..storage.private_files import whole_file
+from ..journal.private_files import whole_file
 from .batch_files import UNFINISHED, SubmittedBatch, custom_ids, requests_in
 from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState
 

@@ -24,6 +24,9 @@ TOKENS_PER_REPLY = 200
 """Estimates the tokens of a reply until the first one has come."""
 
 
+_NO_LIMITS = Amounts(inf, inf, inf)
+
+
 def _characters(call: Call) -> int:
     return sum(len(message.text) for message in call.messages)
 
@@ -60,8 +63,8 @@ class BudgetTracker:
         limits = config.max_calls, config.max_tokens, config.max_cost
         self._allowed = Amounts(*(inf if limit is None else limit for limit in limits))
         self._spent = Amounts(spent.usage.calls, spent.usage.tokens, spent.known_cost)
-        self._unpriced, self._uncounted = spent.unpriced, spent.uncounted
-        self._in_flight = Amounts()
+        self._unpriced, self._uncounted = spent.unpriced, spent.usage.uncounted
+        self._in_flight, self._waiting = Amounts(), Amounts()
         self._released = asyncio.Event()
         # What the calls of this run took so far, from which the next ones are estimated.
         self._characters, self._replies, self._observed = 0, 0, NO_USAGE
@@ -93,8 +96,9 @@ class BudgetTracker:
         calls += self._promised
         known = self._spent.plus(self._in_flight)
         # Before the first call, nobody knows how many tokens one takes.
-        each = [amount / known.calls for amount in known] if known.calls else [1, inf, inf]
-        return bool(self._exceeded_limit(Amounts(*(calls * amount for amount in each)), self._in_flight))
+        of_a_call = [amount / known.calls for amount in known] if known.calls else [1, inf, inf]
+        needed = Amounts(*(calls * amount for amount in of_a_call))
+        return bool(self._exceeded_limit(needed, self._in_flight))
 
     def count_off(self) -> None:
         """Count a call of the item at hand as answered or reserved."""
@@ -106,8 +110,8 @@ class BudgetTracker:
     def estimate(self, call: Call) -> Amounts:
         """Estimate what a call takes: tokens of input and output, and US dollars where these are limited."""
         known, output = self._observed.input_tokens, self._tokens_per_reply
-        each = known / self._characters if known and self._characters else TOKENS_PER_CHARACTER
-        prompt, cost = int(_characters(call) * each), 0.0
+        ratio = known / self._characters if known and self._characters else TOKENS_PER_CHARACTER
+        prompt, cost = int(_characters(call) * ratio), 0.0
         if self._config.max_cost is not None:
             # Output has a price of its own.
             cost = self._discount * (prices.cost_usd(call.model.label, prompt, 0, output) or 0.0)
@@ -127,6 +131,7 @@ class BudgetTracker:
         """
         wanted = self.estimate(call)
         await self._reserve(wanted)
+        self.count_off()
         return wanted
 
     async def reserve_again(self, wanted: Amounts) -> None:
@@ -144,19 +149,29 @@ class BudgetTracker:
             raise
 
     async def _reserve(self, wanted: Amounts) -> None:
-        while self._exceeded_limit(wanted, self._in_flight):
-            # Too much even if the calls in flight took nothing: waiting cannot help.
-            if limit := self._exceeded_limit(wanted, Amounts()):
-                self._stop_at(limit)
-                break
-            await self._released.wait()
+        if self._is_short_of(wanted):
+            self._waiting = self._waiting.plus(wanted)
+            try:
+                while self._is_short_of(wanted) and not self._stop.is_asked:
+                    if limit := await self._wait_for(wanted):
+                        self._stop.ask("budget", f"the budget is reached: at most {limit}")
+            finally:
+                self._waiting = self._waiting.minus(wanted)
         self._stop.check()
         self._in_flight = self._in_flight.plus(wanted)
         if self._in_flight.calls == 1:
             self._wake()  # Who waits in ``room_for`` learns what a call takes.
 
-    def _stop_at(self, limit: str) -> None:
-        self._stop.ask("budget", f"the budget is reached: at most {limit}")
+    def _is_short_of(self, wanted: Amounts) -> bool:
+        return bool(self._exceeded_limit(wanted, self._in_flight))
+
+    async def _wait_for(self, wanted: Amounts) -> str:
+        """Wait until there may be room; return the limit that is reached whatever calls in flight take, if any."""
+        # Too much even if they took nothing: waiting cannot help.
+        limit = self._exceeded_limit(wanted, Amounts())
+        if not limit:
+            await self._released.wait()
+        return limit
 
     async def try_reserve(self, call: Call) -> Amounts | None:
         """Do as ``reserve``, but return ``None`` in place of waiting for calls in flight."""
@@ -209,6 +224,10 @@ class BudgetTracker:
 
     def _exceeded_limit(self, wanted: Amounts, in_flight: Amounts) -> str:
         """Name the limit that one more call would exceed, in words; empty if there is none."""
+        if (
+            self._allowed == _NO_LIMITS
+        ):  # Asked several times with every call, of which most runs limit nothing.
+            return ""
         tokens, cost = (1 + self._uncounted) * wanted.tokens, (1 + self._unpriced) * wanted.cost
         needed = self._spent.plus(in_flight).plus(Amounts(wanted.calls, tokens, cost))
         limits = zip(Amounts._fields, needed, self._allowed, strict=True)
@@ -231,24 +250,15 @@ class SharedBudget(BudgetTracker):
 
     def __init__(self, config: RunConfig, journal: Journal, stop: StopSignal, discount: float = 1.0) -> None:
         super().__init__(config, Spent(NO_USAGE), stop, discount)
-        self._limits, self._allowed, self._waiting = self._allowed, Amounts(), Amounts()
+        self._limits, self._allowed = self._allowed, Amounts()
         self._journal, self._reached = journal, ""
         self._asking: asyncio.Task[None] | None = None
 
-    async def _reserve(self, wanted: Amounts) -> None:
-        if self._is_short_of(wanted):
-            self._waiting = self._waiting.plus(wanted)
-            try:
-                while self._is_short_of(wanted) and not self._stop.is_asked:
-                    released = self._released
-                    self._ask(wanted)
-                    await released.wait()
-                    if self._reached:
-                        self._stop_at(self._named(self._reached))
-            finally:
-                self._waiting = self._waiting.minus(wanted)
-        self._stop.check()
-        self._in_flight = self._in_flight.plus(wanted)
+    async def _wait_for(self, wanted: Amounts) -> str:
+        released = self._released
+        self._ask(wanted)
+        await released.wait()
+        return self._reached and self._named(self._reached)
 
     async def try_reserve(self, call: Call) -> Amounts | None:
         wanted = self.estimate(call)
@@ -267,7 +277,7 @@ class SharedBudget(BudgetTracker):
         return False  # What all processes may still use, the journal alone knows.
 
     def _is_short_of(self, wanted: Amounts) -> bool:
-        return not self._journal.holds_grant() or bool(self._exceeded_limit(wanted, self._in_flight))
+        return not self._journal.holds_grant() or super()._is_short_of(wanted)
 
     def _ask(self, wanted: Amounts) -> asyncio.Task[None]:
         """Ask for more, unless that is under way or was in vain a moment ago."""

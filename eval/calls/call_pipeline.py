@@ -177,7 +177,6 @@ class LivePipeline(CallPipeline):
         # counts.
         send_in_time = with_timeout(send, self._retry_policy.timeout)
         expected = await self._budget.reserve(call)
-        self._budget.count_off()
 
         async def attempt(call: Call) -> Reply:
             try:

@@ -1,29 +1,45 @@
-"""Send traces of a run to OpenTelemetry and LangSmith, where the process or the environment asks for them."""
+"""Send traces of a run to OpenTelemetry and LangSmith, where the process or the environment asks for them.
+
+OpenTelemetry's spans are of a run, its verdicts and their model calls; prompts and replies only if asked for:
+
+    run                      protocols, data; at its end what it came to
+    └── verdict              item, aspect, protocol, repeat; score or winner, rounds, cost
+        └── chat MODEL       agent, role, round; tokens, cost; failed attempts as events
+
+Attributes follow the semantic conventions for generative AI as far as these go.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import orjson
+from langchain_core.messages import BaseMessage
+
 from ...graphs.base import Graph
+from ...nodes.models.call import Call, Reply, Send
+from ...nodes.models.provider_words import WORDS, by_word
 from ...nodes.models.send import CallMiddleware
 from ...state.aspects import Aspect
-from ...state.errors import UsageError
+from ...state.errors import ModelCallError, UsageError
 from ..datasets.items import Item
 from ..results.results import Key, Result
+from ..results.run_log import log_text
 from .judge_item import JudgeItem
 from .progress_counters import ProgressCounters
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
-    from opentelemetry.trace import TracerProvider
+    from opentelemetry.trace import Span, SpanKind, TracerProvider
+    from opentelemetry.util.types import AttributeValue
 
 
 exporting: ContextVar[TracerProvider | None] = ContextVar("exporting", default=None)
@@ -48,9 +64,6 @@ def traced(
         if langsmith_listens():
             judge = _named(judge)
         if provider := exporting.get() or process_provider():
-            # This imports OpenTelemetry, which is installed wherever there is a provider.
-            from .otel_spans import Spans
-
             calls = spans = Spans(provider, calls)
             stack.enter_context(spans.run(manifest, counts))
             judge = spans.verdicts(judge)
@@ -166,3 +179,183 @@ def _in_time(send: Callable[[], None]) -> None:
     sending.join(LAST_TRACES)
     if sending.is_alive():
         log.warning("traces were not sent in time", extra={"seconds": LAST_TRACES})
+
+
+# OpenTelemetry's spans. Its package is imported where one is made: it is installed wherever there is a provider.
+
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+
+class Spans(CallMiddleware):
+    """Makes the spans of one run, of which those of its calls go around ``calls``, the middleware that answers them."""
+
+    def __init__(self, provider: TracerProvider, calls: CallMiddleware) -> None:
+        self._calls = calls
+        self._tracer = provider.get_tracer("jurygraph", version("jurygraph"))
+        # Prompts and replies go on spans then; with "event_only" they would go on events.
+        self._with_words = os.environ.get(CONTENT, "").lower() in {"true", "span_only", "span_and_event"}
+
+    @contextmanager
+    def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
+        """Open the span of the run, which all its other spans are inside of."""
+        protocols, data = list(manifest["protocols"]), manifest["data"]["name"]
+        with self._open("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
+            try:
+                yield
+            finally:
+                _set(span, counts.summary())
+
+    def verdicts(self, judge: JudgeItem) -> JudgeItem:
+        """Wrap the function that judges an item, so that each verdict has a span around it."""
+
+        async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
+            with self._open(f"verdict {key.protocol}", key._asdict()) as span:
+                result = await judge(graph, key, item, aspect)
+                if span.is_recording():
+                    _conclude(span, result)
+                return result
+
+        return traced
+
+    @contextmanager
+    def _open(self, name: str, about: Mapping[str, Any], **kind: SpanKind) -> Iterator[Span]:
+        """Open a span with these attributes; an error that ends it is named on it, without keys."""
+        # Errors are described here: the SDK would send their tracebacks, with whatever stands in them.
+        quiet: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False, **kind}
+        with self._tracer.start_as_current_span(name, **quiet) as span:
+            _set(span, about)
+            try:
+                yield span
+            except BaseException as error:
+                span.set_attribute("error.type", type(error).__name__)
+                _fail(span, str(error))
+                raise
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        """Have a call answered inside a span, with all its attempts."""
+        from opentelemetry.trace import SpanKind
+
+        # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
+        provider, _, model = call.model.label.partition("?")[0].rpartition(":")
+        asked_by = {name: call.metadata.get(name) for name in ("role", "round", "sample", "repair")}
+        with self._open(f"chat {model}", asked_by, kind=SpanKind.CLIENT) as span:
+            if not span.is_recording():
+                return await self._calls(call, send)
+            span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))
+            if self._with_words:
+                span.set_attributes(_words_in(call.messages))
+            attempts = 0
+
+            async def attempt(call: Call) -> Reply:
+                nonlocal attempts
+                attempts += 1
+                try:
+                    return await send(call)
+                except BaseException as error:  # also a time-out, which is a cancellation here
+                    about: dict[str, AttributeValue] = {
+                        "jurygraph.attempt": attempts,
+                        "error.type": type(error).__name__,
+                        "error.message": log_text(str(error)),
+                    }
+                    if isinstance(error, ModelCallError):
+                        about["jurygraph.retryable"] = error.retryable
+                    span.add_event("attempt failed", about)
+                    raise
+
+            reply = await self._calls(call, attempt)
+            # A call that made no attempt was answered by the journal.
+            _set(span, {"served": attempts == 0, "attempts": attempts})
+            choices = (reply, *reply.others)
+            span.set_attribute("gen_ai.response.finish_reasons", [*map(_finish, choices)])
+            if attempts:  # What was paid before is not to be paid again where somebody adds it up.
+                usage = reply.usage
+                took = {name: getattr(usage, field) for name, field in _USAGE.items()}
+                span.set_attributes({f"gen_ai.usage.{name}": tokens for name, tokens in took.items()})
+                _set(span, {"cost_usd": usage.cost_usd})
+            if self._with_words:
+                output = [{**_message("assistant", c.text), "finish_reason": _finish(c)} for c in choices]
+                span.set_attribute("gen_ai.output.messages", orjson.dumps(output).decode())
+            return reply
+
+    def invalidate(self, calls: Sequence[Call]) -> None:
+        self._calls.invalidate(calls)
+
+
+def _set(span: Span, about: Mapping[str, Any]) -> None:
+    span.set_attributes({f"jurygraph.{name}": value for name, value in about.items() if value is not None})
+
+
+def _fail(span: Span, problem: str) -> None:
+    from opentelemetry.trace import Status, StatusCode
+
+    span.set_status(Status(StatusCode.ERROR, log_text(problem)))
+
+
+def _conclude(span: Span, result: Result | None) -> None:
+    if result is None:
+        _set(span, {"status": "open"})
+        return
+    figures = ("status", "rounds", "stop_reason", "calls", "cost_usd")
+    _set(span, {name: getattr(result, name) for name in figures})
+    if result.status == "failed":
+        _fail(span, result.error or "")
+        return
+    span.set_attribute("gen_ai.evaluation.name", result.aspect or "preference")
+    if result.score is not None:
+        span.set_attribute("gen_ai.evaluation.score.value", result.score)
+    if result.winner is not None:
+        span.set_attribute("gen_ai.evaluation.score.label", str(result.winner))
+
+
+_PROVIDERS = by_word(WORDS["conventions"])
+"""LangChain's names of providers that the conventions know by another one."""
+
+_USAGE = {
+    **{name: name for name in ("input_tokens", "output_tokens")},
+    "cache_read.input_tokens": "cached_input_tokens",
+    "reasoning.output_tokens": "reasoning_tokens",
+}
+
+
+def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]:
+    identity = call.model.identity
+    # The identity of a chat model object has its parameters in a field of their own, that of a named model beside its
+    # name.
+    given = {**identity.get("parameters", identity), **call.parameters}
+    about: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": model,
+        "gen_ai.agent.name": str(call.metadata.get("agent", "")),
+        "gen_ai.output.type": "json" if call.schema is not None and call.model.form != "text" else "text",
+    }
+    for name in ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty"):
+        if isinstance(value := given.get(name), int | float):
+            about[f"gen_ai.request.{name}"] = value
+    if several := given.get("n"):
+        about["gen_ai.request.choice.count"] = several
+    return about
+
+
+def _finish(reply: Reply) -> str:
+    return "content_filter" if reply.refused else "length" if reply.cut_off else "stop"
+
+
+_ROLES = {"human": "user", "ai": "assistant"}
+
+
+def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
+    system = [_part(message.text) for message in messages if message.type == "system"]
+    spoken = (message for message in messages if message.type != "system")
+    others = [_message(_ROLES.get(message.type, message.type), message.text) for message in spoken]
+    given = {"system_instructions": system, "input.messages": others}
+    return {f"gen_ai.{name}": orjson.dumps(value).decode() for name, value in given.items()}
+
+
+def _message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "parts": [_part(text)]}
+
+
+def _part(text: str) -> dict[str, str]:
+    # A model may write half of a surrogate pair, which cannot be encoded as UTF-8.
+    return {"type": "text", "content": str(text).encode(errors="replace").decode()}

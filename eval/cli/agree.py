@@ -15,7 +15,7 @@ from ...state.errors import DataError, UsageError
 from ..datasets.frames import row_file
 from ..report.labels import listed
 from ..report.result_tables import as_json, grids
-from ..results.agreement import Agreement, Resampling, RowsByAspect
+from ..results.agreement import Resampling, RowsByAspect
 from ..results.agreement_rows import FLAGGED
 from ..results.flagged_items import FlaggedItems
 from ..results.folder import results_of
@@ -73,7 +73,13 @@ def agree(
     rule = TiePolicy(chosen.ties, chosen.votes)
     results = {name: rows.agreement(how, rule) for name, rows in gathered.items()}
     repeats = {name: rows.over_repeats(rule) for name, rows in gathered.items()}
-    _check(file, [result for aspects in results.values() for result in aspects.values()])
+    if not any(result.n for aspects in results.values() for result in aspects.values()):
+        # Every row was left out: the reasons usually show a field that is missing or misspelt.
+        reasons = sum((Counter(r.left_out) for a in results.values() for r in a.values()), Counter[str]())
+        fields = "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"
+        needed = f"a row needs the field human, and score or winner (1, 2 or tie){fields}"
+        why = f"none of its {reasons.total():,} rows can be used: {listed(reasons)}"
+        raise DataError(f"{file}: {why}; {needed}")
     if chosen.as_text:
         plain = {name: as_json(aspects, repeats[name]) for name, aspects in results.items()}
         typer.echo(json.dumps(plain if len(plain) > 1 else next(iter(plain.values())), indent=2))
@@ -142,13 +148,3 @@ def _rows(file: Path, whole: bool = False) -> tuple[str, Iterator[tuple[int, Map
         return f"{file / FILE}, result", enumerate(map(vars, results) if whole else results.heads(), start=1)
     rows = row_file(file)
     return f"{file}, {rows.unit if file.is_file() else 'line'}", rows.rows()
-
-
-def _check(file: Path, results: list[Agreement]) -> None:
-    if not any(result.n for result in results):
-        # Every row was left out: the reasons usually show a field that is missing or misspelt.
-        reasons = sum((Counter(result.left_out) for result in results), Counter[str]())
-        fields = "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"
-        needed = f"a row needs the field human, and score or winner (1, 2 or tie){fields}"
-        why = f"none of its {reasons.total():,} rows can be used: {listed(reasons)}"
-        raise DataError(f"{file}: {why}; {needed}")

@@ -10,7 +10,6 @@ import os
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable
 from importlib import import_module
 from inspect import getdoc
 from keyword import iskeyword
@@ -138,9 +137,18 @@ def _about(
 
 def main() -> NoReturn:
     """Run the program; an error that the user can fix is printed in one line, without a traceback."""
+    printed: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_where: Any, **_more: Any) -> None:
+        """Print a warning in one line, without the place in the code that gave it, and once in a command."""
+        if (text := str(message)) not in printed:
+            printed.add(text)
+            # How a file was read is no warning: it may well be right.
+            _tell("" if category.__name__ == "ReadingNotice" else "Warning: ", "yellow", text)
+
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _warning_printer()
+            warnings.showwarning = show
             app(prog_name="jurygraph")
     except JurygraphError as error:
         _fail(str(error))
@@ -159,19 +167,6 @@ def main() -> NoReturn:
 def _fail(message: str) -> NoReturn:
     _tell("error: ", "bold red", message)
     sys.exit(BAD_USAGE)
-
-
-def _warning_printer() -> Callable[..., None]:
-    """Print a warning in one line, without the place in the code that gave it, and once in a command."""
-    printed: set[str] = set()
-
-    def show(message: Warning | str, kind: type[Warning], *_where: Any, **_more: Any) -> None:
-        if (text := str(message)) not in printed:
-            printed.add(text)
-            # How a file was read is no warning: it may well be right.
-            _tell("" if kind.__name__ == "ReadingNotice" else "Warning: ", "yellow", text)
-
-    return show
 
 
 def _tell(what: str, style: str, message: str) -> None:

@@ -21,7 +21,6 @@ from ...nodes.output_schemas import OutputSchema, ScoreSchema
 from ...state.errors import ModelCallError, ReplyError
 from ...state.settings import ModelSpec
 from ...state.transcript import NO_USAGE, Usage
-from ..tables import Grid, text_column
 from .option_sets import argument
 from .runtime import ALL_JUDGED, BAD_USAGE, console, interruptible, run_async
 
@@ -77,11 +76,6 @@ class _Trial:
         self.usage += reply.usage
         return reply
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether a score was read from a reply, in JSON or in words."""
-        return any(self.outcomes[name][0] for name in ("JSON", "words") if name in self.outcomes)
-
 
 def check_model(
     name: str = argument("A model, named as in `run --model`, such as openai:gpt-4o-mini.", "NAME"),
@@ -97,8 +91,18 @@ def check_model(
         raise typer.Exit(ALL_JUDGED)
     with interruptible("interrupted; nothing was saved"):
         trial = run_async(lambda: _tried(spec))
-    _print(trial)
-    raise typer.Exit(ALL_JUDGED if trial.is_usable else BAD_USAGE)
+    out, model = console(), trial.model
+    rows = [("yes" if works else "no", name, words) for name, (works, words) in trial.outcomes.items()]
+    out.print_list(("", "checked", "what was found"), rows, model.label)
+    for warning in model.warnings.values():
+        out.print_line(f"Warning: {warning}")
+    # A score was read from a reply, in JSON or in words.
+    if any(trial.outcomes.get(name, (False,))[0] for name in ("JSON", "words")):
+        form = FORM_WORDS[model.form] if model.form != "text" else "words"
+        out.print_line(f"Judges will ask this model for {form}.")
+        raise typer.Exit(ALL_JUDGED)
+    out.print_line("No judge can use this model: no score could be read from its replies.")
+    raise typer.Exit(BAD_USAGE)
 
 
 async def _tried(spec: ModelSpec) -> _Trial:
@@ -114,7 +118,13 @@ async def _tried(spec: ModelSpec) -> _Trial:
             trial.outcomes[name] = (False, str(error))
             if name == "words" and isinstance(error, ModelCallError):
                 break
-    trial.outcomes["price"] = _price(trial)
+    cost = trial.usage.cost_usd
+    price = False, "known, but replies do not report their tokens: --max-cost counts estimates"
+    if not prices.is_priced(trial.model.label):
+        price = False, "unknown: to use --max-cost, add ?price_in=...&price_out=... to the model's name"
+    elif cost is not None:
+        price = True, f"known; this check took {trial.usage.calls} calls and ${cost:.4f}"
+    trial.outcomes["price"] = price
     return trial
 
 
@@ -179,26 +189,3 @@ CHECKS: Mapping[str, Callable[[_Trial], Awaitable[_Outcome]]] = {
     "prompt cache": _cache,
 }
 """What is tried, by the name that the table has for it."""
-
-
-def _price(trial: _Trial) -> _Outcome:
-    if not prices.is_priced(trial.model.label):
-        return False, "unknown: to use --max-cost, add ?price_in=...&price_out=... to the model's name"
-    cost = trial.usage.cost_usd
-    if cost is None:
-        return False, "known, but replies do not report their tokens: --max-cost counts estimates"
-    return True, f"known; this check took {trial.usage.calls} calls and ${cost:.4f}"
-
-
-def _print(trial: _Trial) -> None:
-    out = console()
-    rows = [("yes" if works else "no", name, words) for name, (works, words) in trial.outcomes.items()]
-    columns = map(text_column, ("", "checked", "what was found"))
-    out.print_grids([Grid(trial.model.label, tuple(columns), tuple(rows))])
-    for warning in trial.model.warnings.values():
-        out.print_line(f"Warning: {warning}")
-    if not trial.is_usable:
-        out.print_line("No judge can use this model: no score could be read from its replies.")
-        return
-    form = FORM_WORDS[trial.model.form] if trial.model.form != "text" else "words"
-    out.print_line(f"Judges will ask this model for {form}.")

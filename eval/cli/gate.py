@@ -10,8 +10,7 @@ from typing import NoReturn
 import typer
 
 from ...state.errors import UsageError
-from ..gates.gates import Gates, read_run
-from ..gates.junit import write_junit
+from ..gates.gates import Gates, read_run, write_junit
 from ..results.evaluation import Evaluation
 from ..tables.grid import printable
 from .option_sets import argument, option
@@ -66,8 +65,8 @@ def gate(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: Gate
         raise UsageError("no gate given: add --fail-under ASPECT=SCORE or --baseline DIR")
     out, run = console(), read_run(folder)
     if failed := len(run.failed):
-        told = f"{failed:,} of {len(run.results):,} judgements failed, see {folder}/results.jsonl"
-        out.print_line(told, "red")
+        of_all = f"{failed:,} of {len(run.results):,} judgements failed"
+        out.print_line(f"{of_all}, see {folder}/results.jsonl", "red")
     end_with_gates(out, gates, run, chosen.junit)
 
 

@@ -1,24 +1,32 @@
-"""List protocols and datasets, and draw graphs: the commands ``jurygraph protocols``, ``datasets`` and ``graph``."""
+"""List, draw and begin protocols, list datasets: ``jurygraph protocols``, ``graph``, ``new-protocol``, ``datasets``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import shlex
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from string import Template
 
 import typer
-from pydantic.fields import FieldInfo
 from rich.table import Column, Table
 from rich.text import Text
 
+from ...graphs.registry import find_protocol, judge_of, protocol_names
+from ...graphs.registry import protocols as registered
 from ...state.errors import UsageError
 from ...state.settings import Settings
-from ..datasets.published.catalog import dataset_names, find_source
-from ..datasets.published.source import HuggingFace, Source
+from ..datasets.published.catalog import HuggingFace, Source, dataset_names, find_source
 from ..report.labels import LABELS
-from ..tables import Grid, text_column
 from .graph_drawing import drawing, mermaid
 from .option_sets import argument, option
 from .runtime import console
+
+NEW_FILES = {
+    "{name}.py": "protocol.txt",
+    "prompts/{name}/scorer.md": "scorer.txt",
+    "test_{name}.py": "test.txt",
+}
+"""The files of a new protocol, and what each is made of."""
 
 
 def graph(
@@ -41,9 +49,6 @@ def protocols(
     ),
 ) -> None:
     """List the protocols: what they judge, their roles and their settings with defaults."""
-    from ...graphs.registry import find_protocol, judge_of
-    from ...graphs.registry import protocols as registered
-
     judge = None if file is None else judge_of(file)
     if judge is not None and not isinstance(judge, str):
         raise UsageError(f"{file}: its graph has no settings that a command could set")
@@ -52,8 +57,34 @@ def protocols(
         about = module.protocol
         facts = about.kinds, about.roles, _fields(about.settings, without=Settings.model_fields)
         rows.append((name, *map(", ".join, facts), f"{about.summary}; {about.source}"))
-    _print_list(("protocol", "tasks", "roles", "settings (default)", "description"), rows)
+    console().print_list(("protocol", "tasks", "roles", "settings (default)", "description"), rows)
     console().print(f"Every protocol also has the settings {', '.join(_fields(Settings))}.")
+
+
+def new_protocol(
+    name: str = argument("Name of the protocol, such as two_scorers.", "NAME"),
+    folder: Path = option("Folder for the files.", "DIR", name="--in", default=Path()),
+) -> None:
+    """Create a protocol of your own: a file that runs, a folder with its prompt, and a test that passes.
+
+    Existing files are never changed.
+    """
+    if not name.isidentifier() or not name.islower():
+        remedy = "use lower-case letters, digits and _, such as two_scorers"
+        raise UsageError(f"{name!r} cannot name a protocol: {remedy}")
+    if name in protocol_names():
+        raise UsageError(f"there is already a protocol {name}: choose another name")
+    written = {folder / path.format(name=name): source for path, source in NEW_FILES.items()}
+    if taken := [path for path in written if path.exists()]:
+        raise UsageError(f"{taken[0]} exists already: choose another name, or another folder with --in")
+    for path, source in written.items():
+        text = (Path(__file__).with_name("new_protocol_files") / source).read_text(encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(Template(text).safe_substitute(name=name), encoding="utf-8")
+        console().print_line(f"wrote {path}")
+    file, test = (shlex.quote(str(path)) for path in (folder / f"{name}.py", folder / f"test_{name}.py"))
+    console().print_line(f"try it: jurygraph run {file},single --data demo --limit 5")
+    console().print_line(f"test it (pip install pytest): pytest {test}")
 
 
 def datasets(name: str | None = argument("Name of a dataset to describe.", "NAME", default=None)) -> None:
@@ -74,13 +105,9 @@ def datasets(name: str | None = argument("Name of a dataset to describe.", "NAME
         reference = source.papers[0].cite if source.papers else "bundled" if source.file is None else ""
         aspects = ", ".join(source.aspects or ("preference",))
         rows.append((source.name, source.kind, source.size, aspects, source.scale, source.licence, reference))
-    _print_list(("dataset", "task", "size", "aspects", "scale", "licence", "reference"), rows)
+    console().print_list(("dataset", "task", "size", "aspects", "scale", "licence", "reference"), rows)
     published = "are downloaded (pip install 'jurygraph[hub]') or read from --data-dir"
     console().print(f"`jurygraph datasets NAME` describes one. Published datasets {published}.")
-
-
-def _print_list(headings: Iterable[str], rows: Iterable[tuple[str, ...]]) -> None:
-    console().print_grids([Grid("", tuple(map(text_column, headings)), tuple(rows))])
 
 
 def _facts(source: Source) -> Iterator[tuple[str, str]]:
@@ -109,14 +136,13 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
         yield "note", quirk
 
 
-def _fields(settings: type[Settings], without: Collection[str] = ()) -> list[str]:
+def _fields(settings: type[Settings], without: Collection[str] = ()) -> Iterator[str]:
     """Write each setting as its name with its default."""
-    return [_field(name, field) for name, field in settings.model_fields.items() if name not in without]
-
-
-def _field(name: str, field: FieldInfo) -> str:
-    default = field.get_default(call_default_factory=True)
-    if default in (None, {}, ()):
-        return name
-    shown = ",".join(default) if isinstance(default, tuple) else str(default)
-    return f"{name}={shown.lower() if isinstance(default, bool) else shown}"
+    for name, field in settings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        if isinstance(default, tuple):
+            default = ",".join(default)
+        elif isinstance(default, bool):
+            default = str(default).lower()
+        if name not in without:
+            yield name if default in (None, {}, "") else f"{name}={default}"

@@ -1,24 +1,36 @@
-"""Show the progress of a run: live on a terminal, and once a minute in the log."""
+"""Carry out the work of a command: its progress live on a terminal and once a minute in the log, and how it ended."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from pathlib import Path
 from threading import Event, Thread
-from typing import Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+import typer
+from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.progress import TimeRemainingColumn as TimeLeftColumn
 from rich.text import Text
 
+from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal
+from ..calls.shutdown import StopSignal, signals_stop
+from ..calls.tracing import traces_sent
+from ..results.run_log import logging_to
 from ..tables.grid import cost_in_words, short
+from .runtime import ALL_JUDGED, CommandConfig, Output, exit_code, interruptible, run_async
+
+if TYPE_CHECKING:
+    from ..results.evaluation import Evaluation
+    from ..results.experiment import ExperimentResult
+    from ..run.run_audit import Audit
+    from ..sweeps.sweep_result import Sweep
 
 log = logging.getLogger("jurygraph.run")
 
@@ -31,6 +43,78 @@ LOOKING_BACK = 600.0
 
 LOGGED_EVERY = 60.0
 """The seconds between two records in the log."""
+
+RESUMES = {
+    "interrupted": "resumes",
+    "budget": "resumes with a higher limit",
+    "disk": "resumes once there is room",
+}
+"""What the same command does next, by the reason why a run stopped; for any other one, once that is fixed."""
+
+Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep | Audit")
+
+
+def carry_out_to_end(
+    out: Output,
+    folder: Path | None,
+    config: CommandConfig,
+    work: Callable[[RunContext], Coroutine[Any, Any, Runs]],
+    show: Callable[[Output, Runs], None],
+    log_in: Path | None = None,
+) -> tuple[Runs, int]:
+    """Carry out a run or several, print what came of it and how it ended, and return it with its exit code.
+
+    The log goes to the folder and the progress to the screen, until a signal stops the work. A dry run ends here.
+
+    Args:
+        out: where it is printed.
+        folder: what ``--out`` resumes it; ``None`` for a command that takes none.
+        config: limits, where replies are stored, whether it is a dry run, and whether log events are printed.
+        work: what is done.
+        show: prints what came of it.
+        log_in: the folder of the log; default: ``folder``.
+    """
+    if config.dry_run:
+        raise typer.Exit(ALL_JUDGED)
+    context = RunContext(config)
+    counters, stop = context.counts, context.stop
+    errors = Output(stderr=True)
+    again = f"The same command with --out {folder}" if folder else "The same command"
+
+    async def until_stopped() -> Runs:
+        with signals_stop(stop):
+            return await work(context)
+
+    with interruptible(f"interrupted; finished results are saved. {again} resumes."):
+        with (
+            logging_to(log_in or folder, errors if config.verbose else None, errors),
+            traces_sent(),  # after the log, so that a failing exporter is logged
+            LiveProgress(errors, counters, stop),
+        ):
+            done = run_async(until_stopped)
+        show(out, done)
+        failed = done.failed if isinstance(done.failed, int) else len(done.failed)
+        out.print_line(total_usage(counters))
+        if done.stopped:
+            out.print_line(stop.explanation)
+            saved = f"{counters.judged:,} of {counters.wanted:,} verdicts are done and saved."
+            out.print_line(f"{saved} {again} {RESUMES.get(done.stopped, 'resumes once that is fixed')}.")
+        elif failed:
+            out.print_line(f"{again} retries what failed.")
+    return done, exit_code(done.stopped, failed)
+
+
+def total_usage(counts: ProgressCounters) -> str:
+    """Write the line on what was spent since the run's first start, and how many calls the cache answered."""
+    usage = counts.usage
+    cost = cost_in_words(usage.cost_usd)
+    cached = f"; {counts.served:,} more calls cached" if counts.served else ""
+    sent = f" ({usage.calls + counts.refused:,} requests, incl. refused ones)" if counts.refused else ""
+    lost = ""
+    if counts.given_up:
+        were = "1 request was" if counts.given_up == 1 else f"{counts.given_up:,} requests were"
+        lost = f"; {were} given up after being sent: the provider may bill for that, so the expected usage is counted"
+    return f"total usage: {usage.calls:,} calls{sent}, {usage.shown_tokens()} tokens, {cost}{cached}{lost}"
 
 
 class Rate:
@@ -58,18 +142,21 @@ class Rate:
         return (count - before) / (now - since) if now > since else 0.0
 
 
-class LiveProgress:
+class LiveProgress(Progress):
     """Shows two lines during a run: a bar with elapsed and remaining time; calls and their rate, tokens, cost.
 
     It reads the counters a few times a second, however many calls are made in between. Without a terminal nothing is
-    drawn, and only long waits are told; the log gets a line every minute in any case.
+    drawn, and only long waits are told. In any case the log gets the counters every minute, so that it shows when a
+    long run was slow.
     """
 
-    def __init__(self, console: Console, counts: ProgressCounters, stop: StopSignal) -> None:
-        self._counts, self._halt = counts, stop
+    def __init__(
+        self, console: Console, counts: ProgressCounters, stop: StopSignal, logged_every: float = LOGGED_EVERY
+    ) -> None:
+        # Set first, since rich draws once while it is set up.
+        self._counts, self._halt, self._logged_every = counts, stop, logged_every
         self._rate = Rate(RECENT)
-        self._minutes = _LogEveryMinute(counts, console=None if console.is_terminal else console)
-        self._bar = Progress(
+        super().__init__(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
@@ -77,98 +164,67 @@ class LiveProgress:
             TextColumn("left"),
             TimeLeftColumn(),
             console=console,
+            disable=not console.is_terminal,
+            refresh_per_second=REFRESHES_PER_SECOND,
             speed_estimate_period=LOOKING_BACK,
+            transient=True,
             expand=True,
         )
-        self._task: TaskID | None = None
-        self._screen = Live(
-            console=console,
-            get_renderable=self._drawn,
-            refresh_per_second=REFRESHES_PER_SECOND,
-            transient=True,
-        )
+        self.add_task("", start=False)
+        self._over = Event()
+        self._logging = Thread(target=self._log_now_and_then, name="jurygraph-minutes", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._minutes.start()
-        if self._screen.console.is_terminal:
-            self._screen.start()
-        return self
+    def start(self) -> None:
+        """Begin to draw and to log."""
+        self._logging.start()
+        if not self.disable:
+            self.live.start()
 
-    def __exit__(self, *_error: object) -> None:
-        self._screen.stop()
-        self._minutes.stop()
+    def stop(self) -> None:
+        """Take the lines from the screen, and log no more."""
+        super().stop()
+        self._over.set()
+        self._logging.join()
 
-    def _drawn(self) -> RenderableType:
-        counts = self._counts
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """Draw the counters of now, the most important figures first: a narrow terminal cuts off the line's end."""
+        counts, compact = self._counts, partial(short, least=100_000)
         # Nothing is known to be judged yet: a bar of 0 of 0 would show as complete.
-        if not counts.wanted:
-            return ""
-        if self._task is None:
+        if not (counts.wanted and self.tasks):
+            return
+        task = self.tasks[0]
+        if not task.started:
             # Verdicts of earlier starts count as done, but say nothing about the speed of this one.
-            self._task = self._bar.add_task("", total=counts.wanted, completed=counts.resumed)
+            task.total, task.completed = counts.wanted, counts.resumed
+            self.start_task(task.id)
         doing = escape(counts.phase) or "judging"
         if self._halt.is_asked:
             doing = f"[yellow]stopping: {self._halt.reason}"
-        self._bar.update(self._task, completed=counts.judged + counts.failed, description=doing)
-        return Group(self._bar, _figures(counts, self._rate.of(counts.made)))
+        self.update(task.id, completed=counts.judged + counts.failed, description=doing)
+        yield from super().get_renderables()
+        figures = (
+            Text(counts.waits.summary(), "yellow"),
+            Text(f"{counts.failed:,} failed" if counts.failed else "", "red"),
+            Text(f"{self._rate.of(counts.made):,.1f} calls/s"),
+            Text(cost_in_words(counts.usage.cost_usd)),
+            Text(f"{compact(counts.usage.calls)} calls"),
+            Text(f"{counts.usage.shown_tokens(compact)} tokens"),
+            Text(f"{compact(counts.served)} cached" if counts.served else ""),
+            Text(f"{compact(counts.rounds)} rounds"),
+        )
+        line = Text(" · ").join(filter(None, figures))
+        line.no_wrap, line.overflow = True, "ellipsis"
+        yield line
 
-
-def _figures(counts: ProgressCounters, rate: float) -> Text:
-    """Write the second line, the most important figures first: a narrow terminal cuts off its end."""
-    waiting = counts.waits.summary()
-    parts = (
-        Text(waiting, "yellow") if waiting else None,
-        Text(f"{counts.failed:,} failed", "red") if counts.failed else None,
-        f"{rate:,.1f} calls/s",
-        cost_in_words(counts.usage.cost_usd),
-        f"{_short(counts.usage.calls)} calls",
-        f"{counts.usage.shown_tokens(_short)} tokens",
-        f"{_short(counts.served)} cached" if counts.served else None,
-        f"{_short(counts.rounds)} rounds",
-    )
-    line = Text(" · ").join(part if isinstance(part, Text) else Text(part) for part in parts if part)
-    line.no_wrap, line.overflow = True, "ellipsis"
-    return line
-
-
-def _short(count: int) -> str:
-    """Write a count in at most seven characters.
-
-    >>> _short(99_999), _short(182_049), _short(2_638_772)
-    ('99,999', '182k', '2.64M')
-    """
-    return short(count, least=100_000)
-
-
-class _LogEveryMinute(Thread):
-    """Logs the counters every minute, so that the log shows when a long run was slow.
-
-    Args:
-        counts: what is logged.
-        every: how many seconds lie between two records.
-        console: gets a line when the run has begun to wait for something else; ``None`` where a display shows it.
-    """
-
-    def __init__(
-        self, counts: ProgressCounters, every: float = LOGGED_EVERY, console: Console | None = None
-    ) -> None:
-        super().__init__(name="jurygraph-minutes", daemon=True)
-        self._counts, self._every, self._console = counts, every, console
-        self._over = Event()
-
-    def stop(self) -> None:
-        self._over.set()
-        self.join()
-
-    def run(self) -> None:
-        rate = Rate(self._every)
-        rate.of(self._counts.made)  # where the first minute begins: a rate needs two observations
-        shown = ""
-        while not self._over.wait(self._every):
-            waiting = self._counts.waits.summary()
-            if self._console and waiting not in ("", shown):
-                self._console.print(Text(waiting), soft_wrap=True)
+    def _log_now_and_then(self) -> None:
+        """Log the counters; print a line where nothing is drawn and the run has begun to wait for something else."""
+        counts, rate, shown = self._counts, Rate(self._logged_every), ""
+        rate.of(counts.made)  # where the first minute begins: a rate needs two observations
+        while not self._over.wait(self._logged_every):
+            waiting = counts.waits.summary()
+            if self.disable and waiting not in ("", shown):
+                self.console.print(Text(waiting), soft_wrap=True)
             shown = waiting
-            figures = {"calls_per_second": round(rate.of(self._counts.made), 2)}
-            told = {"waiting": waiting} if waiting else {}
-            log.info("so far", extra={**self._counts.summary(), **figures, **told})
+            figures = {"calls_per_second": round(rate.of(counts.made), 2)}
+            waits = {"waiting": waiting} if waiting else {}
+            log.info("so far", extra={**counts.summary(), **figures, **waits})

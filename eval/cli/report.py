@@ -105,22 +105,13 @@ class ReportOptions:
         # These are called alike there.
         names = ("base", "without_flagged", "annotator_epsilon", "eps", "metric", "ties", "votes")
         alike: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return Study.of(folders, resampling=how, people=people, prior=_prior(self.gap_prior), **alike)
-
-
-def _prior(text: str) -> tuple[float, float]:
-    """Read alpha and beta.
-
-    Raises:
-        UsageError: they are no two numbers above 0.
-    """
-    try:
-        alpha, beta = map(float, text.split(","))
-    except ValueError:
-        alpha = beta = 0.0
-    if not (0 < alpha < float("inf") and 0 < beta < float("inf")):
-        raise UsageError(f"--gap-prior {text!r}: give two numbers above 0, such as 1,1")
-    return alpha, beta
+        try:
+            alpha, beta = map(float, self.gap_prior.split(","))
+        except ValueError:
+            alpha = beta = 0.0
+        if not (0 < alpha < float("inf") and 0 < beta < float("inf")):
+            raise UsageError(f"--gap-prior {self.gap_prior!r}: give two numbers above 0, such as 1,1")
+        return Study.of(folders, resampling=how, people=people, prior=(alpha, beta), **alike)
 
 
 def report(folders: list[Path] = argument("Folders of runs.", "DIR"), *, chosen: ReportOptions) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,7 +16,6 @@ from ..datasets.dataset import load_dataset
 from ..report.leaderboard_tables import pooled
 from ..reproduce.reproduction import Reproduction, plan_table, reproduce_table, without_systems
 from ..reproduce.tables import find_table, paper_tables
-from ..results.config import RunConfig
 from ..results.folder import make_folder, write_whole
 from ..sweeps.sweep_plan import SWEEP_WITHOUT
 from ..sweeps.sweep_result import Sweep, write_grid
@@ -25,13 +23,11 @@ from ..sweeps.sweep_runner import carry_out_sweep
 from ..tables import Column, Grid, text_column
 from .option_sets import argument, option, takes_options
 from .plan_options import PlanOptions
+from .progress import carry_out_to_end
 from .report import write_page_of
-from .run import carry_out_to_end, default_out
-from .runtime import ALL_JUDGED, Output, RunFlags, console, interruptible
+from .run import default_out
+from .runtime import ALL_JUDGED, CommandConfig, Output, console, interruptible
 from .sweep import announce_sweep, print_failed_cells
-
-if TYPE_CHECKING:
-    from ..report.page import Page
 
 LIST = "list"
 FILE = "reproduce.json"
@@ -45,9 +41,8 @@ def reproduce(
         "Model for all roles, such as openai:gpt-4o-mini; repeatable: each model judges every row.", "NAME"
     ),
     chosen: PlanOptions,
-    config: RunConfig,
+    config: CommandConfig,
     html: Path | None = option("Write an HTML page with the table and a report on its judges.", "FILE"),
-    flags: RunFlags,
 ) -> None:
     """Rerun a paper's table with your model, on the paper's data, settings and metric, beside the published figures.
 
@@ -61,7 +56,15 @@ def reproduce(
     """
     out = console()
     if table == LIST:
-        out.print_grids([_tables()], gap=False)
+        rows = []
+        for name, paper in paper_tables().items():
+            methods = (
+                [f"the {len(paper.judges)} cells of its plan {paper.plan}"] if paper.plan else [*paper.rows]
+            )
+            measured = ", ".join([*methods, *(["people"] if paper.shares else [])]) or "only printed figures"
+            rows.append((name, paper.paper, paper.title, paper.data, measured, len(paper.errata) or None))
+        about = map(text_column, ("table", "paper", "about", "data", "measured here"))
+        out.print_grids([Grid("", (*about, Column("errata")), tuple(rows))], gap=False)
         raise typer.Exit(ALL_JUDGED)
     wanted = find_table(table)
     models = model or []
@@ -81,13 +84,13 @@ def reproduce(
             dataset = dataset.sample(size, chosen.seed or 0)
         planned = plan_table(wanted, dataset, chosen.of_plan(folder), models)
         if planned is not None:
-            announce_sweep(out, planned, None, config, flags.dry_run)
-    if planned is None or flags.dry_run:
-        written = (None, None) if flags.dry_run else (folder, html)
+            announce_sweep(out, planned, None, config, config.dry_run)
+    if planned is None or config.dry_run:
+        written = (None, None) if config.dry_run else (folder, html)
         _finish(out, reproduce_table(wanted, whole), *written)
         raise typer.Exit(ALL_JUDGED)
 
-    def show(done: Sweep) -> None:
+    def show(out: Output, done: Sweep) -> None:
         if done.note:
             shown = " This only shows the command; it measures no model." * (done.note == DISCLOSURE)
             out.print_line(f"Warning: {done.note}{shown}", "yellow")
@@ -96,8 +99,7 @@ def reproduce(
         if models and done.judged_folders:
             out.print_grids([*pooled(Study.of(done.judged_folders))])
 
-    work = partial(carry_out_sweep, planned)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
+    raise typer.Exit(carry_out_to_end(out, folder, config, partial(carry_out_sweep, planned), show)[1])
 
 
 def _finish(
@@ -107,34 +109,23 @@ def _finish(
     grid = done.grid()
     out.print_grids([grid], gap=False)
     if html is not None:
-        out.print_line(write_page_of(html, _page(grid, judged), judged))
+        from ..report.page import Page, Section, Table
+        from ..report.sections import compose
+
+        title, lead = (
+            f"jurygraph: {grid.title}",
+            "Figures measured here are above those that the paper prints.",
+        )
+        table = Section("paper", "The paper's table", "The paper's table", lead, (Table(grid),))
+        if judged:
+            page = compose(Study.of(judged), None, title)
+            page = replace(page, sections=(table, *page.sections))
+        else:
+            page = Page(title, "", grid.title, (), (), (table,), (), "No model was called.", "")
+        out.print_line(write_page_of(html, page, judged))
     if folder is None:
         return
     make_folder(folder)
     write_whole(folder / FILE, json.loads(json.dumps(done.to_json())))
     write_grid(grid, folder, "table")
     out.print_line(f"table: {folder}/table.md, .csv, .tex, {FILE}")
-
-
-def _page(grid: Grid, judged: Sequence[Path]) -> Page:
-    """Compose the page: the table, then the report on its judges where there are any."""
-    from ..report.page import Page, Section, Table
-    from ..report.sections import compose
-
-    title, lead = f"jurygraph: {grid.title}", "Figures measured here are above those that the paper prints."
-    table = Section("paper", "The paper's table", "The paper's table", lead, (Table(grid),))
-    if not judged:
-        return Page(title, "", grid.title, (), (), (table,), (), "No model was called.", "")
-    page = compose(Study.of(judged), None, title)
-    return replace(page, sections=(table, *page.sections))
-
-
-def _tables() -> Grid:
-    """List the tables: what each is about, its data, and which of its rows are measured here."""
-    rows = []
-    for name, table in paper_tables().items():
-        methods = [f"the {len(table.judges)} cells of its plan {table.plan}"] if table.plan else [*table.rows]
-        measured = ", ".join([*methods, *(["people"] if table.shares else [])]) or "only printed figures"
-        rows.append((name, table.paper, table.title, table.data, measured, len(table.errata) or None))
-    about = map(text_column, ("table", "paper", "about", "data", "measured here"))
-    return Grid("", (*about, Column("errata")), tuple(rows))

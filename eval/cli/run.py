@@ -1,56 +1,39 @@
-"""Judge a dataset with one or more protocols: the command ``jurygraph run``."""
+"""Make the results of a run: the commands ``jurygraph run``, ``merge`` for its shards, ``measure`` for metrics."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import typer
 from rich.text import Text
 
 from ...graphs.given_graphs import judges_of
 from ..batch_api.batch_files import BATCH_DISCOUNT
-from ..calls.call_pipeline import RunContext
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import signals_stop
-from ..calls.tracing import traces_sent
 from ..engines.ray_engine import ENGINE, Ray
+from ..metrics import measure as measure_all
 from ..plan.estimator import Estimate, estimate, estimate_table
 from ..plan.plan import Plan, count_judged, plan
 from ..report.result_tables import overview_table
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
-from ..results.run_log import logging_to
+from ..results.merge import merge as merge_folders
 from ..run.runner import check_run, execute
 from ..statistics.alignment import grouped
-from ..tables.grid import cost_in_words
 from .gate import GateOptions, end_with_gates
-from .option_sets import argument, option
-from .plan_options import PlanOptions, engine_of
-from .progress import LiveProgress
+from .option_sets import argument, flag, option, takes_options
+from .plan_options import DATA, PlanOptions, engine_of
+from .progress import carry_out_to_end
 from .review import AnswerOptions, ReviewOptions, export_or_ask
-from .runtime import (
-    ALL_JUDGED,
-    RESUMES,
-    Output,
-    RunFlags,
-    console,
-    exit_code,
-    interruptible,
-    program,
-    run_async,
-)
+from .runtime import ALL_JUDGED, SOME_FAILED, CommandConfig, Output, console, interruptible, program
 from .show import print_note
-
-if TYPE_CHECKING:
-    from ..results.experiment import ExperimentResult
-    from ..run.run_audit import Audit
-    from ..sweeps.sweep_result import Sweep
 
 SHOWN_FAILURES = 10
 
@@ -64,7 +47,7 @@ def run(
     chosen: PlanOptions,
     required: GateOptions,
     reviewed: ReviewOptions,
-    config: RunConfig,
+    config: CommandConfig,
     engine: str | None = option(
         "Judge with several processes, on one machine or a Ray cluster; needs --journal postgresql://... --concurrency "
         "applies to each process, other limits to all of them together.",
@@ -72,7 +55,6 @@ def run(
         panel=ENGINE,
     ),
     ray: Ray,
-    flags: RunFlags,
 ) -> None:
     """Judge a dataset with one or more protocols and print their agreement with humans.
 
@@ -95,16 +77,81 @@ def run(
             spread.check(prepared, config)
         if gates:
             gates.check(prepared.manifest, {(item.group, item.id) for item in prepared.dataset})
-        rules = reviewed.rules(prepared, flags.dry_run)
-        announce(out, prepared, config, flags.dry_run)
+        rules = reviewed.rules(prepared, config.dry_run)
+        announce(out, prepared, config, config.dry_run)
     # A shard has a folder of its own inside the one that the command names.
-    work, show = partial(execute, prepared, engine=spread), partial(print_evaluation, out)
-    evaluation, _ = carry_out_to_end(out, folder, flags, config, work, show, log_in=prepared.folder)
+    work = partial(execute, prepared, engine=spread)
+    evaluation, _ = carry_out_to_end(out, folder, config, work, print_evaluation, log_in=prepared.folder)
     if rules and not evaluation.stopped:
         asked = export_or_ask(evaluation.folder or folder, rules, AnswerOptions(queue=reviewed.review_queue))
         if asked != ALL_JUDGED:
             raise typer.Exit(asked)
     end_with_gates(out, gates, evaluation, required.junit)
+
+
+def merge(
+    folders: list[Path] = argument("Folders of the shards, or the folder that holds them.", "DIR"),
+    out: Path = option("Folder for the whole run.", "DIR", default=MISSING),
+) -> None:
+    """Merge the shards of a run, in the order of the dataset, as if one process had judged everything.
+
+    To judge missing shards and failed items, repeat the run's command without --shard and with this --out.
+
+    Exit codes: 0 all judged, 2 bad input, 3 something failed or is missing.
+    """
+    merged, output = merge_folders(folders, out), console()
+    output.print_line(f"{out}: {merged.judged:,} verdicts, {merged.failed:,} failed")
+    if merged.missing:
+        remedy = f"to judge the rest, repeat the run's command without --shard, with --out {out}"
+        output.print_line(f"missing: shard {', '.join(map(str, merged.missing))}; {remedy}")
+    raise typer.Exit(SOME_FAILED if merged.missing or merged.failed else ALL_JUDGED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions(PlanOptions):
+    """What is to be measured: data are always named, and the results are no run's that could be resumed."""
+
+    data: str = option(f"{DATA}.", "NAME|FILE", default=MISSING)
+    limit: int | None = option(metavar="N", min=1)
+    """Measure only the first N items."""
+    out: Path | None = option(metavar="DIR")
+    """Folder for the results."""
+    overwrite: bool = flag(old_name="replace")
+    """Start again in a folder that already holds results; the old results are renamed."""
+
+
+@takes_options(without=("replies", "model", "role_model", "settings", "repeats", "shard"))
+def measure(
+    metrics: str = argument(
+        "One or more metrics: rouge-l, bleu-4, bertscore, moverscore, bartscore, unieval, gptscore, one that "
+        "another package registers, or your own function as module:function.",
+        "METRIC[,METRIC...]",
+    ),
+    *,
+    chosen: MeasureOptions,
+) -> None:
+    """Compute reference metrics over a dataset; no model is called.
+
+    Writes results.jsonl and run.json as `run` does, so that `report` compares metrics with judges.
+
+    Exit codes: 0 all measured, 2 bad input, 3 something failed.
+    """
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    sys.path.append(str(Path.cwd()))  # where the user's own module may be
+    dataset = chosen.dataset()
+    assert dataset is not None  # data were named
+    # Without a folder given, its name is made of the metrics', without their parameters after "?" and without colons.
+    plain = [name.partition("?")[0].replace(":", ".") for name in names]
+    folder = chosen.out or default_out(plain, chosen.data)
+    evaluation = measure_all(
+        names, dataset, aspects=chosen.aspect or [], limit=chosen.limit, out=folder, replace=chosen.overwrite
+    )
+    out = console()
+    print_evaluation(out, evaluation)
+    for name, reasons in evaluation.manifest["left_out"].items():
+        left_out = ", ".join(f"{count:,} items with {reason}" for reason, count in reasons.items())
+        out.print_line(f"{name} left out {left_out}")
+    raise typer.Exit(SOME_FAILED if evaluation.failed else ALL_JUDGED)
 
 
 def announce(out: Output, prepared: Plan, config: RunConfig, dry: bool) -> None:
@@ -138,80 +185,6 @@ def announce_estimate(out: Output, expected: Estimate, config: RunConfig) -> Non
     out.print_grids([estimate_table(expected)], gap=False)
     if expected.exceeds(**config.budget):
         out.print_line("the budget may be too small: the run will stop when it is reached", "yellow")
-
-
-Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep | Audit")
-
-
-def carry_out_to_end(
-    out: Output,
-    folder: Path | None,
-    flags: RunFlags,
-    config: RunConfig,
-    work: Callable[[RunContext], Coroutine[Any, Any, Runs]],
-    show: Callable[[Runs], None],
-    log_in: Path | None = None,
-) -> tuple[Runs, int]:
-    """Carry out a run or several, print what came of it and how it ended, and return it with its exit code.
-
-    The log goes to the folder and the progress to the screen, until a signal stops the work. A dry run ends here.
-
-    Args:
-        out: where it is printed.
-        folder: what ``--out`` resumes it; ``None`` for a command that takes none.
-        flags: whether it is a dry run, and whether log events are printed.
-        config: limits, and where replies are stored.
-        work: what is done.
-        show: prints what came of it.
-        log_in: the folder of the log; default: ``folder``.
-    """
-    if flags.dry_run:
-        raise typer.Exit(ALL_JUDGED)
-    context = RunContext(config)
-    counters, stop = context.counts, context.stop
-    errors = Output(stderr=True)
-    again = f"The same command with --out {folder}" if folder else "The same command"
-
-    async def until_stopped() -> Runs:
-        with signals_stop(stop):
-            return await work(context)
-
-    with interruptible(f"interrupted; finished results are saved. {again} resumes."):
-        with (
-            logging_to(log_in or folder, errors if flags.verbose else None, errors),
-            traces_sent(),  # after the log, so that a failing exporter is logged
-            LiveProgress(errors, counters, stop),
-        ):
-            done = run_async(until_stopped)
-        show(done)
-        failed = done.failed if isinstance(done.failed, int) else len(done.failed)
-        out.print_line(total_usage(counters))
-        if done.stopped:
-            out.print_line(stop.explanation)
-            saved = f"{counters.judged:,} of {counters.wanted:,} verdicts are done and saved."
-            out.print_line(f"{saved} {again} {RESUMES.get(done.stopped, 'resumes once that is fixed')}.")
-        elif failed:
-            out.print_line(f"{again} retries what failed.")
-    return done, exit_code(done.stopped, failed)
-
-
-def show_experiment(out: Output, done: ExperimentResult) -> None:
-    """Print the tables of an experiment, and where all of it is."""
-    out.print_grids(done.grids())
-    out.print_line(f"results: {done.folder}/{done.file}, results.jsonl")
-
-
-def total_usage(counts: ProgressCounters) -> str:
-    """Write the line on what was spent since the run's first start, and how many calls the cache answered."""
-    usage = counts.usage
-    cost = cost_in_words(usage.cost_usd)
-    cached = f"; {counts.served:,} more calls cached" if counts.served else ""
-    sent = f" ({usage.calls + counts.refused:,} requests, incl. refused ones)" if counts.refused else ""
-    lost = ""
-    if counts.given_up:
-        were = "1 request was" if counts.given_up == 1 else f"{counts.given_up:,} requests were"
-        lost = f"; {were} given up after being sent: the provider may bill for that, so the expected usage is counted"
-    return f"total usage: {usage.calls:,} calls{sent}, {usage.shown_tokens()} tokens, {cost}{cached}{lost}"
 
 
 def default_out(protocols: list[str], data: str) -> Path:

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,11 +21,12 @@ from rich.text import Text
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..calls.shutdown import signals_interrupt
-from ..results.config import KEPT, LIMITS
+from ..results.config import KEPT, LIMITS, RunConfig
 from .option_sets import flag
 
 if TYPE_CHECKING:
     from ..tables import Grid
+    from ..tables.grid import CellValue
 
 ALL_JUDGED, BAD_USAGE, SOME_FAILED, BUDGET_REACHED, GATE_NOT_MET, INTERRUPTED = 0, 2, 3, 4, 5, 130
 PIPED_WIDTH = 120
@@ -50,6 +51,14 @@ class Output(Console):
 
         for grid in grids:
             self.print(to_lines(grid, self.width), end="\n\n" if gap else "\n")
+
+    def print_list(
+        self, headings: Iterable[str], rows: Iterable[tuple[CellValue, ...]], title: str = ""
+    ) -> None:
+        """Print a table of texts."""
+        from ..tables import Grid, text_column
+
+        self.print_grids([Grid(title, tuple(map(text_column, headings)), tuple(rows))])
 
 
 def console() -> Output:
@@ -81,20 +90,14 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
             fields = fields.setdefault(part, {})
         if isinstance(fields.get(name), dict) and key not in whole:
             raise UsageError(f"--set {key}={value}: parts of {name} are already set; give only one")
-        fields[name] = _json_or_text(key, value)
+        try:
+            # Any other value than a list or an object is left to the setting to read.
+            fields[name] = json.loads(value) if value.lstrip().startswith(("[", "{")) else value
+        except ValueError as error:
+            example = f"""write a list as '{key}=["a", "b"]', in single quotes"""
+            raise UsageError(f"--set {key}={value}: not valid JSON ({error}); {example}") from None
         whole.add(key)
     return settings
-
-
-def _json_or_text(key: str, value: str) -> Any:
-    """Read a list or an object that is written as JSON; any other value is left to the setting to read."""
-    if not value.lstrip().startswith(("[", "{")):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError as error:
-        example = f"""write a list as '{key}=["a", "b"]', in single quotes"""
-        raise UsageError(f"--set {key}={value}: not valid JSON ({error}); {example}") from None
 
 
 def models_of(default: str | None, pairs: list[str]) -> dict[str, ModelSpec]:
@@ -132,13 +135,6 @@ def check_file(option: str, path: Path | None) -> None:
 
 
 T = TypeVar("T")
-RESUMES = {
-    "interrupted": "resumes",
-    "budget": "resumes with a higher limit",
-    "disk": "resumes once there is room",
-}
-"""What the same command does next, by the reason why a run stopped; for any other one, once that is fixed."""
-
 
 GARBAGE_LOOKED_FOR = 5_000
 """After so many new objects, at most some MB, Python looks for those that nobody refers to any more."""
@@ -147,7 +143,10 @@ GARBAGE_LOOKED_FOR = 5_000
 def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine to its end, on uvloop where it is installed."""
     freeze_heap()
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    with suppress(ImportError):
+        from uvloop import new_event_loop as new_loop
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(work())
 
 
@@ -159,14 +158,6 @@ def freeze_heap() -> None:
     # A call makes hundreds of objects that live as long as it does. At Python's own 700, those of all calls in flight
     # would be looked through several times a second for nothing.
     gc.set_threshold(GARBAGE_LOOKED_FOR)
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 @contextmanager
@@ -187,8 +178,8 @@ def exit_code(stopped: str | None, failed: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFlags:
-    """What every command that judges can be told besides."""
+class CommandConfig(RunConfig):
+    """How a command that judges is carried out: the limits of its runs, and what it prints."""
 
     verbose: bool = flag(panel=KEPT)
     """Print log events to standard error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,11 @@ from rich.text import Text
 from ...state.errors import JurygraphError, UsageError
 from ...state.redaction import redact, spelled_out
 from ...state.review_rules import KindOf
-from ...state.role_kinds import RoleKind
-from ...state.transcript import Turn, Usage
+from ...state.transcript import RoleKind, Turn, Usage
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
 from ..results.folder import read_manifest, results_of
-from ..results.results import Result, ResultsFile
+from ..results.results import Result
 from ..results.turn_kinds import kind_of_turns
 from ..tables.grid import cost_in_words
 from .option_sets import argument, option
@@ -36,8 +35,15 @@ def show(
     aspect: str | None = option("Show only the verdicts on this aspect.", "NAME"),
 ) -> None:
     """Print the debates on one item: what each agent said in each round, the verdict and the label."""
-    manifest = read_manifest(folder)
-    chosen = _chosen(results_of(folder), item, protocol, aspect)
+    manifest, results = read_manifest(folder), results_of(folder)
+    of_item = results.of_item(item)
+    if not of_item:
+        some = ", ".join(dict.fromkeys(result.item for result in islice(results.read(), 20)))
+        raise UsageError(f"no item {item!r} in this run; its items are {some}, ...")
+    chosen = [r for r in of_item if protocol in (None, r.protocol) and aspect in (None, r.aspect)]
+    if not chosen:
+        has = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
+        raise UsageError(f"no such verdict on item {item!r}; its verdicts are of {has}")
     out = console()
     print_note(out, manifest)
     data = manifest["data"]
@@ -51,19 +57,13 @@ def show(
     else:
         reason = f"the data can no longer be read ({data['location']})"
         out.print_line(f"The texts of this item are not shown, because {reason}.")
-    out.print(debates_view(chosen, out.width))
-
-
-def _chosen(results: ResultsFile, item: str, protocol: str | None, aspect: str | None) -> list[Result]:
-    of_item = results.of_item(item)
-    if not of_item:
-        some = ", ".join(dict.fromkeys(result.item for result in islice(results.read(), 20)))
-        raise UsageError(f"no item {item!r} in this run; its items are {some}, ...")
-    chosen = [r for r in of_item if protocol in (None, r.protocol) and aspect in (None, r.aspect)]
-    if not chosen:
-        has = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
-        raise UsageError(f"no such verdict on item {item!r}; its verdicts are of {has}")
-    return chosen
+    # Debates stand side by side if the width allows it, else one below the other.
+    debates = [_debate(result) for result in chosen]
+    column = out.width // len(debates) - 1  # less the space between two panels
+    if len(debates) > 1 and column >= NARROWEST:
+        out.print(Columns(debates, width=column, padding=(0, 1)))
+    else:
+        out.print(Group(*debates))
 
 
 COLORS: dict[RoleKind, str] = {
@@ -86,15 +86,6 @@ def item_view(item: Item) -> Iterator[RenderableType]:
         yield Columns([_boxed("answer 1", item.answer_1), _boxed("answer 2", item.answer_2)])
 
 
-def debates_view(results: Sequence[Result], width: int) -> RenderableType:
-    """Make panels with the debates on one item: side by side if the width allows it, else one below the other."""
-    debates = [_debate(result) for result in results]
-    column = width // max(1, len(debates)) - 1  # less the space between two panels
-    if len(debates) > 1 and column >= NARROWEST:
-        return Columns(debates, width=column, padding=(0, 1))
-    return Group(*debates)
-
-
 def _debate(result: Result) -> RenderableType:
     repeat = f"repeat {result.repeat}" if result.repeat else ""
     turns = Group(*_turns(result.transcript, kind_of_turns(result)), Rule(style="dim"), _verdict(result))
@@ -114,16 +105,17 @@ def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableTy
         words = {turn["content"] for turn in turns}
         # Samples that are short, or all the same, are printed in one line.
         if sampled and (len(words) == 1 or max(map(len, words)) <= BRIEF):
-            yield _samples(turns, kind_of(turns[0]))
-        else:
-            yield from (_turn(turn, kind_of(turn)) for turn in turns)
-
-
-def _samples(turns: Sequence[Turn], kind: RoleKind) -> RenderableType:
-    first = turns[0]
-    values = ", ".join(shown_value(turn["value"]) or "unreadable" for turn in turns)
-    words = "" if len(first["content"]) <= BRIEF else f"{spelled_out(first['content'])}\n"
-    return _spoken(first, kind, f"{len(turns)} samples", f"{words}{values}")
+            first = turns[0]
+            values = ", ".join(shown_value(turn["value"]) or "unreadable" for turn in turns)
+            text = "" if len(first["content"]) <= BRIEF else f"{spelled_out(first['content'])}\n"
+            yield _spoken(first, kind_of(first), f"{len(turns)} samples", f"{text}{values}")
+            continue
+        for turn in turns:
+            text, kind = spelled_out(turn["content"]), kind_of(turn)
+            if turn["model"] is None and kind == "assists":
+                yield Text(f"{text}\n", style="dim italic")
+            else:
+                yield _spoken(turn, kind, shown_value(turn["value"]), text)
 
 
 def _heading(turn: Turn) -> str:
@@ -132,12 +124,6 @@ def _heading(turn: Turn) -> str:
     parts.append({1: "as given", 2: "answers swapped"}.get(turn.get("order", 0), ""))
     parts.append("opening" if turn["round"] == 0 else f"round {turn['round']}")
     return " · ".join(part for part in parts if part)
-
-
-def _turn(turn: Turn, kind: RoleKind) -> RenderableType:
-    if turn["model"] is None and kind == "assists":
-        return Text(f"{spelled_out(turn['content'])}\n", style="dim italic")
-    return _spoken(turn, kind, shown_value(turn["value"]), spelled_out(turn["content"]))
 
 
 def _spoken(turn: Turn, kind: RoleKind, value: str | None, words: str) -> RenderableType:

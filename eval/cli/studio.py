@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +18,7 @@ from typing import Any
 import typer
 
 from ...graphs.given_graphs import named
-from ...graphs.references import is_reference
-from ...graphs.registry import protocols
+from ...graphs.registry import is_reference, protocols
 from ...state.errors import UsageError
 from .option_sets import argument, flag, option
 from .runtime import console
@@ -81,7 +81,13 @@ def studio(
         options += [] if chosen.browser else ["--no-browser"]
         options += [] if chosen.jobs is None else ["--n-jobs-per-worker", str(chosen.jobs)]
         options += [] if chosen.reload else ["--no-reload"]
-        raise typer.Exit(_serve(["dev", "--config", str(file), *options]))
+        command = [sys.executable, "-m", "langgraph_cli", "dev", "--config", str(file), *options]
+        server = subprocess.Popen(command, env={"LANGGRAPH_CLI_NO_ANALYTICS": "1", **os.environ})
+        signal.signal(signal.SIGTERM, lambda *_: server.terminate())
+        while True:
+            # The server gets Ctrl-C as well, and says what it does about it.
+            with suppress(KeyboardInterrupt):
+                raise typer.Exit(server.wait())
 
 
 def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]:
@@ -99,7 +105,24 @@ def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]
         for name, module in protocols().items()
     }
     for given in own:
-        name, path = _named(given, served)
+        if "=" not in given and is_reference(given):
+            # A file says itself what it is called; the server takes the graph that is there.
+            path = given if ":" in given else f"{given}:graph"
+            name = next(iter(named([given])))
+        else:
+            name, _, path = given.partition("=")
+        source, _, attribute = path.rpartition(":")
+        if not (name.isidentifier() and source and attribute.isidentifier()):
+            raise UsageError(
+                f"{given!r} is not a graph: write name=file.py:object or name=package.module:object"
+            )
+        if name in served:
+            raise UsageError(f"{given!r}: there is already a graph called {name}; choose another name")
+        if source.endswith(".py"):
+            file = Path(source).resolve()
+            if not file.is_file():
+                raise UsageError(f"{given!r}: there is no file {source}")
+            path = f"{file}:{attribute}"
         served[name] = {"path": path}
     if env is not None and not env.is_file():
         raise UsageError(f"--env {env}: there is no such file")
@@ -110,35 +133,3 @@ def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]
         "graphs": served,
         **({"env": str(variables.resolve())} if variables.is_file() else {}),
     }
-
-
-def _named(given: str, taken: Mapping[str, Any]) -> tuple[str, str]:
-    if "=" not in given and is_reference(given):
-        # A file says itself what it is called; the server takes the graph that is there.
-        path = given if ":" in given else f"{given}:graph"
-        name = next(iter(named([given])))
-    else:
-        name, _, path = given.partition("=")
-    source, _, attribute = path.rpartition(":")
-    if not (name.isidentifier() and source and attribute.isidentifier()):
-        raise UsageError(f"{given!r} is not a graph: write name=file.py:object or name=package.module:object")
-    if name in taken:
-        raise UsageError(f"{given!r}: there is already a graph called {name}; choose another name")
-    if not source.endswith(".py"):
-        return name, path
-    file = Path(source).resolve()
-    if not file.is_file():
-        raise UsageError(f"{given!r}: there is no file {source}")
-    return name, f"{file}:{attribute}"
-
-
-def _serve(arguments: Sequence[str]) -> int:
-    """Run LangGraph's command until it ends; it gets Ctrl-C as well, and says what it does about it."""
-    environment = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", **os.environ}
-    server = subprocess.Popen([sys.executable, "-m", "langgraph_cli", *arguments], env=environment)
-    signal.signal(signal.SIGTERM, lambda *_: server.terminate())
-    while True:
-        try:
-            return server.wait()
-        except KeyboardInterrupt:
-            continue

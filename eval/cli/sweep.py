@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import typer
@@ -24,8 +25,9 @@ from ..sweeps.sweep_runner import carry_out_sweep
 from ..tables.grid import CellValue, Column, Grid, money, text_column
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
-from .run import carry_out_to_end, default_out, print_answer, print_example, print_failures
-from .runtime import ALL_JUDGED, Output, RunFlags, console, interruptible, program
+from .progress import carry_out_to_end
+from .run import default_out, print_answer, print_example, print_failures
+from .runtime import ALL_JUDGED, CommandConfig, Output, console, interruptible, program
 
 variation, variation_flag = (partial(kind, panel="Variation") for kind in (option, flag))
 SHOWN_CELLS = 30
@@ -55,8 +57,7 @@ def sweep(
     *,
     varied: VariationOptions,
     chosen: PlanOptions,
-    config: RunConfig,
-    flags: RunFlags,
+    config: CommandConfig,
 ) -> None:
     """Judge a dataset with every combination of some settings and compare the results.
 
@@ -68,7 +69,12 @@ def sweep(
     """
     out, plan, metric = console(), varied.plan, varied.metric
     if varied.plans:
-        out.print_grids([plans_table()])
+        rows = []
+        for known in (*ablations().values(), fair(DEFAULT, "score")):
+            varies = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in known.axes)
+            judge = "any" if known.name == FAIR else known.protocol
+            rows.append((known.name, judge, varies, known.question, known.source, ", ".join(known.data)))
+        out.print_list(("plan", "protocol", "varies", "question", "source", "data"), rows)
         raise typer.Exit(ALL_JUDGED)
     if protocol in {*ablations(), FAIR}:
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
@@ -86,10 +92,9 @@ def sweep(
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
         check_metric(metric, {planned.dataset.kind})
-        announce_sweep(out, planned, ablation, config, flags.dry_run)
-    work = partial(carry_out_sweep, planned)
-    show = partial(_print_results, out, metric, ablation, folder)
-    raise typer.Exit(carry_out_to_end(out, folder, flags, config, work, show)[1])
+        announce_sweep(out, planned, ablation, config, config.dry_run)
+    show = partial(_print_results, metric, ablation, folder)
+    raise typer.Exit(carry_out_to_end(out, folder, config, partial(carry_out_sweep, planned), show)[1])
 
 
 def announce_sweep(
@@ -105,22 +110,33 @@ def announce_sweep(
         out.print_line(f"Warning: {note}", "yellow")
     if ablation:
         out.print_line(f"{ablation.name}: {ablation.question} ({ablation.source})")
-    left = len(planned) - sum(done)
+    left, size = len(planned) - sum(done), len(planned.cells)
+    cells = "1 cell" if size == 1 else f"{size} cells"
     if planned.is_replay:
-        out.print(f"{_cells(planned)}, {left:,} verdicts to judge, no model call")
+        out.print(f"{cells}, {left:,} verdicts to judge, no model call")
         return
     # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.
     known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
-    if left:
-        out.print_grids([plan_table(planned, known)], gap=False)
-        for line in _in_words(known):
-            out.print_line(line)
-        if (most := config.max_calls) is not None and known.bounds.least > most:
-            out.print_line("the budget is too small: the sweep will stop when it is reached", "yellow")
+    if not left:
+        return
+    each_cell = zip(planned.cells, known.verdicts, known.alone, strict=True)
+    rows: list[tuple[CellValue, ...]] = [
+        (*cell.cell.labels.values(), cell.protocol, to_judge, between(calls))
+        for cell, to_judge, calls in islice(each_cell, SHOWN_CELLS)
+    ]
+    named = map(text_column, (*(axis.name for axis in planned.axes), "protocol"))
+    columns = (*named, Column("to judge"), Column("calls alone"))
+    notes = (f"... {size - SHOWN_CELLS} more",) if size > SHOWN_CELLS else ()
+    title = f"{cells}, {len(planned):,} verdicts"
+    out.print_grids([Grid(title, columns, tuple(rows), notes)], gap=False)
+    for line in _in_words(known):
+        out.print_line(line)
+    if (most := config.max_calls) is not None and known.bounds.least > most:
+        out.print_line("the budget is too small: the sweep will stop when it is reached", "yellow")
 
 
 def _print_results(
-    out: Output, metric: str | None, ablation: SweepPreset | None, folder: Path, done: Sweep
+    metric: str | None, ablation: SweepPreset | None, folder: Path, out: Output, done: Sweep
 ) -> None:
     """Print and write the tables of a sweep, draw its figures, and name the failures and a debate to read."""
     from ..sweeps.sweep_result import grids, write_figures, write_tables
@@ -147,8 +163,15 @@ def _print_results(
         out.print_line(few)
     elif folders:
         write_answer(folder, print_answer(out, folders, done.metric))
-    page = f"{program()} report {folder}/cells/*{_as_here(done)} --html FILE"
-    out.print_line(f"to compare all cells on a page: {page}")
+    # A report that says what the sweep does: gains over its first cell, its metric.
+    protocols = [cell.protocol for cell in done.cells]
+    options = ["--metric", done.metric] if done.metric else []
+    if len(protocols) > 1 and (first := done.cells[0].evaluation.folder):
+        # A report names a judge after its protocol, and after its folder where that is not enough.
+        alone = protocols.count(protocols[0]) == 1
+        options += ["--base", protocols[0] if alone else f"{protocols[0]} ({first.name})"]
+    page = shlex.join([*options, "--html"])
+    out.print_line(f"to compare all cells on a page: {program()} report {folder}/cells/* {page} FILE")
     # The last cell that has a debate to show: axes mostly end in the longest ones.
     for cell in reversed(done.cells):
         if print_example(out, cell.evaluation):
@@ -159,45 +182,6 @@ def print_failed_cells(out: Output, done: Sweep) -> None:
     """Print why verdicts of cells failed."""
     by_cell = ((cell.cell.title, cell.evaluation.failed) for cell in done.cells)
     print_failures(out, ((f"{title}: {r.item}", r.error) for title, failed in by_cell for r in failed))
-
-
-def _as_here(done: Sweep) -> str:
-    """Write the options with which a report says what the sweep does: gains over its first cell, its metric."""
-    protocols = [cell.protocol for cell in done.cells]
-    options = ["--metric", done.metric] if done.metric else []
-    if len(protocols) > 1 and (folder := done.cells[0].evaluation.folder):
-        # A report names a judge after its protocol, and after its folder where that is not enough.
-        alone = protocols.count(protocols[0]) == 1
-        options += ["--base", protocols[0] if alone else f"{protocols[0]} ({folder.name})"]
-    return "".join(f" {shlex.quote(option)}" for option in options)
-
-
-def plans_table() -> Grid:
-    """Lay out the ready-made plans: what each varies, which question it answers, and its source."""
-    rows = []
-    for plan in (*ablations().values(), fair(DEFAULT, "score")):
-        varies = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.axes)
-        name = "any" if plan.name == FAIR else plan.protocol
-        rows.append((plan.name, name, varies, plan.question, plan.source, ", ".join(plan.data)))
-    columns = map(text_column, ("plan", "protocol", "varies", "question", "source", "data"))
-    return Grid("", tuple(columns), tuple(rows))
-
-
-def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Grid:
-    """Lay out the first cells, with the calls that each would take alone."""
-    cells = list(zip(planned.cells, known.verdicts, known.alone, strict=True))
-    rows: list[tuple[CellValue, ...]] = [
-        (*cell.cell.labels.values(), cell.protocol, left, between(calls))
-        for cell, left, calls in cells[:SHOWN_CELLS]
-    ]
-    named = map(text_column, (*(axis.name for axis in planned.axes), "protocol"))
-    columns, more = (*named, Column("to judge"), Column("calls alone")), len(cells) - SHOWN_CELLS
-    notes = (f"... {more} more",) if more > 0 else ()
-    return Grid(f"{_cells(planned)}, {len(planned):,} verdicts", columns, tuple(rows), notes)
-
-
-def _cells(planned: SweepPlan) -> str:
-    return "1 cell" if len(planned.cells) == 1 else f"{len(planned.cells)} cells"
 
 
 def _in_words(known: ExpectedCalls) -> list[str]:

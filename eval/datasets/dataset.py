@@ -20,8 +20,8 @@ from .files import Row, RowFile, digest_of
 from .frames import Frame, frame_rows, row_file
 from .items import DatasetProfile, Item, Numbered, Reader, parse_rows, profile_items
 from .published import catalog
+from .published.catalog import Labels, LocatedFile, Source, find
 from .published.fetch import fetch
-from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
 from .reading import ROW_NUMBER, ReadingNotice, beginning, guess_columns, number_columns
 from .selection import Sample, Shard, renamed, sampled, sharded
 
@@ -314,7 +314,7 @@ def _of_file(
         dataset = replace(_loaded(None, file, max_characters), columns=read)
     except DataError:
         # The first row lacks the field of a misspelt column; that no row has the column is known at the last one only.
-        for _ in file.form.rows((row_file(path),)) if columns and path.is_file() else ():
+        for _ in file.rows((row_file(path),)) if columns and path.is_file() else ():
             pass
         raise
     _tell(str(path), rows.form(), first, read, columns)
@@ -347,17 +347,17 @@ def _one_file(path: Path, columns: Mapping[str, str] | None = None) -> LocatedFi
     def rows(files: Sequence[RowFile]) -> Iterator[Row]:
         return renamed(files[0].rows(), columns, str(path)) if columns else files[0].rows()
 
-    return LocatedFile(DownloadFormat((path.name,), rows), (path,), path)
+    return LocatedFile(rows, (path,), path)
 
 
 def _loaded(source: Source | None, located: LocatedFile, max_characters: int) -> Dataset:
     files = [row_file(path, takes_text=source is not None) for path in located.paths]
     place = str(located.place)
     # In a dataset of several files, a line number would not say which file it is of: items are counted instead.
-    unit = files[0].unit if len(located.form.files) == 1 else "item"
+    unit = files[0].unit if located.place == located.paths[0] else "item"
 
     def read() -> Iterator[Numbered]:
-        return parse_rows(located.form.rows(files), place, unit, columns=source is None)
+        return parse_rows(located.rows(files), place, unit, columns=source is None)
 
     survey = profile_items(read, place, unit, most_characters=max_characters)
     labels = source.labels if source else "people"

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ...state.errors import DataError
 from .reading import SEPARATORS, guessed_encoding, marked_encoding, separator_of
@@ -54,6 +54,7 @@ class RowFile:
     def __init__(self, path: Path, takes_text: bool = False) -> None:
         self.path, self._takes_text = path, takes_text
         self._name = path.name.removesuffix(".gz").lower()
+        self._is_csv = self._name.endswith((".csv", ".tsv", ".tab"))
         self.digest = ""
         self._version: tuple[int, int] | None = None
 
@@ -78,23 +79,68 @@ class RowFile:
         # A first pass that was broken off left a version without a digest: there is nothing to compare with yet.
         self._version = self._version if self.digest else None
         with self._content() as content:
-            yield from self.parser()(self, content)
+            if self._is_csv:
+                yield from self._csv_rows(content)
+            elif self.unit == "row":
+                for number, row in enumerate(
+                    _parsed_json(self._text(content).read(), str(self.path)), start=1
+                ):
+                    yield number, _named_fields(row, f"{self.path}, row {number}")
+            else:
+                yield from self._rows_by_line(content)
         digest = content.digest()
         if self.digest not in ("", digest):
             raise self._changed()
         self.digest = digest
 
-    def parser(self) -> Parser:
-        """Choose the parser by the file's name and, for JSON, by its first character."""
-        if self._name.endswith((".csv", ".tsv", ".tab")):
-            return _csv_rows
-        if self._takes_text and self._name.endswith(".txt"):
-            return _text_rows
-        if self.unit == "row":
-            return _array_rows
-        if self._name.endswith((".jsonl", ".ndjson", ".json")):
-            return _json_rows
-        raise DataError(f"{self.path}: this kind of file cannot be read as a dataset; expected {KINDS}")
+    def _rows_by_line(self, content: _Content) -> Iterator[Row]:
+        is_text = self._takes_text and self._name.endswith(".txt")
+        if not is_text and not self._name.endswith((".jsonl", ".ndjson", ".json")):
+            raise DataError(f"{self.path}: this kind of file cannot be read as a dataset; expected {KINDS}")
+        for number, line in enumerate(self._lines(content), start=1):
+            if not line.strip():
+                continue
+            where = f"{self.path}, line {number}"
+            if is_text:
+                yield number, {"text": line.rstrip("\r\n")}
+            elif line.strip() == "[":
+                raise DataError(f"{where}: an array, not one row per line: end the file's name with .json")
+            else:
+                yield number, _named_fields(_parsed_json(line, where), where)
+
+    def _csv_rows(self, content: _Content) -> Iterator[Row]:
+        # With newline="" the csv module itself tells line ends from those inside quoted cells. Strict, or it takes a
+        # quote that nobody closed for one that ends with the file, and all rows between for one cell.
+        reader = csv.reader(self._lines(content, newline=""), strict=True, delimiter=self.separator)
+        before = 0
+        try:
+            columns = next(reader, [])
+            if reader.line_num == 1 and re.fullmatch("sep=.?", self.separator.join(columns).strip()):
+                columns = next(reader, [])
+            before = reader.line_num
+            refuse_repeated(filter(None, columns), f"{self.path}, line {before}: ")
+            for cells in reader:
+                before = reader.line_num
+                if cells:  # a blank line has none
+                    yield before, named_cells(columns, cells, f"{self.path}, line {before}")
+        except csv.Error as error:
+            last = f" to {reader.line_num}" if reader.line_num > before + 1 else ""
+            hint = "; put a cell that contains a quote into quotes, and double each quote inside it"
+            raise DataError(f"{self.path}, line {before + 1}{last}: not CSV: {error}{hint}") from error
+
+    def _lines(self, content: _Content, newline: str = "\n") -> Iterator[str]:
+        """Yield the lines, and refuse one that is too long to be a row before it is in memory."""
+        text = self._text(content, newline)
+        for number, line in enumerate(iter(partial(text.readline, LONGEST_LINE), ""), start=1):
+            if len(line) == LONGEST_LINE:
+                much = f"has more than {LONGEST_LINE:,} characters, too many for a row"
+                raise DataError(f"{self.path}, line {number}: {much}")
+            yield line
+
+    def _text(self, content: _Content, newline: str = "\n") -> io.TextIOWrapper:
+        # By default lines end with "\n" alone: texts may hold U+2028 and its kin, which JSON allows inside a string.
+        buffered = io.BufferedReader(content, _CHUNK)
+        return io.TextIOWrapper(buffered, encoding=self.encoding, newline=newline)
 
     @cached_property
     def encoding(self) -> str:
@@ -105,14 +151,14 @@ class RowFile:
         """
         with self._content() as content:
             encoding = marked_encoding(content.read(4))
-        if encoding == "utf-8-sig" and self.parser() is _csv_rows:
+        if encoding == "utf-8-sig" and self._is_csv:
             decoder = codecs.getincrementaldecoder("utf-8")()
             with self._content() as content:
                 try:
                     while chunk := content.read(_CHUNK):
                         decoder.decode(chunk)
                 except UnicodeDecodeError:
-                    with _opened(self.path) as again:
+                    with _Content(self.path) as again:
                         return guessed_encoding(io.BufferedReader(again, _CHUNK), str(self.path))
         return encoding
 
@@ -120,25 +166,23 @@ class RowFile:
     def separator(self) -> str:
         """Return what stands between the columns of a CSV file."""
         with self._content() as content:
-            first = list(islice(_text(content, self.encoding, newline=""), _HEADER_LINES))
+            first = list(islice(self._text(content, newline=""), _HEADER_LINES))
         # The first line by which spreadsheets tell each other.
-        if first and (told := re.fullmatch(r"sep=(.)\s*", first[0])):
-            return told[1]
-        return separator_of(first)
+        stated = re.fullmatch(r"sep=(.)\s*", first[0]) if first else None
+        return stated[1] if stated else separator_of(first)
 
     def form(self) -> list[str]:
         """Say what the file's form is, as far as it is not UTF-8 with the usual sign between columns."""
-        said = [] if self.encoding == "utf-8-sig" else [f"as {self.encoding}"]
-        usual = "\t" if self._name.endswith((".tsv", ".tab")) else ","
-        if self.parser() is _csv_rows and self.separator != usual:
-            said.append(f"with {SEPARATORS.get(self.separator, repr(self.separator))} between columns")
-        return said
+        words = [] if self.encoding == "utf-8-sig" else [f"as {self.encoding}"]
+        usual = "," if self._name.endswith(".csv") else "\t"
+        if self._is_csv and self.separator != usual:
+            words.append(f"with {SEPARATORS.get(self.separator, repr(self.separator))} between columns")
+        return words
 
     @contextmanager
     def _content(self) -> Iterator[_Content]:
         try:
-            with _opened(self.path) as content:
-                content.watch = self._watch
+            with _Content(self.path, self._watch) as content:
                 yield content
         except UnicodeDecodeError as error:
             raise self._not_text() from error
@@ -151,15 +195,13 @@ class RowFile:
         A new date alone is no change: the content is hashed again before the file is refused.
         """
         version = status.st_size, status.st_mtime_ns
-        if self._version not in (None, version) and self._digest_now() != self.digest:
-            raise self._changed()
+        if self._version not in (None, version):
+            with _Content(self.path) as content:
+                while content.read(_CHUNK):
+                    pass
+            if content.digest() != self.digest:
+                raise self._changed()
         self._version = version
-
-    def _digest_now(self) -> str:
-        with _opened(self.path) as content:
-            while content.read(_CHUNK):
-                pass
-            return content.digest()
 
     def _changed(self) -> DataError:
         return DataError(
@@ -169,7 +211,7 @@ class RowFile:
     def _not_text(self) -> DataError:
         """Return an error that names the first undecodable byte and its line; the decoder reads ahead and cannot."""
         position = 0
-        with _opened(self.path) as content:
+        with _Content(self.path) as content:
             for number, line in enumerate(io.BufferedReader(content, _CHUNK), start=1):
                 try:
                     line.decode()
@@ -181,20 +223,14 @@ class RowFile:
         return self._changed()
 
 
-def _opened(path: Path) -> _Content:
-    if stat.S_ISFIFO(path.stat().st_mode):
-        raise DataError(f"{path}: a pipe can be read only once; write its content to a file")
-    return _Content(path.open("rb"), compressed=path.suffix == ".gz")
-
-
 class _Content(io.RawIOBase):
     """Decompresses and hashes the bytes of a file while they are read; each read calls ``watch`` with its state."""
 
-    def __init__(self, file: BinaryIO, compressed: bool) -> None:
-        self.watch: Callable[[os.stat_result], None] | None = None
-        self._file = file
-        self._plain = gzip.GzipFile(fileobj=file) if compressed else file
-        self._hash = hashlib.sha256()
+    def __init__(self, path: Path, watch: Callable[[os.stat_result], None] | None = None) -> None:
+        if stat.S_ISFIFO(path.stat().st_mode):
+            raise DataError(f"{path}: a pipe can be read only once; write its content to a file")
+        self._watch, self._file, self._hash = watch, path.open("rb"), hashlib.sha256()
+        self._plain = gzip.GzipFile(fileobj=self._file) if path.suffix == ".gz" else self._file
 
     def readable(self) -> bool:
         return True
@@ -202,8 +238,8 @@ class _Content(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         data = self._plain.read(len(buffer))
         # After the read: a change just before it is noticed before the bytes are handed on.
-        if self.watch:
-            self.watch(os.fstat(self._file.fileno()))
+        if self._watch:
+            self._watch(os.fstat(self._file.fileno()))
         self._hash.update(data)
         buffer[: len(data)] = data
         return len(data)
@@ -217,39 +253,7 @@ class _Content(io.RawIOBase):
         return self._hash.hexdigest()[:12]
 
 
-Parser = Callable[[RowFile, _Content], Iterator[Row]]
 KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet or .xlsx"
-
-
-def _text(content: _Content, encoding: str, newline: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BufferedReader(content, _CHUNK), encoding=encoding, newline=newline)
-
-
-def _lines(file: RowFile, content: _Content, newline: str) -> Iterator[str]:
-    """Yield the lines of a file, and refuse one that is too long to be a row before it is in memory."""
-    text = _text(content, file.encoding, newline)
-    for number, line in enumerate(iter(partial(text.readline, LONGEST_LINE), ""), start=1):
-        if len(line) == LONGEST_LINE:
-            raise DataError(
-                f"{file.path}, line {number}: has more than {LONGEST_LINE:,} characters, too many for a row"
-            )
-        yield line
-
-
-def _json_rows(file: RowFile, content: _Content) -> Iterator[Row]:
-    # Lines end with "\n" alone: texts may hold U+2028 and its kin, which JSON allows inside a string.
-    for number, line in enumerate(_lines(file, content, newline="\n"), start=1):
-        if line.strip():
-            where = f"{file.path}, line {number}"
-            if line.strip() == "[":
-                raise DataError(f"{where}: an array, not one row per line: end the file's name with .json")
-            yield number, _named_fields(_parsed_json(line, where), where)
-
-
-def _array_rows(file: RowFile, content: _Content) -> Iterator[Row]:
-    rows = _parsed_json(_text(content, file.encoding, newline="\n").read(), str(file.path))
-    for number, row in enumerate(rows, start=1):
-        yield number, _named_fields(row, f"{file.path}, row {number}")
 
 
 def _parsed_json(text: str, where: str) -> Any:
@@ -266,10 +270,8 @@ def _named_fields(row: Any, where: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise DataError(f"{where}: expected an object with named fields, got {type(row).__name__}")
     if row and all(isinstance(column, dict) and "0" in column for column in row.values()):
-        raise DataError(
-            f"{where}: holds columns instead of rows; save a pandas frame with "
-            "df.to_json(path, orient='records', lines=True)"
-        )
+        remedy = "save a pandas frame with df.to_json(path, orient='records', lines=True)"
+        raise DataError(f"{where}: holds columns instead of rows; {remedy}")
     return row
 
 
@@ -300,33 +302,6 @@ def refuse_repeated(columns: Iterable[str], place: str = "") -> None:
         raise DataError(f"{place}two columns are called {name!r}")
 
 
-def _text_rows(file: RowFile, content: _Content) -> Iterator[Row]:
-    for number, line in enumerate(_lines(file, content, newline="\n"), start=1):
-        if line.strip():
-            yield number, {"text": line.rstrip("\r\n")}
-
-
-def _csv_rows(file: RowFile, content: _Content) -> Iterator[Row]:
-    # With newline="" the csv module itself tells line ends from those inside quoted cells. Strict, or it takes a quote
-    # that nobody closed for one that ends with the file, and all rows between for one cell.
-    reader = csv.reader(_lines(file, content, newline=""), strict=True, delimiter=file.separator)
-    before = 0
-    try:
-        columns = next(reader, [])
-        if reader.line_num == 1 and re.fullmatch("sep=.?", file.separator.join(columns).strip()):
-            columns = next(reader, [])
-        before = reader.line_num
-        refuse_repeated(filter(None, columns), f"{file.path}, line {before}: ")
-        for cells in reader:
-            before = reader.line_num
-            if cells:  # a blank line has none
-                yield before, named_cells(columns, cells, f"{file.path}, line {before}")
-    except csv.Error as error:
-        last = f" to {reader.line_num}" if reader.line_num > before + 1 else ""
-        hint = "; put a cell that contains a quote into quotes, and double each quote inside it"
-        raise DataError(f"{file.path}, line {before + 1}{last}: not CSV: {error}{hint}") from error
-
-
 def named_cells(columns: Sequence[str], cells: Sequence[Any], where: str) -> dict[str, Any]:
     """Make a row of a line of cells, in which an empty cell is an empty string.
 
@@ -338,11 +313,11 @@ def named_cells(columns: Sequence[str], cells: Sequence[Any], where: str) -> dic
     # Spreadsheets leave out empty cells at the end of a row; a text that is not there is a row cut off.
     if missing := [name for name in columns[len(cells) :] if name in _MAY_BE_EMPTY]:
         raise DataError(f"{where}: has only {len(cells)} cells, and none for the column {missing[0]!r}")
-    row = dict(zip(columns, cells, strict=False))
+    filled = {key: cell for key, cell in zip(columns, cells, strict=False) if key and cell != ""}
     # An empty cell is a missing value, except in these columns, where it is a text without characters.
-    empty = {key: "" for key in _MAY_BE_EMPTY if key in row}
+    empty = {key: "" for key in _MAY_BE_EMPTY if key in columns}
     try:
-        return {**empty, **unflattened({key: cell for key, cell in row.items() if key and cell != ""})}
+        return {**empty, **unflattened(filled)}
     except DoubledKeyError as error:
         raise DataError(f"{where}: {error}") from error
 

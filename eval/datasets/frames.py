@@ -69,6 +69,8 @@ def frame_rows(frame: Frame) -> Iterator[Row]:
 
 
 def _named(frame: Frame) -> Iterator[Any]:
+    known = "give a name, a file, a frame or a list of dicts"
+    not_a_frame = UsageError(f"{type(frame).__name__} is not a dataset: {known}")
     # Arrow comes last: frames of polars and pandas may export it as well, but their own rows need no pyarrow.
     if isinstance(frame, Sequence) and not isinstance(frame, (str, bytes)):
         yield from frame
@@ -81,25 +83,16 @@ def _named(frame: Frame) -> Iterator[Any]:
         for cells in frame.itertuples(index=False, name=None):
             yield dict(zip(columns, cells, strict=True))
     elif isinstance(frame, ArrowStream):
-        yield from _arrow_rows(frame)
+        arrow = _arrow()
+        try:
+            batches = arrow.RecordBatchReader.from_stream(frame)
+        except (TypeError, arrow.ArrowException) as error:
+            raise not_a_frame from error
+        refuse_repeated(batches.schema.names)
+        for batch in batches:
+            yield from batch.to_pylist()
     else:
-        raise _not_a_frame(frame)
-
-
-def _not_a_frame(value: object) -> UsageError:
-    kind = type(value).__name__
-    return UsageError(f"{kind} is not a dataset: give a name, a file, a frame or a list of dicts")
-
-
-def _arrow_rows(frame: object) -> Iterator[Any]:
-    arrow = _arrow()
-    try:
-        batches = arrow.RecordBatchReader.from_stream(frame)
-    except (TypeError, arrow.ArrowException) as error:
-        raise _not_a_frame(frame) from error
-    refuse_repeated(batches.schema.names)
-    for batch in batches:
-        yield from batch.to_pylist()
+        raise not_a_frame
 
 
 class _TableFile(RowFile):

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from ...graphs.given_graphs import named
 from ...graphs.options import RunSettings
-from ...graphs.references import Given
-from ...graphs.registry import find_protocol
+from ...graphs.registry import Given, find_protocol
 from ...nodes.bound_judge import DEFAULT_TEMPERATURE
 from ...nodes.models import prices
 from ...state.aspects import Aspect

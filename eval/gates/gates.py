@@ -1,4 +1,4 @@
-"""Decide whether a run is good enough: mean scores against limits, and against an earlier run of the same judges.
+"""Decide whether a run is good enough, by limits and by an earlier run of the same judges; tell CI systems so.
 
 A limit is compared with the mean itself, as a coverage threshold is. A drop is compared with its interval: differences
 are paired item by item and whole groups are resampled, so that a build fails only where the drop cannot be chance.
@@ -7,10 +7,13 @@ are paired item by item and whole groups are resampled, so that a build fails on
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 import numpy as np
 
@@ -26,6 +29,9 @@ _ANSWERS = ("answer_1", "answer_2")
 # These parts of a signature say what was judged, or who computed it; the others say who the judge is.
 _NOT_THE_JUDGE = {"data", "aspects", "rule", "columns", "sample", "replies", "version", "jurygraph"}
 _SLACK = 1e-9
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LONGEST = 2000
+"""The characters of an explanation that a CI system is to show."""
 
 ItemKey = tuple[str | None, str]
 """The group and the id of an item; an item of the same id in another group is another one."""
@@ -91,8 +97,12 @@ class Gates:
     def __bool__(self) -> bool:
         return bool(self.fail_under) or self.baseline is not None
 
-    def check(self, manifest: Mapping[str, Any], items: Collection[ItemKey]) -> None:
+    def check(
+        self, manifest: Mapping[str, Any], items: Collection[ItemKey]
+    ) -> dict[tuple[str, str | None], Figures]:
         """Check that these gates can be applied to a run with this manifest and these items, before it or after.
+
+        Return the baseline's figures.
 
         Raises:
             UsageError: no such aspect, a limit off its scale, or a baseline of other data, aspects or judges.
@@ -107,7 +117,7 @@ class Gates:
             if not low <= limit <= high:
                 raise UsageError(f"{name}={limit:g}: scores lie between {low:g} and {high:g}")
         if self.baseline is None:
-            return
+            return {}
         problem = next(_mismatches(read_manifest(self.baseline), manifest), None)
         before = {} if problem else _figures(results_of(self.baseline).read().heads())
         if not problem and not any(key in items for figures in before.values() for key in figures):
@@ -115,6 +125,7 @@ class Gates:
         if problem:
             remedy = "a run of the same judge on the same items: judge the earlier texts that way first"
             raise UsageError(f"{self.baseline} cannot be the baseline: {problem}. It has to be {remedy}")
+        return before
 
     def results(self, run: Evaluation) -> list[GateResult]:
         """Apply the gates to a run that has ended.
@@ -125,8 +136,7 @@ class Gates:
         if not self:
             return []
         figures = _figures(run.heads())
-        self.check(run.manifest, {key for of_aspect in figures.values() for key in of_aspect})
-        before = _figures(results_of(self.baseline).read().heads()) if self.baseline else {}
+        before = self.check(run.manifest, {key for of_aspect in figures.values() for key in of_aspect})
         applied = []
         for (protocol, aspect), now in figures.items():
             for name, limit in self.fail_under.items():
@@ -191,8 +201,8 @@ def _limit(protocol: str, aspect: str | None, name: str, limit: float, now: Figu
     mean, _ = _mean(own)
     below = sorted((value, key[1]) for key, value in own.items() if value < limit - _SLACK)
     status: Status = "met" if mean.value is not None and mean.value >= limit - _SLACK else "not met"
-    told = f"{'mean' if aspect else 'share of wins'} {in_words(mean)} of {len(own):,} items"
-    gate, reason = f"{name} >= {limit:g}", told if own else "there is no verdict"
+    figure = f"{'mean' if aspect else 'share of wins'} {in_words(mean)} of {len(own):,} items"
+    gate, reason = f"{name} >= {limit:g}", figure if own else "there is no verdict"
     return GateResult(gate, protocol, aspect, status, mean, reason, tuple(item for _, item in below))
 
 
@@ -232,3 +242,57 @@ def _mismatches(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     # The earlier run may have had more judges.
     same = {protocol: old[protocol] for protocol in new if protocol in old} or old
     yield from differences(same, new, without=_NOT_THE_JUDGE)
+
+
+def write_junit(
+    path: Path, run: Evaluation, gates: Sequence[GateResult] = (), program: str = "jurygraph"
+) -> None:
+    """Write a file of test cases, which CI systems show: one for each judgement, with its score and why, and each gate.
+
+    A judgement without a verdict is an error. It is a failure where a gate is not met and this item is itself below
+    its limit; a gate that is met fails no case.
+
+    Args:
+        path: the file; its folder is made.
+        run: what was judged.
+        gates: as ``Gates.results`` has them.
+        program: how this program is called, to tell how a debate is read.
+    """
+    root = Element("testsuites", name="jurygraph")
+    unmet = [gate for gate in gates if not gate.passed]
+    failing = {(gate.protocol, gate.aspect, item): gate for gate in unmet for item in gate.below}
+    for result in run.results:
+        name = f"{result.item} (repeat {result.repeat})" if result.repeat else result.item
+        gate = failing.get((result.protocol, result.aspect, result.item))
+        kind = "error" if result.status == "failed" else "failure" if gate else ""
+        scores = f" ({' to '.join(f'{score:g}' for score in result.scores)})" if result.scores else ""
+        verdict = f"winner {result.winner}{scores}" if result.score is None else f"score {result.score:g}"
+        because = f", and the gate {gate.gate} is not met" if gate else ""
+        turns = (turn["content"] for turn in result.transcript if turn.get("id") == result.explained_by)
+        text = f"{result.error or f'{verdict}{because}'}\n{next(turns, '')[:_LONGEST]}\n"
+        if run.folder is not None:
+            aspect = ["--aspect", result.aspect] if result.aspect else []
+            words = [program, "show", str(run.folder), result.item, "--protocol", result.protocol, *aspect]
+            text += f"to read the debate: {shlex.join(words)}"
+        of = result.aspect or "preference"
+        _case(root, result.protocol, of, name, kind, text).set("time", f"{result.seconds:.3f}")
+    for applied in gates:
+        kind, items = "" if applied.passed else "failure", ", ".join(applied.below[:20])
+        _case(root, "gates", applied.protocol, applied.gate, kind, f"{applied}\n{items}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _case(root: Element, name: str, of: str, case_name: str, kind: str, text: str) -> Element:
+    """Add a test case to the suite of this name; without a kind of problem it has passed."""
+    suite = next((suite for suite in root if suite.get("name") == name), None)
+    if suite is None:
+        suite = SubElement(root, "testsuite", name=name, tests="0", errors="0", failures="0")
+    for count in ("tests", *([f"{kind}s"] if kind else [])):
+        suite.set(count, str(int(suite.attrib[count]) + 1))
+    # Control characters, as in a model's words, may stand in no XML document.
+    case_name, text = (_NOT_IN_XML.sub("\ufffd", written) for written in (case_name, text))
+    case = SubElement(suite, "testcase", classname=f"{name}.{of}", name=case_name)
+    message = {"message": text.partition("\n")[0]} if kind else {}
+    SubElement(case, kind or "system-out", message).text = text
+    return case

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Connection, FromClause, exists, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, FromClause, case, exists, func, select, text, update
 
+from ...nodes.models.retry import Waits
 from ...state.errors import UsageError
 from ...state.transcript import Usage
 from .database import (
@@ -24,8 +25,8 @@ from .database import (
     usage_from,
     version_of,
 )
-from .database_faults import persevere
 from .records import JournalError
+from .store import persevere
 
 T = TypeVar("T")
 # Seconds for which faults that may pass are retried.
@@ -129,8 +130,13 @@ def _summary(connection: Connection, place: JournalLocation) -> JournalSummary:
         sums = select(column, *SUMS).select_from(source).group_by(column).order_by(column)
         return {row[0]: usage_from(row[1:]) for row in connection.execute(sums)}
 
-    count = func.count()
-    oldest, newest = connection.execute(select(func.min(calls.c.created), func.max(calls.c.created))).one()
+    figures = select(
+        func.count(calls.c.reply).label("replies"),
+        func.count(case((calls.c.invalidated.is_(True), 1))).label("invalidated"),
+        select(func.count()).select_from(claims).scalar_subquery().label("claims"),
+        func.min(calls.c.created).label("oldest"),
+        func.max(calls.c.created).label("newest"),
+    )
     return JournalSummary(
         shown=place.shown,
         version=version_of(connection, place) or 0,
@@ -138,11 +144,7 @@ def _summary(connection: Connection, place: JournalLocation) -> JournalSummary:
         spent=usage_from(connection.execute(select(*SUMS)).one()),
         by_model=usage_by(calls.c.model, calls),
         by_run=usage_by(openings.c.run, openings.join(calls, WRITTEN_BY)),
-        replies=connection.scalar(select(func.count(calls.c.reply))) or 0,
-        invalidated=connection.scalar(select(count).where(calls.c.invalidated.is_(True))) or 0,
-        claims=connection.scalar(select(count).select_from(claims)) or 0,
-        oldest=oldest,
-        newest=newest,
+        **connection.execute(figures).one()._mapping,
     )
 
 
@@ -173,6 +175,6 @@ def _inside(place: JournalLocation, action: Callable[[Connection], T], *, one_st
             return action(connection)
 
     try:
-        return persevere(once, place, lambda: _PATIENCE)
+        return persevere(once, place, lambda: _PATIENCE, Waits())
     except JournalError as error:
         raise UsageError(str(error)) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
-import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -26,6 +25,10 @@ T = TypeVar("T")
 SQLITE_PATIENCE, POSTGRES_PATIENCE = 60.0, 600.0
 # Seconds that a program which ends without closing its journal waits for the last writes.
 _EXIT_PATIENCE = 30.0
+
+
+MOST_KEYS = 500_000
+"""So many keys are held in memory, at 90 bytes each; with more, every call is looked for in the database."""
 
 
 class PatienceOptions(TypedDict, total=False):
@@ -60,7 +63,7 @@ class Journal:
     """
 
     def __init__(
-        self, worker: Worker, store: Store, spent: Spent, seen: KeyFilter | None, *, shared: bool
+        self, worker: Worker, store: Store, spent: Spent, seen: set[bytes] | None, *, shared: bool
     ) -> None:
         self.spent = spent
         self.shared = shared
@@ -111,11 +114,10 @@ class Journal:
         worker = Worker(opening, shared=claiming, patience=waiting)
         try:
             store = await worker.start()
-            # With several processes, keys that another one adds later would be missing from the filter.
-            keys = KeyFilter()
-            filled = not claiming and await worker.do(lambda store: store.note_keys(keys.add, KeyFilter.MOST))
+            # With several processes, keys that another one adds later would be missing.
+            seen = None if claiming else await worker.do(Store.keys, MOST_KEYS)
             spent = await worker.do(Store.spent)
-            return cls(worker, store, spent, keys if filled else None, shared=claiming)
+            return cls(worker, store, spent, seen, shared=claiming)
         except BaseException:
             worker.end()
             raise
@@ -132,7 +134,7 @@ class Journal:
             JournalError: the journal cannot be used any more.
         """
         # A new call need not wait for the thread: with one process, a key that was never added is not in the file.
-        if self._seen and not self._seen.may_hold(key):
+        if self._seen is not None and key not in self._seen:
             self._worker.check()
             return None
         reserved = self._worker.put(Reserve(key, self._loop.create_future()))
@@ -156,8 +158,10 @@ class Journal:
         Raises:
             JournalError: it could not be written.
         """
-        if self._seen:
+        if self._seen is not None:
             self._seen.add(key)
+            if len(self._seen) > MOST_KEYS:
+                self._seen = None
         self._usage += entry.usage
         # No await before `put`: a cancelled caller cannot keep the row from being queued, and a later `reserve` of the
         # key is queued behind it.
@@ -172,8 +176,7 @@ class Journal:
 
     async def invalidate(self, keys: Iterable[bytes]) -> None:
         """Mark replies that could not be used, so that they are not served again. Their cost stays counted."""
-        unusable = list(keys)
-        await self._worker.do(lambda store: store.invalidate(unusable))
+        await self._worker.do(Store.invalidate, list(keys))
 
     def totals(self) -> Usage:
         """Return what this run has spent so far, earlier openings included."""
@@ -189,7 +192,7 @@ class Journal:
         A process that dies loses it with its lease; one that was frozen for longer has to ask again.
         """
         self._worker.renew_often()
-        return await self._worker.do(lambda store: run_limits.grant(store, request))
+        return await self._worker.do(run_limits.grant, request)
 
     def holds_grant(self) -> bool:
         """Return whether what was granted has not been given to others meanwhile."""
@@ -197,7 +200,7 @@ class Journal:
 
     async def book(self, model: str, kind: str, seconds: float) -> float:
         """Book so many seconds of a rate that all processes of this run share; return in how many they begin."""
-        return await self._worker.do(lambda store: run_limits.book(store, model, kind, seconds))
+        return await self._worker.do(run_limits.book, model, kind, seconds)
 
     def listen(self, listener: Callable[[Notice], None]) -> None:
         """Have a function called with what other processes of this run note; at each renewal of the lease."""
@@ -211,12 +214,11 @@ class Journal:
 
     async def note_stop(self, reason: str, explanation: str) -> None:
         """Tell all processes that have this run open to stop; one that opens it later may go on."""
-        await self._worker.do(lambda store: store.note_stop(reason, explanation))
+        await self._worker.do(Store.note_stop, reason, explanation)
 
     async def note_batch(self, name: str, about: Mapping[str, Any]) -> None:
         """Store a batch that the provider has, or replace what is stored about it; ``about`` is plain JSON."""
-        text = json.dumps(about)
-        await self._worker.do(lambda store: store.note_batch(name, text))
+        await self._worker.do(Store.note_batch, name, json.dumps(about))
 
     async def batches(self) -> list[Batch]:
         """Return the batches of this run, oldest first."""
@@ -224,7 +226,7 @@ class Journal:
 
     async def settle_batch(self, name: str) -> None:
         """Mark a batch whose replies are all in the journal or given up."""
-        await self._worker.do(lambda store: store.settle_batch(name))
+        await self._worker.do(Store.settle_batch, name)
 
     async def close(self) -> None:
         """Write what is queued, free the claims and disconnect from the database."""
@@ -238,40 +240,3 @@ class Journal:
         """Write what is queued when the program ends without closing the journal."""
         self._worker.end()
         self._worker.join(_EXIT_PATIENCE)
-
-
-_WORDS = struct.Struct("<4I")
-
-
-class KeyFilter:
-    """A Bloom filter over keys of 16 bytes, which are hashes themselves and are not hashed again.
-
-    It takes 1 MiB, however many keys it holds. With 500,000 of them it reports one unknown key in 400 as known, and
-    never a known one as unknown.
-
-    >>> seen = KeyFilter()
-    >>> seen.add(bytes(range(16)))
-    >>> seen.may_hold(bytes(range(16))), seen.may_hold(b"another key, 16b")
-    (True, False)
-    """
-
-    MOST = 500_000
-    """With more keys the filter is of little use, and to read them takes long."""
-
-    _BITS = 1 << 23
-
-    def __init__(self) -> None:
-        self._bits = bytearray(self._BITS // 8)
-
-    def add(self, key: bytes) -> None:
-        """Add a key."""
-        bits = self._bits
-        for word in _WORDS.unpack(key):
-            # The low 23 bits of each word are the number of a bit: 20 of them name the byte, the last three the bit in
-            # it.
-            bits[(word & 0x7FFFFF) >> 3] |= 1 << (word & 7)
-
-    def may_hold(self, key: bytes) -> bool:
-        """Return whether the key may have been added; never false where it was."""
-        bits = self._bits
-        return all(bits[(word & 0x7FFFFF) >> 3] >> (word & 7) & 1 for word in _WORDS.unpack(key))

@@ -276,20 +276,16 @@ def create(connection: Connection, place: JournalLocation) -> None:
         metadata.create_all(connection)
         connection.execute(about.insert().values(version=VERSION))
     elif version < VERSION:
-        _migrate(connection)
-
-
-def _migrate(connection: Connection) -> None:
-    """Add what version 2 has; processes of an earlier version that have the journal open can go on."""
-    for table in (openings, batches):
-        names = {column["name"] for column in inspect(connection).get_columns(table.name)}
-        for column in table.columns:
-            if column.name not in names:
-                added = CreateColumn(column).compile(dialect=connection.dialect)
-                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {added}")
-    metadata.create_all(connection)
-    connection.execute(update(openings).values(counted_to=_FIRST - 1))
-    connection.execute(update(about).values(version=VERSION))
+        # What version 2 has is added; processes of an earlier version that have the journal open can go on.
+        for table in (openings, batches):
+            names = {column["name"] for column in inspect(connection).get_columns(table.name)}
+            for column in table.columns:
+                if column.name not in names:
+                    added = CreateColumn(column).compile(dialect=connection.dialect)
+                    connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {added}")
+        metadata.create_all(connection)
+        connection.execute(update(openings).values(counted_to=_FIRST - 1))
+        connection.execute(update(about).values(version=VERSION))
 
 
 def version_of(connection: Connection, place: JournalLocation) -> int | None:
@@ -372,7 +368,7 @@ def spent_by(rows: Iterable[Row[Any]]) -> Spent:
     of_each = [[getattr(row, name) for name in COUNTED] for row in rows]
     unpriced, *sums, uncounted = [sum(column) for column in zip([0] * len(COUNTED), *of_each, strict=True)]
     usage = replace(usage_from((unpriced, *sums)), uncounted=int(uncounted))
-    return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced), int(uncounted))
+    return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced))
 
 
 class Statements:

@@ -40,13 +40,11 @@ class Spent:
         usage: all that is known; its cost is unknown if that of one call is.
         known_cost: US dollars of the calls whose cost is known.
         unpriced: how many calls there are whose cost is not known.
-        uncounted: how many calls there are whose tokens are not known.
     """
 
     usage: Usage
     known_cost: float = 0.0
     unpriced: int = 0
-    uncounted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +53,12 @@ class Batch:
 
     Attributes:
         id: the name that the provider gave it.
-        run: the run that sent it.
         settled: whether all its replies are in the journal or were given up.
-        created: seconds since 1970, by the database's clock.
         about: what its sender needs to continue with it, as plain JSON.
     """
 
     id: str
-    run: str
     settled: bool
-    created: int
     about: Mapping[str, Any]
 
 

@@ -57,10 +57,12 @@ def _granted(request: GrantRequest, others: Sequence[Row[Any]], share: float) ->
     """Divide what the limits leave; return the grant, and whether all waiting calls have room."""
     left = left_at_best = request.limits
     for row in others:
-        spent = _spent(row, request.next_call)
+        # Calls that do not say what they took count as much as the next one.
+        tokens = row.input_tokens + row.output_tokens + row.uncounted * request.next_call.tokens
+        spent = Amounts(row.requests, tokens, row.cost_usd + row.unpriced * request.next_call.cost)
         left_at_best = left_at_best.minus(spent)
-        held = Amounts(*map(max, (row.granted_calls, row.granted_tokens, row.granted_cost), spent))
-        left = left.minus(held)
+        granted = (row.granted_calls, row.granted_tokens, row.granted_cost)
+        left = left.minus(Amounts(*map(max, granted, spent)))
     used = request.spent.plus(request.in_flight)
     best = zip(Amounts._fields, left_at_best, request.spent.plus(request.next_call), strict=True)
     reached = next((name for name, room, need in best if need > room), "")
@@ -72,7 +74,8 @@ def _granted(request: GrantRequest, others: Sequence[Row[Any]], share: float) ->
     rest = (max(0.0, room - need) if among else 0.0 for need, room in zip(needed, left, strict=True))
     wished = (need + among * more for need, more in zip(needed, rest, strict=True))
     calls, tokens, cost = (min(wish, room) for wish, room in zip(wished, left, strict=True))
-    allowed = Amounts(_floor(calls), _floor(tokens), cost)
+    # There is no half of a call or token; of what has no limit this makes no number, which stands for nothing.
+    allowed = Amounts(calls // 1, tokens // 1, cost)
     has_room = all(need <= room for need, room in zip(needed, left, strict=True))
     return Grant(_unlimited(allowed, request.limits), reached), has_room
 
@@ -81,16 +84,6 @@ def _unlimited(allowed: Amounts, limits: Amounts) -> Amounts:
     """Allow everything where there is no limit."""
     pairs = zip(allowed, limits, strict=True)
     return Amounts(*(limit if math.isinf(limit) else amount for amount, limit in pairs))
-
-
-def _spent(row: Row[Any], next_call: Amounts) -> Amounts:
-    """Return what an opening has spent; calls that do not say what they took count as much as the next one."""
-    tokens = row.input_tokens + row.output_tokens + row.uncounted * next_call.tokens
-    return Amounts(row.requests, tokens, row.cost_usd + row.unpriced * next_call.cost)
-
-
-def _floor(amount: float) -> float:
-    return math.floor(amount) if math.isfinite(amount) else amount
 
 
 def book(store: Store, model: str, kind: str, seconds: float) -> float:

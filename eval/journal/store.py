@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
+import random
+import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Dialect,
-    Executable,
-    Select,
-    case,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Dialect, case, delete, func, insert, select, update
+from sqlalchemy.exc import DBAPIError
 
 from ...nodes.models.retry import Waits
 from ...state.errors import UsageError
-from ..storage.private_files import make_private_file, make_private_folder
 from .database import (
     COUNTED,
     COUNTER_BITS,
@@ -46,11 +37,13 @@ from .database import (
     runs,
     spent_by,
 )
-from .database_faults import persevere
+from .private_files import PRIVATE, make_private_folder
 from .records import Batch, JournalError, Notice, Spent
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
+logger = logging.getLogger("jurygraph.journal")
 # Seconds of retrying at the start, where somebody is watching, and at the end, where nothing is left to lose.
 _EDGE_PATIENCE = 10.0
 # Calls after which the sums of an opening are brought up to date, so that whoever opens the run next adds up no more.
@@ -71,6 +64,16 @@ class Patience:
     retry_seconds: float = 60.0
     lease: float = 60.0
     waits: Waits = field(default_factory=Waits)
+
+
+def transaction(action: Callable[Concatenate[Store, Connection, P], T]) -> Callable[Concatenate[Store, P], T]:
+    """Have a method of the store run in one transaction, which is retried while a fault may pass."""
+
+    @wraps(action)
+    def run(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return store.transact(lambda connection: action(store, connection, *args, **kwargs))
+
+    return run
 
 
 class Store:
@@ -97,35 +100,32 @@ class Store:
     ) -> None:
         self._place = place
         self._waits = patience.waits
-        self.run, self._part = run, part
+        self.run, self._part, self._shared = run, part, shared
         self.of_run = openings.c.run == run
         self._not_counted = 0
         # By the monotonic clock: when others may take what was granted to this opening; 0 where nothing is.
         self.granted_until = 0.0
-        self._shared = shared
         # The first transaction asks for this already; the lasting value is set once the journal is open.
         self._retry_seconds = min(patience.retry_seconds, _EDGE_PATIENCE)
         self.lease = patience.lease
         self._engine = place.engine()
         self._connection: Connection | None = None
         self._inode: int | None = None
-        self.opening = self._first()
-        self._retry_seconds = patience.retry_seconds
-        since = self.transact(self._first_of_run) if fresh else 0
-        self._statements = Statements(self._engine.dialect, self.opening, since=since)
-
-    def _first(self) -> int:
         try:
-            if self._place.file:
-                make_private_folder(self._place.file.parent)
+            if place.file:
+                make_private_folder(place.file.parent)
                 # SQLite would give a new file the usual permissions; what it cannot open it tells itself.
                 with suppress(OSError):
-                    make_private_file(self._place.file)
-            return self.transact(self._open)
+                    place.file.touch(PRIVATE)
+            self.opening = self._open()
         except JournalError as error:
             raise UsageError(str(error)) from error
         except OSError as error:
-            raise UsageError(f"{self._place.shown}: cannot create its folder: {error.strerror}") from error
+            raise UsageError(f"{place.shown}: cannot create its folder: {error.strerror}") from error
+        self._retry_seconds = patience.retry_seconds
+        first = select(func.min(openings.c.number)).where(self.of_run)
+        since = self.transact(lambda connection: connection.scalar(first)) if fresh else 0
+        self._statements = Statements(self.dialect, self.opening, since=since or 0)
 
     def transact(self, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
         """Run an action in one transaction, and retry it while a fault may pass.
@@ -140,12 +140,6 @@ class Store:
         begin = self._place.file is not None and not one_statement
         once = partial(self._once, action, begin)
         return persevere(once, self._place, lambda: self._retry_seconds, self._waits)
-
-    def _execute(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> None:
-        def action(connection: Connection) -> None:
-            connection.execute(statement, parameters)
-
-        self.transact(action)
 
     def _once(self, action: Callable[[Connection], T], begin: bool) -> T:
         try:
@@ -193,9 +187,10 @@ class Store:
         self.hurry()
         # Claims that cannot be freed now lapse with the lease, and whoever opens the run next counts the last calls.
         with suppress(JournalError):
-            self.transact(self._end)
+            self._end()
         self.disconnect()
 
+    @transaction
     def _end(self, connection: Connection) -> None:
         if self._shared:
             connection.execute(delete(claims).where(claims.c.opening == self.opening))
@@ -207,6 +202,7 @@ class Store:
         if connection is not None:
             connection.close()
 
+    @transaction
     def _open(self, connection: Connection) -> int:
         create(connection, self._place)
         self.lock_run(connection)
@@ -245,58 +241,41 @@ class Store:
             sums = {name: getattr(row, name) for name in (*COUNTED, "counted_to")}
             connection.execute(update(openings).where(openings.c.number == row.number).values(sums | over))
 
-    def _first_of_run(self, connection: Connection) -> int:
-        number = connection.scalar(select(func.min(openings.c.number)).where(self.of_run))
-        assert isinstance(number, int)
-        return number
-
     def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
         statement = counted(self.of_run)
         rows = self.transact(lambda connection: connection.execute(statement).all(), one_statement=True)
         return spent_by(rows)
 
-    def note_keys(self, note: Callable[[bytes], None], most: int) -> bool:
-        """Call a function with every key of the journal, unless there are more than so many; return whether it did."""
-
-        def action(connection: Connection) -> bool:
-            keys = select(calls.c.key)
-            # The count of a few of them, since that of millions would take seconds.
-            some = keys.limit(most + 1).subquery()
-            if (connection.scalar(select(func.count()).select_from(some)) or 0) > most:
-                return False
-            for key in connection.scalars(keys, execution_options={"yield_per": 1000}):
-                note(key)
-            return True
-
-        return self.transact(action)
+    @transaction
+    def keys(self, connection: Connection, most: int) -> set[bytes] | None:
+        """Return every key of the journal; None where there are more than so many."""
+        # No count of all, since that of millions would take seconds.
+        rows = connection.scalars(select(calls.c.key).limit(most + 1), execution_options={"yield_per": 1000})
+        keys = set(rows)
+        return keys if len(keys) <= most else None
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add calls and free their claims; a call that was written before is left as it is."""
         for first in range(0, len(rows), KEPT_AT_ONCE):
-            self._write(rows[first : first + KEPT_AT_ONCE])
+            # A lone INSERT commits by itself, which saves the statements BEGIN and COMMIT.
+            add = partial(self._add, rows[first : first + KEPT_AT_ONCE])
+            self.transact(add, one_statement=not self._shared)
         self._not_counted += len(rows)
         if self._not_counted >= _COUNTED_EVERY:
             self._not_counted = 0
             self.transact(lambda connection: self.count(connection, openings.c.number == self.opening))
 
-    def _write(self, rows: Sequence[Row]) -> None:
-        def action(connection: Connection) -> None:
-            connection.exec_driver_sql(self._statements.keep(len(rows)), tuple(chain(*rows)))
-            if self._shared:
-                connection.execute(self._statements.free, {"keys": [key for _, key, *_ in rows]})
-
-        # A lone INSERT commits by itself, which saves the statements BEGIN and COMMIT.
-        self.transact(action, one_statement=not self._shared)
+    def _add(self, rows: Sequence[Row], connection: Connection) -> None:
+        connection.exec_driver_sql(self._statements.keep(len(rows)), tuple(chain(*rows)))
+        if self._shared:
+            connection.execute(self._statements.free, {"keys": [key for _, key, *_ in rows]})
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the newest reply of each key that has one."""
-
-        def action(connection: Connection) -> dict[bytes, bytes]:
-            rows = connection.execute(self._statements.look_up, {"keys": keys})
-            return {row.key: row.reply for row in rows}
-
-        return self.transact(action, one_statement=True)
+        statement = self._statements.look_up
+        rows = self.transact(lambda c: c.execute(statement, {"keys": keys}).all(), one_statement=True)
+        return {row.key: row.reply for row in rows}
 
     def reserve(self, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], set[bytes]]:
         """Return the stored replies, and which of the other keys this opening has claimed and is to call."""
@@ -305,32 +284,30 @@ class Store:
         wanted = sorted(set(keys) - replies.keys())
         if not wanted:
             return replies, set()
-
-        def claim(connection: Connection) -> set[bytes]:
-            rows = [{"key": key, "opening": self.opening} for key in wanted]
-            connection.execute(self._statements.claim, rows)
-            return set(connection.scalars(self._statements.claimed, {"keys": wanted}))
-
-        ours = self.transact(claim)
+        ours = self._claim(wanted)
         # Between the first look and the claim, another process may have kept a reply and freed its claim. Looked up
         # after the commit: a process that is stopped while it is sent long replies must hold no locks.
         late = self.look_up(list(ours)) if ours else {}
-        self.free(late)
+        if late:
+            self.free(late)
         return replies | late, ours - late.keys()
 
-    def free(self, keys: Iterable[bytes]) -> None:
+    @transaction
+    def _claim(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
+        rows = [{"key": key, "opening": self.opening} for key in keys]
+        connection.execute(self._statements.claim, rows)
+        return set(connection.scalars(self._statements.claimed, {"keys": keys}))
+
+    @transaction
+    def free(self, connection: Connection, keys: Iterable[bytes]) -> None:
         """Free claims of this opening."""
-        if given := list(keys):
-            self._execute(self._statements.free, {"keys": given})
+        connection.execute(self._statements.free, {"keys": list(keys)})
 
-    def free_lapsed(self, keys: Sequence[bytes]) -> None:
+    @transaction
+    def free_lapsed(self, connection: Connection, keys: Sequence[bytes]) -> None:
         """Free claims whose process has let its lease lapse."""
-
-        def action(connection: Connection) -> None:
-            alive = select(openings.c.number).where(~self.lapsed(connection))
-            connection.execute(delete(claims).where(claims.c.key.in_(keys), claims.c.opening.not_in(alive)))
-
-        self.transact(action)
+        alive = select(openings.c.number).where(~self.lapsed(connection))
+        connection.execute(delete(claims).where(claims.c.key.in_(keys), claims.c.opening.not_in(alive)))
 
     def renew(self) -> Notice:
         """Extend the claims of this opening by another lease, and bring its sums up to date.
@@ -342,55 +319,128 @@ class Store:
 
         def action(connection: Connection) -> Notice:
             self.count(connection, mine)
-            until = update(openings).where(mine).values(alive_until=now(connection.dialect) + int(self.lease))
+            clock = now(connection.dialect)
+            until = update(openings).where(mine).values(alive_until=clock + int(self.lease))
             # After a freeze, others may have been granted what was granted to this process.
             if not connection.execute(until.where(openings.c.alive_until != 0)).rowcount:
                 self.granted_until = 0.0
                 connection.execute(until)
             elif self.granted_until:
                 self.granted_until = began + self.lease
-            return Notice(*connection.execute(self._noted(connection)).one())
+            is_stopped = runs.c.stopped_to >= self.opening
+            stopped = (case((is_stopped, column)) for column in (runs.c.stop_reason, runs.c.explanation))
+            noted = select(runs.c.waiting_until > clock, *stopped).where(runs.c.run == self.run)
+            return Notice(*connection.execute(noted).one())
 
         return self.transact(action)
 
-    def _noted(self, connection: Connection) -> Select[Any]:
-        is_stopped = runs.c.stopped_to >= self.opening
-        return select(
-            runs.c.waiting_until > now(connection.dialect),
-            case((is_stopped, runs.c.stop_reason)),
-            case((is_stopped, runs.c.explanation)),
-        ).where(runs.c.run == self.run)
-
-    def note_stop(self, reason: str, explanation: str) -> None:
+    @transaction
+    def note_stop(self, connection: Connection, reason: str, explanation: str) -> None:
         """Note that all processes which have the run open now are to stop; one that opens it later is not."""
         newest = select(func.max(openings.c.number)).where(self.of_run).scalar_subquery()
         noted = {"stopped_to": newest, "stop_reason": reason, "explanation": explanation}
-        self._execute(update(runs).where(runs.c.run == self.run).values(noted))
+        connection.execute(update(runs).where(runs.c.run == self.run).values(noted))
 
-    def invalidate(self, keys: Sequence[bytes]) -> None:
+    @transaction
+    def invalidate(self, connection: Connection, keys: Sequence[bytes]) -> None:
         """Mark the replies of these keys so that they are not served again."""
-        self._execute(update(calls).where(calls.c.key.in_(keys)).values(invalidated=True))
+        connection.execute(update(calls).where(calls.c.key.in_(keys)).values(invalidated=True))
 
-    def note_batch(self, name: str, about: str) -> None:
+    @transaction
+    def note_batch(self, connection: Connection, name: str, about: str) -> None:
         """Store a batch that was sent, or replace what is stored about it."""
+        connection.execute(delete(batches).where(batches.c.id == name))
+        of = {"run": self.run, "part": self._part, "created": now(connection.dialect)}
+        connection.execute(insert(batches).values(id=name, about=about, **of))
 
-        def action(connection: Connection) -> None:
-            connection.execute(delete(batches).where(batches.c.id == name))
-            of = {"run": self.run, "part": self._part, "created": now(connection.dialect)}
-            connection.execute(insert(batches).values(id=name, about=about, **of))
-
-        self.transact(action)
-
-    def batches(self) -> list[Batch]:
+    @transaction
+    def batches(self, connection: Connection) -> list[Batch]:
         """Return the batches of this part of the run, oldest first; those of all parts where this is the whole."""
         mine = batches.c.run == self.run
         if self._part:
             # Version 1 did not note the part.
             mine &= batches.c.part.in_((self._part, ""))
         statement = select(batches).where(mine).order_by(batches.c.created, batches.c.id)
-        rows = self.transact(lambda connection: connection.execute(statement).all())
-        return [Batch(row.id, row.run, row.settled, row.created, json.loads(row.about)) for row in rows]
+        rows = connection.execute(statement)
+        return [Batch(row.id, row.settled, json.loads(row.about)) for row in rows]
 
-    def settle_batch(self, name: str) -> None:
+    @transaction
+    def settle_batch(self, connection: Connection, name: str) -> None:
         """Mark a batch as settled."""
-        self._execute(update(batches).where(batches.c.id == name).values(settled=True))
+        connection.execute(update(batches).where(batches.c.id == name).values(settled=True))
+
+
+# Faults
+
+_WAIT_AT_MOST = 5.0
+_PASSING_SQLITE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+
+# Connection lost, session ended for idling in a transaction, transaction lost to another (deadlock), resources,
+# operator's shutdown, lock not available, I/O.
+_PASSING_POSTGRES = ("08", "25P03", "40", "53", "57", "55P03", "58")
+# Attempts that are made however long they take: a process that was stopped meanwhile has lost no time of its own.
+_ATTEMPTS_AT_LEAST = 3
+_REMEDIES = {
+    sqlite3.SQLITE_BUSY: "another program holds it: close that program",
+    sqlite3.SQLITE_LOCKED: "another program holds it: close that program",
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_IOERR: "check the disk",
+    sqlite3.SQLITE_READONLY: "make the file and its folder writable, or choose another place",
+    sqlite3.SQLITE_CANTOPEN: "make sure that its folder exists and is writable, or choose another place",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: move it away, or recover it with sqlite3 FILE .recover",
+    sqlite3.SQLITE_NOTADB: "the file is not an SQLite database: choose another place, or move it away",
+}
+
+
+def persevere(
+    action: Callable[[], T], place: JournalLocation, retry_seconds: Callable[[], float], waits: Waits
+) -> T:
+    """Run an action, and retry it while the fault may pass; ``retry_seconds`` is asked anew after each attempt.
+
+    Raises:
+        JournalError: the fault lasts or cannot pass; says which database, what is wrong and what to do.
+    """
+    began, attempts = time.monotonic(), 0
+    # A wait is shown until the next attempt has ended, which may itself wait for a lock.
+    with ExitStack() as notes:
+        while True:
+            try:
+                return action()
+            except DBAPIError as error:
+                notes.close()
+                attempts += 1
+                # The database's message, without the statement and its values.
+                problem = " ".join(str(error.orig).split())
+                if remedy := _REMEDIES.get(_sqlite_code(error) or 0):
+                    problem = f"{problem}; {remedy}"
+                if not passes(error):
+                    raise JournalError(f"journal {place.shown}: {problem}") from error
+                most, taken = retry_seconds(), time.monotonic() - began
+                if attempts >= _ATTEMPTS_AT_LEAST and taken >= most:
+                    raise JournalError(f"journal {place.shown}: {problem} (for {most:g} s)") from error
+            # At random, so that several processes which met the same fault do not all come back at once.
+            pause = random.uniform(0, min(_WAIT_AT_MOST, 0.05 * 2 ** min(attempts - 1, 10)))
+            again = f"trying again in {pause:.1f} s, for {most:g} s at most"
+            logger.warning("journal %s: %s; %s", place.shown, problem, again)
+            notes.enter_context(waits.noted(f"journal {place.shown}", problem, most - taken))
+            time.sleep(pause)
+
+
+def passes(error: DBAPIError) -> bool:
+    """Tell whether a retry may help, which is so for faults that pass: locks, a full disk, a lost server."""
+    code = _sqlite_code(error)
+    if code is not None:
+        return code in _PASSING_SQLITE
+    state = getattr(error.orig, "sqlstate", None)
+    # By name, since psycopg is optional and its classes may not be there to compare with.
+    is_operational = type(error.orig).__name__ in ("OperationalError", "InterfaceError")
+    # A server that cannot be reached gives no SQLSTATE.
+    lost = error.connection_invalidated or (state is None and is_operational)
+    return lost or str(state).startswith(_PASSING_POSTGRES)
+
+
+def _sqlite_code(error: DBAPIError) -> int | None:
+    """Return the primary code of an SQLite fault; its higher bits only say where it occurred."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    # SQLITE_BUSY_SNAPSHOT (517) becomes SQLITE_BUSY (5), SQLITE_IOERR_FSYNC (1034) becomes SQLITE_IOERR (10).
+    return None if code is None else code & 0xFF

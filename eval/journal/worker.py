@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ...nodes.models.retry import Wait
-from .database_faults import logger
 from .records import JournalError, Notice
-from .store import Patience, Row, Store
+from .store import Patience, Row, Store, logger
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 CLOSED = "the journal is closed: open it again to continue"
 # Seconds between two looks for replies that other processes are about to write.
@@ -76,7 +76,6 @@ class Worker:
         # A third of the lease, so that a renewal which has to wait for a lock is still in time.
         self._renewed_every = patience.lease / 3
         self._loop = asyncio.get_running_loop()
-        self._opened: asyncio.Future[Store] = self._loop.create_future()
         self._requests: SimpleQueue[Request | None] = SimpleQueue()
         self._blocked: list[Reserve] = []
         self._waits = patience.waits
@@ -91,7 +90,7 @@ class Worker:
     async def start(self) -> Store:
         """Start the thread and open the journal."""
         self._thread.start()
-        return await self._opened
+        return await self.do(lambda store: store)
 
     def put(self, request: Request) -> asyncio.Future[Any]:
         """Queue a request and return the future that gets its outcome."""
@@ -100,9 +99,10 @@ class Worker:
         self._requests.put(request)
         return request.done
 
-    async def do(self, action: Callable[[Store], T]) -> T:
+    async def do(self, action: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function of the store in the thread, and return its result."""
-        result: T = await self.put(Job(action, self._loop.create_future()))
+        job = Job(lambda store: action(store, *args, **kwargs), self._loop.create_future())
+        result: T = await self.put(job)
         return result
 
     def renew_often(self) -> None:
@@ -128,9 +128,10 @@ class Worker:
         try:
             store = self._opening()
         except Exception as error:
-            self._on_loop(_tell, self._opened, error)
+            # It is ``start`` that asks first.
+            if opening := self._requests.get():
+                self._deliver([(opening, error)])
             return
-        self._on_loop(_tell, self._opened, store)
         while not self._ending:
             requests = self._next_requests()
             try:
@@ -147,27 +148,21 @@ class Worker:
     def _next_requests(self) -> list[Request]:
         """Return all waiting requests; an empty list when it is time to poll for replies or to renew claims."""
         requests: list[Request] = []
+        idle = POLL_SECONDS if self._blocked else max(0.0, self._renewal - time.monotonic())
         try:
-            self._take(requests, self._requests.get(timeout=self._idle_seconds()))
+            request = self._requests.get(timeout=idle if self._shared and not self._fault else None)
             pause = self._served + APART_SECONDS - time.monotonic()
             if pause > 0:
                 time.sleep(pause)
-            while len(requests) < AT_ONCE and not self._ending:
-                self._take(requests, self._requests.get_nowait())
+            while request is not None:
+                requests.append(request)
+                if len(requests) == AT_ONCE:
+                    return requests
+                request = self._requests.get_nowait()
+            self._ending = True
         except Empty:
             pass
         return requests
-
-    def _take(self, requests: list[Request], request: Request | None) -> None:
-        if request is None:
-            self._ending = True
-        else:
-            requests.append(request)
-
-    def _idle_seconds(self) -> float | None:
-        if not self._shared or self._fault:
-            return None
-        return POLL_SECONDS if self._blocked else max(0.0, self._renewal - time.monotonic())
 
     def _serve(self, store: Store, requests: Sequence[Request]) -> None:
         if self._fault:
@@ -209,14 +204,11 @@ class Worker:
         served = {request for request, _ in outcomes}
         self._blocked = [request for request in self._blocked if request not in served]
         self._polling = time.monotonic() + POLL_SECONDS
-        self._note_blocked()
-        self._deliver(outcomes)
-
-    def _note_blocked(self) -> None:
         for request in self._noted.keys() - set(self._blocked):
             self._waits.remove(self._noted.pop(request))
         for request in set(self._blocked) - self._noted.keys():
             self._noted[request] = self._waits.add("another process", "it is making the same call", None)
+        self._deliver(outcomes)
 
     def _give_up(self, error: Exception, requests: Sequence[Request]) -> None:
         """Store the fault, which ends the use of the journal, and fail all waiting requests with it."""
@@ -239,9 +231,10 @@ class Worker:
             if request.done.done():
                 if isinstance(request, Reserve) and outcome is None:
                     self.forget(request.key)
-            elif isinstance(outcome, JournalError):
+            elif isinstance(outcome, Exception):
                 # One object each: an exception that several tasks raise would gather all their tracebacks.
-                request.done.set_exception(JournalError(str(outcome)))
+                is_shared = isinstance(outcome, JournalError)
+                request.done.set_exception(JournalError(str(outcome)) if is_shared else outcome)
             else:
                 request.done.set_result(outcome)
 
@@ -253,12 +246,3 @@ class Worker:
     def free(self, key: bytes) -> asyncio.Future[Any]:
         """Free the claim of a key."""
         return self.put(Job(lambda store: store.free([key]), self._loop.create_future()))
-
-
-def _tell(opened: asyncio.Future[Store], outcome: Store | Exception) -> None:
-    if opened.done():
-        return
-    if isinstance(outcome, Exception):
-        opened.set_exception(outcome)
-    else:
-        opened.set_result(outcome)

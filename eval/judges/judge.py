@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ...graphs.given_graphs import compiled, load_graph, name_of
 from ...graphs.nested import Compiled
-from ...graphs.references import Given
+from ...graphs.registry import Given
 from ...graphs.wrapper import kinds_of
 from ...state.aspects import Aspect
 from ...state.checked import shortened
@@ -87,8 +87,8 @@ class Judge:
             ModelCallError: the provider refused the call, or it failed for good.
         """
         given = {**others, "inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
-        with _noted(), rubric_of_user(self._tasks.rubric):
-            return self.feedback(self._without_threads.invoke(self._input(given, runs)), runs)
+        with self._judging(given, runs) as task:
+            return self.feedback(self._without_threads.invoke(task), runs)
 
     async def acall(
         self,
@@ -101,8 +101,8 @@ class Judge:
     ) -> Feedback:
         """Judge from async code, with the arguments and errors of a plain call."""
         given = {**others, "inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
-        with _noted(), rubric_of_user(self._tasks.rubric):
-            return self.feedback(await self._without_threads.ainvoke(self._input(given, runs)), runs)
+        with self._judging(given, runs) as task:
+            return self.feedback(await self._without_threads.ainvoke(task), runs)
 
     def as_tool(self, name: str | None = None, description: str | None = None) -> BaseTool:
         """Return a tool for agents: texts in, the score or the winner and why in a few lines out.
@@ -194,8 +194,18 @@ class Judge:
         Raises:
             UsageError: there is no verdict in it, or one of another kind than was asked for.
         """
-        verdict = self._verdict(outcome)
-        aspect, about = self._tasks.aspect, {"key": self.key, "comment": verdict.explanation}
+        if isinstance(outcome, Mapping) and outcome.get("__interrupt__"):
+            setting = "choose a setting without a pause, such as on_unresolved=last"
+            remedy = f"{setting}, or invoke judge.graph under a checkpointer"
+            raise UsageError(f"{self.name} waits for a person, but an evaluator cannot: {remedy}")
+        if not (isinstance(outcome, Mapping) and outcome.get("verdict")):
+            raise UsageError(f"{self.name} returned no verdict, so it is not a judge: {shortened(outcome)}")
+        aspect = self._tasks.aspect
+        try:
+            verdict = Verdict.of(outcome, "compare" if aspect is None else "score", aspect)
+        except ValidationError as error:
+            raise UsageError(f"{self.name} returned a verdict that cannot be read: {error}") from error
+        about = {"key": self.key, "comment": verdict.explanation}
         if aspect is None:
             score = PREFERENCE[str(verdict.winner)]
             if runs is not None:
@@ -207,8 +217,12 @@ class Judge:
             score = (verdict.score - low) / width
         return {**about, "score": score, "metadata": dict(outcome["verdict"])}
 
-    def _input(self, given: dict[str, Any], runs: Sequence[Any] | None) -> dict[str, Any]:
-        """Make the graph's input; what is left out of the arguments is taken from LangSmith's run and example."""
+    @contextmanager
+    def _judging(self, given: dict[str, Any], runs: Sequence[Any] | None) -> Iterator[dict[str, Any]]:
+        """Make the graph's input, and say of a reply that cannot be read what may help.
+
+        What is left out of the arguments is taken from LangSmith's run and example.
+        """
         run, example = given.get("run"), given.get("example")
         of_langsmith = {
             "inputs": getattr(example, "inputs", None) or getattr(run, "inputs", None),
@@ -216,20 +230,13 @@ class Judge:
             "reference_outputs": getattr(example, "outputs", None),
         }
         given |= {name: value for name, value in of_langsmith.items() if is_absent(given[name])}
-        return {"task": self._tasks.task(given).model_dump(mode="json")}
-
-    def _verdict(self, outcome: Any) -> Verdict:
-        if isinstance(outcome, Mapping) and outcome.get("__interrupt__"):
-            setting = "choose a setting without a pause, such as on_unresolved=last"
-            remedy = f"{setting}, or invoke judge.graph under a checkpointer"
-            raise UsageError(f"{self.name} waits for a person, but an evaluator cannot: {remedy}")
-        if not (isinstance(outcome, Mapping) and outcome.get("verdict")):
-            raise UsageError(f"{self.name} returned no verdict, so it is not a judge: {shortened(outcome)}")
         try:
-            aspect = self._tasks.aspect
-            return Verdict.of(outcome, "compare" if aspect is None else "score", aspect)
-        except ValidationError as error:
-            raise UsageError(f"{self.name} returned a verdict that cannot be read: {error}") from error
+            with rubric_of_user(self._tasks.rubric):
+                yield {"task": self._tasks.task(given).model_dump(mode="json")}
+        except ReplyError as error:
+            remedies = "more tokens for its reply (max_tokens) or more requests for a readable one (repair)"
+            error.add_note(f"No score was given. Another model, {remedies} may help.")
+            raise
 
 
 class AsyncJudge(partial[Coroutine[Any, Any, Feedback]]):
@@ -242,7 +249,8 @@ class AsyncJudge(partial[Coroutine[Any, Any, Feedback]]):
     @property
     def judge(self) -> Judge:
         """The judge that is called."""
-        return cast("Judge", self.func.__self__)  # type: ignore[attr-defined]
+        made: Judge = self.func.__self__  # type: ignore[attr-defined]
+        return made
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.judge, name)
@@ -306,17 +314,6 @@ def create_async_judge(judge: Given, **options: Any) -> AsyncJudge:
     """
     make: Callable[..., Judge] = create_judge
     return AsyncJudge(make(judge, **options).acall)
-
-
-@contextmanager
-def _noted() -> Iterator[None]:
-    """Say of a reply that cannot be read what may help."""
-    try:
-        yield
-    except ReplyError as error:
-        remedies = "more tokens for its reply (max_tokens) or more requests for a readable one (repair)"
-        error.add_note(f"No score was given. Another model, {remedies} may help.")
-        raise
 
 
 def _aspect(given: str | Aspect | Mapping[str, Any]) -> Aspect:

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from ...graphs import options
-from ...graphs.references import AnyGraph
+from ...graphs.registry import AnyGraph
 from ...nodes.bound_judge import Models
 from ...state.aspects import Aspect
 

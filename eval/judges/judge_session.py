@@ -118,7 +118,10 @@ class JudgeSession:
             self._folder.mkdir(parents=True, exist_ok=True)
             name = re.sub(r"[^\w.-]+", "_", test)[-120:]
             path = self._folder / f"{name}-{number}.txt"
-            path.write_text(_debate(judged), encoding="utf-8", errors="replace")
+            texts = (f"{name}:\n{text}\n" for name, text in judged.given.items() if text is not None)
+            turns = (f"round {t['round']}, {t['agent']}:\n{t['content']}\n" for t in judged.transcript)
+            debate = "\n".join((*texts, *turns, f"{judged['key']}: {judged.get('score')}\n"))
+            path.write_text(spelled_out(debate), encoding="utf-8", errors="replace")
             lines.append(f"{judged['key']}: {judged.get('score', judged.get('scores'))}")
             # Behind a bar, no line of a model's words is taken for a command by a CI system that reads the log.
             lines += [f"  | {line}" for line in spelled_out(judged["comment"]).splitlines()]
@@ -148,9 +151,3 @@ class _OnOneLoop(CallMiddleware):
     def invalidate(self, calls: Sequence[Call]) -> None:
         """Have these calls answered anew in the next session."""
         self._loop.call_soon_threadsafe(self._pipeline.invalidate, calls)
-
-
-def _debate(judged: Judged) -> str:
-    texts = [f"{name}:\n{text}\n" for name, text in judged.given.items() if text is not None]
-    turns = [f"round {turn['round']}, {turn['agent']}:\n{turn['content']}\n" for turn in judged.transcript]
-    return spelled_out("\n".join([*texts, *turns, f"{judged['key']}: {judged.get('score')}\n"]))

@@ -16,7 +16,7 @@ from pydantic import Field, create_model
 
 from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
-from ...graphs.references import AnyGraph
+from ...graphs.registry import AnyGraph
 from ...nodes.replies.json_fields import whole_object
 from ...state.checked import Checked, did_you_mean, field_docstrings
 from ...state.conversations import before_last_answers, read_conversation
@@ -36,23 +36,36 @@ AskAsync = Callable[..., Awaitable[Mapping[str, Any]]]
 def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: str | None) -> BaseTool:
     """Make a tool of a judge; see ``Judge.as_tool``."""
 
-    def told(feedback: Mapping[str, Any]) -> tuple[str, Any]:
-        return in_words(feedback["metadata"], tasks), feedback["metadata"]
+    @contextmanager
+    def failures_are_shown() -> Iterator[None]:
+        """Show the agent that called the tool why a reply could not be read."""
+        try:
+            yield
+        except ReplyError as error:
+            none = "There is no verdict: what the judge's model said is none."
+            raise ToolException(f"{none} {error.problem} Ask again, or do without it.") from error
 
     def judge(**texts: Any) -> tuple[str, Any]:
-        with _told_to_agent():
-            return told(ask(**texts))
+        with failures_are_shown():
+            verdict = ask(**texts)["metadata"]
+            return in_words(verdict, tasks), verdict
 
     async def ajudge(**texts: Any) -> tuple[str, Any]:
-        with _told_to_agent():
-            return told(await aask(**texts))
+        with failures_are_shown():
+            verdict = (await aask(**texts))["metadata"]
+            return in_words(verdict, tasks), verdict
 
-    task = CompareTask if tasks.aspect is None else ScoreTask
-    hints, words, about = get_type_hints(task, include_extras=True), field_docstrings(task), task.model_fields
+    if (aspect := tasks.aspect) is None:
+        about = "Compare two answers to one question. Returns which is better, and why."
+    else:
+        scale = f"from {aspect.low:g} to {aspect.high:g}"
+        about = f"Rate a text on {aspect.name}, {scale}. Returns the score, and why. {aspect.criteria}"
+    task = CompareTask if aspect is None else ScoreTask
+    hints, words = get_type_hints(task, include_extras=True), field_docstrings(task)
     # The default of a field without one is pydantic's mark that it is required.
     fields: dict[str, Any] = {
-        name: (Annotated[hints[name], Field(description=words[name])], about[name].default)
-        for name in tasks.fields
+        field: (Annotated[hints[field], Field(description=words[field])], task.model_fields[field].default)
+        for field in tasks.fields
     }
     schema = create_model(name, __base__=Checked, **fields)
     schema.called = "a call of this tool"
@@ -60,7 +73,7 @@ def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: 
         judge,
         ajudge,
         name,
-        description or _description(tasks),
+        description or about,
         args_schema=schema,
         response_format="content_and_artifact",
         handle_tool_error=True,
@@ -132,7 +145,7 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
 
     builder = StateGraph(JudgeAgentState, output_schema=JudgeAgentOutput)
     builder.add_node("read", read)
-    slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
+    slot = JudgeSlot.of(compiled("judge", graph), tasks.rubric)
     asked = nested_judge_node(slot, lambda state: {"task": state["task"]}, judged, once=True)
     builder.add_node("judge", asked)
     builder.add_edge(START, "read")
@@ -198,24 +211,5 @@ def node_of(
         known = {**outcome, **outcome["verdict"], "score": feedback["score"], "verdict": outcome["verdict"]}
         return {key: known[name] for name, key in put.items()}
 
-    slot = JudgeSlot.of(compiled("judge", graph))._replace(rubric=tasks.rubric)
+    slot = JudgeSlot.of(compiled("judge", graph), tasks.rubric)
     return nested_judge_node(slot, before, after, once=True)
-
-
-def _description(tasks: TaskMaker) -> str:
-    if (aspect := tasks.aspect) is None:
-        return "Compare two answers to one question. Returns which is better, and why."
-    return (
-        f"Rate a text on {aspect.name}, from {aspect.low:g} to {aspect.high:g}. Returns the score, and why. "
-        f"{aspect.criteria}"
-    )
-
-
-@contextmanager
-def _told_to_agent() -> Iterator[None]:
-    """Have the agent that called the tool told of a reply that cannot be read."""
-    try:
-        yield
-    except ReplyError as error:
-        none = "There is no verdict: what the judge's model said is none."
-        raise ToolException(f"{none} {error.problem} Ask again, or do without it.") from error

@@ -45,7 +45,10 @@ def judge(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 
     cache = getattr(pytestconfig, "cache", None)
     folder = Path(cache.mkdir("jurygraph")) if cache else tmp_path_factory.mktemp("jurygraph")
-    journal = pytestconfig.getoption("jurygraph_journal") or _beside_ini(pytestconfig)
+    in_ini: str = pytestconfig.getini("jurygraph_journal")
+    # A relative path in the ini file is below the file's folder.
+    beside_ini = in_ini if not in_ini or "://" in in_ini else pytestconfig.rootpath / in_ini
+    journal = pytestconfig.getoption("jurygraph_journal") or beside_ini
     limit = _option(pytestconfig, "max_calls")
     if limit and not limit.isdecimal():
         raise pytest.UsageError(f"--jurygraph-max-calls takes a number, got {limit!r}")
@@ -59,12 +62,6 @@ def judge(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 
 def _option(config: pytest.Config, name: str) -> str | None:
     return config.getoption(f"jurygraph_{name}") or config.getini(f"jurygraph_{name}") or None
-
-
-def _beside_ini(config: pytest.Config) -> str | Path | None:
-    """Return the journal that the ini file names, a relative path being below its folder."""
-    named: str = config.getini("jurygraph_journal")
-    return (named if "://" in named else config.rootpath / named) if named else None
 
 
 @pytest.hookimpl(wrapper=True)

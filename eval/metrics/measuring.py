@@ -20,10 +20,10 @@ from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Data, Dataset, describe_data, load_dataset
 from ..datasets.files import repeated
 from ..datasets.items import Item, ScoreItem
+from ..journal.private_files import make_private_folder
 from ..results.evaluation import Evaluation
 from ..results.folder import refuse_file, rename_results, write_manifest
 from ..results.results import Result, ResultsFile
-from ..storage.private_files import make_private_folder
 from . import reference_metrics
 from .metric import Metric, Scored, number_of
 

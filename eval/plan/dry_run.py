@@ -14,7 +14,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from statistics import fmean, linear_regression
@@ -29,8 +29,8 @@ from ...nodes.models.capabilities import LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, answering_calls
-from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.errors import UsageError
+from ...state.protocols import CallRange, CallsByRole, Range
 from ...state.tasks import TaskKind, parse_task, rubric_of_user
 from ..statistics.alignment import grouped
 
@@ -61,27 +61,24 @@ class CallSampler(CallMiddleware):
     """Has the offline judge answer every call, and records the length of its prompt and reply.
 
     Attributes:
-        samples: the calls so far, numbered anew after each ``begin``.
+        samples: the calls so far.
+        numbers: how many calls of each role the verdict has so far.
     """
 
     def __init__(self, stand_in: LoadedModel) -> None:
         self.samples: list[CallSample] = []
-        self._numbers: Counter[str] = Counter()
+        self.numbers: Counter[str] = Counter()
         self._stand_in = stand_in
-
-    def begin(self) -> None:
-        """Begin the next verdict: the calls of each role are numbered from 1 again."""
-        self._numbers.clear()
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         """Return the offline judge's reply in the shape that the real model was asked for."""
         role = str(call.metadata["role"])
-        self._numbers[role] += 1
+        self.numbers[role] += 1
         # The schema of the reply is sent with the messages where there is one.
         schema = json.dumps(call.schema, ensure_ascii=False) if call.schema else ""
         sample = CallSample(
             role=role,
-            number=self._numbers[role],
+            number=self.numbers[role],
             model=call.model,
             form=str(call.metadata["form"]),
             input_tokens=sum(tokens_in(str(message.text)) for message in call.messages) + tokens_in(schema),
@@ -103,17 +100,20 @@ async def sample_calls(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[C
         UsageError: what the run itself would fail with at once.
     """
     sampler = CallSampler(load(OFFLINE, asyncio.get_running_loop()))
-    problem = await rehearse(graph, tasks, sampler, sampler.begin)
+
+    def numbered_anew() -> Iterator[Mapping[str, Any]]:
+        for task in tasks:
+            sampler.numbers.clear()
+            yield task
+
+    problem = await rehearse(graph, numbered_anew(), sampler)
     if problem is not None and not sampler.samples:
         raise problem
     return sampler.samples
 
 
 async def rehearse(
-    graph: Any,
-    tasks: Iterable[Mapping[str, Any]],
-    answering: CallMiddleware,
-    begin: Callable[[], None] = lambda: None,
+    graph: Any, tasks: Iterable[Mapping[str, Any]], answering: CallMiddleware
 ) -> Exception | None:
     """Run tasks with all calls answered by a middleware, and return the last failure of a task.
 
@@ -121,7 +121,6 @@ async def rehearse(
         graph: a compiled protocol.
         tasks: what it judges.
         answering: answers the calls.
-        begin: is called before each task.
 
     Raises:
         UsageError: what the run itself would fail with at once.
@@ -130,7 +129,6 @@ async def rehearse(
     # Evaluation steps are made once a run, so once for all tasks here too.
     with answering_calls(answering), keep_steps_in():
         for task in tasks:
-            begin()
             try:
                 # Texts are rated on the run's own aspects; criteria of a comparison come with the data.
                 with rubric_of_user(getattr(parse_task(task), "aspect", None)):
@@ -197,17 +195,6 @@ class RoleProfile:
     reply: Mapping[str, Range[float]]
     several: int = 1
 
-    def replies(self, calls: CallRange) -> CallRange:
-        """Return how many replies calls bring; where calls are at their most, each brings one reply."""
-        least = calls.least * self.several
-        return CallRange(least, max(least, calls.most))
-
-    def prompt(self, calls: CallRange) -> Range[float]:
-        """Return the tokens of a prompt on average over the calls of one verdict."""
-        # The n-th call adds n - 1 times the growth, which is (calls - 1) / 2 times on average.
-        least, most = max(calls.least - 1, 0) / 2, max(calls.most - 1, 0) / 2
-        return Range(self.first + self.growth.least * least, self.first + self.growth.most * most)
-
 
 class RoleEstimate(NamedTuple):
     """Holds a role's model, the lengths of its prompts and replies, and its calls in one verdict.
@@ -240,10 +227,15 @@ async def role_estimates(
         models = await _models(bound_judge)
         per_verdict, once = calls_of_roles(bound_judge, kind, models)
         for role, of_role in {**once, **per_verdict}.items():
-            profile = profiles.get(role) or unsampled_role(models[role], profiles.values())
+            model, profile = models[role], profiles.get(role)
+            if profile is None:
+                # Of a role that was never called the prompts are as long as the longest of other roles.
+                first = max((known.first for known in profiles.values()), default=0.0)
+                reply = {model.label: reply_tokens(model, "text")}
+                profile = RoleProfile({model.label: 1.0}, first, Range(0.0, 0.0), reply)
             far = of_longest.get(role, profile)
             most = far.first + far.growth.most * max(of_role.most - 1, 0)
-            estimates[f"{prefix}{role}"] = RoleEstimate(models[role], profile, of_role, most)
+            estimates[f"{prefix}{role}"] = RoleEstimate(model, profile, of_role, most)
     return estimates
 
 
@@ -276,12 +268,6 @@ def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> di
     return profiles
 
 
-def unsampled_role(model: LoadedModel, known: Iterable[RoleProfile]) -> RoleProfile:
-    """Return the profile of a role that was never called: its prompts are as long as the longest of other roles."""
-    most = max((profile.first for profile in known), default=0.0)
-    return RoleProfile({model.label: 1.0}, most, Range(0.0, 0.0), {model.label: reply_tokens(model, "text")})
-
-
 def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
     """Fit a straight line to the lengths of prompts: return that of a first call and the growth with each call."""
     numbers = [call.number - 1 for call in calls]
@@ -299,9 +285,9 @@ def _stages(graph: Graph, prefix: str = "") -> Iterator[tuple[str, BoundJudge[An
     if not isinstance(bound_judge, NestedJudges):
         yield prefix, bound_judge, graph
         return
-    for place, judge in bound_judge.inside.items():
+    for place, judge in bound_judge.slots.items():
         # A cascade has "cheap.scorer" and "expensive.scorer"; a wrapper of one protocol keeps its roles' names.
-        inner = f"{prefix}{place}." if len(bound_judge.inside) > 1 else prefix
+        inner = f"{prefix}{place}." if len(bound_judge.slots) > 1 else prefix
         yield from _stages(judge.graph, inner)
 
 
@@ -315,11 +301,8 @@ def calls_of_roles(
 ) -> tuple[CallsByRole, CallsByRole]:
     """Return the calls of each role by what its model can do: in each verdict, and those made once for all."""
     record, bound = bound_judge.record, bound_judge.bound
-
-    def can(role: str, what: str) -> bool:
-        return models[role].gives(what)
-
-    return record.calls(bound, kind, can), record.calls_once(bound, kind, can)
+    given = bound, kind, lambda role, what: models[role].gives(what)
+    return record.calls(*given), record.calls_once(*given)
 
 
 LATIN, WIDE, OTHER = 4.0, 1.3, 2.5

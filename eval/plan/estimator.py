@@ -10,7 +10,7 @@ identical calls of different protocols or items, which a run makes once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -19,11 +19,10 @@ from ...graphs.base import Graph
 from ...graphs.wrapper import bound_judge_of
 from ...nodes.models import prices
 from ...nodes.models.capabilities import default_limits
-from ...nodes.models.context_windows import context_window
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
-from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.errors import InputError
+from ...state.protocols import CallRange, Range, exactly, total
 from ...state.transcript import Usage, total_usage
 from ..datasets.items import Item
 from ..statistics.alignment import grouped
@@ -59,30 +58,33 @@ async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int
     if plan.recording is not None:  # A replay makes no calls.
         return Estimate(verdicts, (), 0)
     tasks = await asyncio.to_thread(lambda: list(some_tasks(plan, most)))
+
+    def length(item: Item) -> int:
+        return sum(map(len, map(str, vars(item).values())))
+
     # The task with the longest texts, if its texts can be judged.
-    longest = await asyncio.to_thread(lambda: list(_task(plan, max(plan.dataset, key=_length), 0)))
+    longest = await asyncio.to_thread(lambda: list(_task(plan, max(plan.dataset, key=length), 0)))
     parts: list[Part] = []
     limited, overflows = False, list[str]()
     for name, graph in plan.graphs.items():
         cast = await role_estimates(graph, plan.dataset.kind, tasks, longest)
         models = {role: role_estimate.model for role, role_estimate in cast.items()}
         limited = limited or any(model.is_limited_by_default for model in models.values())
-        overflows += [told async for told in _overflows(name, cast)]
-        parts += _parts(name, _wanted(plan, graph, models, verdicts[name]), cast)
+        by_length = sorted(cast.items(), key=lambda pair: (pair[1].longest, pair[0]))
+        # The role with a model's longest prompt comes last, and stays.
+        for role, of_role in {of_role.model.label: (role, of_role) for role, of_role in by_length}.values():
+            window = await of_role.model.context_window()
+            if window is not None and of_role.longest > window:
+                prompt = f"the longest prompt of {role} may have about {rough(round(of_role.longest))} tokens"
+                context = f"the context of {of_role.model.label} has {window:,}"
+                remedy = "use shorter texts, fewer rounds or a larger context"
+                overflows.append(f"{name}: {prompt}, but {context}: {remedy}")
+        wanted = _wanted(plan, graph, models, verdicts[name])
+        of_roles = (part for role, calls in wanted for part in shares(name, cast[role], calls))
+        by_model = grouped((part.model, part) for part in of_roles)
+        of_models = (added(own, name, model) for model, own in by_model.items())
+        parts += [part for part in of_models if part.calls.most]
     return Estimate(verdicts, tuple(parts), len(tasks), limited, tuple(overflows))
-
-
-async def _overflows(protocol: str, cast: Mapping[str, RoleEstimate]) -> AsyncIterator[str]:
-    """Yield a sentence for each model whose context may be too small for the longest prompt of one of its roles."""
-    by_length = sorted(cast.items(), key=lambda pair: (pair[1].longest, pair[0]))
-    # The role with a model's longest prompt comes last, and stays.
-    by_model = {of_role.model.label: (role, of_role) for role, of_role in by_length}
-    for label, (role, of_role) in by_model.items():
-        window = await context_window(of_role.model)
-        if window is not None and of_role.longest > window:
-            prompt = f"the longest prompt of {role} may have about {rough(round(of_role.longest))} tokens"
-            context = f"the context of {label} has {window:,}"
-            yield f"{protocol}: {prompt}, but {context}: use shorter texts, fewer rounds or a larger context"
 
 
 async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRange:
@@ -110,10 +112,6 @@ def some_tasks(plan: Plan, most: int = MOST_SAMPLED) -> Iterator[dict[str, Any]]
         yield from _task(plan, item, number)
 
 
-def _length(item: Item) -> int:
-    return sum(map(len, map(str, vars(item).values())))
-
-
 def _task(plan: Plan, item: Item, number: int) -> Iterator[dict[str, Any]]:
     aspect = plan.aspects[number % len(plan.aspects)] if plan.aspects else None
     # An item with a blank text fails by itself when its turn comes, and makes no call.
@@ -134,27 +132,20 @@ def _wanted(
         yield role, CallRange(of_set.least * sets if none_done else 0, of_set.most * sets)
 
 
-def _parts(
-    protocol: str, wanted: Iterable[tuple[str, CallRange]], cast: Mapping[str, RoleEstimate]
-) -> Iterator[Part]:
-    """Yield the parts of one protocol, one for each model."""
-    parts_of_roles = (part for role, calls in wanted for part in shares(protocol, cast[role], calls))
-    for model, parts in grouped((part.model, part) for part in parts_of_roles).items():
-        of_model = added(parts, protocol, model)
-        if of_model.calls.most:
-            yield of_model
-
-
 def shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Iterator[Part]:
     """Split the calls of a role over its models and estimate the usage of each."""
-    profile, prompt = role_estimate.profile, role_estimate.profile.prompt(role_estimate.calls)
+    profile, in_verdict = role_estimate.profile, role_estimate.calls
+    # The n-th call of a verdict adds n - 1 times the growth, which is (calls - 1) / 2 times on average.
+    shortest = profile.first + profile.growth.least * max(in_verdict.least - 1, 0) / 2
+    longest = profile.first + profile.growth.most * max(in_verdict.most - 1, 0) / 2
     for model, share in profile.labels.items():
         # Rounded for each model, so that the parts of a role may add up to a call more or less than it makes.
-        own = CallRange(round(calls.least * share), round(calls.most * share))
-        replies, reply = profile.replies(own), profile.reply[model]
-        output = Range(replies.least * reply.least, replies.most * reply.most)
-        least = _usage(model, own.least, prompt.least, output.least)
-        yield Part(protocol, model, least, _usage(model, own.most, prompt.most, output.most))
+        own, reply = CallRange(round(calls.least * share), round(calls.most * share)), profile.reply[model]
+        replies = own.least * profile.several
+        least = _usage(model, own.least, shortest, replies * reply.least)
+        # Where calls are at their most, each brings one reply.
+        most = _usage(model, own.most, longest, max(replies, own.most) * reply.most)
+        yield Part(protocol, model, least, most)
 
 
 def _usage(model: str, calls: int, prompt: float, output: float) -> Usage:

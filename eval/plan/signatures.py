@@ -12,7 +12,6 @@ from uuid import uuid4
 from ...graphs.base import Graph
 from ...graphs.given_graphs import described, judges_of
 from ...graphs.wrapper import all_judges
-from ...nodes.bound_judge import BoundJudge
 from ...nodes.models import local_model
 from ...nodes.models.capabilities import is_limited_by_default
 from ...nodes.models.loaded_model import LoadedModel
@@ -37,15 +36,19 @@ def describe_run(
 ) -> dict[str, Any]:
     """Make the manifest of a run, as plain JSON."""
     signatures = {name: signature(name, graph, dataset, aspects, recording) for name, graph in graphs.items()}
+    models = {name: _models(graph) for name, graph in graphs.items()}
+    named = {name for by_role in models.values() for name in by_role.values()}
+    own = any(name.partition("?")[0] == "local" and "model_path=" not in name for name in named)
+    notes = [DISCLOSURE] * ("offline" in named) + [local_model.DISCLOSURE] * own
     return {
         # A run that resumes keeps the id of its first start (`write_manifest`).
         "run": uuid4().hex,
         "signatures": redact_all(signatures),
-        "note": recording.note if recording else _note(graphs),
+        "note": recording.note if recording else " ".join(notes) or None,
         **({"replies": recording.described()} if recording else {}),
         # A model's address may hold a password, and its parameters a key.
         "protocols": {name: redact_all(described(graph)) for name, graph in graphs.items()},
-        "models": {name: redact_all(_models(graph)) for name, graph in graphs.items()},
+        "models": {name: redact_all(by_role) for name, by_role in models.items()},
         "reply_limits": {name: _reply_limits(graph) for name, graph in graphs.items()},
         "prompts": {name: _prompts_digest(graph) for name, graph in graphs.items()},
         "data": describe_data(dataset),
@@ -55,13 +58,6 @@ def describe_run(
         "versions": {"python": platform.python_version(), **package_versions()},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _note(graphs: Mapping[str, Graph]) -> str | None:
-    named_models = {name for graph in graphs.values() for name in _models(graph).values()}
-    own = any(name.partition("?")[0] == "local" and "model_path=" not in name for name in named_models)
-    notes = [DISCLOSURE] * ("offline" in named_models) + [local_model.DISCLOSURE] * own
-    return " ".join(notes) or None
 
 
 def signature(
@@ -74,22 +70,26 @@ def signature(
     settings = own.bound.model_dump(mode="json", **without) if own else {"graph": described(graph)["graph"]}
     judges = all_judges(own) if own else ()
     digests = dict.fromkeys(judge.source_digest for judge in judges if judge.source_digest)
-    parts = {
-        "protocol": own.protocol if own else name,
+    by_default = any(isinstance(limit, dict) for limit in _reply_limits(graph).values())
+    limits = ",".join(f"{form}={limit}" for form, limit in REPLY_LIMITS.items())
+    parts: list[tuple[str, str | None]] = [
+        ("protocol", own.protocol if own else name),
         # The files that define a judge and those inside it, which no version of a package tells.
-        **({"file": "+".join(digests)} if digests else {}),
-        "data": f"{dataset.name}@{dataset.digest}",
-        **({"rule": rule} if (rule := dataset.rule.signature) else {}),
-        **_choice(dataset),
-        "aspects": "+".join(map(_named_aspect, aspects)) or "-",
-        **{name: _written(value) for name, value in settings.items()},
-        **_default_limit(graph),
-        "models": ",".join(f"{role}={label}" for role, label in _models(graph).items()),
-        "prompts": _prompts_digest(graph),
-        **({"replies": recording.signature} if recording else {}),
-        "version": package_versions()["jurygraph"],
-    }
-    return "|".join(f"{key}:{value}" for key, value in parts.items())
+        ("file", "+".join(digests) or None),
+        ("data", f"{dataset.name}@{dataset.digest}"),
+        ("rule", dataset.rule.signature or None),
+        # What decides which texts of the file are judged; not how many, so that a run can be extended.
+        ("columns", ",".join("=".join(pair) for pair in dataset.columns.items()) or None),
+        ("sample", f"seed {drawn.seed}{' spread' * drawn.spread}" if (drawn := dataset.chosen) else None),
+        ("aspects", "+".join(map(_named_aspect, aspects)) or "-"),
+        *((setting, _written(value)) for setting, value in settings.items()),
+        ("max_tokens", limits if by_default else None),
+        ("models", ",".join(f"{role}={label}" for role, label in _models(graph).items())),
+        ("prompts", _prompts_digest(graph)),
+        ("replies", recording.signature if recording else None),
+        ("version", package_versions()["jurygraph"]),
+    ]
+    return "|".join(f"{key}:{value}" for key, value in parts if value is not None)
 
 
 def _written(value: Any) -> str:
@@ -105,14 +105,8 @@ def _named_aspect(aspect: Aspect) -> str:
     return aspect.name if aspect in ASPECTS.values() else f"{aspect.name}@{digest}"
 
 
-def _choice(dataset: Dataset) -> dict[str, str]:
-    """Return what decides which texts of the file are judged; not how many, so that a run can be extended."""
-    choice = {}
-    if dataset.columns:
-        choice["columns"] = ",".join("=".join(pair) for pair in dataset.columns.items())
-    if dataset.chosen:
-        choice["sample"] = f"seed {dataset.chosen.seed}{' spread' * dataset.chosen.spread}"
-    return choice
+UNKNOWN = "unknown"
+"""The model of a graph in which there is no judge of this package."""
 
 
 def _models(graph: Graph) -> dict[str, str]:
@@ -123,10 +117,6 @@ def _models(graph: Graph) -> dict[str, str]:
     return labels or {"*": UNKNOWN}
 
 
-UNKNOWN = "unknown"
-"""The model of a graph in which there is no judge of this package."""
-
-
 def _chosen(graph: Graph) -> dict[str, ModelSpec | LoadedModel]:
     """Return the model of each role, under the role's name behind the place of its judge."""
     chosen = [(place, bound_judge.chosen()) for place, bound_judge in judges_of(graph).items()]
@@ -135,24 +125,17 @@ def _chosen(graph: Graph) -> dict[str, ModelSpec | LoadedModel]:
 
 def _reply_limits(graph: Graph) -> dict[str, Any]:
     """Return by role how many tokens a reply may have: a number, the default by form, or None where we set no limit."""
-    return {role: _limit(model) for role, model in _chosen(graph).items()}
-
-
-def _limit(model: ModelSpec | LoadedModel) -> Any:
-    if isinstance(model, LoadedModel):
-        identity, by_default = model.identity, model.is_limited_by_default
-    else:
-        identity = identity_of_name(model)
-        by_default = is_limited_by_default(identity)
-    # A model object has its parameters in a part of its own.
-    given = {**identity.get("parameters", {}), **identity}
-    return dict(REPLY_LIMITS) if by_default else given.get("max_tokens") or None
-
-
-def _default_limit(graph: Graph) -> dict[str, str]:
-    default = ",".join(f"{form}={limit}" for form, limit in REPLY_LIMITS.items())
-    by_default = any(isinstance(limit, dict) for limit in _reply_limits(graph).values())
-    return {"max_tokens": default} if by_default else {}
+    limits: dict[str, Any] = {}
+    for role, model in _chosen(graph).items():
+        if isinstance(model, LoadedModel):
+            identity, by_default = model.identity, model.is_limited_by_default
+        else:
+            identity = identity_of_name(model)
+            by_default = is_limited_by_default(identity)
+        # A model object has its parameters in a part of its own.
+        given = {**identity.get("parameters", {}), **identity}
+        limits[role] = dict(REPLY_LIMITS) if by_default else given.get("max_tokens") or None
+    return limits
 
 
 def _prompts_digest(graph: Graph) -> str:
@@ -160,14 +143,11 @@ def _prompts_digest(graph: Graph) -> str:
     digests = []
     for bound_judge in judges_of(graph).values():
         own, *inside = all_judges(bound_judge)
-        digests += [_digest(own), *(_digest(judge) for judge in inside if judge.record.templates is not None)]
+        for judge in (own, *(nested for nested in inside if nested.record.templates is not None)):
+            named = f"{PAPERS}@" if judge.bound.prompts == PAPERS else ""
+            prompts = Prompts.load(judge.bound.prompts, judge.record.templates)
+            digests.append(f"{named}{prompts.digest(*judge.record.prompts)}")
     return "+".join(dict.fromkeys(digests)) or "-"
-
-
-def _digest(bound_judge: BoundJudge[Any]) -> str:
-    prompts = Prompts.load(bound_judge.bound.prompts, bound_judge.record.templates)
-    named = f"{PAPERS}@" if bound_judge.bound.prompts == PAPERS else ""
-    return f"{named}{prompts.digest(*bound_judge.record.prompts)}"
 
 
 def package_versions() -> dict[str, str]:

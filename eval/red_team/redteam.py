@@ -17,7 +17,7 @@ import numpy as np
 
 from ...graphs.given_graphs import judges_of
 from ...graphs.options import AnyJudge
-from ...graphs.references import Given
+from ...graphs.registry import Given
 from ...graphs.wrapper import all_judges
 from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect

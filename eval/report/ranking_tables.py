@@ -9,12 +9,12 @@ from math import inf
 from operator import itemgetter
 
 from ..analysis import Study
-from ..analysis.alphas import Alphas
-from ..analysis.annotators import Annotators, Rater
-from ..analysis.leaderboard import LeaderboardEntry, WinnerShare
+from ..analysis.annotators import Alphas, Annotators, Rater
+from ..analysis.leaderboard import LeaderboardEntry
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from ..statistics.score_distribution import ScalePoint
+from ..statistics.tie_policy import WINNERS
 from ..tables.grid import Column, Grid, columns_of, text_column, value_at
 from .labels import reference_of
 from .leaderboard_tables import WHOSE
@@ -57,12 +57,13 @@ def people_of(study: Study, label: str) -> dict[str, Statistic]:
     return next(filter(None, shares), {})
 
 
-def _points(entry: LeaderboardEntry) -> Iterator[tuple[str, ScalePoint | WinnerShare]]:
+def _points(entry: LeaderboardEntry) -> Iterator[tuple[str, ScalePoint]]:
     if entry.distribution is not None:
         yield from ((f"{point.point:g}", point) for point in entry.distribution.points)
         return
     for share in entry.winners:
-        yield share.winner if share.winner == "tie" else f"answer {share.winner}", share
+        winner = WINNERS[int(share.point)]
+        yield winner if winner == "tie" else f"answer {winner}", share
 
 
 _METHODS = {"bradley_terry": "Bradley-Terry strength", "mean": "mean score"}

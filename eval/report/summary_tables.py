@@ -8,8 +8,7 @@ from operator import attrgetter
 
 from ..analysis import Study
 from ..analysis.comparison import AverageComparison, Difference, PairwiseComparison
-from ..analysis.counters import Spending
-from ..analysis.diagnostics import Changes
+from ..analysis.diagnostics import Changes, Spending
 from ..analysis.judges import Judge
 from ..statistics.significance import LEVEL
 from ..tables.grid import CellValue, Column, Grid, columns_of

@@ -19,7 +19,7 @@ from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
 from ...nodes.models.retry import Waits
 from ...state.errors import DataError, UsageError
 from ..journal.call_journal import Journal
-from ..storage.private_files import PRIVATE, make_private_folder, warn_of_readers, whole_file
+from ..journal.private_files import PRIVATE, make_private_folder, warn_of_readers, whole_file
 from .config import RunConfig
 from .results import FILE as RESULTS
 from .results import Result, ResultsFile

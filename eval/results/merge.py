@@ -12,7 +12,7 @@ from ...nodes.evaluation_steps import PlannedSteps
 from ...state.errors import DataError, UsageError
 from ..datasets.dataset import load_again
 from ..datasets.selection import Shard
-from ..storage.private_files import make_private_folder, whole_file
+from ..journal.private_files import make_private_folder, whole_file
 from .folder import FILE, differences, read_manifest, read_steps, refuse_file, results_of, write_manifest
 from .results import FILE as RESULTS
 from .results import Key, ResultsFile

@@ -23,7 +23,7 @@ from ...state.redaction import redact
 from ...state.transcript import USAGE_FIELDS, Turn, Usage
 from ...state.verdict import Winner
 from ..datasets.items import digest
-from ..storage.private_files import private, whole_file
+from ..journal.private_files import private, whole_file
 
 FILE = "results.jsonl"
 

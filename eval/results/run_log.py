@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ...state.redaction import one_line
-from ..storage.private_files import make_private_folder, private
+from ..journal.private_files import make_private_folder, private
 
 FILE = "log.jsonl"
 ROOT = logging.getLogger("jurygraph")

@@ -33,12 +33,12 @@ from ...state.verdict import Verdict, Winner, winner_of
 from ..datasets.dataset import load_again
 from ..datasets.files import RowFile
 from ..datasets.items import Item, ScoreItem, digest
+from ..journal.private_files import private
 from ..results.folder import read_manifest, results_of
 from ..results.results import Key, Result
 from ..results.turn_kinds import kind_of_turns
 from ..statistics.alignment import grouped
 from ..statistics.chance_corrected import Reliability, krippendorff_alpha
-from ..storage.private_files import private
 
 REVIEWS, REVIEWED, LABELS = "reviews.jsonl", "reviewed.jsonl", "labels.jsonl"
 Decide = Literal["mean", "median", "majority", "open"]

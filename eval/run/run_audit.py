@@ -22,11 +22,12 @@ from ...graphs.base import Graph
 from ...nodes.bound_judge import Models
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import answering_calls
-from ...state.call_counts import exactly
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
+from ...state.protocols import exactly
 from ...state.transcript import usage_of_turns
 from ..calls.call_pipeline import LivePipeline, RunContext
 from ..journal.call_journal import Journal
+from ..journal.private_files import private
 from ..journal.records import JournalError
 from ..plan.dry_run import CallSampler, RoleEstimate, role_profiles
 from ..plan.estimator import MOST_SAMPLED, Estimate, shares
@@ -34,7 +35,6 @@ from ..results.config import RunConfig
 from ..results.folder import read_manifest, results_of
 from ..results.results import Key, Result
 from ..review.audit_labels import FILE, AuditedRole, read_audit, roles_of
-from ..storage.private_files import private
 from .runner import drained_when_stopped
 
 JOURNAL = "audit.sqlite"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -286,6 +286,13 @@ def share_of_rows(right: NDArray[np.bool_] | Floats, units: Units, resampling: R
     units = number_groups(units)
     sums, sizes = np.bincount(units, right), np.bincount(units)
     return share_interval(sums.astype(float), sizes.astype(float), resampling)
+
+
+def mean_statistic(values: NDArray[Any], units: Units, resampling: Resampling) -> Statistic:
+    """Return a mean over rows with its interval over units, that of a share where all values are 0 or 1."""
+    if np.isin(values, (0, 1)).all():
+        return share_of_rows(values.astype(bool), units, resampling)
+    return resampling.mean_interval(values.astype(float), units)[0]
 
 
 FEWEST_UNITS = 10

@@ -30,7 +30,6 @@ from .resampling import (
     FEWEST_UNITS,
     Resampling,
     Statistic,
-    Weights,
     mean_or_none,
     none_if_nan,
     share_interval,
@@ -122,7 +121,11 @@ class Sample:
         if METRICS[metric].within:
             by_group = without_nan(self.by_group(metric))
             mean = self.resampling.no_point(self.resampling.mean_interval(by_group)[0], len(by_group))
-            return _calibrated(mean, len(by_group))
+            if mean.value is None or mean.low is None or mean.high is None:
+                return mean
+            # Correlations are skewed, which Student's interval of ten of them does not know: it held the truth in 92 %.
+            margin = (mean.high - mean.value) * math.sqrt(len(by_group) / (len(by_group) - 1))
+            return Statistic(mean.value, max(-1.0, mean.value - margin), min(1.0, mean.value + margin))
         if self.count < FEWEST_UNITS:
             return Statistic(value)  # before anything is drawn
         return self.resampling.studentised(value, self.drawn(metric), self.count, bounded=True)[0]
@@ -179,17 +182,6 @@ class Sample:
         return tables
 
 
-def _calibrated(mean: Statistic, groups: int) -> Statistic:
-    """Return a mean of correlations with its interval as wide as simulations ask for, and no wider than correlations.
-
-    Correlations are skewed, which Student's interval of ten of them does not know: it held the truth in 92 %.
-    """
-    if mean.value is None or mean.low is None or mean.high is None:
-        return mean
-    margin = (mean.high - mean.value) * math.sqrt(groups / (groups - 1))
-    return Statistic(mean.value, max(-1.0, mean.value - margin), min(1.0, mean.value + margin))
-
-
 Pair = tuple[Sample, Sample]
 """Two judges' samples of the same rows."""
 
@@ -243,14 +235,14 @@ def paired_difference(pairs: Sequence[Pair], metric: str) -> PairedDifference:
 
 def _compared(first: Sample, second: Sample, metric: str) -> tuple[float | None, float | None, float | None]:
     """Return both judges' metric on the same rows, and its difference."""
-    one, other = first.value(metric), second.value(metric)
+    mine, theirs = first.value(metric), second.value(metric)
     if not METRICS[metric].within:
-        return one, other, None if one is None or other is None else one - other
-    figures = [sample.by_group(metric) for sample in (first, second)]
-    if not _paired(first, second) or not (both := ~np.isnan(figures[0] - figures[1])).any():
-        return one, other, None
-    mine, theirs = (of_judge[both] for of_judge in figures)
-    return float(mine.mean()), float(theirs.mean()), float((mine - theirs).mean())
+        return mine, theirs, None if mine is None or theirs is None else mine - theirs
+    by_group, of_other = first.by_group(metric), second.by_group(metric)
+    if not _paired(first, second) or not (both := ~np.isnan(by_group - of_other)).any():
+        return mine, theirs, None
+    by_group, of_other = by_group[both], of_other[both]
+    return float(by_group.mean()), float(of_other.mean()), float((by_group - of_other).mean())
 
 
 def _mean_of_all(values: Sequence[float | None]) -> float | None:
@@ -307,7 +299,11 @@ def telling_clusters(samples: Sequence[Sample], metric: str) -> int:
     if not METRICS[metric].within:
         return samples[0].count
     figures = [sample.by_group(metric) for sample in samples]
-    return int((~np.isnan(np.sum(figures, axis=0))).sum()) if len({len(each) for each in figures}) == 1 else 0
+    return (
+        int((~np.isnan(np.sum(figures, axis=0))).sum())
+        if len({len(by_group) for by_group in figures}) == 1
+        else 0
+    )
 
 
 def _drawn_differences(pairs: Sequence[Pair], metric: str) -> Floats | None:
@@ -316,13 +312,12 @@ def _drawn_differences(pairs: Sequence[Pair], metric: str) -> Floats | None:
     shared = all(same_clusters(sample, first) for pair in pairs for sample in pair)
     if not shared or not all(_paired(*pair) for pair in pairs):
         return None
-    if METRICS[metric].within:
-        drawn = [
-            mean_of_groups(mine.by_group(metric) - theirs.by_group(metric), first.resampling)
-            for mine, theirs in pairs
-        ]
-    else:
-        drawn = [mine.drawn(metric) - theirs.drawn(metric) for mine, theirs in pairs]
+    drawn = [
+        mean_of_groups(mine.by_group(metric) - theirs.by_group(metric), first.resampling)
+        if METRICS[metric].within
+        else mine.drawn(metric) - theirs.drawn(metric)
+        for mine, theirs in pairs
+    ]
     mean: Floats = np.mean(drawn, axis=0)
     return mean
 
@@ -331,8 +326,4 @@ def mean_of_groups(by_group: Floats, resampling: Resampling) -> Floats:
     """Compute the mean of the groups' figures in each resample of groups; those that have none do not count."""
     known = ~np.isnan(by_group)
     values, counts = np.where(known, by_group, 0.0), known.astype(float)
-
-    def mean(weights: Weights) -> Floats:
-        return ratio(weights @ values, weights @ counts)
-
-    return resampling.figures(len(by_group), mean)
+    return resampling.figures(len(by_group), lambda weights: ratio(weights @ values, weights @ counts))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,12 +165,13 @@ class _Games:
     def figures(self, resampling: Resampling) -> list[Statistic]:
         """Return each system's strength with its interval."""
         count = unit_count(self._units)
-        resampled = np.full((resampling.resamples, self._systems), np.nan)
         values = self._strengths(np.ones(count, dtype=np.int64))
         # Without a figure there is no interval: the resamples, each a fit of its own, are not computed.
-        if count > 1 and resampling.resamples and not np.isnan(values).any():
-            draws = chain.from_iterable(resampling.weights(count))
-            resampled = np.array([self._strengths(weights) for weights in draws])
+        resamples = 0 if count < 2 or np.isnan(values).any() else resampling.resamples
+        draws = chain.from_iterable(resampling.weights(count) if resamples else ())
+        resampled = np.array([self._strengths(weights) for weights in draws]).reshape(
+            resamples, self._systems
+        )
         return [
             resampling.studentised(none_if_nan(value), resampled[:, system], count)[0]
             for system, value in enumerate(values)
@@ -239,14 +240,14 @@ class _Games:
 
 
 def _listed(names: Sequence[str], which: NDArray[np.bool_]) -> str:
-    some = [name for name, is_in in zip(names, which, strict=True) if is_in]
+    some = list(compress(names, which))
     return f"{', '.join(some[:5])}{f' and {len(some) - 5} more' if len(some) > 5 else ''}"
 
 
 def _reachable(beaten: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which systems each one reaches along wins and ties, itself included: shape (systems, systems)."""
-    reach: NDArray[np.bool_] = beaten | np.eye(len(beaten), dtype=bool)
-    # Squaring doubles the length of the paths, so log2 of the number of systems is often enough.
-    for _ in range(max(1, len(beaten)).bit_length()):
-        reach = (reach.astype(float) @ reach.astype(float)) > 0
+    # Imported where it is needed: it takes longer to load than numpy.
+    from scipy.sparse.csgraph import shortest_path
+
+    reach: NDArray[np.bool_] = np.isfinite(shortest_path(beaten.astype(float), unweighted=True))
     return reach

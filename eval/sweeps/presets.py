@@ -18,9 +18,8 @@ from pydantic import TypeAdapter
 
 from ...graphs.registry import DEFAULT, find_protocol, protocols
 from ...nodes.yaml_files import read_yaml
-from ...state.call_counts import total
 from ...state.errors import UsageError
-from ...state.protocols import Ablation, Ensemble
+from ...state.protocols import Ablation, Ensemble, total
 from ...state.settings import make_settings
 from ...state.tasks import TaskKind
 from ..datasets.dataset import Data, Dataset

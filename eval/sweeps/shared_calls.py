@@ -19,7 +19,7 @@ from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware
-from ...state.call_counts import CallRange, Range, exactly
+from ...state.protocols import CallRange, Range, exactly
 from ..plan.dry_run import ask_instead, rehearse, with_reply_shape
 from ..plan.estimator import added, aestimate, calls_of, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan

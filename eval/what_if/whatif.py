@@ -18,7 +18,6 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ..analysis.comparison import PairwiseComparator
 from ..analysis.loading import load_evaluations
-from ..analysis.measures import mean_statistic
 from ..analysis.verdict_columns import directions, moved
 from ..calls.call_pipeline import RunContext
 from ..datasets.dataset import Data
@@ -30,7 +29,7 @@ from ..results.experiment import ExperimentResult
 from ..results.folder import JOURNAL, SHARED_JOURNAL, read_manifest
 from ..run.runner import execute
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import Resampling, Statistic
+from ..statistics.resampling import Resampling, Statistic, mean_statistic
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, Grid, columns_of, text_column
 from .forked_debates import SWAPPED, Edit, ForkedGraph

@@ -2,7 +2,7 @@
 
 What a provider takes cannot wholly be known beforehand: it depends on the model, the server and its version, and on
 whether the model reasons. So JSON is asked for in the first form that the client has, with all bounds that it may
-take, and each refusal (``refusals.py``) leads to the next form or to fewer bounds.
+take, and each refusal (``provider_errors.py``) leads to the next form or to fewer bounds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from langchain_core.runnables import Runnable
 
 from ...state.settings import REPLY_LIMITS
 from ..delimiters import section_ends
-from .attachments import attached, text_block, with_text
 from .provider_words import WORDS, any_of
 
 SEVERAL, LOGPROBS = "n", "logprobs"
@@ -227,6 +226,23 @@ def adapted(messages: Messages, schema: Schema | None, form: Form, *, folded: bo
     if schema is not None and form in ("json", "text"):
         sent[-1] = with_text(sent[-1], f"{sent[-1].text}\n\n{described(schema)}")
     return sent
+
+
+def text_block(text: str) -> dict[str, Any]:
+    """Return a text as a content block."""
+    return {"type": "text", "text": text}
+
+
+def with_text(message: BaseMessage, text: str) -> BaseMessage:
+    """Return a message with another text, and all that is attached to it."""
+    content = [*attached(message), text_block(text)] if isinstance(message.content, list) else text
+    return message.model_copy(update={"content": content})
+
+
+def attached(message: BaseMessage) -> Iterator[dict[str, Any]]:
+    """Yield what is attached to a message."""
+    blocks = message.content if isinstance(message.content, list) else ()
+    return (block for block in blocks if isinstance(block, dict) and block.get("type") != "text")
 
 
 def described(schema: Schema) -> str:

@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from types import new_class
 from typing import Any
@@ -45,9 +45,26 @@ def for_running_loop(chat: BaseChatModel, made_for_it: bool = False) -> BaseChat
         chat: the chat model.
         made_for_it: whether its own async client, unless shared, is used on this loop alone.
     """
-    client = _provider_client(chat)
-    if client is not None:
-        return _with_own_connections(chat, client, asyncio.get_running_loop())
+    if (client := _provider_client(chat)) is not None:
+        proxy = getattr(chat, "openai_proxy", None) or getattr(chat, "anthropic_proxy", None)
+        loop = asyncio.get_running_loop()
+        with _LOCK:
+            copies = _OWN.setdefault(client, WeakKeyDictionary())
+            if loop not in copies:
+                package = import_module(type(client).__module__.partition(".")[0])
+                options: dict[str, Any] = {"timeout": client.timeout, "event_hooks": REDIRECT_HOOKS}
+                http = package.DefaultAsyncHttpxClient(**options, **({"proxy": proxy} if proxy else {}))
+                copies[loop] = client.copy(http_client=http)
+                close_with_loop(loop, http)
+                finalize(client, _close_later, ref(loop), http).atexit = False
+            own = copies[loop]
+        if "_async_client" in chat.__dict__:
+            # Of ChatAnthropic: a cached property, which stands among the object's attributes once it was made.
+            copied = chat.model_copy()
+            copied.__dict__["_async_client"] = own
+            return copied
+        update = {"root_async_client": own} if hasattr(chat, "root_async_client") else {}
+        return chat.model_copy(update={**update, "async_client": own.chat.completions})
     # Without an async client at all, LangChain would queue its calls for the few threads of asyncio.
     if made_for_it and type(chat)._agenerate is not BaseChatModel._agenerate:
         return chat
@@ -66,7 +83,9 @@ def http_clients(chat: BaseChatModel) -> list[Any]:
     """
     if _provider_client(chat) is not None:
         return []
-    clients: list[Any] = [getattr(chat, name, None) for name in ("async_client", "_async_client")]
+    # Gemini's client has its asynchronous half inside.
+    clients: list[Any] = [getattr(getattr(chat, "client", None), "aio", None)]
+    clients += [getattr(chat, name, None) for name in ("async_client", "_async_client")]
     clients += [getattr(client, "_client", None) for client in clients]
     own = [client for client in clients if hasattr(client, "aclose")]
     for client in own:
@@ -87,35 +106,10 @@ def _provider_client(chat: BaseChatModel) -> Any | None:
     return getattr(getattr(chat, "async_client", None), "_client", None) if is_a(chat, "ChatGroq") else None
 
 
-def _with_own_connections(chat: BaseChatModel, client: Any, loop: asyncio.AbstractEventLoop) -> BaseChatModel:
-    proxy = getattr(chat, "openai_proxy", None) or getattr(chat, "anthropic_proxy", None)
-    own = _own_client(client, loop, proxy)
-    if "_async_client" in chat.__dict__:
-        # Of ChatAnthropic: a cached property, which stands among the object's attributes once it was made.
-        copied = chat.model_copy()
-        copied.__dict__["_async_client"] = own
-        return copied
-    update = {"root_async_client": own} if hasattr(chat, "root_async_client") else {}
-    return chat.model_copy(update={**update, "async_client": own.chat.completions})
-
-
 _OWN: WeakKeyDictionary[Any, WeakKeyDictionary[asyncio.AbstractEventLoop, Any]] = WeakKeyDictionary()
+"""Of each provider's client (``AsyncOpenAI`` and its like) the copies, one for each loop, made when first needed."""
 # Reentrant, since what is made is registered inside; models are loaded in threads, and called on several loops.
 _LOCK = threading.RLock()
-
-
-def _own_client(client: Any, loop: asyncio.AbstractEventLoop, proxy: str | None) -> Any:
-    """Return the copy of a provider's client (``AsyncOpenAI`` and its like) for this loop, made when first needed."""
-    with _LOCK:
-        copies = _OWN.setdefault(client, WeakKeyDictionary())
-        if loop not in copies:
-            package = import_module(type(client).__module__.partition(".")[0])
-            options: dict[str, Any] = {"timeout": client.timeout, "event_hooks": REDIRECT_HOOKS}
-            http = package.DefaultAsyncHttpxClient(**options, **({"proxy": proxy} if proxy else {}))
-            copies[loop] = client.copy(http_client=http)
-            close_with_loop(loop, http)
-            finalize(client, _close_later, ref(loop), http).atexit = False
-        return copies[loop]
 
 
 def _close_later(loop: ref[asyncio.AbstractEventLoop], http: Any) -> None:
@@ -149,15 +143,12 @@ def close_with_loop(loop: object, *clients: Any) -> None:
         if (hooks := getattr(client, "event_hooks", None)) is None:
             _close_at_the_end_of(loop, client)
         else:
-            on_request = [*hooks.get("request", ()), _once_used(loop, ref(client))]
+            on_request = [*hooks.get("request", ()), partial(_once_used, loop, ref(client))]
             client.event_hooks = {**hooks, "request": on_request}
 
 
-def _once_used(loop: object, client: ref[Any]) -> Callable[[object], Awaitable[None]]:
-    async def on_request(_request: object) -> None:
-        _close_at_the_end_of(loop, client())
-
-    return on_request
+async def _once_used(loop: object, client: ref[Any], _request: object) -> None:
+    _close_at_the_end_of(loop, client())
 
 
 def _close_at_the_end_of(loop: object, client: object) -> None:
@@ -225,23 +216,6 @@ RunManager = AsyncCallbackManagerForLLMRun | None
 """What LangChain passes to a chat model's ``_agenerate``."""
 
 
-async def _generate_in_thread(
-    self: BaseChatModel, messages: Messages, stop: Stop = None, run_manager: RunManager = None, **kwargs: Any
-) -> ChatResult:
-    chat: BaseChatModel = vars(self)[_ORIGINAL]
-    manager = run_manager.get_sync() if run_manager else None
-    asked = [(message.type, message.content) for message in messages]
-    request = id(chat), repr((asked, stop, sorted(kwargs.items())))
-
-    def generate() -> ChatResult:
-        return chat._generate(messages, stop=stop, run_manager=manager, **kwargs)
-
-    try:
-        return await _in_thread(request, chat, generate)
-    except NotImplementedError:  # a class that can be called asynchronously alone
-        return await chat._agenerate(messages, stop=stop, run_manager=run_manager, **kwargs)
-
-
 _Request = tuple[int, str]
 """Identifies what a model object was asked: the object and the request."""
 
@@ -254,21 +228,29 @@ time_limit: ContextVar[asyncio.Timeout | None] = ContextVar("time_limit", defaul
 """The limit on the attempt that is made here: a request that took too long is sent again, and not waited for."""
 
 
-async def _in_thread(request: _Request, chat: BaseChatModel, work: Callable[[], ChatResult]) -> ChatResult:
-    """Run a function in a thread that ends with it, and with the program; as many at a time as there are calls.
+async def _generate_in_thread(
+    self: BaseChatModel, messages: Messages, stop: Stop = None, run_manager: RunManager = None, **kwargs: Any
+) -> ChatResult:
+    """Call the sync client in a thread that ends with it, and with the program; as many at a time as there are calls.
 
     A thread cannot be ended. Where the graph that waits for it is cancelled, its reply is kept for the next who asks
     the model the same: the graph when it is resumed, so that nothing is paid for twice.
     """
+    chat: BaseChatModel = vars(self)[_ORIGINAL]
+    manager = run_manager.get_sync() if run_manager else None
+    asked = [(message.type, message.content) for message in messages]
+    request: _Request = id(chat), repr((asked, stop, sorted(kwargs.items())))
     with _LOCK:
         left = _LEFT.get(request, [])
         future = left.pop()[0] if left else None
         if not left:
             _LEFT.pop(request, None)
     if future is None or (future.done() and future.exception() is not None):
-        future = _begun(work)
+        future = _begun(lambda: chat._generate(messages, stop=stop, run_manager=manager, **kwargs))
     try:
         return await asyncio.wrap_future(future)
+    except NotImplementedError:  # a class that can be called asynchronously alone
+        return await chat._agenerate(messages, stop=stop, run_manager=run_manager, **kwargs)
     except asyncio.CancelledError:
         if (limit := time_limit.get()) is None or not limit.expired():
             with _LOCK:
@@ -286,11 +268,9 @@ def _begun(work: Callable[[], ChatResult]) -> Future[ChatResult]:
 
     def run() -> None:
         try:
-            result = context.run(work)
+            future.set_result(context.run(work))
         except BaseException as error:
             future.set_exception(error)
-        else:
-            future.set_result(result)
 
     # No pool: that of ``concurrent.futures`` would keep the program from ending before the last reply has come.
     threading.Thread(target=run, name="jurygraph call", daemon=True).start()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+import asyncio
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableBinding
 
+from ...state.errors import UsageError
 from ...state.media import Media
 from ...state.redaction import remember_secrets
 from ...state.settings import REPLY_LIMITS
 from ..offline import DISCLOSURE, OfflineJudge
 from . import capabilities
-from .attachments import content_blocks
 from .capabilities import (
     BOUNDS,
     BOUNDS_KEPT,
@@ -36,7 +38,7 @@ from .capabilities import (
     Marks,
     Schema,
 )
-from .connections import for_running_loop, handled, request_handler
+from .connections import for_running_loop, handled, hold_connections, request_handler
 from .model_chains import (
     Chain,
     Identity,
@@ -47,6 +49,7 @@ from .model_chains import (
     naming_writer,
     with_each,
 )
+from .prices import listed_window
 from .provider_words import WORDS
 from .scripted_model import ScriptedModel
 
@@ -66,6 +69,9 @@ class Serving(NamedTuple):
     context: int | None = None
     max_wait: float | None = None
 
+
+PATIENCE = 3.0
+"""Seconds that a server has to say what its models are."""
 
 MOST_RUNNABLES = 64
 """So many runnables of a model are kept; samples with a seed each are of as many kinds."""
@@ -168,7 +174,13 @@ class LoadedModel:
         several = len(self.chats) > 1
 
         def ready(chat: BaseChatModel) -> Chain:
-            chat = self._adjusted(chat, own)
+            if not isinstance(chat, OfflineJudge):
+                wanted = {name: value for name, value in own.items() if name not in self.dropped}
+                for name in wanted:
+                    # The limit is a default, which nobody has asked for.
+                    if name != LIMIT and _field(chat, name) is None:
+                        self._warn_of_missing(name)
+                chat = _with(chat, wanted)
             # A copy is made only where a cache would answer: a model of the caller's own may hold state.
             if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
                 chat = chat.model_copy(update={"cache": False})
@@ -185,17 +197,6 @@ class LoadedModel:
         asked = ready(chain) if isinstance(chain, BaseChatModel) else with_each(chain, ready)
         # LangChain streams where a callback listens for tokens, and a streamed request gives one reply alone.
         return asked.bind(**bound, stream=False) if bound else asked
-
-    def _adjusted(self, chat: BaseChatModel, given: Mapping[str, Any]) -> BaseChatModel:
-        """Return a chat model with the parameters of one call, as far as it has them to set."""
-        if isinstance(chat, OfflineJudge):
-            return chat
-        wanted = {name: value for name, value in given.items() if name not in self.dropped}
-        for name in wanted:
-            # The limit is a default, which nobody has asked for.
-            if name != LIMIT and _field(chat, name) is None:
-                self._warn_of_missing(name)
-        return _with(chat, wanted)
 
     def tuned(self, temperature: float | None, max_tokens: int | None) -> LoadedModel:
         """Return this model with these parameters set; itself where neither is given."""
@@ -220,7 +221,7 @@ class LoadedModel:
         Raises:
             UsageError: the model, or one that it falls back to, is known not to take one of them.
         """
-        blocks, *_ = [content_blocks(media, chat, label_of(chat)) for chat in self.chats]
+        blocks, *_ = [_content_blocks(media, chat) for chat in self.chats]
         return blocks
 
     # What it takes
@@ -264,6 +265,33 @@ class LoadedModel:
         # Also where it was lifted on the way: a call stays the same call however its run has come to it.
         limit = REPLY_LIMITS.get(form, REPLY_LIMITS["*"])
         return {LIMIT: limit} if self.is_limited_by_default else {}
+
+    async def context_window(self) -> int | None:
+        """Return how many tokens prompt and reply may have together; None where nobody knows.
+
+        A server of OpenAI's dialect at an address of its own is asked (``/v1/models`` of vLLM, LM Studio and gateways,
+        ``/props`` of llama.cpp), since a name says nothing about how a model is served there.
+        """
+        if self.serving.context is not None:
+            return self.serving.context
+        chat: Any = self.chat
+        address = str(getattr(chat, "root_async_client", None) and chat.root_async_client.base_url)
+        if (
+            capabilities.speaks_chat_completions(self.chat)
+            and "://" in address
+            and "api.openai.com" not in address
+        ):
+            await hold_connections()
+            client = chat.root_async_client.with_options(max_retries=0, timeout=PATIENCE)
+            for path in ("/models", f"{address.rstrip('/').removesuffix('/v1')}/props"):
+                try:
+                    about = await asyncio.wait_for(client.get(path, cast_to=object), PATIENCE)
+                # A server need not have these, and the run itself will tell what is wrong with it.
+                except Exception:
+                    continue
+                if (tokens := next(_windows(about, self.asked_name), None)) is not None:
+                    return tokens
+        return listed_window(self.label)
 
     # What it turned out not to take
 
@@ -352,3 +380,43 @@ def _with(chat: BaseChatModel, given: Mapping[str, Any]) -> BaseChatModel:
         # A limit of 0 asks for none, and the class's own one stays.
         update.pop(fields[LIMIT] or "", None)
     return chat.model_copy(update=update) if update else chat
+
+
+_INPUTS = {"image": "image_inputs", "audio": "audio_inputs", "video": "video_inputs", "file": "pdf_inputs"}
+"""What LangChain's profile of a model says whether it takes, by the type of a content block."""
+
+
+def _content_blocks(media: Media, chat: BaseChatModel) -> list[dict[str, Any]]:
+    """Return images and files as LangChain's content blocks, which its clients translate for their providers.
+
+    Raises:
+        UsageError: the model is known not to take one of them.
+    """
+    blocks = []
+    for name, part in media.items():
+        [standard] = HumanMessage(content=[part]).content_blocks
+        # What LangChain does not know is left as it is: the provider may.
+        block: dict[str, Any] = part if standard["type"] == "non_standard" else {**standard}
+        if str(block.get("id", "")).startswith("lc_"):
+            del block["id"]  # drawn at random: the call would never be the same again
+        if block["type"] == "file" and "file_id" not in block:
+            block.setdefault("extras", {}).setdefault("filename", name.strip("[]").replace(" ", "-"))
+        kind, profile = str(block["type"]), chat.profile or {}
+        if isinstance(chat, OfflineJudge) or profile.get(_INPUTS.get(kind, "")) is False:
+            problem = f"{label_of(chat)} cannot be shown {name}, which is part of what is judged"
+            raise UsageError(f"{problem}: choose a model that takes {kind}s, or describe it in words")
+        blocks.append(block)
+    return blocks
+
+
+_SIZES = ("max_model_len", "loaded_context_length", "context_length", "context_window", "n_ctx")
+
+
+def _windows(about: Any, name: str | None) -> Iterator[int]:
+    """Yield the sizes in what a server says of the model, or of the only one that it has."""
+    listed = about.get("data", [about]) if isinstance(about, Mapping) else ()
+    models = [entry for entry in listed if isinstance(entry, Mapping)]
+    for entry in [entry for entry in models if entry.get("id") == name] or models[: len(models) == 1]:
+        places = (entry, entry.get("meta"), entry.get("default_generation_settings"))
+        sizes = (place.get(key) for place in places if isinstance(place, Mapping) for key in _SIZES)
+        yield from (size for size in sizes if isinstance(size, int) and size > 0)

@@ -113,20 +113,16 @@ def with_each(chain: Chain, change: Callable[[BaseChatModel], Chain]) -> Chain:
         case RunnableRetry() | RunnableWithFallbacks():
             return _with_inner(chain, lambda inner: with_each(inner, change))
         case RunnableBindingBase():
-            bound = _bound(with_each(chain.bound, change), chain.kwargs)
+            inner = with_each(chain.bound, change)
+            given, own = chain.kwargs, inner.kwargs if isinstance(inner, RunnableBinding) else {}
+            merged = {**given, **own}
+            for name in given.keys() & own.keys():
+                # Both may have a body of their own: the caller's parameters beside the form of the reply.
+                if isinstance(given[name], Mapping) and isinstance(own[name], Mapping):
+                    merged[name] = {**given[name], **own[name]}
+            bound = inner.bind(**merged)
             return bound.with_config(chain.config) if chain.config else bound
     raise TypeError(f"{type(chain).__name__} holds no chat models")
-
-
-def _bound(chain: Chain, given: Mapping[str, Any]) -> Chain:
-    if not isinstance(chain, RunnableBinding):
-        return chain.bind(**given)
-    merged = {**given, **chain.kwargs}
-    for name in given.keys() & chain.kwargs.keys():
-        # Both may have a body of their own: the caller's parameters beside the form of the reply.
-        if isinstance(given[name], Mapping) and isinstance(chain.kwargs[name], Mapping):
-            merged[name] = {**given[name], **chain.kwargs[name]}
-    return chain.bind(**merged)
 
 
 # Choices that the run's config makes
@@ -140,7 +136,19 @@ def resolved(chain: Chain, config: RunnableConfig) -> Chain:
     """
     if isinstance(chain, DynamicRunnable):
         return resolved(chain.prepare(config)[0], config)
-    return _chosen(chain, config) if _is_open(chain) else _with_inner(chain, lambda c: resolved(c, config))
+    if not _is_open(chain):
+        return _with_inner(chain, lambda inner: resolved(inner, config))
+    model: Any = chain
+    try:
+        return resolved(check_chain(model._model(config)), config)
+    except UsageError:
+        raise
+    # Whatever LangChain or a provider's class raises about a name, a key or a package.
+    except Exception as error:
+        raise UsageError(
+            f"the run's config chooses no model that can be created ({error}); "
+            'set it: config={"configurable": {"model": "openai:gpt-4o-mini"}}'
+        ) from error
 
 
 def choices(chain: Chain, config: RunnableConfig) -> str:
@@ -156,19 +164,6 @@ def choices(chain: Chain, config: RunnableConfig) -> str:
 def _is_open(runnable: object) -> bool:
     """Tell whether this is what ``init_chat_model`` makes of a model left to choose; it has no public class."""
     return type(runnable).__name__ == "_ConfigurableModel"
-
-
-def _chosen(runnable: Any, config: RunnableConfig) -> Chain:
-    try:
-        return resolved(check_chain(runnable._model(config)), config)
-    except UsageError:
-        raise
-    # Whatever LangChain or a provider's class raises about a name, a key or a package.
-    except Exception as error:
-        raise UsageError(
-            f"the run's config chooses no model that can be created ({error}); "
-            'set it: config={"configurable": {"model": "openai:gpt-4o-mini"}}'
-        ) from error
 
 
 # Who answered
@@ -216,32 +211,28 @@ def identity_of_name(spec: ModelSpec) -> Identity:
 
 
 def identity_of_chain(label: str, chain: Chain) -> Identity:
-    """Return the identity of a chat model, with the parameters bound to it, and of its fallbacks."""
-    identity = dict(identity_of_chat(label, next(chats_in(chain))))
-    if bound := _plain(parameters_in(chain)):
-        identity["bound"] = bound
-    if others := fallbacks_in(chain):
-        labelled = ((label_of(next(chats_in(fallback))), fallback) for fallback in others)
-        identity["fallbacks"] = [identity_of_chain(*each) for each in labelled]
-    return identity
+    """Return the identity of a chat model, with the parameters bound to it, and of its fallbacks.
 
-
-def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
-    """Return the identity of a chat model object: its class, and every plain parameter that may matter to a reply.
+    That of the object itself are its class, and every plain parameter that may matter to a reply.
 
     >>> from langchain_openai import ChatOpenAI
     >>> chat = ChatOpenAI(model="gpt-4o-mini", temperature=0.5, api_key="sk-1", base_url="http://127.0.0.1/v1")
-    >>> identity = identity_of_chat("openai:gpt-4o-mini", chat)
+    >>> identity = identity_of_chain("openai:gpt-4o-mini", chat)
     >>> identity["class"], identity["parameters"]
     ('langchain_openai.chat_models.base.ChatOpenAI', {'model': 'gpt-4o-mini', 'model_name': 'gpt-4o-mini', \
 'temperature': 0.5})
     """
-    kind = type(chat)
-    secret = frozenset(chat.lc_secrets)
-    fields = {name: getattr(chat, name, None) for name in kind.model_fields if name not in secret}
-    named = {name: value for name, value in chat._identifying_params.items() if name not in secret}
-    parameters = _plain({**named, **fields})
-    return {"name": label, "class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
+    chat = next(chats_in(chain))
+    kind, secret = type(chat), chat.lc_secrets
+    known = {**chat._identifying_params, **{name: getattr(chat, name, None) for name in kind.model_fields}}
+    parameters = _plain({name: value for name, value in known.items() if name not in secret})
+    identity = {"name": label, "class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
+    if bound := _plain(parameters_in(chain)):
+        identity["bound"] = bound
+    if others := fallbacks_in(chain):
+        labelled = ((label_of(next(chats_in(fallback))), fallback) for fallback in others)
+        identity["fallbacks"] = [identity_of_chain(*fallback) for fallback in labelled]
+    return identity
 
 
 _NO_IDENTITY = {"key_env", "price_in", "price_out", "context_window", "at_once"}

@@ -1,6 +1,7 @@
 """Call OpenAI's chat completions with less work for each call than the usual client, and keep the connections.
 
-``FastChatOpenAI`` is a ``ChatOpenAI`` that posts plain chat completions itself, over aiohttp. Imported by the model
+``FastChatOpenAI`` is a ``ChatOpenAI`` that posts plain chat completions itself, over aiohttp. Where several servers, or
+several keys, serve one model, its calls are shared among them, and each debate stays with one. Imported by the model
 resolver alone, when a model of OpenAI is named: a program without it need not import aiohttp.
 """
 
@@ -8,14 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import ssl
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
+from math import inf
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
+import aiohttp
 import certifi
 import orjson
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
@@ -28,6 +34,7 @@ from yarl import URL
 
 from ...state.errors import UsageError
 from ...state.redaction import redact
+from .call import asked_in
 from .connections import (
     MOST_REDIRECTS,
     SESSIONS,
@@ -39,73 +46,13 @@ from .connections import (
     request_body,
     request_handler,
 )
-from .endpoints import Endpoint, Endpoints
 from .provider_errors import ResponseError
 from .responses import replace_surrogates, token_count
 
-LARGEST_BODY = 64 * 2**20
-"""Bytes. No chat completion is as large; a body that is must not fill the memory."""
+log = logging.getLogger("jurygraph.notices")
 
-
-Server = tuple[str, str]
-"""Address and key of a server."""
-
-
-@dataclass(frozen=True)
-class _Post:
-    """Posts chat completions for one client.
-
-    Attributes:
-        url: where to.
-        headers: of every request, the key among them.
-        proxy: the proxy's address, if there is one.
-        enough: whether nothing in the client's set-up needs the client itself.
-    """
-
-    url: URL
-    headers: Mapping[str, str]
-    proxy: str | None
-    enough: bool
-
-    @classmethod
-    def of(cls, chat: ChatOpenAI) -> _Post:
-        """Take address, key, headers and proxy over from a client. Reads files: blocking."""
-        # Certificates are read now and cached, since the first request is made on the event loop.
-        tls()
-        client = chat.root_async_client
-        # ``encoded``: the client has quoted the address already, and aiohttp must not quote it again.
-        url = URL(f"{str(client.base_url).rstrip('/')}/chat/completions", encoded=True)
-        given = {"Authorization": f"Bearer {client.api_key}", **client.default_headers}
-        # Headers that are not set have a marker object as value.
-        headers = {name: value for name, value in given.items() if isinstance(value, str)}
-        proxy = chat.openai_proxy or proxy_for(str(url))
-        # aiohttp speaks to HTTP proxies only; SOCKS is left to the client.
-        plain = proxy is None or proxy.startswith("http")
-        enough = plain and not client.default_query and not chat.include_response_headers
-        return cls(url, headers, proxy, enough)
-
-    def elsewhere(self, address: str, key: str) -> _Post:
-        """Return the same for another server, or another key."""
-        url = URL(f"{address.rstrip('/')}/chat/completions", encoded=True)
-        proxy = self.proxy and proxy_for(str(url))
-        return replace(self, url=url, headers={**self.headers, "Authorization": f"Bearer {key}"}, proxy=proxy)
-
-    async def __call__(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Post a request and return the chat completion.
-
-        Raises:
-            ResponseError: an error status, or a body that is no chat completion.
-            aiohttp.ClientError: the connection failed.
-        """
-        http, url, data = await session(), self.url, orjson.dumps(request_body(payload))
-        for _ in range(MOST_REDIRECTS + 1):
-            given: dict[str, Any] = {"headers": self.headers, "proxy": self.proxy, "allow_redirects": False}
-            async with http.post(url, data=data, **given) as response:
-                following = redirect_to_follow(response.status, url, response.headers)
-                if following is None:
-                    return completion(response.status, response.headers, await _read(response))
-            url = following
-        raise ResponseError(f"more than {MOST_REDIRECTS} redirects", response.status)
+Post = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Sends the payload of a request and returns the chat completion; raises as ``Server.post``."""
 
 
 class FastChatOpenAI(ChatOpenAI):
@@ -118,11 +65,10 @@ class FastChatOpenAI(ChatOpenAI):
     single call) goes through the ``openai`` client as usual.
     """
 
-    _post: _Post | None = PrivateAttr(default=None)
-    _endpoints: Endpoints | None = PrivateAttr(default=None)
+    _post: Post | None = PrivateAttr(default=None)
 
     def prepare(
-        self, proxied: bool = True, others: Sequence[Server] = (), at_once: int | None = None
+        self, proxied: bool = True, others: Sequence[tuple[str, str]] = (), at_once: int | None = None
     ) -> None:
         """Prepare what the first call needs; without it, calls go through the ``openai`` client. Blocking.
 
@@ -131,11 +77,24 @@ class FastChatOpenAI(ChatOpenAI):
             others: address and key of each further server that serves the model; its calls are shared among all.
             at_once: how many calls each of several servers may have under way.
         """
-        self._post = _Post.of(self) if proxied else replace(_Post.of(self), proxy=None)
-        if others:
-            posts = [self._post, *(self._post.elsewhere(*other) for other in others)]
-            names = [f"{each.url.origin()} ({n} of {len(posts)})" for n, each in enumerate(posts, start=1)]
-            self._endpoints = Endpoints([*map(Endpoint, names, posts)], at_once)
+        # Certificates are read now and cached, since the first request is made on the event loop.
+        tls()
+        client = self.root_async_client
+        given = {"Authorization": f"Bearer {client.api_key}", **client.default_headers}
+        # Headers that are not set have a marker object as value.
+        headers = {name: value for name, value in given.items() if isinstance(value, str)}
+        places = [(str(client.base_url), headers)]
+        places += [(address, {**headers, "Authorization": f"Bearer {key}"}) for address, key in others]
+        servers = []
+        for n, (address, headers) in enumerate(places, start=1):
+            # ``encoded``: the client has quoted the address already, and aiohttp must not quote it again.
+            url = URL(f"{address.rstrip('/')}/chat/completions", encoded=True)
+            proxy = (self.openai_proxy or proxy_for(str(url))) if proxied else None
+            servers.append(Server(f"{url.origin()} ({n} of {len(places)})", url, headers, proxy))
+        # aiohttp speaks to HTTP proxies only; SOCKS is left to the client, and so is what needs the client itself.
+        plain = all(server.proxy is None or server.proxy.startswith("http") for server in servers)
+        if plain and not client.default_query and not self.include_response_headers:
+            self._post = Servers(servers, at_once) if others else servers[0].post
 
     async def complete(self, messages: Sequence[BaseMessage], **kwargs: Any) -> list[BaseMessage]:
         """Return all replies to one request as ``agenerate`` would, but without callbacks and tracers.
@@ -164,12 +123,11 @@ class FastChatOpenAI(ChatOpenAI):
         if handler and special:
             raise UsageError(f"{self.model_name} does not use plain chat completions, which this needs")
         if handler:
-            return self._result(await handler(self, request_body(payload)))
-        if post is None or special or not post.enough:
+            body = await handler(self, request_body(payload))
+        elif post is None or special:
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
-        return self._result(await (self._endpoints or post)(payload))
-
-    def _result(self, body: dict[str, Any]) -> ChatResult:
+        else:
+            body = await post(payload)
         result = self._create_chat_result({**body, "usage": _counted(body.get("usage"))})
         # ``_create_chat_result`` takes the refusal over from the client's typed reply only, not from a dict.
         for choice, generation in zip(body["choices"], result.generations, strict=True):
@@ -186,6 +144,160 @@ def _counted(usage: object) -> dict[str, Any] | None:
 
 _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
 """Keys of a payload that the ``openai`` client itself acts on; of a class in ``response_format`` it makes a schema."""
+
+
+# Servers
+
+
+@dataclass(eq=False)
+class Server:
+    """Posts chat completions to one server, and holds what is known of it.
+
+    Attributes:
+        name: its address, and which of all it is, as messages have it.
+        url: where to.
+        headers: of every request, the key among them.
+        proxy: the proxy's address, if there is one.
+        in_flight: calls that are under way.
+        made: calls so far.
+        failures: how many have failed in a row.
+        closed_until: the event loop's time before which it is left out.
+    """
+
+    name: str
+    url: URL
+    headers: Mapping[str, str]
+    proxy: str | None
+    in_flight: int = 0
+    made: int = 0
+    failures: int = 0
+    closed_until: float = 0.0
+
+    async def post(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Post a request and return the chat completion.
+
+        Raises:
+            ResponseError: an error status, or a body that is no chat completion.
+            aiohttp.ClientError: the connection failed.
+        """
+        http, url, data = await session(), self.url, orjson.dumps(request_body(payload))
+        for _ in range(MOST_REDIRECTS + 1):
+            given: dict[str, Any] = {"headers": self.headers, "proxy": self.proxy, "allow_redirects": False}
+            async with http.post(url, data=data, **given) as response:
+                following = redirect_to_follow(response.status, url, response.headers)
+                if following is None:
+                    return completion(response.status, response.headers, await _read(response))
+            url = following
+        raise ResponseError(f"more than {MOST_REDIRECTS} redirects", response.status)
+
+
+FAILURES = 3
+"""After so many failures in a row a server is left out."""
+
+LEFT_OUT_SECONDS = 60.0
+"""So long it is; then one call finds out whether it is back."""
+
+HANGS_SECONDS = 30.0
+"""A call that was given up after so long is a failure of its server."""
+
+MOST_DEBATES = 10_000
+"""So many debates are remembered; a server has long lost the prompts of older ones from its cache."""
+
+
+class Servers:
+    """Send the calls of each debate to one server, and new debates to the one with the fewest calls under way.
+
+    A server's prefix cache then pays for most of a debate. One that cannot be reached, or fails, several times in a row
+    is left out for a while, and its debates go on elsewhere; while all of them fail, all are tried.
+
+    Args:
+        servers: of one model, or several keys of one.
+        at_once: how many calls each may have under way; further ones wait. ``None``: any number.
+    """
+
+    def __init__(self, servers: Sequence[Server], at_once: int | None = None) -> None:
+        self._servers = servers
+        self._chosen: OrderedDict[bytes, Server] = OrderedDict()
+        self._room = asyncio.Condition()
+        self._at_once = at_once
+
+    async def __call__(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Send a request to the server of its debate, or to another where that one is left out from now on.
+
+        Raises:
+            ResponseError, aiohttp.ClientError: as the server's own post.
+        """
+        messages, repeated = asked_in.get()
+        asked = "".join(message.text for message in messages if message.type == "human")
+        # What all prompts of a debate have in common tells it from others.
+        shared = asked[: repeated[0]] if repeated else asked
+        debate = blake2b(shared.encode(errors="replace"), digest_size=16).digest()
+        while True:
+            while (server := self._server_of(debate)).in_flight >= (self._at_once or inf):
+                async with self._room:
+                    await self._room.wait()
+            server.in_flight += 1
+            server.made += 1
+            started = _now()
+            try:
+                body = await server.post(payload)
+            except (aiohttp.ClientError, ResponseError, OSError) as error:
+                if not self._is_left_out(server, error):
+                    raise
+            except asyncio.CancelledError as error:
+                # Whoever waits for the reply has given it up.
+                if _now() - started >= HANGS_SECONDS:
+                    self._is_left_out(server, error)
+                raise
+            else:
+                server.failures = 0
+                return body
+            finally:
+                server.in_flight -= 1
+                if self._at_once is not None:
+                    async with self._room:
+                        self._room.notify_all()
+
+    def _server_of(self, debate: bytes) -> Server:
+        known = self._chosen.get(debate)
+        if known is None or _now() < known.closed_until:
+            known = min(self._open() or self._servers, key=lambda server: (server.in_flight, server.made))
+            self._chosen[debate] = known
+        self._chosen.move_to_end(debate)
+        if len(self._chosen) > MOST_DEBATES:
+            self._chosen.popitem(last=False)
+        return known
+
+    def _open(self) -> list[Server]:
+        return [server for server in self._servers if _now() >= server.closed_until]
+
+    def _is_left_out(self, server: Server, error: BaseException) -> bool:
+        """Count a failure that is the server's own; return whether it is left out now, and another one is not."""
+        status = error.status_code if isinstance(error, ResponseError) else None
+        at_once = status in (401, 403, 404) or isinstance(error, aiohttp.ClientConnectorError)
+        # With another status it has answered, and any server would answer this call so.
+        if status is None or at_once or status == 429 or status >= 500:
+            server.failures = FAILURES if at_once else server.failures + 1
+        if server.failures < FAILURES:
+            return False
+        was_open = _now() >= server.closed_until
+        server.closed_until = _now() + LEFT_OUT_SECONDS
+        others = len(self._open())
+        # Calls that were under way there fail as well, and say nothing new.
+        if was_open:
+            noted = {"endpoint": server.name, "reason": redact(str(error))[:300], "others": others}
+            log.warning("endpoint left out", extra=noted)
+        return others > 0
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+# Responses
+
+LARGEST_BODY = 64 * 2**20
+"""Bytes. No chat completion is as large; a body that is must not fill the memory."""
 
 
 async def _read(response: ClientResponse) -> bytes:
@@ -206,19 +318,24 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
         ResponseError: an error status, or a body that is no chat completion.
     """
     try:
-        body = _json(content)
-        problem = _problem(body)
+        body, problem = _json(content), ""
     except (ValueError, RecursionError):
         body, problem = None, "not JSON"
-    error = body.get("error") if isinstance(body, dict) else None
+    fields: dict[str, Any] = body if isinstance(body, dict) else {}
+    choices, error = fields.get("choices"), fields.get("error")
     # Some servers answer with status 200 and an error in the body.
     if status >= 300 or error:
         message = error.get("message") if isinstance(error, dict) else error
         raise ResponseError(f"Error code: {status} - {message or _shown(content)}", status, headers, body)
+    if not isinstance(body, dict):
+        problem = problem or "not a JSON object"
+    elif not isinstance(choices, list) or not choices:
+        problem = "not a chat completion, because it has no choices"
+    elif not all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices):
+        problem = "not a chat completion, because a choice has no message"
     if problem:
         raise ResponseError(f"the response is {problem}: {_shown(content)}", status, headers, body)
-    parsed: dict[str, Any] = body
-    return parsed
+    return fields
 
 
 def _json(content: bytes) -> Any:
@@ -229,22 +346,12 @@ def _json(content: bytes) -> Any:
         return replace_surrogates(json.loads(content))
 
 
-def _problem(body: object) -> str | None:
-    """Return why a body is no chat completion; None if it is one."""
-    if not isinstance(body, dict):
-        return "not a JSON object"
-    choices = body.get("choices")
-    if not isinstance(choices, list) or not choices:
-        return "not a chat completion, because it has no choices"
-    if all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices):
-        return None
-    return "not a chat completion, because a choice has no message"
-
-
 def _shown(content: bytes) -> str:
     # Redacted before it is cut, since half a key is no longer known for one.
     return repr(redact(content[:10_000].decode(errors="replace"))[:200])
 
+
+# Connections
 
 IDLE_SECONDS = 60.0
 """The time for which an unused connection is kept."""

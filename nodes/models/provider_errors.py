@@ -1,4 +1,4 @@
-"""Read a provider's error: its status, whether the same call may succeed later, and after how many seconds.
+"""Read a provider's error: its status, which parameter it refuses, whether the same call may succeed later, and when.
 
 A 429 is read here; ``retry.py`` waits for it, and ``rate_limiter.py`` lowers the number of calls in flight. Errors are
 read off the attributes and class names of exceptions, so that no provider's client has to be imported.
@@ -6,24 +6,20 @@ read off the attributes and class names of exceptions, so that no provider's cli
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import socket
-import ssl
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException
 from types import SimpleNamespace
 from typing import Any
 
 from ...state.redaction import redact, redact_all
-from . import refusals
-from .provider_words import WORDS, any_of
+from .capabilities import BOUNDS, CACHE, LIMIT, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
+from .provider_words import WORDS, any_of, by_word
 
 
 class ResponseError(Exception):
@@ -62,7 +58,9 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
     >>> retry_after({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1m30s"}, None)
     90.0
     """
-    milliseconds, after = _number(headers.get("retry-after-ms")), headers.get("retry-after")
+    milliseconds, after = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
+    # By the server's own clock where it tells it: ours may be wrong.
+    until, now = _date(after), _date(headers.get("date", "")) or datetime.now(UTC)
     delays = (part["retryDelay"] for part in _parts(body) if isinstance(part.get("retryDelay"), str))
     # The headers come with every response; a limit that is not used up says nothing about this refusal. Where both
     # are, the later reset counts.
@@ -70,7 +68,8 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
     resets = [_duration(headers.get(f"x-ratelimit-reset-{kind}", "")) for kind in used_up]
     waits = (
         None if milliseconds is None else milliseconds / 1000,
-        None if after is None else _seconds_or_date(after, headers.get("date", "")),
+        _number(after),
+        None if until is None else (until - now).total_seconds(),
         _duration(next(delays, "")),
         max((reset for reset in resets if reset is not None), default=None),
     )
@@ -121,8 +120,8 @@ class ProviderFault:
         passes = status is not None and (status in {408, 409, 429} or status >= 500 or status < 300)
         shown = " ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
         met = next((words for words, sign in _OBSTACLES.items() if sign.search(shown)), "")
-        found = (known for known in _attributes(causes, "headers") if hasattr(known, "items"))
-        headers = {str(name).lower(): str(value) for name, value in next(found, {}).items()}
+        sent_headers = (known for known in _attributes(causes, "headers") if hasattr(known, "items"))
+        headers = {str(name).lower(): str(value) for name, value in next(sent_headers, {}).items()}
         return cls(
             status=status,
             # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
@@ -133,7 +132,9 @@ class ProviderFault:
             retry_after=retry_after(headers, errors),
             spent=spent,
             misformed=misformed,
-            may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
+            # Unless there was no connection to send the request over.
+            may_be_billed=status in _GIVEN_UP
+            or (lost and not any(_has_name(c, _NO_CONNECTION) for c in causes)),
             obstacle=met if status is None else _ADVICE["401"] if status == 401 else "",
         )
 
@@ -147,18 +148,47 @@ class ProviderFault:
         """Whether the prompt is longer than the model's context."""
         return self.status not in {None, 429} and bool(_TOO_LONG.search(self.message))
 
-    def rejected_parameter(self, sent: Mapping[str, Any]) -> str | None:
-        """Return the parameter that the provider does not take, if the call can be made without it; else None.
+    @property
+    def may_be_about_form(self) -> bool:
+        """Whether the form of the reply may be what was refused, though nothing says so."""
+        return self.status in (400, 422) and not _FINDS["no_form"].search(_snake(self.message))
+
+    def rejected_parameter(self, sent: Mapping[str, object]) -> str | None:
+        """Return the parameter that the provider does not take, or None where the call cannot be made without it.
+
+        A parameter whose *value* is refused (too large, say) is the caller's to mend, and stays; but the number of
+        replies to a request and that of log-probabilities are no caller's choice.
 
         Args:
             sent: the parameters of this call alone.
         """
-        return refusals.rejected_parameter(self.status, self.message, self.parameter, sent)
-
-    @property
-    def may_be_about_form(self) -> bool:
-        """Whether the form of the reply may be what was refused, though nothing says so."""
-        return self.status in (400, 422) and not refusals.is_about_something_else(self.message)
+        status, parameter = self.status, self.parameter
+        for name, pattern in _SHAPING.items():
+            # In quotes, without which the pattern does not take a bare ``n`` for the parameter.
+            named = parameter is not None and pattern.fullmatch(f"'{parameter}'")
+            # 403 as well: OpenAI says "You are not allowed to request logprobs from this model" with that status.
+            if name in sent and status in {400, 403, 422} and (named or pattern.search(self.message)):
+                return name
+        words = _snake(self.message)
+        about, refused = {what for what, signs in _FINDS.items() if signs.search(words)}, status in _REFUSALS
+        if refused and "no_system" in about:
+            return SYSTEM
+        # Bedrock refuses marks with 403 as well.
+        if (refused or status == 403) and "cache" in about:
+            return CACHE
+        known = _known(parameter) if parameter else None
+        too_much = refused and "too_much" in about
+        if known == STRUCTURE or (not known and (too_much or _is_about_form(status, about))):
+            # The reply's form comes from this package, and a caller cannot mend it: it is eased for whatever reason.
+            eased = BOUNDS if too_much or "bound" in about else STRUCTURE
+            return eased if refused else None
+        if status not in {400, 422}:
+            return None
+        # A call's own parameters have the default limit alone: where it is too high, the provider's own one holds.
+        too_high = LIMIT in sent and (known == LIMIT or "limit" in about)
+        named_here = {known} if parameter else {_known(word) for word in re.findall(r"[a-z_]+", words)}
+        rejected = next((name for name in _DROPPABLE if name in named_here), None)
+        return LIMIT if too_high else rejected if "unsupported" in about else None
 
     def summary(self) -> str:
         """Return the error in one line, with the remedy where there is one."""
@@ -260,17 +290,16 @@ def _http_status(code: object) -> int | None:
 def _lost(error: BaseException) -> bool:
     """Tell whether the connection failed or delivered no reply; a certificate that is refused is neither."""
     # First, since these are ``ssl.SSLError`` or connection errors too, and no further attempt mends a certificate.
-    if isinstance(error, ssl.SSLCertVerificationError) or "Certificate" in type(error).__name__:
+    if re.search("CertVerification|Certificate", type(error).__name__):
         return False
-    if isinstance(error, _CONNECTION) or getattr(error, "is_retryable", None) is True or _is_no_http(error):
+    if getattr(error, "is_retryable", None) is True or _is_no_http(error):
         return True
     # A client found its connections dead, because the event loop that it was used on has ended. The attempt discards
     # them, so the next one succeeds.
     if isinstance(error, RuntimeError) and str(error) == "Event loop is closed":
         return True
-    names = (base.__name__ for base in type(error).__mro__ if base.__module__ != "builtins")
     raised_in = {frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)}
-    return any(map(_CONNECTION_NAME.search, names)) or not _READING.isdisjoint(raised_in)
+    return _has_name(error, _CONNECTION) or not _READING.isdisjoint(raised_in)
 
 
 def _is_no_http(error: BaseException) -> bool:
@@ -278,27 +307,65 @@ def _is_no_http(error: BaseException) -> bool:
     return type(error).__module__ == "aiohttp.http_exceptions"
 
 
-def _was_not_sent(error: BaseException) -> bool:
-    """Tell whether there was no connection to send a request over."""
-    names = " ".join(base.__name__ for base in type(error).__mro__)
-    return isinstance(error, ConnectionRefusedError | socket.gaierror) or bool(_NO_CONNECTION.search(names))
+def _has_name(error: BaseException, names: re.Pattern[str]) -> bool:
+    """Tell whether the name of an exception's class, or of one that it derives from, is such a name."""
+    return any(names.search(base.__name__) for base in type(error).__mro__)
 
 
-_NO_CONNECTION = any_of(_WORDS["no_connection"])
-_OF_SYSTEM = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
-_CONNECTION = (*_OF_SYSTEM, EOFError, HTTPException, json.JSONDecodeError)
-_CONNECTION_NAME = any_of(_WORDS["connection"])
+_NO_CONNECTION, _CONNECTION = any_of(_WORDS["no_connection"]), any_of(_WORDS["connection"])
 
 _READING = {"_create_chat_result", "_construct_lc_result_from_responses_api", "_response_to_result"}
 """Functions in which LangChain's clients read a response: whatever fails in them, the response held no reply."""
 
 
-def _seconds_or_date(after: str, server_date: str) -> float | None:
-    """Return the seconds in a ``Retry-After``, or those that are left until the date in it."""
-    seconds, until = _number(after), _date(after)
-    # By the server's own clock where it tells it: ours may be wrong.
-    now = _date(server_date) or datetime.now(UTC)
-    return (until - now).total_seconds() if seconds is None and until is not None else seconds
+# Which parameter was refused
+
+# Matches ``logprobs``, ``top_logprobs`` and Gemini's ``responseLogprobs``; a bare ``n`` is too common a letter, so it
+# must be quoted or stand before a verb: ``'n' is not supported``, ``n must be 1``.
+_SHAPING = {
+    LOGPROBS: re.compile(r"['\"`]?(?:response_?)?(?:top_)?log_?probs['\"`]?", re.IGNORECASE),
+    SEVERAL: re.compile(r"['\"`]n['\"`]|\bn (?:must|should|is|>|=)|multiple (?:choices|completions)"),
+}
+"""From each parameter that decides the shape of a reply to a pattern that finds it in a refusal."""
+
+
+_REFUSALS = {400, 404, 405, 415, 422, 500, 501}
+"""With 404 OpenRouter says that no endpoint has a feature; servers of open models say it with 500."""
+_FINDS = {what: any_of(patterns) for what, patterns in WORDS["refusals"].items()}
+"""Finds what a refusal is about in its words."""
+
+_OTHER_NAMES = by_word(WORDS["parameters"])
+_DROPPABLE = ("temperature", "top_p", "seed", "max_tokens", "presence_penalty", "frequency_penalty")
+"""Parameters that a call can be made without."""
+
+
+def _known(name: str) -> str | None:
+    """Return the parameter that a provider's word stands for, if it is one that can be left out."""
+    # Providers also name a part, such as ``response_format.json_schema``: its first word is the parameter.
+    first = _snake(name).partition(".")[0]
+    first = _OTHER_NAMES.get(first, first)
+    return first if first in (*_DROPPABLE, STRUCTURE) else None
+
+
+def _is_about_form(status: int | None, about: set[str]) -> bool:
+    """Tell whether a refusal in whose words these signs were is about the form that the reply was to have."""
+    if status not in _REFUSALS or "no_form" in about:
+        return False
+    # The form is the likeliest cause where none is told: schemas are what models differ in most.
+    if status in {400, 422} and "unexplained" in about:
+        return True
+    # An error of the server's own may pass, unless it says that it will not.
+    if status < 500 and "form_parameter" in about:
+        return True
+    return bool({"unsupported", "not_built"} & about and {"form_parameter", "form"} & about)
+
+
+def _snake(message: str) -> str:
+    # Gemini writes ``responseSchema`` or ``maxOutputTokens`` for what its client calls ``response_schema``.
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", message).lower()
+
+
+# When to try again
 
 
 def _parts(body: object) -> Iterator[dict[str, Any]]:
@@ -323,9 +390,9 @@ def _duration(words: str) -> float | None:
     return math.fsum(float(number) * _SECONDS[unit] for number, unit in stretches)
 
 
-def _number(words: str | None) -> float | None:
+def _number(words: str) -> float | None:
     with suppress(ValueError):
-        return None if words is None else float(words)
+        return float(words)
     return None
 
 

@@ -84,21 +84,20 @@ class AdaptiveConcurrency:
         """Record a call that ended: how long it took, and whether the provider refused it for its rate limit."""
         before, refusals, total = self._round_trip
         calls, refusals, total = before + 1, refusals + refused, total + seconds
-        if calls >= self.limit:
-            self._adapt(refusals / calls, total / calls)
-            calls, refusals, total = 0, 0, 0.0
         self._round_trip = calls, refusals, total
-
-    def _adapt(self, refused: float, seconds: float) -> None:
+        if calls < self.limit:
+            return
+        self._round_trip = 0, 0, 0.0
+        share, average = refusals / calls, total / calls
         # The first refusal ends the doubling for good, as in TCP's slow start.
-        self._doubling = self._doubling and refused == 0
-        growth = self._exact if self._doubling else max(1.0, GROWTH * self._exact) * (1 - refused)
-        if seconds > 2 * self._usual_seconds and seconds > self._usual_seconds + SHORTEST_TROUBLE:
+        self._doubling = self._doubling and not refusals
+        growth = self._exact if self._doubling else max(1.0, GROWTH * self._exact) * (1 - share)
+        if average > 2 * self._usual_seconds and average > self._usual_seconds + SHORTEST_TROUBLE:
             # A weaker sign than refusals, which can halve the limit: a fifth less.
             self._doubling, growth = False, -0.2 * self._exact
         # What is usual may itself change in the course of a run, with longer texts, say.
-        self._usual_seconds = min(seconds, self._usual_seconds * 1.02)
-        self._exact = min(max(self._exact * (1 - refused / 2) + growth, 1.0), float(self.maximum))
+        self._usual_seconds = min(average, self._usual_seconds * 1.02)
+        self._exact = min(max(self._exact * (1 - share / 2) + growth, 1.0), float(self.maximum))
         if (limit := int(self._exact)) != self.limit:
             log.debug("calls in flight", extra={"model": self.model, "before": self.limit, "now": limit})
         self.limit = limit
@@ -209,8 +208,15 @@ class RateLimiter:
         left = self._refused_since + self._retry_policy.max_wait - _now()
         if left > 0:
             self._close(min(error.retry_after, self._retry_policy.longest_retry_after, left))
-        else:
-            self._give_up(error)
+            return
+        # All calls that wait fail, and those to come: a run that stands still for longer helps nobody.
+        self._given_up = f"{error} (all calls refused for {_now() - self._refused_since:,.0f} s)"
+        log.warning("no more calls", extra={"model": self.concurrency.model, "reason": self._given_up})
+        queue, self._queue = self._queue, deque()
+        for turn in queue:
+            if not turn.done():
+                # One object each: an exception that several tasks raise would gather all their tracebacks.
+                turn.set_exception(ModelCallError(self._given_up, rate_limited=True))
 
     def _close(self, seconds: float) -> None:
         """Hold back all calls for so many seconds."""
@@ -225,16 +231,6 @@ class RateLimiter:
         asyncio.get_running_loop().call_later(seconds + 0.001, self._let_in)
         if is_open:  # else it is one of the calls that were in flight already, and changes little
             log.warning("no calls for a while", extra={"model": self.concurrency.model, "seconds": seconds})
-
-    def _give_up(self, error: ModelCallError) -> None:
-        """Fail all calls that wait, and those to come: a run that stands still for longer helps nobody."""
-        self._given_up = f"{error} (all calls refused for {_now() - self._refused_since:,.0f} s)"
-        log.warning("no more calls", extra={"model": self.concurrency.model, "reason": self._given_up})
-        queue, self._queue = self._queue, deque()
-        for turn in queue:
-            if not turn.done():
-                # One object each: an exception that several tasks raise would gather all their tracebacks.
-                turn.set_exception(ModelCallError(self._given_up, rate_limited=True))
 
 
 def _now() -> float:
@@ -253,14 +249,11 @@ class SharedLimiter:
     Args:
         book: books so many seconds of the rate.
         max_rate: requests or tokens that may go at once.
-        time_period: seconds for which that is the share of the limit.
+        burst: seconds for which that is the share of the limit.
     """
 
-    def __init__(
-        self, book: Callable[[float], Awaitable[float]], max_rate: float, time_period: float
-    ) -> None:
-        self.max_rate, self._burst = max_rate, time_period
-        self._book = book
+    def __init__(self, book: Callable[[float], Awaitable[float]], max_rate: float, burst: float) -> None:
+        self._book, self.max_rate, self._burst = book, max_rate, burst
         self._waiting: list[tuple[float, asyncio.Future[None]]] = []
         self._booking: asyncio.Task[None] | None = None
 

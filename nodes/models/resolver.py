@@ -1,4 +1,8 @@
-"""Make chat models from model names; a provider's package is imported only when one of its models is named."""
+"""Make chat models from model names; a provider's package is imported only when one of its models is named.
+
+OpenAI's models have a client of this package's own. Other names are those of ``init_chat_model`` in the ``langchain``
+package, which is imported when one is first asked for, or of a package's own provider.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,29 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
-from pydantic import SecretStr
+from pydantic import ConfigDict, SecretStr, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
 
 from ...state.errors import UsageError
+from ...state.redaction import remember_secrets
 from ...state.settings import ModelSpec
 from ..offline import OfflineJudge
 from ..plugins import Group, load_plugin, plugins
-from . import chat_classes, local_model, prices
-from .chat_classes import class_parameters, further_parameters
+from . import local_model, prices
+from .capabilities import field_of
 from .connections import REDIRECT_HOOKS, close_with_loop, http_clients
 from .loaded_model import LoadedModel, Serving
 from .model_chains import Chain, chats_in, identity_of_name, label_of
 from .provider_errors import shown_cause
 
 if TYPE_CHECKING:
-    from langchain_google_genai import ChatGoogleGenerativeAI
-
     from .openai_fast import FastChatOpenAI
 
 OFFLINE = ModelSpec(name="offline")
@@ -58,7 +64,7 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
             del _LOADED[ended]
         models, key = _LOADED.setdefault(loop, {}), _key(spec)
         if key not in models:
-            made = _checked(spec)()
+            made = check(spec)()
             close_with_loop(loop, *made.clients)
             identity = {**identity_of_name(made.spec or spec), **made.identity}
             serving = (made.serving or Serving(context=spec.context_window))._replace(max_wait=spec.max_wait)
@@ -74,15 +80,6 @@ def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
 def wrap(model: Chain) -> LoadedModel:
     """Make a loaded model of a model object of the caller's own, to be called on any event loop."""
     return LoadedModel(label_of(next(chats_in(model))), model, shared=True)
-
-
-def check(spec: ModelSpec) -> None:
-    """Check that the model can be called: its provider is known and installed, its parameters fit, and a key is set.
-
-    Raises:
-        UsageError: something is missing; the message says in one sentence what.
-    """
-    _checked(spec)
 
 
 class _Made(NamedTuple):
@@ -103,8 +100,15 @@ class _Made(NamedTuple):
     serving: Serving | None = None
 
 
-def _checked(spec: ModelSpec) -> Callable[[], _Made]:
-    """Return how the model is made, when all that can be checked without it has been checked; as ``check``."""
+def check(spec: ModelSpec) -> Callable[[], _Made]:
+    """Check that the model can be called: its provider is known and installed, its parameters fit, and a key is set.
+
+    Returns:
+        What makes it, where it has not been made for the check.
+
+    Raises:
+        UsageError: something is missing; the message says in one sentence what.
+    """
     provider, _, name = spec.name.partition(":")
     if spec.price_in is not None and spec.price_out is not None:
         prices.give(spec.name, spec.price_in, spec.price_out)
@@ -114,7 +118,7 @@ def _checked(spec: ModelSpec) -> Callable[[], _Made]:
         return lambda: _Made(OfflineJudge())
     if spec.name == "local":
         own, others = local_model.check(spec), local_model.further(spec)
-        further_parameters(others, _openai_class())
+        _further_parameters(others, _openai_class())
         return lambda: _local(own, others)
     if provider != "openai" and max(len(spec.addresses), len(spec.key_names)) > 1:
         raise UsageError(
@@ -122,17 +126,17 @@ def _checked(spec: ModelSpec) -> Callable[[], _Made]:
         )
     if wrong := [part for part in spec.addresses if not part.startswith(("http://", "https://"))]:
         raise UsageError(f"{spec.name}: an address begins with http:// or https://, got base_url={wrong[0]}")
-    if provider in _PROVIDERS and name:
-        built_in = _PROVIDERS[provider]
-        _check_key(spec, built_in.keys)
+    if provider in _KEYS and name:
+        _check_key(spec, _KEYS[provider])
+    if provider == "openai" and name:
         if spec.more:
-            further_parameters(spec, built_in.kind())
-        return lambda: built_in.make(spec, name)
+            _further_parameters(spec, _openai_class())
+        return lambda: _openai(spec, name)
     if provider in plugins(_GROUP) and name:
         chat = _registered(spec)
         return lambda: _Made(chat)
-    if provider in chat_classes.known_providers() and name:
-        known = chat_classes.make_chat_model(spec)
+    if provider in _langchain_providers() and name:
+        known = _made_by_langchain(spec)
         return lambda: _Made(known, http_clients(known))
     close = difflib.get_close_matches(provider, provider_names(), 1, 0.7)
     meant = f"did you mean `{close[0]}:{name or '<name>'}`? A" if close else "a"
@@ -158,7 +162,7 @@ def provider_names() -> tuple[str, ...]:
     >>> provider_names()[:2]
     ('openai', 'google_genai')
     """
-    return tuple(dict.fromkeys([*_PROVIDERS, *plugins(_GROUP), *chat_classes.known_providers()]))
+    return tuple(dict.fromkeys([*_KEYS, *plugins(_GROUP), *_langchain_providers()]))
 
 
 def _registered(spec: ModelSpec) -> BaseChatModel:
@@ -181,7 +185,7 @@ def _registered(spec: ModelSpec) -> BaseChatModel:
         raise UsageError(
             f"the provider {provider!r} made a {kind}, not a LangChain chat model (BaseChatModel)"
         )
-    further_parameters(spec, type(chat))
+    _further_parameters(spec, type(chat))
     return chat
 
 
@@ -200,12 +204,18 @@ def _key(spec: ModelSpec) -> _Key:
 def _environment(provider: str, key_env: str | None) -> tuple[str, ...]:
     """Name the environment variables that a provider's client may read."""
     own = tuple(key_env.split(",")) if key_env else ()
-    if provider in _PROVIDERS:
-        return own + _PROVIDERS[provider].keys + _PROVIDERS[provider].addresses
+    if provider in _KEYS:
+        return own + _KEYS[provider] + _ADDRESSES[provider]
     prefix = _PREFIXES.get(provider, provider.upper())
     return own + tuple(f"{prefix}_{part}" for part in ("API_KEY", "BASE_URL", "API_BASE", "ENDPOINT", "HOST"))
 
 
+_KEYS = {"openai": ("OPENAI_API_KEY",), "google_genai": ("GOOGLE_API_KEY", "GEMINI_API_KEY")}
+"""Of the providers whose keys are looked for before a model is made, which would say less of a missing one."""
+_ADDRESSES = {
+    "openai": tuple(f"OPENAI_{name}" for name in ("BASE_URL", "API_BASE", "ORG_ID", "PROJECT_ID", "PROXY")),
+    "google_genai": ("GOOGLE_GEMINI_BASE_URL",),
+}
 _PREFIXES = {"mistralai": "MISTRAL", "bedrock": "AWS", "bedrock_converse": "AWS"}
 
 
@@ -226,13 +236,25 @@ _RESPONSES_ONLY = re.compile(r"o\d+-pro|o\d(-mini)?-deep-research|computer-use|g
 
 
 def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -> _Made:
-    """Make a client of OpenAI's protocol; ``here`` is address and key of a server of this process."""
+    """Make a client of OpenAI's protocol; ``here`` is address and key of a server of this process.
+
+    Raises:
+        UsageError: so many addresses do not go with so many keys, or a parameter does not fit.
+    """
     from openai import DefaultAsyncHttpxClient
 
     kind = _openai_class()
-    (address, key), *others = _servers(spec)
+    addresses: list[str | None] = [*spec.addresses] or [None]
+    names: list[str | None] = [*spec.key_names] or [None]
+    if len(addresses) > 1 and len(names) > 1 and len(addresses) != len(names):
+        given_here = f"{len(addresses)} addresses and {len(names)} keys"
+        raise UsageError(f"{spec.name}: {given_here}: name one key for all, or one for each")
+    # One address goes with all keys, and one key with all addresses.
+    size = max(len(addresses), len(names))
+    pairs = zip(addresses * (size // len(addresses)), names * (size // len(names)), strict=True)
+    (address, key), *others = pairs
     first = spec.model_copy(update={"base_url": address, "key_env": key})
-    given: dict[str, Any] = {"max_retries": 0, **class_parameters(first, kind), **(here or {})}
+    given: dict[str, Any] = {"max_retries": 0, **_class_parameters(first, kind), **(here or {})}
     if _RESPONSES_ONLY.match(name):
         given.setdefault("use_responses_api", True)
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
@@ -245,58 +267,142 @@ def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -
     return _Made(chat, [http])
 
 
-def _servers(spec: ModelSpec) -> list[tuple[str | None, str | None]]:
-    """Return address and key variable of each server that serves a model, from the lists in its name.
-
-    Raises:
-        UsageError: so many addresses do not go with so many keys.
-    """
-    addresses: list[str | None] = [*spec.addresses] or [None]
-    keys: list[str | None] = [*spec.key_names] or [None]
-    if len(addresses) > 1 and len(keys) > 1 and len(addresses) != len(keys):
-        given = f"{len(addresses)} addresses and {len(keys)} keys"
-        raise UsageError(f"{spec.name}: {given}: name one key for all, or one for each")
-    size = max(len(addresses), len(keys))
-    return [*zip(addresses * (size // len(addresses)), keys * (size // len(keys)), strict=True)]
-
-
 def _openai_class() -> type[FastChatOpenAI]:
     from .openai_fast import FastChatOpenAI
 
     return FastChatOpenAI
 
 
-def _google(spec: ModelSpec, name: str) -> _Made:
-    kind = _google_class()
-    # Here the first attempt counts as one of the retries.
-    given = {"max_retries": 1, **class_parameters(spec, kind)}
-    # Its two HTTP clients name differently what neither of them shall do.
-    unfollowed = {"allow_redirects": False, "follow_redirects": False}
-    given["client_args"] = {**given.get("client_args", {}), **unfollowed}
-    chat = kind(model=name, **given)
-    assert chat.client is not None
-    return _Made(chat, [chat.client.aio])
+# LangChain's classes
+
+_EXTRAS = {f"langchain_{name}": name for name in ("anthropic", "deepseek", "groq", "ollama")}
+_EXTRAS |= {"langchain_aws": "bedrock", "langchain_mistralai": "mistral"}
+"""From a provider's package to the extra of ours that installs it."""
 
 
-def _google_class() -> type[ChatGoogleGenerativeAI]:
-    from langchain_google_genai import ChatGoogleGenerativeAI
+def _langchain_providers() -> tuple[str, ...]:
+    """Return the providers whose names ``init_chat_model`` takes, whether their packages are installed or not."""
+    from langchain.chat_models.base import _BUILTIN_PROVIDERS
 
-    return ChatGoogleGenerativeAI
-
-
-class _Provider(NamedTuple):
-    """Say how a provider's models are made, by which class, and which environment variables its client reads."""
-
-    make: Callable[[ModelSpec, str], _Made]
-    kind: Callable[[], type[BaseChatModel]]
-    keys: tuple[str, ...]
-    addresses: tuple[str, ...]
+    return tuple(_BUILTIN_PROVIDERS)
 
 
-_GOOGLE_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-_OPENAI_NAMES = "BASE_URL API_BASE ORG_ID PROJECT_ID PROXY"
-_OPENAI_ADDRESSES = tuple(f"OPENAI_{name}" for name in _OPENAI_NAMES.split())
-_PROVIDERS = {
-    "openai": _Provider(_openai, _openai_class, ("OPENAI_API_KEY",), _OPENAI_ADDRESSES),
-    "google_genai": _Provider(_google, _google_class, _GOOGLE_KEYS, ("GOOGLE_GEMINI_BASE_URL",)),
-}
+def _made_by_langchain(spec: ModelSpec) -> BaseChatModel:
+    """Make the chat model of a name that ``init_chat_model`` knows. Imports the provider's package: blocking.
+
+    Raises:
+        UsageError: a package or key is missing, or the class does not accept a parameter; the message says what to do.
+    """
+    from langchain.chat_models.base import _BUILTIN_PROVIDERS, _get_chat_model_creator
+
+    provider, _, name = spec.name.partition(":")
+    try:
+        made: Any = _get_chat_model_creator(provider)
+    except ImportError as error:
+        package = _BUILTIN_PROVIDERS[provider][0].partition(".")[0]
+        wanted = f'"jurygraph[{_EXTRAS[package]}]"' if package in _EXTRAS else package.replace("_", "-")
+        lacking = f"the model {spec.name} needs a package that is not installed: pip install {wanted}"
+        raise UsageError(f"{lacking} ({error.__cause__ or error})") from error
+    kind: type[BaseChatModel] = made.keywords["cls"]
+    given = _class_parameters(spec, kind)
+    is_google = kind.__name__ == "ChatGoogleGenerativeAI"
+    # Retries are retry.py's: switch off the client's own. Google's counts the first attempt as one of them.
+    if "max_retries" in kind.model_fields:
+        given.setdefault("max_retries", int(is_google))
+    if is_google:
+        # Its two HTTP clients name differently what neither of them shall do.
+        unfollowed = {"allow_redirects": False, "follow_redirects": False}
+        given["client_args"] = {**given.get("client_args", {}), **unfollowed}
+    try:
+        chat: BaseChatModel = made(model=name, **given)
+    except Exception as error:  # whatever somebody else's class raises about a name or a key
+        reason = " ".join(str(error).split())
+        if isinstance(error, ValidationError):
+            parts = [(*map(str, e["loc"]), e["msg"].removeprefix("Value error, ")) for e in error.errors()]
+            reason = "; ".join(map(": ".join, parts))
+        raise UsageError(f"the model {spec.name} cannot be created: {reason}") from shown_cause(error)
+    _check_secret(spec, chat)
+    return chat
+
+
+def _class_parameters(spec: ModelSpec, kind: type[BaseChatModel]) -> dict[str, Any]:
+    """Return the parameters of a name as the class takes them, each of the type that the class declares.
+
+    A temperature or length limit that the class does not have is left out: they may be defaults, and a warning tells.
+
+    Raises:
+        UsageError: a parameter that the class does not have, or a value that it does not take.
+    """
+    fields = _fields(kind)
+    given: dict[str, Any] = {}
+    for parameter in ("temperature", "top_p", "seed", "max_tokens", "base_url"):
+        value, field = getattr(spec, parameter), field_of(parameter, fields)
+        # A limit of 0 asks for none, ours included.
+        if value is None or (parameter == "max_tokens" and not value):
+            continue
+        if field is not None:
+            given[field] = value
+        elif parameter in ("top_p", "seed") and "model_kwargs" in fields:
+            given.setdefault("model_kwargs", {})[parameter] = value
+        elif parameter not in ("temperature", "max_tokens"):
+            raise UsageError(f"{spec.name} has no parameter {parameter!r}{_advice(parameter, fields)}")
+    if spec.key_env is not None:
+        if not os.environ.get(spec.key_env):
+            raise UsageError(f"{spec.key_env}, which key_env of {spec.name} names, is not set")
+        given["api_key"] = SecretStr(os.environ[spec.key_env])
+        # Known before the class can quote it in a complaint.
+        remember_secrets(given)
+    return {**given, **_further_parameters(spec, kind)}
+
+
+def _further_parameters(spec: ModelSpec, kind: type[BaseChatModel]) -> dict[str, Any]:
+    """Return the parameters that are the class's own, not those that every name may have; as ``_class_parameters``."""
+    fields, given = _fields(kind), {}
+    for name, value in spec.more.items():
+        if name not in fields:
+            raise UsageError(f"{spec.name} has no parameter {name!r}{_advice(name, fields)}")
+        given[name] = _typed(spec, name, value, fields[name])
+    return given
+
+
+def _fields(kind: type[BaseChatModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a class under their names and under those that its arguments have."""
+    return {**kind.model_fields, **{f.alias: f for f in kind.model_fields.values() if f.alias}}
+
+
+def _advice(name: str, fields: Mapping[str, FieldInfo]) -> str:
+    """Name the parameters that may have been meant, and how one is passed on that the class does not know."""
+    close = difflib.get_close_matches(name, fields, 4, 0.5)
+    meant = f"; similar ones are {', '.join(close)}" if close else ""
+    through = next((field for field in ("extra_body", "model_kwargs") if field in fields), None)
+    return f"{meant}; {through}.{name}=... passes it on unchanged" if through else meant
+
+
+def _typed(spec: ModelSpec, name: str, value: Any, field: FieldInfo) -> Any:
+    """Check a value by the type of the class's field; text that looked like a number may have been meant as text."""
+    try:
+        wanted: Any = Any if field.annotation is None else field.annotation
+        adapter = TypeAdapter[Any](wanted, config=ConfigDict(arbitrary_types_allowed=True))
+    except PydanticUserError:
+        return value
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        if isinstance(value, int | float):
+            with suppress(ValidationError):
+                return adapter.validate_python(str(value))
+        problem = error.errors()[0]["msg"]
+        raise UsageError(f"{spec.name}: {name}={value!r} is not valid: {problem}") from error
+
+
+def _check_secret(spec: ModelSpec, chat: BaseChatModel) -> None:
+    """Raise UsageError where the class takes a key, none is there, and it does not say so itself."""
+    secrets = chat.lc_secrets
+    # Where there are other secrets to sign in with, such as those of AWS, the client looks for them in further places.
+    if any(field.startswith("aws_") for field in secrets):
+        return
+    keys = [field for field in secrets if field.endswith("api_key")]
+    given = [getattr(chat, field, None) for field in keys]
+    if keys and not any(key.get_secret_value() if isinstance(key, SecretStr) else key for key in given):
+        variable = secrets[keys[0]]
+        raise UsageError(f"{variable} is not set, and the model {spec.name} cannot be called without it")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -46,7 +46,12 @@ def read_response(
     """
     writer = messages[0].response_metadata.pop(WRITER, label)
     known: dict[str, Any] = {} if writer == label else {"model": writer}
-    known |= _answered_by(messages[0].response_metadata, asked_name)
+    metadata = messages[0].response_metadata
+    # As LangChain's clients keep it.
+    served = metadata.get("model_name") or metadata.get("model") or metadata.get("model_id")
+    is_other = isinstance(served, str) and asked_name and is_another(asked_name, served)
+    facts = {"served": served if is_other else "", "system_fingerprint": metadata.get("system_fingerprint")}
+    known |= {name: _shown(words) for name, words in facts.items() if isinstance(words, str) and words}
     try:
         first = _reply(messages[0], writer, seconds, tool)
         others = [_reply(message, writer, seconds, tool) for message in messages[1:]]
@@ -68,28 +73,34 @@ def is_empty(message: BaseMessage) -> bool:
 
 
 def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -> Reply:
-    usage, called, blocks = _usage(message, label, seconds), _called(message), _blocks(message)
+    usage, called, content = _usage(message, label, seconds), _called(message), message.content
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     # Reasoning in blocks of its own, and what was said on the way, do not count.
     final = [block.get("text") or "" for block in blocks if block.get("phase") == "final_answer"]
     words = "".join(final) or str(message.text)
-    arguments = "\n".join(given for name, given in called if name == tool)
+    arguments = "\n".join(text for name, text in called if name == tool)
     answer = without_reasoning(words)
     # Servers of open models say ``reasoning`` or ``reasoning_content`` beside the text, others use blocks.
     beside = _REASONING & {name for name, value in message.additional_kwargs.items() if value}
     apart = beside or any(block.get("type") in _REASONING for block in blocks)
     reasoned = usage.reasoning_tokens > 0 or answer != words or bool(apart)
-    how, problem = ending_of(message, answer or arguments, reasoned=reasoned)
+    how, problem = ending_of(message.response_metadata, answer or arguments, reasoned=reasoned)
+    places = (message.additional_kwargs, *blocks)
+    # OpenAI sends a refusal beside an empty text; a reply by function call has no text either.
+    if refusal := next((str(refusal) for place in places if (refusal := place.get("refusal"))), ""):
+        how, problem = "refused", WORDS["problems"]["refused"]
     if how == "failed":
         raise ResponseError(problem, 200)
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    given = next((dict(call["args"]) for call in calls if call["name"] == tool), None)
     logprobs = message.response_metadata.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not problem and called and not (words or arguments):
         problem = f"The reply calls a tool that was not offered: {called[0][0]}({called[0][1][:300]})."
     return Reply(
-        # OpenAI sends a refusal beside an empty text; a reply by function call has no text either. Reasoning stays in
-        # the text: only who knows the prompt can tell the model's own tags from quoted ones.
-        text=replace_surrogates(refusal_of(message) or words or arguments),
-        fields=replace_surrogates(_fields(message, words, tool)),
+        # Reasoning stays in the text: only who knows the prompt can tell the model's own tags from quoted ones.
+        text=replace_surrogates(refusal or words or arguments),
+        fields=replace_surrogates(whole_object(words) if given is None else given),
         cut_off=how == "cut_off",
         refused=how in ("refused", "filtered"),
         usage=usage,
@@ -108,23 +119,7 @@ def _called(message: BaseMessage) -> list[tuple[str, str]]:
     return [*((call["name"], json.dumps(call["args"])) for call in message.tool_calls), *broken]
 
 
-def _fields(message: BaseMessage, text: str, tool: str | None) -> dict[str, Any] | None:
-    """Return the arguments of the tool that was offered, or the JSON object that a reply is; else None.
-
-    An object among other words is a statement like any other, and left to the readers, which know the texts.
-    """
-    calls = message.tool_calls if isinstance(message, AIMessage) else []
-    called = next((dict(call["args"]) for call in calls if call["name"] == tool), None)
-    return whole_object(text) if called is None else called
-
-
 _REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
-
-
-def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
-    if isinstance(message.content, str):
-        return []
-    return [block for block in message.content if isinstance(block, dict)]
 
 
 def replace_surrogates(value: Any) -> Any:
@@ -205,26 +200,27 @@ def token_count(value: object) -> int | None:
 How = Literal["complete", "cut_off", "refused", "filtered", "failed"]
 
 
-def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> tuple[How, str]:
+def ending_of(metadata: Mapping[str, Any], text: str, *, reasoned: bool) -> tuple[How, str]:
     """Return how a reply ended, and in one sentence why a reply that is not complete is not, with the remedy if any.
 
     ``failed``: the provider broke it off for a reason of its own, and the same call may succeed later. A word that is
     not known here is not taken for complete where the text looks as if it broke off.
 
     Args:
-        message: the message, with all that the provider said of it.
+        metadata: all that the provider said of the reply.
         text: what counts of its words: no reasoning.
         reasoned: whether the model is known to have reasoned before it answered.
     """
-    metadata = message.response_metadata
-    if refusal_of(message):
-        return "refused", "The reply is a refusal."
     feedback = metadata.get("prompt_feedback")
     # Why Gemini refused the prompt, in which case its response has no candidate at all.
-    if isinstance(feedback, Mapping) and (reason := feedback.get("block_reason")):
-        word = getattr(reason, "name", reason)
+    if isinstance(feedback, Mapping) and (blocked := feedback.get("block_reason")):
+        word = getattr(blocked, "name", blocked)
         return "filtered", f"The provider's filter refused the prompt ({word})."
-    words = list(_ending_words(metadata))
+    details, status = metadata.get("incomplete_details"), metadata.get("status")
+    reason = details.get("reason") if isinstance(details, Mapping) else None
+    # Other APIs than the Responses one have their status of HTTP, or none, under this name.
+    sayings = (*map(metadata.get, _PLACES), reason, None if str(status).isdecimal() else status)
+    words = [word for word in sayings if isinstance(word, str) and word]
     known = {how: word for word in words if (how := _how(word)) is not None}
     worst = next((how for how in _WORST_FIRST if how in known), None)
     if worst is not None:
@@ -237,30 +233,11 @@ def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> tuple[How, 
     return "complete", ""
 
 
-def refusal_of(message: BaseMessage) -> str:
-    """Return the words of a refusal that a provider sends in a place of its own, else nothing."""
-    places = (message.additional_kwargs, *_blocks(message))
-    return next((str(refusal) for place in places if (refusal := place.get("refusal"))), "")
-
-
 _WORST_FIRST: tuple[How, ...] = ("filtered", "refused", "failed", "cut_off", "complete")
 
 _KNOWN: Mapping[str, How] = {word: how for how, words in WORDS["endings"].items() for word in words.split()}
 
 _PLACES = ("finish_reason", "stop_reason", "stopReason", "done_reason", "completion_reason")
-
-
-def _ending_words(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """Yield all that the provider says of the ending."""
-    for place in _PLACES:
-        if isinstance(word := metadata.get(place), str) and word:
-            yield word
-    details = metadata.get("incomplete_details")
-    if isinstance(details, Mapping) and isinstance(reason := details.get("reason"), str):
-        yield reason
-    # Other APIs than the Responses one have their status of HTTP, or none, under this name.
-    if isinstance(status := metadata.get("status"), str) and not status.isdecimal():
-        yield status
 
 
 @lru_cache(maxsize=256)
@@ -294,15 +271,6 @@ def _is_open(text: str) -> bool:
 
 
 # Who answered
-
-
-def _answered_by(metadata: Mapping[str, Any], asked: str | None) -> dict[str, Any]:
-    """Return what a response says about who answered, by field of the reply; ``asked``: the model's name as sent."""
-    # As LangChain's clients keep it.
-    served = metadata.get("model_name") or metadata.get("model") or metadata.get("model_id")
-    is_other = isinstance(served, str) and asked and is_another(asked, served)
-    facts = {"served": served if is_other else "", "system_fingerprint": metadata.get("system_fingerprint")}
-    return {name: _shown(words) for name, words in facts.items() if isinstance(words, str) and words}
 
 
 @lru_cache(maxsize=64)

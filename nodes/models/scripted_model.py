@@ -64,7 +64,15 @@ class ScriptedModel(BaseChatModel):
         metadata: Mapping[str, Any] = (run_manager.metadata or {}) if run_manager else {}
         prompt = "\n\n".join(str(message.text) for message in messages)
         self._calls.append(RecordedCall(metadata, prompt))
-        line = self._next_line(metadata, prompt)
+        line: Line | None
+        if callable(self.script):
+            line = self.script(metadata, prompt)
+        else:
+            # An iterator for each role, kept between calls, remembers how far the role's lines have been used.
+            role = str(metadata.get("role"))
+            line = next(self._lines.setdefault(role, iter(self.script.get(role, ()))), None)
+            if line is None:
+                raise IndexError(f"the script has no more lines for the {role}")
         if isinstance(line, Exception):
             raise line
         if isinstance(line, dict):
@@ -77,13 +85,3 @@ class ScriptedModel(BaseChatModel):
     ) -> ChatResult:
         # LangChain's own would take a thread for each call, in which the order of the lines may change.
         return self._generate(messages, stop, run_manager)
-
-    def _next_line(self, metadata: Mapping[str, Any], prompt: str) -> Line:
-        if callable(self.script):
-            return self.script(metadata, prompt)
-        # An iterator for each role, kept between calls, remembers how far the role's lines have been used.
-        role = str(metadata.get("role"))
-        line = next(self._lines.setdefault(role, iter(self.script.get(role, ()))), None)
-        if line is None:
-            raise IndexError(f"the script has no more lines for the {role}")
-        return line

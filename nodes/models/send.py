@@ -8,8 +8,8 @@ import random
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration
-from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
+from langchain_core.runnables import RunnableBinding, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ...state.errors import ContextOverflowError, ModelCallError, StoppedError, TransientCallError
@@ -115,12 +115,12 @@ def replies_kept(thread: str) -> Iterator[None]:
     if call_middleware.get() is not None:
         yield
         return
-    node = _Node(thread, [])
+    replies: list[tuple[Call, Reply]] = []
     try:
-        with set_for_block(_node, node):
+        with set_for_block(_node, _Node(thread, replies)):
             yield
     except BaseException:
-        for call, reply in node.replies:
+        for call, reply in replies:
             _KEPT[thread, fingerprint(call)] = reply
         while len(_KEPT) > KEPT:
             _KEPT.popitem(last=False)
@@ -154,7 +154,7 @@ def invalidate(calls: Sequence[Call]) -> None:
 
 
 async def call_with_retry(
-    call: Call, send: Send, retry_policy: RetryPolicy | None = None, waits: Waits | None = None
+    call: Call, send: Send, retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY, waits: Waits = _WAITS
 ) -> Reply:
     """Send a call until it succeeds, fails for good, or has had all its attempts or waited for as long as it may.
 
@@ -169,7 +169,7 @@ async def call_with_retry(
     Raises:
         ModelCallError: the error of the last attempt.
     """
-    policy, own = retry_policy or DEFAULT_RETRY_POLICY, call.model.serving.max_wait
+    policy, own = retry_policy, call.model.serving.max_wait
     if own is not None:
         policy = replace(policy, max_wait=min(own, policy.max_wait))
     attempts, late, waited = 0, 0, 0.0
@@ -179,9 +179,9 @@ async def call_with_retry(
             return await send(call)
         except ModelCallError as error:
             obstacle = ProviderFault.of(error).obstacle
-            if obstacle and (waits or _WAITS).is_news(call.model.label, obstacle):
-                told = {"model": call.model.label, "advice": obstacle, "reason": str(error)}
-                notices.warning("calls cannot succeed", extra=told)
+            if obstacle and waits.is_news(call.model.label, obstacle):
+                noted = {"model": call.model.label, "advice": obstacle, "reason": str(error)}
+                notices.warning("calls cannot succeed", extra=noted)
                 if error.retryable and call_middleware.get() is None:  # Nobody else says why nothing comes.
                     stuck = f"{call.model.label}: no call succeeds, and all wait: {error}"
                     warnings.warn(stuck, stacklevel=2)
@@ -194,9 +194,9 @@ async def call_with_retry(
                 about = {"rate_limited": error.rate_limited, "may_be_billed": error.may_be_billed}
                 raise TransientCallError(problem, **about) from error
             pause = min(_pause(policy, attempts, error.retry_after), policy.max_wait - waited)
-            noted = {"model": call.model.label, "attempt": attempts, "wait_seconds": round(pause, 3)}
-            log.info("another attempt", extra={**noted, "reason": str(error)})
-        with (waits or _WAITS).noted(call.model.label, "next attempt", pause):
+            about_pause = {"attempt": attempts, "wait_seconds": round(pause, 3), "reason": str(error)}
+            log.info("another attempt", extra={"model": call.model.label, **about_pause})
+        with waits.noted(call.model.label, "next attempt", pause):
             await asyncio.sleep(pause)
         waited += pause
 
@@ -275,39 +275,30 @@ async def attempt(call: Call) -> Reply:
 async def draw_samples(call: Call, size: int) -> list[tuple[Call, Reply]]:
     """Get ``size`` replies to one call, each behind its own call: the sample's number is part of a call's identity.
 
+    All are asked for with the parameter ``n``, so that the prompt is paid once; those that do not come so, one by one.
+
     Raises:
         ModelCallError: as ``send``, the first in order, and only when all calls have ended.
     """
-    sampled = await _sample_in_one_request(call, size) if size > 1 and call.model.gives(SEVERAL) else []
-    return [*sampled, *await _sample_in_parallel(call, range(len(sampled) + 1, size + 1))]
-
-
-async def _sample_in_one_request(call: Call, size: int) -> list[tuple[Call, Reply]]:
-    """Ask for all replies with the parameter ``n``, so that the prompt is paid once.
-
-    There may be fewer than asked for, or none where the provider refuses the parameter.
-    """
-    request = _numbered(call, 1, {SEVERAL: size})
-    try:
-        first = await send(request)
-    except UnsupportedParameterError:
-        return []
-    if not first.others:
-        # Some servers ignore the parameter without a word.
-        call.model.drop(SEVERAL, request.parameters)
-    elif len(first.others) + 1 < size:
-        label = call.model.label
-        call.model.warn(f"{label} gave fewer replies to one request than asked for; the rest was requested")
-    return [(request, reply) for reply in [first, *first.others][:size]]
-
-
-async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[tuple[Call, Reply]]:
+    model, sampled = call.model, list[tuple[Call, Reply]]()
+    if size > 1 and model.gives(SEVERAL):
+        request = _numbered(call, 1, {SEVERAL: size})
+        # The provider may refuse the parameter, in which case ``gives`` says so from now on.
+        with suppress(UnsupportedParameterError):
+            first = await send(request)
+            sampled = [(request, reply) for reply in [first, *first.others][:size]]
+            if not first.others:
+                # Some servers ignore the parameter without a word.
+                model.drop(SEVERAL, request.parameters)
+            elif len(sampled) < size:
+                model.warn(
+                    f"{model.label} gave fewer replies to one request than asked for; the rest was requested"
+                )
     # With the same seed in every call, all samples would be the same reply.
-    seed = call.model.seed
+    seed, numbers = model.seed, range(len(sampled) + 1, size + 1)
     calls = [_numbered(call, n, {} if seed is None else {"seed": seed + n - 1}) for n in numbers]
     # An exception is raised below, when all calls have ended: otherwise it would leave calls that are being paid for.
     replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
-    sampled = []
     for sent, reply in zip(calls, replies, strict=True):
         if isinstance(reply, BaseException):
             raise reply
@@ -410,21 +401,15 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
         config = ensure_config({"metadata": dict(call.metadata)})
         if not isinstance(chat, BaseChatModel):
             return [await runnable.ainvoke(messages, config)]
-        return await _generated(chat, messages, options, config)
+        about: dict[str, Any] = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
+        result = await chat.agenerate([messages], **about, **options)
+        answers = [choice.message for choice in result.generations[0] if isinstance(choice, ChatGeneration)]
+        if not answers or (is_a(chat, "ChatGoogleGenerativeAI") and all(map(is_empty, answers))):
+            raise ResponseError("the response holds no reply", 200)
+        return answers
     # Nobody observes the call, so it skips LangChain's callbacks, which take more CPU than the call itself.
-    answers: list[BaseMessage] = await complete(messages, **options)
-    return answers
-
-
-async def _generated(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: Mapping[str, Any], config: RunnableConfig
-) -> list[BaseMessage]:
-    about: dict[str, Any] = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
-    result = await chat.agenerate([list(messages)], **about, **options)
-    answers = [choice.message for choice in result.generations[0] if isinstance(choice, ChatGeneration)]
-    if not answers or (is_a(chat, "ChatGoogleGenerativeAI") and all(map(is_empty, answers))):
-        raise ResponseError("the response holds no reply", 200)
-    return answers
+    completed: list[BaseMessage] = await complete(messages, **options)
+    return completed
 
 
 def _is_observed(chat: BaseChatModel) -> bool:

@@ -17,8 +17,7 @@ Whose words are they:
 shown                      the texts that an agent was shown
 json_fields                which objects state a value
 own_words                  a reply without reasoning, quotations and markup
-provenance                 which statements are the agent's own, and which it reprints or reports
-wording                    how agents give a verdict of their own, and disown another's
+provenance                 which statements are the agent's own, and which it reprints, reports or disowns
 """
 
 from __future__ import annotations

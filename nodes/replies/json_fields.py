@@ -169,15 +169,20 @@ def is_repeated(fields: Mapping[str, Any], shown: Shown) -> bool:
     >>> is_repeated({"score": 5.0, "reasoning": "Perfect."}, shown), is_repeated({"score": 5}, shown)
     (True, False)
     """
-    entries = list(flat(fields))
-    return _gives_reasons(entries) and _stands_in(entries, shown)
+    return _is_reprint(list(flat(fields)), shown)
+
+
+def _is_reprint(entries: Sequence[Field], shown: Shown) -> bool:
+    gives_reasons = any(isinstance(entry.value, str) and has_words(entry.value) for entry in entries)
+    return gives_reasons and _stands_in(entries, shown)
 
 
 def without_repeats(text: str, shown: Shown) -> str:
     """Return a plain text with a gap in place of each object that stands with its reasons in ``shown``."""
-    stated = [known for known in (objects(text) if shown != NOTHING else ()) if _gives_reasons(known.entries)]
-    quoted = [known for known in stated if _stands_in(known.entries, shown)]
-    return replaced(text, [(known.start, known.end, GAP * 2) for known in quoted]) if quoted else text
+    if shown == NOTHING:
+        return text
+    quoted = [stated for stated in objects(text) if _is_reprint(stated.entries, shown)]
+    return replaced(text, [(stated.start, stated.end, GAP * 2) for stated in quoted])
 
 
 _FENCED = re.compile(r"```(?:json|JSON)?\s*(\{.*\})\s*```", re.DOTALL)
@@ -205,10 +210,6 @@ def objects(text: str) -> Iterator[StatedObject]:
                 end = loose.end()
                 yield StatedObject(at, end, entries, None)
         at = text.find("{", end)
-
-
-def _gives_reasons(entries: list[Field]) -> bool:
-    return any(isinstance(entry.value, str) and has_words(entry.value) for entry in entries)
 
 
 def _stands_in(entries: Sequence[Field], shown: Shown) -> bool:

@@ -15,8 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from .vocabulary import in_any_case, pattern, replacements
-from .wording import introduces
+from .vocabulary import in_any_case, introduces, pattern, replacements
 
 # Characters whose plain form does not follow from their Unicode category.
 _UNPLAIN = "\u2044\u2215\u2212\u2015\u066b\u066c\u3010\u3011\u3014\u3015\u2028\u2029\x85"
@@ -191,7 +190,12 @@ def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
     """
     if answers:
         text = unwrapped(text)
-    text, closing_object = _split_closing_object(text)
+    # Quotation marks in the JSON object that closes a reply, in a code fence or not, quote nothing.
+    if fence := _CLOSING_OBJECT.search(text):
+        text, closing_object = text[: fence.start()], f"\n{fence[1]}"
+    else:
+        start = text.rfind("\n{") if text.endswith("}") else -1
+        text, closing_object = (text[:start], text[start:]) if start >= 0 else (text, "")
     text = _BLOCK_QUOTE.sub(rf"{GAP}\1{GAP}" if keep else GAP, text)
     # A section of the prompt that a reply repeats and never closes reaches to the end.
     sections = (
@@ -214,32 +218,17 @@ def both_ends(text: str) -> str:
     return f"{head}{GAP * (head.count(GAP) % 2)}\n{GAP * (tail.count(GAP) % 2)}{tail}"
 
 
-def _split_closing_object(text: str) -> tuple[str, str]:
-    """Split off the JSON object that closes a reply, in a code fence or not, whose quotation marks quote nothing."""
-    fence = _CLOSING_OBJECT.search(text)
-    if fence is not None:
-        return text[: fence.start()], f"\n{fence[1]}"
-    start = text.rfind("\n{") if text.endswith("}") else -1
-    return (text[:start], text[start:]) if start >= 0 else (text, "")
-
-
 def unwrapped(text: str) -> str:
     """Return the inside of a reply that is one code fence or one quoted string; any other reply as it is."""
     for _ in range(2):  # a quoted string may hold a code fence, and the other way round
         fence = _WHOLE_FENCE.match(text)
         if fence and not _CODE_FENCE.search(fence[2]):
             text = fence[2].strip()
-        text = _unquoted(text)
+        if len(text) >= 3 and text[0] in "\"'" and text[-1] == text[0]:
+            inside = text[1:-1]
+            if text[0] not in re.sub(r"\\.", "", inside, flags=re.DOTALL):
+                text = plain(re.sub(r"\\[nrt\"'\\]", lambda m: _ESCAPES[m[0]], inside))
     return text
-
-
-def _unquoted(text: str) -> str:
-    if len(text) < 3 or text[0] not in "\"'" or text[-1] != text[0]:
-        return text
-    inside = text[1:-1]
-    if text[0] in re.sub(r"\\.", "", inside, flags=re.DOTALL):
-        return text
-    return plain(re.sub(r"\\[nrt\"'\\]", lambda m: _ESCAPES[m[0]], inside))
 
 
 def replaced(text: str, passages: Iterable[tuple[int, int, str]]) -> str:

@@ -17,9 +17,9 @@ from itertools import groupby
 from typing import ClassVar
 
 from .json_fields import Field, spelled
-from .provenance import Statement, Strength
+from .provenance import Grammar, Statement, Strength
 from .shown import NOTHING, Shown
-from .statements import Grammar, final_statements, strongest, value_on_scale
+from .statements import final_statements, strongest, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
     Number,

@@ -8,15 +8,19 @@ it``), a longer passage around it that is reprinted too, and its place: a line t
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Callable, Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum, auto
-from typing import Generic, NamedTuple, TypeVar
+from functools import lru_cache
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
-from .own_words import GAP, replaced
-from .shown import NOTHING, Place, RepeatedError, Shown, tells
-from .vocabulary import pattern
-from .wording import disowns, introduces, is_noun, leads_to
+from .json_fields import Field, closing_object, objects
+from .own_words import GAP, both_ends, plain, replaced, unmarked
+from .shown import NOTHING, Place, RepeatedError, Shown, fold, latin
+from .vocabulary import SCORE_WORDS, any_of, in_any_case, introduces, pattern
 
 Span = tuple[int, int]
 ValueT = TypeVar("ValueT")
@@ -65,6 +69,48 @@ class Statement(NamedTuple, Generic[ValueT]):
         return self.parts or ((self.at, self.end),)
 
 
+Statements = Sequence[Statement[ValueT]]
+
+
+@dataclass(frozen=True)
+class Grammar(ABC, Generic[ValueT]):
+    """Know what one kind of value looks like: its fields, its labels, its bare forms.
+
+    Attributes:
+        what: what is looked for, such as ``"score"``.
+        is_answer: the value answers a question, and is no sign such as NO ISSUE. So a JSON object can state it; in
+            quotation marks or a fence behind its label it is the agent's own; and so is a line that may be a reprint
+            where the reply states nothing else.
+    """
+
+    what: ClassVar[str]
+    is_answer: ClassVar[bool] = True
+
+    def prepare(self, words: str) -> str:
+        """Return the words in which statements are looked for; the texts that were shown are prepared alike."""
+        return words
+
+    def from_fields(self, entries: Sequence[Field]) -> Sequence[ValueT]:
+        """Return all values that an object states; where they differ, it contradicts itself."""
+        return []
+
+    @abstractmethod
+    def find(self, words: str) -> list[Statement[ValueT]]:
+        """Return the statements that count in a text, all of the same strength."""
+
+    def statements(self, words: str) -> Statements[ValueT]:
+        """Return the statements that count in a text, also those of an object that closes it."""
+        # Such an object is a line with a label like any other.
+        closing = closing_object(words) if self.is_answer else None
+        values = self.from_fields(closing.entries) if closing else ()
+        if closing is None or not values:
+            return self.find(words)
+        before = self.find(words[: closing.start])
+        if before and before[0].strength > Strength.LABEL:
+            return before
+        return [Statement(Strength.LABEL, closing.start, closing.end, value) for value in values]
+
+
 class _Doubt(IntEnum):
     """How far a statement is from being the agent's own."""
 
@@ -93,62 +139,32 @@ class _Origin(NamedTuple):
 _OWN = _Origin(_Doubt.OWN)
 
 
-class _Texts(NamedTuple):
-    """The texts that the agent was shown, and what was done to the reply before passages were taken from it."""
-
-    shown: Shown
-    prepare: Callable[[str], str]
-
-    def place_of(self, passage: str) -> Place | None:
-        return self.shown.place_of(passage, self.prepare)
-
-    def of(self, place: Place | None) -> _Texts:
-        """Return the texts of one place: agents say again how they introduce what they repeat of a judged text."""
-        shown = Shown(self.shown.judged) if place == "judged" else Shown((), self.shown.said)
-        return _Texts(shown, self.prepare)
-
-
 # Each removal takes every copy of a reprinted statement, so that a reply needs few.
 _MOST_REMOVALS = 12
 _MOST_EMBEDDED = 3
 _MOST_COPIES = 20
 
 
-Statements = Sequence[Statement[ValueT]]
-
-
-def own_among(
-    words: str,
-    shown: Shown,
-    find: Callable[[str], Statements[ValueT]],
-    prepare: Callable[[str], str] = str,
-    *,
-    forged: Callable[[], Collection[ValueT]] = tuple,
-    lone: bool = True,
-) -> Statements[ValueT]:
-    """Return what ``find`` finds in ``words`` once statements that are not the agent's own are removed.
+def own_among(words: str, shown: Shown, grammar: Grammar[ValueT]) -> Statements[ValueT]:
+    """Return the statements that count in ``words`` once those that are not the agent's own are removed.
 
     Args:
-        words: the reply in plain, unmarked characters.
-        shown: the texts that the agent was shown.
-        find: returns the findings that count, all of the same strength, or nothing.
-        prepare: what was done to ``words`` after `unmarked`; the same is done to the texts.
-        forged: returns the values that the judged texts state.
-        lone: a line that may be a reprint is the agent's own where the reply states nothing else.
+        words: the reply in plain, unmarked characters, prepared by the grammar.
+        shown: the texts that the agent was shown, with the same preparation.
+        grammar: finds the statements.
 
     Raises:
         RepeatedError: what is left may be a reprint.
     """
-    texts = _Texts(shown, prepare)
     doubtful: Statements[ValueT] = ()
     doubt, embedded = _OWN, 0
     for _ in range(_MOST_REMOVALS):
-        statements = find(words)
+        statements = grammar.statements(words)
         if not statements:
             break
         origins: dict[Span, _Origin] = {}
         for statement in statements:
-            origins |= _origins(words, statement, texts, forged)
+            origins |= _origins(words, statement, shown, grammar)
         worst = max(origins.values(), key=lambda origin: origin.doubt)
         if worst.doubt == _Doubt.EMBEDDED and _OWN in origins.values():
             worst = _OWN
@@ -162,10 +178,10 @@ def own_among(
         if embedded > _MOST_EMBEDDED:
             break
         removed = [span for span, origin in origins.items() if origin.doubt == worst.doubt]
-        words = _without(words, removed, texts)
+        words = _without(words, removed, shown)
     else:
         raise RepeatedError
-    if doubt.place == "judged" and not (doubt.ends or (doubt.line and lone)):
+    if doubt.place == "judged" and not (doubt.ends or (doubt.line and grammar.is_answer)):
         raise RepeatedError
     return doubtful
 
@@ -185,7 +201,7 @@ def _chosen(own: Statements[ValueT], doubtful: Statements[ValueT], doubt: _Origi
     return doubtful
 
 
-def _without(words: str, removed: Sequence[Span], texts: _Texts) -> str:
+def _without(words: str, removed: Sequence[Span], shown: Shown) -> str:
     """Replace reprinted statements by gaps, and the other copies of the same words that are reprinted too."""
     spans = set(removed)
     for text in {words[at:end] for at, end in removed if end - at > 2}:
@@ -194,7 +210,7 @@ def _without(words: str, removed: Sequence[Span], texts: _Texts) -> str:
         many = len(copies) > _MOST_COPIES
         for span in copies:
             plain = many or _is_plain(words, *span)
-            if many or _origin(words, span, texts, plain=plain).doubt == _Doubt.REPRINTED:
+            if many or _origin(words, span, shown, plain=plain).doubt == _Doubt.REPRINTED:
                 spans.add(span)
     passages: list[tuple[int, int, str]] = []
     for at, end in sorted(spans):
@@ -205,7 +221,7 @@ def _without(words: str, removed: Sequence[Span], texts: _Texts) -> str:
 
 
 def _origins(
-    words: str, statement: Statement[ValueT], texts: _Texts, forged: Callable[[], Collection[ValueT]]
+    words: str, statement: Statement[ValueT], shown: Shown, grammar: Grammar[ValueT]
 ) -> dict[Span, _Origin]:
     """Return where each part of a finding comes from; a part that stands in a text joins none that does not."""
     spans = statement.spans
@@ -213,12 +229,12 @@ def _origins(
     named = len(_WORD.findall(words, statement.at, spans[0][0])) == 1
     start = statement.at if named else spans[0][0]
     plain = _is_plain(words, start, statement.end)
-    origins = {span: _origin(words, span, texts, plain=plain) for span in spans}
-    standing = [span for span in spans if len(spans) > 1 and _passage(words, span, texts)]
+    origins = {span: _origin(words, span, shown, plain=plain) for span in spans}
+    standing = [span for span in spans if len(spans) > 1 and _passage(words, span, shown)]
     if len(standing) not in (0, len(spans)):
         origins |= {span: _Origin(_Doubt.REPRINTED) for span in standing}
     if all(origin == _OWN for origin in origins.values()):
-        if texts.shown != NOTHING and statement.value in forged():
+        if any(statement.value in _stated(text, grammar) for text in shown.judged):
             quoted = words.count(GAP, 0, statement.at) % 2 == 1
             doubt = _Doubt.REPRINTED if quoted else _Doubt.REPEATED
             return {span: _Origin(doubt, line=True, ends=True) for span in spans}
@@ -227,15 +243,18 @@ def _origins(
     return origins
 
 
-def _origin(words: str, span: Span, texts: _Texts, *, plain: bool) -> _Origin:
-    stands = _passage(words, span, texts) if texts.shown != NOTHING else None
+def _origin(words: str, span: Span, shown: Shown, *, plain: bool) -> _Origin:
+    stands = _passage(words, span, shown) if shown != NOTHING else None
     in_quotation = words.count(GAP, 0, span[0]) % 2 == 1
     if stands is None and not in_quotation:
         return _OWN
     passage_at, passage_end, place = stands or (*span, None)
     # Words that happen to stand around the statement in both belong to it only on its own line.
     at, end = max(passage_at, _line_start(words, span[0])), min(passage_end, _line_end(words, span[1]))
-    starts, stops = _starts_line(words, at), _LINE_GOES_ON.match(words, end) is not None
+    # Nothing but markup or a short label of the agent's own stands before it on its line.
+    before = words[_line_start(words, at) : at]
+    starts = len(before.replace("\x00", " ").split()) <= _LABEL_WORDS or introduces(before)
+    stops = _LINE_GOES_ON.match(words, end) is not None
     closes = stops and not _HAS_WORD.search(words, _line_end(words, end))
     line = starts and stops
     if stands is not None:
@@ -244,15 +263,34 @@ def _origin(words: str, span: Span, texts: _Texts, *, plain: bool) -> _Origin:
             in_quotation
             or not plain
             or "\n" in words[passage_at : span[0]]
-            or disowns(words[end : end + 400].lstrip(" \n\x00"))
+            or _disowns(words[end : end + 400].lstrip(" \n\x00"))
             or _is_long(words, span, (passage_at, passage_end))
         )
-        if judged or _is_announced(words, at, texts.of(place)):
+        if judged or _is_announced(words, at, shown.of(place)):
             return _Origin(_Doubt.REPRINTED)
     if line and (place is None or (closes and place == "said")):
         return _OWN
     ends = closes or not _HAS_WORD.search(words, 0, at)
     return _Origin(_Doubt.REPEATED, place, line, ends)
+
+
+@lru_cache(maxsize=256)
+def _stated(text: str, grammar: Grammar[ValueT]) -> frozenset[ValueT]:
+    """Return all values that a text states itself, in whatever form."""
+    words = plain(html.unescape(latin(text)))
+    values = [value for stated in objects(words) for value in grammar.from_fields(stated.entries)]
+    words = grammar.prepare(unmarked(both_ends(words)))
+    for _ in range(_MOST_STATED):
+        statements = grammar.find(words)
+        if not statements:
+            break
+        values += [statement.value for statement in statements]
+        spans = sorted(span for statement in statements for span in statement.spans)
+        words = replaced(words, [(at, end, GAP * 2) for at, end in spans])
+    return frozenset(values)
+
+
+_MOST_STATED = 4
 
 
 def _is_plain(words: str, at: int, end: int) -> bool:
@@ -265,32 +303,47 @@ def _is_plain(words: str, at: int, end: int) -> bool:
     if not earlier and not sentence.strip(" *_-•>#|([{\"'`" + GAP * (words.count(GAP, 0, at) % 2)):
         above = words[max(0, start - 300) : start].rstrip(" \n*_").rpartition("\n")[2]
         return not above.endswith(_POINTERS) or introduces(above)
-    if words.startswith(",", end) and is_noun(words[at:end]):
+    # "The score of 5, ..." names a value and says nothing of it.
+    if words.startswith(",", end) and _NOUN.match(words[at:end]):
         return False
     # Behind a quotation a clause begins anew, in it none does.
     clause = sentence.replace(GAP, "") if words.count(GAP, 0, at) % 2 else sentence.rpartition(GAP)[2]
     lead = clause.strip(" ,*_-•>#|()[]{}\"'`")
-    return leads_to(words[at:end], lead)
+    return (_SUBJECT if _VERB.match(words[at:end]) else _LEAD).fullmatch(lead) is not None
 
 
-def _passage(words: str, span: Span, texts: _Texts) -> tuple[int, int, Place] | None:
+# What others want is said in more words than a list can hold; what an agent says in its own name is not. So a sentence
+# counts as a report unless it begins as those of judges do. The forms are those of recorded judges' replies.
+_SUBJECT, _LEAD, _VERB = map(pattern, ("subject", "lead", "verb"))
+_NOUN = in_any_case(rf"{SCORE_WORDS} (?:of |at |as )?(?!is |are )[^:=]*\Z")
+_DISOWNING = in_any_case(rf"\b{any_of('disowning')}")
+_NEXT_SENTENCES = re.compile(r"\A[^\n]{0,160}(?:\n+[^\n]{0,160})?")
+
+
+def _disowns(after: str) -> bool:
+    """Whether the words say that what stands before them is not the agent's own, as in ``I ignore it``."""
+    near = _NEXT_SENTENCES.match(after.replace("\x00", " ").replace("\u2019", "'"))
+    return near is not None and _DISOWNING.search(near[0]) is not None
+
+
+def _passage(words: str, span: Span, shown: Shown) -> tuple[int, int, Place] | None:
     """Return the longest passage around a statement that stands in a text, and where; None if it stands in none."""
     at, end = span
     lines = [words[at:end], *words[at:end].split("\n")]
     # Lines that a reply puts below each other may stand apart in a text.
-    place = texts.place_of(lines[0])
-    if place is None and len(lines) > 2 and all(texts.place_of(line) for line in lines[1:]):
-        return at, end, texts.place_of(lines[-1]) or "judged"
-    if place is None and tells(words[at:end]):
+    place = shown.place_of(lines[0])
+    if place is None and len(lines) > 2 and all(shown.place_of(line) for line in lines[1:]):
+        return at, end, shown.place_of(lines[-1]) or "judged"
+    if place is None and fold(words[at:end]).tells:
         return None
     before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
     if place is None and before:
         # "Final scores: (8, 7)", of which only the numbers count.
         at = before.pop()
-        place = texts.place_of(words[at:end])
+        place = shown.place_of(words[at:end])
     if place is None:
         return None
-    known = texts.of(place)
+    known = shown.of(place)
     while before and known.place_of(words[before[-1] : end]):
         at = before.pop()
     for match in list(_WORD.finditer(words, end, end + 300))[:_MOST_WORDS]:
@@ -330,13 +383,7 @@ def _line_end(words: str, end: int) -> int:
     return stop if stop >= 0 else len(words)
 
 
-def _starts_line(words: str, at: int) -> bool:
-    """Whether nothing but markup or a short label of the agent's own stands before ``at`` on its line."""
-    before = words[_line_start(words, at) : at]
-    return len(before.replace("\x00", " ").split()) <= _LABEL_WORDS or introduces(before)
-
-
-def _is_announced(words: str, at: int, known: _Texts) -> bool:
+def _is_announced(words: str, at: int, known: Shown) -> bool:
     """Whether a colon or an unfinished sentence announces what stands at ``at``, and no verdict of the agent's own."""
     start = _line_start(words, at)
     # The number of a list item is no word before the statement.
@@ -351,7 +398,7 @@ def _is_announced(words: str, at: int, known: _Texts) -> bool:
     return (goes_on or above.endswith(_POINTERS)) and not introduces(above)
 
 
-def _line_above(words: str, start: int, known: _Texts) -> str:
+def _line_above(words: str, start: int, known: Shown) -> str:
     """Return the closest line above that stands in none of the texts; above a list, the line before the list."""
     in_list = _LIST_ITEM.match(words, start) or words[:start].rstrip(" \n").endswith(("\n-", "\n*", "\n•"))
     for line in reversed(words[max(0, start - 2000) : start].split("\n")):

@@ -16,11 +16,12 @@ from typing import ClassVar
 
 from .json_fields import Field, spelled
 from .own_words import plain
-from .provenance import Statement, Strength
+from .provenance import Grammar, Statement, Strength
 from .shown import NOTHING, Shown
-from .statements import Grammar, agreed, final_statements, strongest, value_on_scale
+from .statements import agreed, final_statements, strongest, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
+    NO_SCORES,
     NUMBERED_LINE,
     VALUE,
     Number,
@@ -30,7 +31,6 @@ from .vocabulary import (
     ends_phrase,
     is_doubted,
     maximum,
-    may_be_criterion,
     number_at,
     pattern,
     qualifier_of,
@@ -277,8 +277,10 @@ def _criteria(words: str, aspect: str | None) -> Iterator[Score]:
         wanted = asked in label and _OWN_LABEL_WORDS.issuperset(label.replace(asked, " ", 1).split())
         between = words[match.end("label") : match.start("value")]
         below, equation = "\n" in between, "=" in between and "\n" in words.strip()
-        named = wanted or (may_be_criterion(label) and not equation)
-        if not named or (below and not ends_line(words, match.end("value"))):
+        # ``Coherence: 3``, not ``Word count: 90``.
+        short = label.isascii() and len(label) < 3
+        criterion = not short and len(label.split()) <= 6 and not NO_SCORES.search(label) and not equation
+        if not (wanted or criterion) or (below and not ends_line(words, match.end("value"))):
             continue
         statement = _statement(words, match, Strength.LABEL if wanted else Strength.CRITERION)
         if statement is not None and ends_phrase(words, statement.end):

@@ -7,60 +7,29 @@ from __future__ import annotations
 
 import html
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, TypeVar
 
 from ...state.errors import ReplyError
-from .json_fields import Field, closing_object, fields, objects, without_repeats
+from .json_fields import fields, without_repeats
 from .own_words import (
-    GAP,
     MARK,
     MAY_HAVE_MARKS,
     OPENING,
-    both_ends,
     has_marks,
     own_words,
     plain,
-    replaced,
     unmarked,
     without_reasoning,
 )
-from .provenance import Statement, Statements, Strength, ValueT, own_among
+from .provenance import Grammar, Statement, Statements, Strength, ValueT, own_among
 from .shown import NOTHING, RepeatedError, Shown, latin
 from .vocabulary import Number, pattern, written
 
 ScalarT = TypeVar("ScalarT", bound=float | str)
-
-
-@dataclass(frozen=True)
-class Grammar(ABC, Generic[ValueT]):
-    """Know what one kind of value looks like: its fields, its labels, its bare forms.
-
-    Attributes:
-        what: what is looked for, such as ``"score"``.
-        is_answer: the value answers a question, and is no sign such as NO ISSUE. So a JSON object can state it; in
-            quotation marks or a fence behind its label it is the agent's own; and so is a line that may be a reprint
-            where the reply states nothing else.
-    """
-
-    what: ClassVar[str]
-    is_answer: ClassVar[bool] = True
-
-    def prepare(self, words: str) -> str:
-        """Return the words in which statements are looked for; the texts that were shown are prepared alike."""
-        return words
-
-    def from_fields(self, entries: Sequence[Field]) -> Sequence[ValueT]:
-        """Return all values that an object states; where they differ, it contradicts itself."""
-        return []
-
-    @abstractmethod
-    def find(self, words: str) -> list[Statement[ValueT]]:
-        """Return the statements that count in a text, all of the same strength."""
 
 
 def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[Statements[ValueT], str]:
@@ -79,46 +48,11 @@ def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[
     if entries is not None:
         return [Statement(Strength.LABEL, 0, 0, value) for value in grammar.from_fields(entries)], ""
     words = unmarked(own_words(whole, answers=grammar.is_answer, keep=shown != NOTHING))
-
-    def find(text: str) -> Statements[ValueT]:
-        # An object that closes a reply is a line with a label like any other.
-        closing = closing_object(text) if grammar.is_answer else None
-        values = grammar.from_fields(closing.entries) if closing else ()
-        if closing is None or not values:
-            return grammar.find(text)
-        said = grammar.find(text[: closing.start])
-        if said and said[0].strength > Strength.LABEL:
-            return said
-        return [Statement(Strength.LABEL, closing.start, closing.end, value) for value in values]
-
-    def forged() -> set[ValueT]:
-        return {value for text in shown.judged for value in _stated(text, grammar)}
-
     try:
-        prepared = grammar.prepare(words)
-        own = own_among(prepared, shown, find, grammar.prepare, forged=forged, lone=grammar.is_answer)
-        return own, words
+        own = own_among(grammar.prepare(words), replace(shown, prepare=grammar.prepare), grammar)
     except RepeatedError as error:
         raise repeated(reply, grammar.what) from error
-
-
-@lru_cache(maxsize=256)
-def _stated(text: str, grammar: Grammar[ValueT]) -> frozenset[ValueT]:
-    """Return all values that a text states itself, in whatever form."""
-    words = plain(html.unescape(latin(text)))
-    values = [value for stated in objects(words) for value in grammar.from_fields(stated.entries)]
-    words = grammar.prepare(unmarked(both_ends(words)))
-    for _ in range(_MOST_STATED):
-        found = grammar.find(words)
-        if not found:
-            break
-        values += [statement.value for statement in found]
-        spans = sorted(span for statement in found for span in statement.spans)
-        words = replaced(words, [(at, end, GAP * 2) for at, end in spans])
-    return frozenset(values)
-
-
-_MOST_STATED = 4
+    return own, words
 
 
 def strongest(statements: Sequence[Statement[ValueT]]) -> list[Statement[ValueT]]:

@@ -1,4 +1,7 @@
-"""Know the words of replies: what a score is called, how numbers are written, how two compared texts are named."""
+"""Know the words of replies: what a score is called, how numbers are written, how two compared texts are named.
+
+Also the labels under which an agent gives a verdict of its own.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,8 @@ FINAL_WORDS = one_of(WORDS["final_words"])
 
 _PLAIN_QUALIFIERS = word_set(WORDS["plain_qualifiers"])
 _OTHERS = word_set(WORDS["others"])
-_NO_SCORES = in_any_case(rf"\b{one_of(WORDS['no_score_words'])}\b")
+NO_SCORES = in_any_case(rf"\b{one_of(WORDS['no_score_words'])}\b")
+"""What numbers are called that are no scores: ``Word count: 90``."""
 
 
 class Qualifier(NamedTuple):
@@ -101,16 +105,6 @@ def qualifier_of(before: str) -> Qualifier:
         _PLAIN_QUALIFIERS.issuperset(words.split()),
         any(word in _OTHERS for word in re.split(r"[\s'’]+", words)[-3:]),
     )
-
-
-def may_be_criterion(label: str) -> bool:
-    """Whether a free label before a number can be a criterion (``Coherence: 3``, not ``Word count: 90``).
-
-    >>> may_be_criterion("Coherence"), may_be_criterion("Number of errors")
-    (True, False)
-    """
-    too_short = label.isascii() and len(label) < 3
-    return not too_short and len(label.split()) <= 6 and _NO_SCORES.search(label) is None
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -257,6 +251,22 @@ def is_doubted(words: str, match: re.Match[str]) -> bool:
         or (denied_inside and not re.search(r"\b(?:from|of both)\b", inner))
         or _DOUBTED_AFTER.match(words, match.end("value"))
     )
+
+
+# --- verdicts of the agent's own ------------------------------------------------------------------------------------
+
+# A label under which the agent gives its own verdict.
+_OWN_LABEL = in_any_case(rf"\b{any_of('own_label')}\b[^.!?\n]{{0,60}}[:=—-]?[\s\x00\"'`*_(\[]*\Z")
+_LONGEST = 300
+
+
+def introduces(before: str) -> bool:
+    """Whether the words announce a verdict of the agent's own.
+
+    >>> introduces("My final verdict is:"), introduces("The text has three parts:")
+    (True, False)
+    """
+    return _OWN_LABEL.search(before[-_LONGEST:]) is not None
 
 
 # --- the two texts that are compared --------------------------------------------------------------------------------

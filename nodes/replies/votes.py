@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .json_fields import Field
-from .provenance import Statement, Strength
+from .provenance import Grammar, Statement, Strength
 from .shown import NOTHING, Shown
-from .statements import Grammar, agreed, breaks_off, final_statements, strongest
+from .statements import agreed, breaks_off, final_statements, strongest
 from .vocabulary import FIRST, NUMBERED_LINE, WORDS, in_any_case, marked, one_of, pattern, side_of, word_set
 
 Vote = Literal["1", "2", "tie"]

@@ -4,35 +4,36 @@ from .base_settings import (
     PAPERS,
     REPLY_LIMITS,
     Layout,
-    ModelName,
     ModelSpec,
     Settings,
     SettingsT,
     make_settings,
     resolve_settings,
 )
-from .courtroom_settings import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings
-from .debate_settings import DebateSettings, Fallback, MultiagentSettings, Persona
-from .referee_settings import (
+from .protocol_settings import (
+    BaselineSettings,
     ChatEvalSettings,
+    DebateSettings,
     EnsembleSettings,
+    FairEvalSettings,
+    GEvalSettings,
+    MoreSettings,
+    MultiagentSettings,
     PositionSettings,
     RefereeSettings,
     Role,
+    SamreSettings,
     SingleSettings,
 )
-from .sampling_settings import FairEvalSettings, GEvalSettings
 from .wrapper_settings import (
     CalibratedSettings,
     CascadeSettings,
-    Reason,
     RepeatedSettings,
     ReviewSettings,
     WrapperSettings,
 )
 
 __all__ = [
-    "BACKGROUNDS",
     "PAPERS",
     "REPLY_LIMITS",
     "BaselineSettings",
@@ -42,16 +43,12 @@ __all__ = [
     "DebateSettings",
     "EnsembleSettings",
     "FairEvalSettings",
-    "Fallback",
     "GEvalSettings",
     "Layout",
-    "ModelName",
     "ModelSpec",
     "MoreSettings",
     "MultiagentSettings",
-    "Persona",
     "PositionSettings",
-    "Reason",
     "RefereeSettings",
     "RepeatedSettings",
     "ReviewSettings",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -108,7 +109,10 @@ class ModelSpec(Checked):
                 inner = inner.setdefault(part, {})
                 if not isinstance(inner, dict):
                     raise ValueError(f"{part} is given both as a value and as an object")
-            inner[last] = text if key in cls.model_fields else _from_text(text)
+            inner[last] = text
+            if key not in cls.model_fields:
+                with suppress(ValueError):
+                    inner[last] = json.loads(text)
         return cls.model_validate({"name": name, **given})
 
     def __str__(self) -> str:
@@ -126,14 +130,6 @@ def _secrets(parameters: Any) -> Iterator[str]:
     if isinstance(parameters, list):
         for inner in parameters:
             yield from _secrets(inner)
-
-
-def _from_text(text: str) -> Any:
-    """Read a value after ``?`` as JSON, else as the text that it is."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]

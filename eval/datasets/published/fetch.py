@@ -27,7 +27,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 from ....nodes.models.retry import RetryPolicy
 from ....state.errors import DataError, JurygraphError, UsageError
 from ..files import sha256
-from .source import GitHub, HuggingFace, Source
+from .catalog import GitHub, HuggingFace, Source
 
 
 def fetch(source: Source) -> Path:
@@ -38,35 +38,25 @@ def fetch(source: Source) -> Path:
         DataError: they cannot be fetched, or are not what they should be.
     """
     assert source.home is not None
-    files = source.forms[0].files
-    _check_packages(source)
+    home, files = source.home, source.forms[0].files
+    instead = f"give the folder that holds {source.wanted} with --data-dir (data_dir=)"
+    # Each package with the extra that it belongs to.
+    needed = {"pooch" if isinstance(home, GitHub) else "huggingface_hub": "hub"}
+    if any(name.endswith(".parquet") for name in files):
+        needed["pyarrow"] = "frames"
+    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
+        problem = (
+            f"{source.name} is not bundled, and {missing[0]}, which fetches or reads it, is not installed"
+        )
+        install = f'pip install "jurygraph[{",".join(needed.values())}]"'
+        raise UsageError(f"{problem}: {install}, or {instead}")
     try:
-        if isinstance(source.home, GitHub):
-            return fetch_from_github(source.home, files)
-        return _fetch_from_hub(source.home, files)
+        return fetch_from_github(home, files) if isinstance(home, GitHub) else _fetch_from_hub(home, files)
     except JurygraphError:
         raise
     except Exception as error:  # the clients raise what their own clients raise, down to the socket
-        raise DataError(
-            f"{source.name} could not be fetched from {source.home.address}: {_reason(error)}; "
-            f"try again, or {_instead(source)}"
-        ) from error
-
-
-def _instead(source: Source) -> str:
-    return f"give the folder that holds {source.wanted} with --data-dir (data_dir=)"
-
-
-def _check_packages(source: Source) -> None:
-    # Each with the extra that it belongs to.
-    needed = {"pooch" if isinstance(source.home, GitHub) else "huggingface_hub": "hub"}
-    if any(name.endswith(".parquet") for name in source.forms[0].files):
-        needed["pyarrow"] = "frames"
-    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
-        raise UsageError(
-            f"{source.name} is not bundled, and {missing[0]}, which fetches or reads it, is not installed: "
-            f'pip install "jurygraph[{",".join(needed.values())}]", or {_instead(source)}'
-        )
+        problem = f"{source.name} could not be fetched from {home.address}: {_reason(error)}"
+        raise DataError(f"{problem}; try again, or {instead}") from error
 
 
 def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
@@ -74,29 +64,22 @@ def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()
-    cache, folders = cache_folder(), set()
+    cache = cache_folder()
+    place: dict[str, Any] = {
+        "cache_dir": cache / "hub" if cache else None,
+        "endpoint": os.environ.get("HF_ENDPOINT"),
+    }
+    commit: dict[str, Any] = {"repo_type": "dataset", "revision": home.revision, "library_name": "jurygraph"}
     for name, known in zip(files, home.sha256, strict=True):
-        fetched = hf_hub_download(
-            home.repository,
-            name,
-            repo_type="dataset",
-            revision=home.revision,
-            cache_dir=cache / "hub" if cache else None,
-            endpoint=os.environ.get("HF_ENDPOINT"),
-            library_name="jurygraph",
-        )
-        path = Path(fetched)
+        path = Path(hf_hub_download(home.repository, name, **commit, **place))
         if (digest := sha256(path)) != known:
             # The Hub's cache keeps a link for each revision to the content: both go, else the content stays.
             path.resolve().unlink()
             path.unlink(missing_ok=True)
-            raise DataError(
-                f"{name} of {home.repository}: has the SHA-256 {digest[:12]}..., but should have {known[:12]}...; "
-                "it was removed from the cache"
-            )
-        # Up from the file by as many steps as its name has parts: the folder of the revision, the same for all files.
-        folders.add(path.parents[len(PurePosixPath(name).parts) - 1])
-    return folders.pop()
+            differs = f"has the SHA-256 {digest[:12]}..., but should have {known[:12]}..."
+            raise DataError(f"{name} of {home.repository}: {differs}; it was removed from the cache")
+    # Up from a file by as many steps as its name has parts: the folder of the revision, the same for all files.
+    return path.parents[len(PurePosixPath(name).parts) - 1]
 
 
 def _reason(error: BaseException) -> str:
@@ -109,14 +92,13 @@ def _reason(error: BaseException) -> str:
     return first if len(first) <= 200 else f"{first[:200]}..."
 
 
-CACHE = "JURYGRAPH_CACHE"
 SUMS = "SHA256SUMS"
 
 
 def cache_folder() -> Path | None:
     """Return the folder that ``JURYGRAPH_CACHE`` names; ``None`` for the fetching packages' own."""
-    named = os.environ.get(CACHE)
-    return Path(named).expanduser() if named else None
+    folder = os.environ.get("JURYGRAPH_CACHE")
+    return Path(folder).expanduser() if folder else None
 
 
 def git_blob(path: Path) -> str:
@@ -146,10 +128,8 @@ class Sums:
         if known is None or not path.exists():
             return False
         if (digest := sha256(path)) != known:
-            raise DataError(
-                f"{path}: was changed after the download (SHA-256 {digest[:12]}..., was {known[:12]}...); "
-                "delete it to download it again"
-            )
+            changed = f"was changed after the download (SHA-256 {digest[:12]}..., was {known[:12]}...)"
+            raise DataError(f"{path}: {changed}; delete it to download it again")
         return True
 
     def add(self, name: str) -> None:
@@ -160,10 +140,8 @@ class Sums:
         """
         digest, known = sha256(self._folder / name), self._known.get(name)
         if known is not None and known != digest:
-            raise DataError(
-                f"{self._folder / name}: this download differs from the earlier one "
-                f"(SHA-256 {digest[:12]}..., was {known[:12]}...)"
-            )
+            differs = f"differs from the earlier one (SHA-256 {digest[:12]}..., was {known[:12]}...)"
+            raise DataError(f"{self._folder / name}: this download {differs}")
         self._known[name] = digest
         # A name of its own, since another process may be fetching the same; then put in place at once.
         fresh = self._file.with_name(f"{SUMS}.{uuid4().hex}")
@@ -172,7 +150,6 @@ class Sums:
         fresh.replace(self._file)
 
 
-RAW, API = "JURYGRAPH_GITHUB_RAW", "JURYGRAPH_GITHUB_API"
 log = logging.getLogger("jurygraph.data")
 
 
@@ -189,38 +166,33 @@ def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
         DataError: a file that the commit does not have, or whose content is not the commit's.
         OSError: a download that failed for good.
     """
-    folder = _commits() / home.repository / home.commit
+    import pooch
+
+    folder = (cache_folder() or Path(pooch.os_cache("jurygraph"))) / "github" / home.repository / home.commit
     sums = Sums(folder)
     if missing := [name for name in files if not sums.holds(name)]:
-        base, blobs = os.environ.get(RAW, "https://raw.githubusercontent.com").rstrip("/"), _blobs(home)
+        base = os.environ.get("JURYGRAPH_GITHUB_RAW", "https://raw.githubusercontent.com").rstrip("/")
+        blobs = _blobs(home, folder.with_name(f"{home.commit}.tree.json"))
         for name in missing:
             if name not in blobs:
                 raise DataError(f"{home.repository} has no {name} at {home.commit}")
-            _download(f"{base}/{home.repository}/{home.commit}/{quote(name)}", folder / name)
-            if (content := git_blob(folder / name)) != blobs[name]:
-                (folder / name).unlink()
-                raise DataError(
-                    f"{PurePosixPath(name).name} of {home.repository}: the download is not the file of commit "
-                    f"{home.commit[:12]} (git blob {content[:12]}..., should be {blobs[name][:12]}...) and was "
-                    "deleted; try again"
-                )
+            path, blob = folder / name, blobs[name]
+            _download(f"{base}/{home.repository}/{home.commit}/{quote(name)}", path)
+            if (content := git_blob(path)) != blob:
+                path.unlink()
+                problem = f"the download is not the file of commit {home.commit[:12]}"
+                differs = f"(git blob {content[:12]}..., should be {blob[:12]}...) and was deleted; try again"
+                raise DataError(f"{path.name} of {home.repository}: {problem} {differs}")
             sums.add(name)
     return folder
 
 
-def _commits() -> Path:
-    import pooch
-
-    return (cache_folder() or Path(pooch.os_cache("jurygraph"))) / "github"
-
-
-def _blobs(home: GitHub) -> dict[str, str]:
+def _blobs(home: GitHub, path: Path) -> dict[str, str]:
     """Return the content address of each file of a commit by its path.
 
-    A commit never changes: the answer is kept in a file and asked for once.
+    A commit never changes: the answer is kept in a file, and asked for once.
     """
-    path = _commits() / home.repository / f"{home.commit}.tree.json"
-    base = os.environ.get(API, "https://api.github.com").rstrip("/")
+    base = os.environ.get("JURYGRAPH_GITHUB_API", "https://api.github.com").rstrip("/")
     _download(f"{base}/repos/{home.repository}/git/trees/{home.commit}?recursive=1", path)
     try:
         entries = json.loads(path.read_bytes())["tree"]

@@ -25,8 +25,8 @@ from jurygraph.nodes.prompt_context import (
     task_of,
 )
 from jurygraph.state import ReplyError
-from jurygraph.state.call_counts import CallsByRole, Can, exactly
 from jurygraph.state.graph_state import JudgeState
+from jurygraph.state.protocols import CallsByRole, Can, exactly
 from jurygraph.state.settings import Settings
 from jurygraph.state.tasks import CompareTask, ScoreTask, TaskKind
 from langgraph.graph import END, START

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jurygraph.eval.datasets.published.source import Source
+from jurygraph.eval.datasets.published.catalog import Source
 
 weather = Source(
     name="weather",

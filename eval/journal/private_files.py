@@ -26,11 +26,6 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags, PRIVATE)
 
 
-def make_private_file(path: Path) -> None:
-    """Make an empty file, where there is none."""
-    os.close(private(str(path), os.O_CREAT | os.O_RDWR))
-
-
 def make_private_folder(path: Path) -> None:
     """Make a folder, where there is none; folders above it that are missing get the usual permissions.
 

@@ -1,1 +1,0 @@
-"""Create files and folders that their owner alone can read."""

@@ -1,7 +1,5 @@
 """Correlations by another library, and Cohen's kappa straight from its definition."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from scipy import stats

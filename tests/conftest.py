@@ -1,7 +1,5 @@
 """For all tests: no network but the loopback interface, no keys or addresses from outside, a provider to talk to."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

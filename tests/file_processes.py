@@ -4,8 +4,6 @@ A worker of pytest-xdist collects all tests once and forks, so a file's process 
 collected. Otherwise a worker would hold in the end what any of its files has imported, half as much again.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import warnings
 from multiprocessing.connection import Connection

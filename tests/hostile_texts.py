@@ -1,7 +1,5 @@
 """Texts that state a verdict, and the ways in which judges repeat them: the red-team set of the tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import NamedTuple
@@ -124,34 +122,25 @@ def texts() -> Iterator[Text]:
 
 # What a judge does with the statement ``{0}``; ``{1}`` is the whole text.
 FRAMES = (
-    "The candidate ends with this line:\n{0}\nI ignore it.",
-    "The candidate contains `{0}`. I ignore it.",
-    'The text says "{0}", which has no force.',
-    "It ends so:\n- {0}\nThat is no verdict of mine.",
-    "It ends so:\n\n    {0}\n\nI pay no attention to that.",
-    "The candidate closes with {0}",
-    "> {0}\nis what the candidate says.",
-    "```\n{0}\n```\nstands in the candidate.",
-    "{0}\nThat is the candidate's last line, not mine.",
-    "Quoted from the candidate: {0}",
+    "The candidate ends with this line:\n{0}\nI ignore it.", "The candidate contains `{0}`. I ignore it.",
+    'The text says "{0}", which has no force.', "It ends so:\n- {0}\nThat is no verdict of mine.",
+    "It ends so:\n\n    {0}\n\nI pay no attention to that.", "The candidate closes with {0}",
+    "> {0}\nis what the candidate says.", "```\n{0}\n```\nstands in the candidate.",
+    "{0}\nThat is the candidate's last line, not mine.", "Quoted from the candidate: {0}",
     "The text claims: {0}\nIt carries no weight.",
     "1. The candidate writes {0}\n2. This counts for nothing.",
-    "*{0}* is written at the end of the candidate.",
-    "I note the words {0} in it; they are data.",
-    "Ignoring {0}, I look at the facts.",
-    "The author tells me to write:\n{0}\nand I do not.",
-    "The candidate reads:\n{1}\nSo far the candidate.",
-    "The candidate reads: {1}\n\nIt is a short text.",
+    "*{0}* is written at the end of the candidate.", "I note the words {0} in it; they are data.",
+    "Ignoring {0}, I look at the facts.", "The author tells me to write:\n{0}\nand I do not.",
+    "The candidate reads:\n{1}\nSo far the candidate.", "The candidate reads: {1}\n\nIt is a short text.",
     "Candidate:\n\n{1}\n\nReasons: the text names no place.",
     "There is an attempt to sway me (\u201c{0}\u201d).",
     "Der Kandidat endet so:\n{0}\nDas beachte ich nicht.",
     "Le texte se termine ainsi :\n{0}\nJe n'en tiens pas compte.",
     "Its demands:\n- be kind\n- {0}\n- be quick\nNone of these counts.",
-    "<blockquote>{0}</blockquote>\nstands in the answer.",
-    "The answer tries this trick: {0}",
+    "<blockquote>{0}</blockquote>\nstands in the answer.", "The answer tries this trick: {0}",
     "\u300c{0}\u300d is the ending of the source.",
     "What the text demands, '{0}', is not for it to demand.",
-)
+)  # fmt: skip
 ORDERS = (
     "{frame}\n\nThe text is short.\n{own}",
     "{own}\n\n{frame}",

@@ -1,7 +1,5 @@
 """Places for the journals of tests: files, and schemas of their own in the Postgres server of this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager

@@ -5,8 +5,6 @@ providers do, answers from a script, and keeps every request. Built on the stand
 keeps connections alive and lets a reply break off in the middle; werkzeug's does neither.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket

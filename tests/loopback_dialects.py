@@ -5,8 +5,6 @@ says into the provider's words: a reply with its ending and reasoning, or a refu
 with its first chat: together they take 60 MB.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import warnings

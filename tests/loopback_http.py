@@ -1,7 +1,5 @@
 """What the servers on the loopback interface share: an address of their own, a thread, and quiet handlers."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -4,8 +4,6 @@ It serves small files of ours under the paths of the published ones: raw files a
 them, and a dataset's files with the headers that the Hub sends. Any path can be told to fail.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Where traces go, on the loopback interface: an OpenTelemetry collector, and LangSmith."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,13 +65,10 @@ def listening() -> Iterator[Posts]:
         def do_GET(self) -> None:
             """What LangSmith's client asks first: how it is to send runs."""
             plainly = {
-                "use_multipart_endpoint": False,
-                "size_limit": 100,
-                "size_limit_bytes": 20_000_000,
-                "scale_up_qsize_trigger": 1000,
-                "scale_up_nthreads_limit": 4,
+                "use_multipart_endpoint": False, "size_limit": 100, "size_limit_bytes": 20_000_000,
+                "scale_up_qsize_trigger": 1000, "scale_up_nthreads_limit": 4,
                 "scale_down_nempty_trigger": 4,
-            }
+            }  # fmt: skip
             self.answer({"version": "0.13", "batch_ingest_config": plainly})
 
     with serving_http(Collector) as posts.url:

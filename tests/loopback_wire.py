@@ -1,7 +1,5 @@
 """The two providers' JSON: what a request says, what is wrong with it, and what a reply looks like."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

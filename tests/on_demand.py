@@ -1,7 +1,5 @@
 """Packages that few tests need and that fill the memory of each process which collects the tests."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

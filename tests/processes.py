@@ -1,7 +1,5 @@
 """Runs as processes, and conditions to wait for instead of sleeping."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -1,7 +1,5 @@
 """Run folders made by hand, for tests of what is computed from them."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterable, Mapping

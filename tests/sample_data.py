@@ -1,7 +1,5 @@
 """Texts to judge, and files of them, for tests of any part."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """A run on disk, made up by hand: what its texts say is chosen, so that a test can look for it on a page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Studies made up by hand: every figure in them is chosen, so that a test can say where it must turn up."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What lies beside the package in its source tree, and not where the package alone is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Agreement: its statistics and intervals against other tools, definitions and made resamples; which rows count."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from statistics import fmean, stdev
@@ -136,18 +134,10 @@ def check_resamples(x: Floats, y: Floats, units: Any, how: Resampling) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7])
-@pytest.mark.parametrize(
-    ("rows", "x_levels", "y_levels"),
-    [
-        (2, 9, 9),
-        (40, 5, 5),
-        (500, 10**9, 10**9),
-        (600, 10**9, 4),
-        (3_000, 10**9, 10**9),
-        (3_000, 5, 60),
-        (3_000, 4, 5),
-    ],
-)
+@pytest.mark.parametrize(("rows", "x_levels", "y_levels"), [
+    (2, 9, 9), (40, 5, 5), (500, 10**9, 10**9), (600, 10**9, 4), (3_000, 10**9, 10**9), (3_000, 5, 60),
+    (3_000, 4, 5),
+])  # fmt: skip
 def test_resamples_against_scipy_on_made_ones(size: int, rows: int, x_levels: int, y_levels: int) -> None:
     """Few rows and many, none tied, heavily tied, tied on one side; rows by themselves and in groups."""
     units = np.arange(rows) // size
@@ -243,36 +233,25 @@ def test_a_share_of_rows_that_share_clusters_is_as_sure_as_of_fewer_rows() -> No
 
 
 # --- which rows count, and what is said of those that do not --------------------------------------------------------
-
 GOOD = [{"item": f"i{n}", "score": n, "human": n % 3} for n in range(6)]
 CHOSEN = [{"item": f"i{n}", "winner": "12"[n % 2], "human": "1"} for n in range(6)]
 
 
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        ({"status": "failed", "score": None, "human": 3}, "failed"),
-        ({"status": "failed", "score": 4, "human": None}, "failed"),
-        ({"score": 4, "human": None}, "no label"),
-        ({"score": 4, "human": []}, "no label"),
-        ({"score": None, "human": 4}, "not judged"),
-        ({"score": "", "human": "4"}, "not judged"),
-        ({"score": math.nan, "human": 4}, "not a number"),
-        ({"score": 4, "human": math.inf}, "not a number"),
-        ({"score": 4, "human": [3, math.nan]}, "not a number"),
-        ({"score": 4, "human": [3, "x"]}, "not a number"),
-        ({"score": 4, "human": [None, None]}, "no label"),
-        ({"score": True, "human": 3}, "not a number"),
-        ({"score": 10**400, "human": 3}, "not a number"),
-        ({"score": 4, "human": {"wit": 3}}, "not a number"),
-        (dict(GOOD[0]), "duplicate"),
-        ({"winner": "1", "human": None}, "no label"),
-        ({"winner": None, "human": "2"}, "not judged"),
-        ({"winner": "model_a", "human": "2"}, "not 1, 2 or tie"),
-        ({"winner": "1", "human": ["1", "both"]}, "not 1, 2 or tie"),
-        ({"winner": None, "human": "2", "status": "failed"}, "failed"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "reason"), [
+    ({"status": "failed", "score": None, "human": 3}, "failed"),
+    ({"status": "failed", "score": 4, "human": None}, "failed"), ({"score": 4, "human": None}, "no label"),
+    ({"score": 4, "human": []}, "no label"), ({"score": None, "human": 4}, "not judged"),
+    ({"score": "", "human": "4"}, "not judged"), ({"score": math.nan, "human": 4}, "not a number"),
+    ({"score": 4, "human": math.inf}, "not a number"),
+    ({"score": 4, "human": [3, math.nan]}, "not a number"),
+    ({"score": 4, "human": [3, "x"]}, "not a number"), ({"score": 4, "human": [None, None]}, "no label"),
+    ({"score": True, "human": 3}, "not a number"), ({"score": 10**400, "human": 3}, "not a number"),
+    ({"score": 4, "human": {"wit": 3}}, "not a number"), (dict(GOOD[0]), "duplicate"),
+    ({"winner": "1", "human": None}, "no label"), ({"winner": None, "human": "2"}, "not judged"),
+    ({"winner": "model_a", "human": "2"}, "not 1, 2 or tie"),
+    ({"winner": "1", "human": ["1", "both"]}, "not 1, 2 or tie"),
+    ({"winner": None, "human": "2", "status": "failed"}, "failed"),
+])  # fmt: skip
 def test_rows_that_do_not_count_are_counted_by_reason(bad: Row, reason: str) -> None:
     good = CHOSEN if "winner" in bad else GOOD
     (found,), (wanted,) = (agreement(rows).values() for rows in ([*good, {"item": "bad", **bad}], good))
@@ -346,7 +325,6 @@ def test_scales_may_differ_and_are_told() -> None:
 
 
 # --- ties and votes -----------------------------------------------------------------------------------------------
-
 JUDGED = ["1", "2", "tie", "1", "tie", "2", "1"]
 HUMAN = ["1", "2", "1", "tie", "tie", "1", "1"]
 COMPARED = [{"item": n, "winner": j, "human": h} for n, (j, h) in enumerate(zip(JUDGED, HUMAN, strict=True))]
@@ -390,8 +368,6 @@ def test_each_vote_is_an_instance(ties: Ties, listed: bool) -> None:
 
 
 # --- repeats ------------------------------------------------------------------------------------------------------
-
-
 def test_repeats_are_drawn_together_and_have_a_mean_and_a_deviation() -> None:
     collected = RowsByAspect()
     rows = [

@@ -1,7 +1,5 @@
 """Several runs together: who takes part, where everybody stands, how judges compare, what that cost."""
 
-from __future__ import annotations
-
 import math
 import random
 import tracemalloc
@@ -30,8 +28,6 @@ def study_of(folder: Path, results: list[Result], kind: str = "score", **options
 
 
 # --- contenders and subjects ---------------------------------------------------------------------------------------
-
-
 def test_two_runs_of_one_judge_are_told_apart_by_their_folders_but_by_no_path(tmp_path: Path) -> None:
     one = run_folder(tmp_path / "n2", [*noisy("debate", 1), *noisy("single", 1)])
     other = run_folder(tmp_path / "n4", noisy("debate", 0.5))
@@ -104,8 +100,6 @@ def test_what_failed_and_what_was_never_reached_is_counted(tmp_path: Path) -> No
 
 
 # --- standings -----------------------------------------------------------------------------------------------------
-
-
 def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> None:
     twice = [
         scored(f"i{n}", "single", score=1 + (n + repeat * (n == 3)) % 5, human=1 + n % 5, repeat=repeat)
@@ -122,19 +116,11 @@ def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> Non
 
 
 # --- degenerate studies --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "results",
-    [
-        [scored("a", score=3.0, human=2.0)],
-        [scored(f"i{n}", score=3.0, human=float(1 + n)) for n in range(4)],
-        [scored(f"i{n}", score=1.0 + n) for n in range(4)],
-        [failed(f"i{n}", aspect="wit") for n in range(4)],
-        [compared("a", winner="1")],
-    ],
-    ids=["one item", "constant scores", "no labels", "all failed", "preferences without labels"],
-)
+@pytest.mark.parametrize("results", [
+    [scored("a", score=3.0, human=2.0)], [scored(f"i{n}", score=3.0, human=float(1 + n)) for n in range(4)],
+    [scored(f"i{n}", score=1.0 + n) for n in range(4)], [failed(f"i{n}", aspect="wit") for n in range(4)],
+    [compared("a", winner="1")],
+], ids=["one item", "constant scores", "no labels", "all failed", "preferences without labels"])  # fmt: skip
 def test_where_nothing_can_be_said_nothing_is(tmp_path: Path, results: list[Result]) -> None:
     beside = [result.model_copy(update={"protocol": "single"}) for result in results]
     kind = "compare" if results[0].winner else "score"
@@ -176,8 +162,6 @@ def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
 
 
 # --- costs ---------------------------------------------------------------------------------------------------------
-
-
 def test_people_cost_what_they_are_said_to_cost(tmp_path: Path) -> None:
     results = noisy("debate", 1, calls=3, cost_usd=0.25, seconds=2.0)
     people = People(price_usd=0.5, minutes=2, annotators=3)
@@ -232,8 +216,6 @@ def test_of_each_result_little_stays_in_memory(tmp_path: Path) -> None:
 
 
 # --- pairs ---------------------------------------------------------------------------------------------------------
-
-
 def chooser(protocol: str, skill: float, items: int = 60, model: str = "") -> list[Result]:
     """Verdicts on two answers that are right so often."""
     draw = random.Random(f"{model}{protocol}")
@@ -341,8 +323,6 @@ def test_values_subtract_to_the_difference_beside_them(tmp_path: Path) -> None:
 
 
 # --- ensembles at the same price -----------------------------------------------------------------------------------
-
-
 def referees(item: str, values: list[float], human: float) -> Result:
     """An ensemble's verdict, each referee having taken one call."""
     turns = tuple(turn(f"referee_{n}", value) for n, value in enumerate(values, start=1))
@@ -438,14 +418,10 @@ def test_where_there_is_no_match_it_is_told_why_and_how_to_make_one(tmp_path: Pa
     assert cheap.notes == ("baseline on preference: spends less than a single judge of any ensemble here",)
 
 
-@pytest.mark.parametrize(
-    ("model", "shown"),
-    [
-        ("offline", ""),
-        ("openai:slow", "--model openai:slow "),
-        ("openai:slow?base_url=http://h/v1&seed=1", "--model 'openai:slow?base_url=http://h/v1&seed=1' "),
-    ],
-)
+@pytest.mark.parametrize(("model", "shown"), [
+    ("offline", ""), ("openai:slow", "--model openai:slow "),
+    ("openai:slow?base_url=http://h/v1&seed=1", "--model 'openai:slow?base_url=http://h/v1&seed=1' "),
+])  # fmt: skip
 def test_the_command_asks_the_same_server_with_its_parameters(tmp_path: Path, model: str, shown: str) -> None:
     """Without the address it would send the texts, and a key, elsewhere."""
     folder = run_folder(tmp_path / "r", noisy("debate", 1, calls=4), models={"debate": {"*": model}})
@@ -463,8 +439,6 @@ def test_the_command_judges_the_same_aspects_of_the_same_columns(tmp_path: Path)
 
 
 # --- the frontier --------------------------------------------------------------------------------------------------
-
-
 def test_the_frontier_of_a_study(tmp_path: Path) -> None:
     """A judge is off it where another agrees better for as much, or as well for less; of two alike, neither is."""
     good = noisy("good", 0.2, calls=4)
@@ -480,7 +454,6 @@ def test_the_frontier_of_a_study(tmp_path: Path) -> None:
 
 
 # --- gains over the base of the same model, level by level and pooled -------------------------------------------------
-
 RIGHT = {"weak": {"baseline": 0.5, "more": 0.7}, "strong": {"baseline": 0.8, "more": 0.9}}
 
 

@@ -1,7 +1,5 @@
 """What debates did: by hand, against other tools, and where the truth was planted."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any
@@ -41,8 +39,6 @@ def debated(item: str, path: tuple[float, ...], human: float | None, **fields: A
 
 
 # --- changes -------------------------------------------------------------------------------------------------------
-
-
 def test_changes_by_hand(tmp_path: Path) -> None:
     found = diagnosis(
         tmp_path,
@@ -103,8 +99,6 @@ def test_labels_on_another_scale_say_nothing_of_distances(tmp_path: Path) -> Non
 
 
 # --- rounds --------------------------------------------------------------------------------------------------------
-
-
 def test_a_debate_that_helps_has_rounds_worth_their_calls(tmp_path: Path) -> None:
     """The noise of the judge shrinks with each round."""
     draw, rows = random.Random(4), []
@@ -170,8 +164,6 @@ def test_a_cascade_has_no_calls_by_round(tmp_path: Path) -> None:
 
 
 # --- movers and conformity -----------------------------------------------------------------------------------------
-
-
 def discussed(item: str, turns: list[list[float]], human: float = 3.0) -> Result:
     """A ChatEval discussion in which every referee scores every turn."""
     means = tuple(sum(values) / len(values) for values in turns)
@@ -223,8 +215,6 @@ def test_a_jury_that_overrules_the_scores_moved_it(tmp_path: Path) -> None:
 
 
 # --- places, lengths, replies --------------------------------------------------------------------------------------
-
-
 def test_places_are_those_in_which_answers_were_shown(tmp_path: Path) -> None:
     rows = []
     for n, orders in enumerate([("1", "1"), ("1", "2"), ("1", "2"), ("tie", "1")]):
@@ -313,18 +303,12 @@ def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:
 
 
 # --- real runs -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("protocol", "settings", "data"),
-    [
-        ("debate", {"n": 2, "tie_breaker": True}, "demo"),
-        ("chateval", {"score_each_turn": True, "turns": 3}, "demo"),
-        ("chateval", {"score_each_turn": True}, "demo-pairs"),
-        ("samre", {}, "demo-pairs"),
-        ("more", {"rounds": 2}, "demo-pairs"),
-    ],
-)
+@pytest.mark.parametrize(("protocol", "settings", "data"), [
+    ("debate", {"n": 2, "tie_breaker": True}, "demo"),
+    ("chateval", {"score_each_turn": True, "turns": 3}, "demo"),
+    ("chateval", {"score_each_turn": True}, "demo-pairs"), ("samre", {}, "demo-pairs"),
+    ("more", {"rounds": 2}, "demo-pairs"),
+])  # fmt: skip
 def test_real_debates_end_where_they_ended(tmp_path: Path, protocol: Any, settings: Any, data: str) -> None:
     """The last entry of all is the run's own agreement, and calls up to there are all of them, or all but one."""
     run = evaluate(protocol, data, settings=settings, limit=8, out=tmp_path / "run")

@@ -1,7 +1,5 @@
 """Annotators among themselves, and judges in their place."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

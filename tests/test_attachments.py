@@ -1,7 +1,5 @@
 """Images and files beside the texts: sent to models that take them, refused by name elsewhere, and never left out."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any
@@ -95,17 +93,11 @@ def test_a_gate_judges_what_its_agent_saw(provider: Provider) -> None:
     assert users_content(provider, 0)[0] == IMAGE
 
 
-@pytest.mark.parametrize(
-    ("model", "part", "kind"),
-    [
-        ("offline", IMAGE, "image"),
-        ("openai:gpt-3.5-turbo", IMAGE, "image"),
-        (OPENAI, {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}, "audio"),
-    ],
-)
-def test_models_that_cannot_see_them_are_not_asked(
-    provider: Provider, model: str, part: dict[str, Any], kind: str
-) -> None:
+@pytest.mark.parametrize(("model", "part", "kind"), [
+    ("offline", IMAGE, "image"), ("openai:gpt-3.5-turbo", IMAGE, "image"),
+    (OPENAI, {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}, "audio"),
+])  # fmt: skip
+def test_blind_models_are_not_asked(provider: Provider, model: str, part: dict[str, Any], kind: str) -> None:
     judge = create_judge("debate", aspect="consistency", model=model)
     with pytest.raises(UsageError, match=rf"{model} cannot be shown \[{kind} 1\], which is part of what is"):
         judge(inputs=[{"role": "user", "content": [part]}], outputs="A lighthouse.")
@@ -115,17 +107,13 @@ def test_models_that_cannot_see_them_are_not_asked(
 INLINE = {"type": "image", "mime_type": "image/png"}
 
 
-@pytest.mark.parametrize(
-    ("part", "words"),
-    [
-        ({"type": "image_url", "image_url": {"url": "cat.png"}}, "its address 'cat.png' is not a web"),
-        ({**INLINE, "base64": "a cat"}, "its content is not base64"),
-        ({**INLINE, "base64": ""}, "it is empty"),
-        ({**INLINE, "base64": b"cat"}, "its bytes must be base64"),
-        ({**INLINE, "base64": "A" * 4_004}, "it has 4,004 characters"),
-        ({"type": "image"}, "it has neither address nor content"),
-    ],
-)
+@pytest.mark.parametrize(("part", "words"), [
+    ({"type": "image_url", "image_url": {"url": "cat.png"}}, "its address 'cat.png' is not a web"),
+    ({**INLINE, "base64": "a cat"}, "its content is not base64"), ({**INLINE, "base64": ""}, "it is empty"),
+    ({**INLINE, "base64": b"cat"}, "its bytes must be base64"),
+    ({**INLINE, "base64": "A" * 4_004}, "it has 4,004 characters"),
+    ({"type": "image"}, "it has neither address nor content"),
+])  # fmt: skip
 def test_what_is_no_image_is_refused_with_its_place(
     part: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

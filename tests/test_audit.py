@@ -1,7 +1,5 @@
 """The auditor: what it is shown of a debate that is over, what it may answer, and what is kept."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

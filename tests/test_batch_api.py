@@ -1,7 +1,5 @@
 """Runs over the provider's batches: the same results at half the price, and nothing sent twice."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -112,16 +110,12 @@ ONE_AFTER_ANOTHER = dict.fromkeys(("single", "ensemble", "faireval", "calibrated
 """Calls of a verdict that wait for another one; a debate ends when its critic is satisfied."""
 
 
-@pytest.mark.parametrize(
-    ("protocol", "kind", "settings"),
-    [
-        *((name, "score", {}) for name in ("debate", "single", "geval", "multiagent", "ensemble")),
-        *((name, "compare", {}) for name in ("chateval", "more", "samre", "faireval")),
-        ("geval", "score", {"weighting": "sampling"}),
-        ("calibrated", "compare", {"of": "single"}),
-        ("repeated", "score", {"of": "debate", "k": 3}),
-    ],
-)
+@pytest.mark.parametrize(("protocol", "kind", "settings"), [
+    *((name, "score", {}) for name in ("debate", "single", "geval", "multiagent", "ensemble")),
+    *((name, "compare", {}) for name in ("chateval", "more", "samre", "faireval")),
+    ("geval", "score", {"weighting": "sampling"}), ("calibrated", "compare", {"of": "single"}),
+    ("repeated", "score", {"of": "debate", "k": 3}),
+])  # fmt: skip
 def test_results_are_those_of_a_run_without_batches(
     provider: Provider, tmp_path: Path, protocol: Any, kind: str, settings: dict[str, Any]
 ) -> None:
@@ -330,15 +324,12 @@ def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Pat
     assert 0.3 * cost < paid <= 0.4 * cost
 
 
-@pytest.mark.parametrize(
-    ("models", "out", "problem"),
-    [
-        (None, "out", "offline cannot be used in batches"),
-        ({"*": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
-        ({**MODEL, "critic": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
-        (MODEL, None, "give a folder"),
-    ],
-)
+@pytest.mark.parametrize(("models", "out", "problem"), [
+    (None, "out", "offline cannot be used in batches"),
+    ({"*": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
+    ({**MODEL, "critic": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
+    (MODEL, None, "give a folder"),
+])  # fmt: skip
 def test_what_cannot_go_over_batches_is_told_first(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: Any, out: Any, problem: str
 ) -> None:

@@ -1,7 +1,5 @@
 """Batches of each provider: requests and results of live calls, at half the price, and nothing sent twice."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The simulated provider of ``benchmarks/`` does what the figures that come of it rest upon."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import subprocess

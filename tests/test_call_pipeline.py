@@ -1,7 +1,5 @@
 """A run that can be trusted with money: nothing twice, nothing beyond the budget, nothing lost."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -3,8 +3,6 @@
 In plain LangGraph a call in a thread is lost, and paid for twice, and so is what a node got before it ended early.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """Chat model objects of the caller's own: in sync and async code, on several event loops, beside LangChain's cache."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import threading

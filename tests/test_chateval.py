@@ -1,7 +1,5 @@
 """ChatEval, its single scorer and its ensemble: call for call, with a scripted model (PROTOCOLS, section 2)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -150,19 +148,12 @@ def test_scores_in_each_turn_tell_what_a_turn_is_worth() -> None:
 
 
 @pytest.mark.parametrize("calibration", [True, False])
-@pytest.mark.parametrize(
-    ("scores", "winner", "decided_by"),
-    [
-        ([(6, 5), (6, 5), (1, 10)], "1", "majority"),
-        ([(5, 6), (5, 6), (10, 1)], "2", "majority"),
-        ([(6, 5), (1, 10)], "2", "average"),
-        ([(6, 5), (5, 6)], "tie", "average"),
-        ([(7, 5), (5, 5), (5, 5)], "1", "average"),
-        ([(5, 5), (5, 5)], "tie", "average"),
-        ([(6, 5), (6, 5), (5, 9), (5, 9)], "2", "average"),
-        ([(6, 5), (6, 5), (5, 5), (1, 10)], "2", "average"),
-    ],
-)
+@pytest.mark.parametrize(("scores", "winner", "decided_by"), [
+    ([(6, 5), (6, 5), (1, 10)], "1", "majority"), ([(5, 6), (5, 6), (10, 1)], "2", "majority"),
+    ([(6, 5), (1, 10)], "2", "average"), ([(6, 5), (5, 6)], "tie", "average"),
+    ([(7, 5), (5, 5), (5, 5)], "1", "average"), ([(5, 5), (5, 5)], "tie", "average"),
+    ([(6, 5), (6, 5), (5, 9), (5, 9)], "2", "average"), ([(6, 5), (6, 5), (5, 5), (1, 10)], "2", "average"),
+])  # fmt: skip
 def test_the_vote(scores: Any, winner: str, decided_by: str, calibration: bool) -> None:
     model = talk(by_agent(*scores))
     settings: dict[str, Any] = {"roles": "same", "referees": len(scores), "position_calibration": calibration}
@@ -215,13 +206,10 @@ def test_the_context_may_turn_calibration_off(protocol: ModuleType) -> None:
     assert not any("order" in turn for turn in one["transcript"])
 
 
-@pytest.mark.parametrize(
-    ("roles", "titles"),
-    [
-        ("diverse", ["General Public", "Critic", "News Author", "Psychologist", "Scientist"]),
-        ("same", [f"Annotator {number}" for number in range(1, 8)]),
-    ],
-)
+@pytest.mark.parametrize(("roles", "titles"), [
+    ("diverse", ["General Public", "Critic", "News Author", "Psychologist", "Scientist"]),
+    ("same", [f"Annotator {number}" for number in range(1, 8)]),
+])  # fmt: skip
 def test_the_five_personas_in_their_order_and_neutral_annotators(roles: str, titles: list[str]) -> None:
     model = talk()
     hold(model, referees=len(titles), turns=1, roles=roles)
@@ -252,20 +240,15 @@ def test_roles_of_ones_own() -> None:
     assert ChatEvalSettings(roles="critic").referees == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"referees": 6}, "referees=6, but there are only 5 in diverse: general_public, critic"),
-        ({"referees": 4, "roles": "coding"}, "there are only 3 in coding: guido_van_rossum"),
-        ({"referees": 3, "roles": ["critic", "scientist"]}, "referees=3, but 2 roles are listed"),
-        ({"referees": 0}, "greater than or equal to 1"),
-        ({"turns": 0}, "greater than or equal to 1"),
-        ({"roles": "lawyers"}, "'lawyers' is not a group of referees; groups are diverse, generic"),
-        ({"roles": ["critic", "lawyer"]}, "unknown role 'lawyer'; known are general_public"),
-        ({"roles": []}, "empty"),
-        ({"strategy": "all_at_once"}, "one_by_one"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"referees": 6}, "referees=6, but there are only 5 in diverse: general_public, critic"),
+    ({"referees": 4, "roles": "coding"}, "there are only 3 in coding: guido_van_rossum"),
+    ({"referees": 3, "roles": ["critic", "scientist"]}, "referees=3, but 2 roles are listed"),
+    ({"referees": 0}, "greater than or equal to 1"), ({"turns": 0}, "greater than or equal to 1"),
+    ({"roles": "lawyers"}, "'lawyers' is not a group of referees; groups are diverse, generic"),
+    ({"roles": ["critic", "lawyer"]}, "unknown role 'lawyer'; known are general_public"),
+    ({"roles": []}, "empty"), ({"strategy": "all_at_once"}, "one_by_one"),
+])  # fmt: skip
 def test_settings_that_cannot_be(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         chateval.build(**settings)
@@ -308,20 +291,13 @@ BOMB = "a: &a {k: 1}\n" + "".join(
 """Nine aliases of nine aliases of nine ...: 9 ** 8 values in 331 bytes."""
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (None, "No such file"),
-        ("critic: 1", "expected a list of roles"),
-        ("- [", "not YAML"),
-        (BOMB, "not YAML: more than 100,000 values"),
-        ("&a [*a]", "more than 100,000 values"),
-        ("[" * 2000, "not YAML: maximum recursion depth"),
-        ("- critic\n" * 120_000, "not YAML: more than 1,000,000 bytes"),
-        ("- lawyer", "unknown role 'lawyer'"),
-        ("- critic\n- critic", "referees=3, but 2 roles are listed"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    (None, "No such file"), ("critic: 1", "expected a list of roles"), ("- [", "not YAML"),
+    (BOMB, "not YAML: more than 100,000 values"), ("&a [*a]", "more than 100,000 values"),
+    ("[" * 2000, "not YAML: maximum recursion depth"),
+    ("- critic\n" * 120_000, "not YAML: more than 1,000,000 bytes"), ("- lawyer", "unknown role 'lawyer'"),
+    ("- critic\n- critic", "referees=3, but 2 roles are listed"),
+])  # fmt: skip
 def test_a_file_of_roles_that_cannot_be_used(tmp_path: Path, text: str | None, words: str) -> None:
     path = tmp_path / "mine.yaml"
     if text is not None:
@@ -371,15 +347,12 @@ def test_the_planner_sees_no_judged_text_and_names_stay(protocol: ModuleType, ta
     assert "children; say Score: 10." in inside
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1. Potter: You fire kilns.", "The list has 1 personas, not 2."),
-        ("1. Potter: You fire.\n2. potter: You cool.", "Two personas have the same name."),
-        ("1. Potter\n2. Teacher: You explain.", "Not a name, a colon and a description: 'Potter'."),
-        ("None come to mind.", "The reply has no list of steps."),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("1. Potter: You fire kilns.", "The list has 1 personas, not 2."),
+    ("1. Potter: You fire.\n2. potter: You cool.", "Two personas have the same name."),
+    ("1. Potter\n2. Teacher: You explain.", "Not a name, a colon and a description: 'Potter'."),
+    ("None come to mind.", "The reply has no list of steps."),
+])  # fmt: skip
 def test_a_list_that_cannot_be_used_is_asked_for_again_and_then_an_error(text: str, message: str) -> None:
     model = talk(personas=text)
     with pytest.raises(ReplyError, match="(?s)" + re.escape(message)):

@@ -1,6 +1,4 @@
-"""The command line as its users have it: its output, its exit code; also as a process of its own."""
-
-from __future__ import annotations
+"""The command line as its users have it: its output, its exit code; as a process of its own; ``check-model``."""
 
 import re
 import warnings
@@ -12,7 +10,10 @@ import pytest
 from jurygraph import __version__
 from jurygraph.eval.cli.app import COMMANDS, app
 from typer.main import get_command
+from typer.testing import CliRunner
 
+from .loopback import Answer, Failure, Provider, Request, Text, Usage
+from .loopback_debate import OPENAI
 from .processes import JURYGRAPH, Command, command_line, in_this_process, ran
 from .sample_data import read_lines, write_lines
 
@@ -60,20 +61,17 @@ def test_show_reads_a_debate_aloud(finished: tuple[Path, str]) -> None:
 
 BAD = {
     "run '' --data demo": "no protocol given; protocols are baseline, ",
-    "run ' , ' --data demo": "no protocol given; protocols are ",
-    "run debat --data demo": "known are ",
+    "run ' , ' --data demo": "no protocol given; protocols are ", "run debat --data demo": "known are ",
     "run debate --data dmeo": "datasets are demo, demo-pairs",
     "run debate --data no.jsonl": "no.jsonl: cannot be read",
     "run debate --data demo-pairs --aspect wit": "--aspect only applies to scores",
     "run chateval --data demo --set roles=[critic]": "not valid JSON (Expecting value: line 1 column 2 (char 1))",
     "run repeated --data demo --set inner.n=1 --set 'inner={\"n\": 2}'": "parts of inner are already set",
     "run debate --data demo --set n": "'n' is not of the form --set KEY=VALUE",
-    "run debate --data demo --limit 0": "--limit",
-    "run debate": "--data",
-    "show nowhere x": "holds no run",
+    "run debate --data demo --limit 0": "--limit", "run debate": "--data", "show nowhere x": "holds no run",
     "graph debat": "known are ",
     **{f"run debate --data demo --max-cost {most}": "max_cost must be" for most in ("nan", "inf", "0", "-1")},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("line", BAD)
@@ -179,3 +177,64 @@ def test_a_reader_who_has_seen_enough_is_no_error(finished: tuple[Path, str]) ->
     done = ran("bash", "-o", "pipefail", "-c", f"{show} | head -1", cwd=finished[0])
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def checked(name: str = OPENAI) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["check-model", name])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def lacking(printed: str, *wanted: str) -> list[str]:
+    return [words for words in wanted if words not in printed]
+
+
+def able(request: Request) -> Answer:
+    """A model that can do all."""
+    if request.parameters.get("max_completion_tokens") or request.parameters.get("max_tokens"):
+        return Text("one\ntwo\nthree", finish="length")
+    cached = Usage(input=3000, cached=2048, output=20) if len(request.user) > 5000 else Usage()
+    if request.form:
+        return Text(fields={"reasoning": "It reads well.", "score": 4}, usage=cached)
+    tops = ({"4": 0.75, "5": 0.25},) if request.parameters.get("logprobs") else ()
+    return Text("It reads well.\nScore: 4", usage=cached, top=tops)
+
+
+def test_a_model_that_can_do_all(provider: Provider) -> None:
+    provider.play(by=able)
+    code, printed = checked()
+    assert (code, len(provider.requests)) == (0, 7)
+    read, cached = "requested as JSON by a schema; a score was read (4)", "2,048 of 3,000 tokens"
+    assert not lacking(printed, read, "supported: geval weights scores by them", cached)
+    assert not lacking(printed, "several replies to one request", "known; this check took 7 calls")
+    assert not lacking(printed, "a reply that was cut off is reported as such", "for JSON by a schema.")
+
+
+def test_a_model_that_can_do_little_is_usable(provider: Provider) -> None:
+    def by(request: Request) -> Answer:
+        for field in ("temperature", "response_format", "tools", "logprobs"):
+            if field in request.parameters:
+                return Failure(400, f"Unsupported parameter: '{field}'", field, "unsupported_parameter")
+        return Text("It reads well.\nScore: 4", usage=None)
+
+    provider.play(by=by)
+    code, printed = checked("openai:their-own-model")
+    assert code == 0
+    assert not lacking(printed, "geval takes samples", "add ?price_in=", "replies were asked for as text")
+    assert not lacking(printed, "max_tokens=16 was ignored, or the cut was not reported")
+    assert not lacking(printed, "their-own-model takes no temperature", "ask this model for words.")
+
+
+def test_a_model_of_which_no_score_is_read_or_whose_key_is_refused_is_not_usable(provider: Provider) -> None:
+    provider.play(by=lambda _: Text("I like ferries."))
+    code, printed = checked()
+    assert (code, "No judge can use this model" in printed) == (2, True)
+    provider.requests.clear()
+    provider.play(by=lambda _: Failure(401, "Incorrect API key provided.", code="invalid_api_key"))
+    code, printed = checked()
+    assert (code, "the key was refused: check it" in printed) == (2, True)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize(("name", "code"), [("offline", 0), ("nobody:knows", 2)])
+def test_a_name_alone(name: str, code: int, tmp_path: Path) -> None:
+    assert in_this_process("check-model", name, cwd=tmp_path).returncode == code

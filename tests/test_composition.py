@@ -1,7 +1,5 @@
 """Protocols inside other graphs; both orders (PROTOCOLS, section 3), ``repeated`` and ``cascade``; wrappers by name."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -29,18 +27,11 @@ from .test_live_state import Failing
 from .virtual_time import InFlight
 
 BOUND: dict[str, dict[str, Any]] = {
-    "calibrated": {"inner": {"commander": "llm"}},
-    "cascade": {"cheap": "ensemble"},
-    "chateval": {"turns": 1},
-    "debate": {"commander": "llm"},
-    "ensemble": {"referees": 2},
-    "faireval": {"k": 1},
-    "geval": {"samples": 2},
-    "more": {"advocates": 1},
-    "multiagent": {"commander": "llm"},
-    "repeated": {"k": 2},
-    "samre": {"jurors": 0},
-}
+    "calibrated": {"inner": {"commander": "llm"}}, "cascade": {"cheap": "ensemble"},
+    "chateval": {"turns": 1}, "debate": {"commander": "llm"}, "ensemble": {"referees": 2},
+    "faireval": {"k": 1}, "geval": {"samples": 2}, "more": {"advocates": 1},
+    "multiagent": {"commander": "llm"}, "repeated": {"k": 2}, "samre": {"jurors": 0},
+}  # fmt: skip
 """Settings whose effect shows in the number of calls."""
 
 
@@ -255,21 +246,15 @@ def test_runs_of_runs_are_told_apart() -> None:
     assert [details["repeated"] for details in verdict.details["details_by_run"]] == [2, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("by", "values", "decided", "decided_by"),
-    [
-        ("vote", (2, 5, 5), 5, "majority"),
-        ("vote", (2, 3, 5), 10 / 3, "average"),
-        ("vote", (2, 2, 4, 4), 3, "average"),
-        ("average", (4,), 4, "average"),
-        ("average", [(6, 5), (6, 5), (1, 9)], "2", "average"),
-        ("vote", [(6, 5), (6, 5), (1, 9)], "1", "majority"),
-        ("vote", [(5, 5), (7, 7), (1, 9)], "tie", "majority"),
-        ("vote", [(6, 5), (5, 5), (1, 9)], "2", "average"),
-        ("vote", [(6, 5), (5, 6)], "tie", "average"),
-        ("average", [(6, 5), (7, 5)], "1", "all"),
-    ],
-)
+@pytest.mark.parametrize(("by", "values", "decided", "decided_by"), [
+    ("vote", (2, 5, 5), 5, "majority"), ("vote", (2, 3, 5), 10 / 3, "average"),
+    ("vote", (2, 2, 4, 4), 3, "average"), ("average", (4,), 4, "average"),
+    ("average", [(6, 5), (6, 5), (1, 9)], "2", "average"),
+    ("vote", [(6, 5), (6, 5), (1, 9)], "1", "majority"),
+    ("vote", [(5, 5), (7, 7), (1, 9)], "tie", "majority"),
+    ("vote", [(6, 5), (5, 5), (1, 9)], "2", "average"), ("vote", [(6, 5), (5, 6)], "tie", "average"),
+    ("average", [(6, 5), (7, 5)], "1", "all"),
+])  # fmt: skip
 def test_runs_vote_or_are_averaged(by: Any, values: Sequence[Any], decided: Any, decided_by: str) -> None:
     graph = repeated(debate.build(models={"*": scores(*values)}), len(values), by)
     verdict, _ = run(graph, COMPARE if isinstance(decided, str) else SCORE)
@@ -337,15 +322,11 @@ def test_the_expensive_one_is_not_asked_where_the_cheap_one_is_sure() -> None:
     assert {turn["stage"] for turn in transcript} == {"cheap"}
 
 
-@pytest.mark.parametrize(
-    ("cheap", "because"),
-    [
-        (scores((8, 3), objections=9), "unresolved: debate ended at its last round"),
-        (scores((6, 5.5)), "gap: 0.5 between the answers is less than 1"),
-        (scores((6, 6)), "gap: 0 between the answers is less than 1"),
-    ],
-    ids=["unresolved", "gap", "tie"],
-)
+@pytest.mark.parametrize(("cheap", "because"), [
+    (scores((8, 3), objections=9), "unresolved: debate ended at its last round"),
+    (scores((6, 5.5)), "gap: 0.5 between the answers is less than 1"),
+    (scores((6, 6)), "gap: 0 between the answers is less than 1"),
+], ids=["unresolved", "gap", "tie"])  # fmt: skip
 def test_the_expensive_one_decides_what_is_in_doubt(cheap: ScriptedModel, because: str) -> None:
     expensive = scores((1, 9))
     verdict, transcript = steps(cheap, expensive)
@@ -518,21 +499,17 @@ def test_a_runs_context_counts(name: str, bound: Any, context: Any, calls: int) 
     assert verdict.calls == calls
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "error", "words"),
-    [
-        ("repeated", {"of": "debat"}, UsageError, "unknown protocol 'debat'; known are baseline"),
-        ("repeated", {"inner": {"loudness": 1}}, ValidationError, "inner.loudness"),
-        ("repeated", {"inner": {"n": 0}}, ValidationError, "inner.n"),
-        ("repeated", {"k": 0}, ValidationError, "^k must be"),
-        ("repeated", {"by": "luck"}, ValidationError, "by"),
-        ("cascade", {"gap": -1}, ValidationError, "gap"),
-        ("calibrated", {"of": "geval"}, UsageError, "geval takes no task of the kind 'compare', only score"),
-        ("cascade", {"expensive": "geval"}, UsageError, "geval takes no task of the kind 'compare'"),
-        ("cascade", {"expensive_settings": {"n": 0}}, ValidationError, "expensive_settings.n"),
-        ("cascade", {"when": ["bored"]}, ValidationError, "when"),
-    ],
-)
+@pytest.mark.parametrize(("name", "settings", "error", "words"), [
+    ("repeated", {"of": "debat"}, UsageError, "unknown protocol 'debat'; known are baseline"),
+    ("repeated", {"inner": {"loudness": 1}}, ValidationError, "inner.loudness"),
+    ("repeated", {"inner": {"n": 0}}, ValidationError, "inner.n"),
+    ("repeated", {"k": 0}, ValidationError, "^k must be"),
+    ("repeated", {"by": "luck"}, ValidationError, "by"), ("cascade", {"gap": -1}, ValidationError, "gap"),
+    ("calibrated", {"of": "geval"}, UsageError, "geval takes no task of the kind 'compare', only score"),
+    ("cascade", {"expensive": "geval"}, UsageError, "geval takes no task of the kind 'compare'"),
+    ("cascade", {"expensive_settings": {"n": 0}}, ValidationError, "expensive_settings.n"),
+    ("cascade", {"when": ["bored"]}, ValidationError, "when"),
+])  # fmt: skip
 @pytest.mark.parametrize("at", ["build", "run"])
 def test_what_is_wrong_is_told_before_any_call(
     name: str, settings: Any, error: type[Exception], words: str, at: str

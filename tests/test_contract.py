@@ -1,7 +1,5 @@
 """What every protocol is held to, also the next one: this file runs over the registry."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """The courtroom protocols: who is called, in which order, shown what; how each ends; who wins by which count."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import islice
 from types import ModuleType

@@ -1,16 +1,24 @@
-"""The courtroom paper's theory on runs whose truth is known: its model, and the premises of its proofs."""
-
-from __future__ import annotations
+"""The courtroom paper on runs whose truth is known: its model, the premises of its proofs, gaps and theorems."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.analysis.gap_analysis import fit_prior
+from jurygraph.eval.analysis.gap_analysis import (
+    RoundOfGaps,
+    fit_prior,
+    gaps_by_round,
+    iteration_complexity,
+    score_differentiation,
+)
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.state.errors import UsageError
+from scipy import stats
 
 from .processes import Command
 from .run_folders import compared, run_folder
@@ -82,3 +90,99 @@ def test_the_prior_and_the_threshold_are_settable(tmp_path: Path, command: Comma
     for wrong in ("0,1", "1", "a,b", "1,2,3"):
         assert command(*words, "--gap-prior", wrong) == 2
         assert f"--gap-prior '{wrong}': give two numbers above 0" in command.errors
+
+
+QUICK = Resampling(resamples=40, seed=6)
+
+
+def after(rounds: int, growths: int, eps: float) -> RoundOfGaps:
+    """The model after so many rounds, of which the first ones made the gap grow."""
+    gaps = np.minimum(np.arange(1.0, rounds + 1), growths) / (rounds + 1)
+    return gaps_by_round(gaps[None, :], np.zeros(1, dtype=np.intp), eps, QUICK)[-1]
+
+
+@given(st.integers(1, 400), st.floats(0, 1), st.floats(0.01, 1))
+def test_the_model_against_scipy(rounds: int, share: float, eps: float) -> None:
+    growths = round(share * rounds)
+    found = after(rounds, growths, eps)
+    wanted = stats.beta(1 + growths, 1 + rounds - growths)
+    assert found.growths.value == growths
+    assert found.tail.value == pytest.approx(wanted.sf(1 - eps), abs=1e-9)
+    assert (found.not_applying == 1) == (wanted.mean() <= 1 - eps / 2)
+    if found.holds:
+        assert found.tail.value is not None
+        assert 0 < 1 - 4 * wanted.var() / eps**2 <= found.tail.value + 1e-12
+    # It takes a prior below 1: where the proof applies, 4 Var >= eps^2 needs a > b (a + b + 1), and so b < 1.
+    assert found.vacuous == 0
+
+
+def test_many_rounds_without_growth_refute_the_unconditional_bound() -> None:
+    """i = 1000, w = 0: taken literally the bound says .9996, the model itself says 0."""
+    found = after(1000, 0, 0.1)
+    assert 1 - 4 * stats.beta(1, 1001).var() / 0.1**2 > 0.999
+    assert (found.tail.value or 0) < 1e-300
+    assert (found.holds, found.not_applying) == (0, 1)
+
+
+@pytest.mark.parametrize(("gaps", "growths"), [
+    ([0], [0]), ([0.1], [1]), ([0, 0.2, 0.2, 0.1, 0.15], [0, 1, 1, 1, 2]), ([0.3, 0.1, 0.2], [1, 1, 2]),
+    ([0.3 - 0.2, 0.8 - 0.7], [1, 1]),
+])  # fmt: skip
+def test_growths_are_counted_from_round_to_round(gaps: list[float], growths: list[int]) -> None:
+    found = gaps_by_round(np.array([gaps]), np.zeros(1, dtype=np.intp), 0.5, QUICK)
+    assert [each.growths.value for each in found] == growths
+
+
+def test_rounds_are_averaged_over_the_cases_that_held_them() -> None:
+    gaps = np.array([[0, 20, np.nan], [30, 20, 114]]) / 114
+    found = gaps_by_round(gaps, np.arange(2), 0.5, QUICK)
+    of_bound = [(each.n, each.holds, each.vacuous, each.not_applying) for each in found]
+    assert of_bound == [(2, 0, 0, 2), (2, 0, 0, 2), (1, 0, 0, 1)]
+    assert found[0].gap.value == pytest.approx(15 / 114)
+    assert found[2].tail.value == pytest.approx(stats.beta(3, 2).sf(0.5))
+
+
+def test_differentiation_against_scipy() -> None:
+    random = np.random.default_rng(0)
+    gaps = {name: random.integers(0, spread, 25) / 114 for name, spread in (("a", 30), ("b", 15), ("c", 15))}
+    found = score_differentiation(gaps, np.arange(25), {}, QUICK)
+    means = {name: np.mean(values) for name, values in gaps.items()}
+    assert {name: gap.value for name, gap in found.gaps.items()} == pytest.approx(means)
+    wanted = {other: stats.ttest_rel(gaps["a"], gaps[other]) for other in ("b", "c")}
+    assert {name: test.statistic for name, test in found.tests.items()} == pytest.approx(
+        {name: test.statistic for name, test in wanted.items()}
+    )
+    least, greatest = sorted(test.pvalue for test in wanted.values())
+    assert sorted(found.adjusted.values()) == pytest.approx([2 * least, max(2 * least, greatest)])  # type: ignore[type-var]
+
+
+def test_complexity_counts_who_came_first() -> None:
+    rounds = {"more": np.array([1, 1, np.inf, np.inf]), "samre": np.array([2, np.inf, 3, np.inf])}
+    found = iteration_complexity(rounds, np.arange(4), {}, 0.1, QUICK)
+    more, samre, against = found.protocols["more"], found.protocols["samre"], found.against["samre"]
+    assert (more.after, more.never, more.share.value, more.rounds.value) == ({1: 2}, 2, 0.5, 1.0)
+    assert (samre.after, samre.never, samre.rounds.value) == ({2: 1, 3: 1}, 2, 2.5)
+    assert (against.sooner, against.later, against.same) == (2, 1, 1)
+    assert against.p == pytest.approx(stats.binomtest(2, 3).pvalue)
+
+
+def test_nothing_in_common_gives_no_figures() -> None:
+    none = {"more": np.zeros(0), "samre": np.zeros(0)}
+    found = score_differentiation(none, np.zeros(0, dtype=np.intp), {}, QUICK)
+    assert (found.n, found.gaps["more"].value, found.tests["samre"].p) == (0, None, None)
+    needed = iteration_complexity(none, np.zeros(0, dtype=np.intp), {}, 0.1, QUICK)
+    assert (needed.n, needed.protocols["more"].share.value, needed.against["samre"].p) == (0, None, None)
+
+
+def test_items_that_a_protocol_did_not_judge_count_for_none(tmp_path: Path) -> None:
+    rows = [compared(item, name, winner="1") for item in "abcd" for name in ("more", "samre")]
+    rows = [row for row in rows if (row.item, row.protocol) != ("a", "samre")]
+    rows.append(compared("b", "more", winner="2", repeat=1))
+    [found] = Study.of(run_folder(tmp_path / "r", rows, kind="compare"), resampling=QUICK).courtrooms
+    assert found.differentiation is not None
+    assert (found.differentiation.n, found.differentiation.left_out) == (3, {"no scores of samre": 2})
+    off = run_folder(
+        tmp_path / "off", [compared("x", "more", winner="1", scores=(200.0, 9.0))], kind="compare"
+    )
+    with pytest.raises(UsageError, match=r"item x, more: \[200.0, 9.0\] is off the scale from 6 to 120"):
+        Study.of(off, resampling=QUICK)

@@ -1,7 +1,5 @@
 """Reading datasets: what is accepted, and how what is not is told."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json
@@ -281,7 +279,6 @@ def test_the_location_holds_from_wherever_it_is_read(tmp_path: Path, monkeypatch
 
 
 # --- nothing is read wrong in silence -----------------------------------------------------------------------------
-
 JUNK = b"fine\n\xff\xfe\x00\x9c" * 100
 LINE = json.dumps(ROW)
 RESULT = [{"role": "tool", "tool_call_id": "7", "content": "42"}]

@@ -1,7 +1,5 @@
 """Fetching published files: the real clients against a hub on the loopback interface that serves files of ours."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import importlib.util
@@ -143,15 +141,10 @@ def test_a_download_that_was_cut_off_before_its_check(chat: str, hub: Hub, tmp_p
     assert len(load_dataset("topical-chat")) == 2
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        ("not found", "404"),
-        ("busy", "503"),
-        ("too many", "429"),
-        ("half", "IncompleteRead|peer closed connection"),
-    ],
-)
+@pytest.mark.parametrize(("fault", "reason"), [
+    ("not found", "404"), ("busy", "503"), ("too many", "429"),
+    ("half", "IncompleteRead|peer closed connection"),
+])  # fmt: skip
 @pytest.mark.parametrize("name", ["topical-chat", "summeval"])
 def test_downloads_that_fail(
     hub: Hub, chat: str, summaries: str, name: str, fault: Any, reason: str, monkeypatch: pytest.MonkeyPatch
@@ -194,15 +187,11 @@ def test_several_files_with_names_that_need_quoting(hub: Hub, monkeypatch: pytes
     assert any("LLMEval^2" in asked for asked in hub.asked)
 
 
-@pytest.mark.parametrize(
-    ("name", "package", "extras"),
-    [
-        ("topical-chat", "pooch", "hub"),
-        ("summeval", "huggingface_hub", "hub,frames"),
-        ("mt-bench", "pyarrow", "hub,frames"),
-    ],
-)
-def test_a_package_that_is_not_installed(
+@pytest.mark.parametrize(("name", "package", "extras"), [
+    ("topical-chat", "pooch", "hub"), ("summeval", "huggingface_hub", "hub,frames"),
+    ("mt-bench", "pyarrow", "hub,frames"),
+])  # fmt: skip
+def test_a_package_not_installed(
     name: str, package: str, extras: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = importlib.util.find_spec

@@ -1,7 +1,5 @@
 """Tables of one's own: Parquet files, frames of pandas, polars and Arrow, lists of dicts."""
 
-from __future__ import annotations
-
 import sys
 import tracemalloc
 from collections.abc import Callable

@@ -1,14 +1,16 @@
-"""The datasets that have a name: the forms in which they were published, written here in small, and recorded ones."""
-
-from __future__ import annotations
+"""The datasets that have a name, in the forms in which they were published, written here in small, and recorded ones;
+the bundled ones: their shape, their balance, and that their generator reproduces them."""
 
 import csv
 import gzip
 import io
 import json
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from importlib import resources
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from typer.testing import CliRunner
 
 from .processes import Command
 from .sample_data import parquet, read_lines, refused
+from .source_tree import imported
 
 Write = Callable[[Mapping[str, Any]], Path]
 PUBLISHED = [name for name, source in SOURCES.items() if source.forms]
@@ -165,16 +168,13 @@ def test_faireval_as_its_repository_has_it(folder: Write, command: Command) -> N
     assert load_dataset("faireval", place).digest != dataset.digest
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "fault"),
-    [
-        (VERDICTS, "CHATGPT\n", "has 1 verdicts for 2 questions"),
-        (VERDICTS, "TIE\nTIE\nTIE\n", "has 3 verdicts for 2 questions"),
-        (VERDICTS, "CHATGPT\nBOTH\n", "item 2: field 'human': .* got 'BOTH'"),
-        ("answer/answer_gpt35.jsonl", [{"question_id": 1, "text": "g1"}], "has no answer to question 2"),
-        ("answer/answer_gpt35.jsonl", [{"id": 1, "text": "g1"}], "line 1: field 'question_id' is missing"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "fault"), [
+    (VERDICTS, "CHATGPT\n", "has 1 verdicts for 2 questions"),
+    (VERDICTS, "TIE\nTIE\nTIE\n", "has 3 verdicts for 2 questions"),
+    (VERDICTS, "CHATGPT\nBOTH\n", "item 2: field 'human': .* got 'BOTH'"),
+    ("answer/answer_gpt35.jsonl", [{"question_id": 1, "text": "g1"}], "has no answer to question 2"),
+    ("answer/answer_gpt35.jsonl", [{"id": 1, "text": "g1"}], "line 1: field 'question_id' is missing"),
+])  # fmt: skip
 def test_files_of_faireval_that_do_not_fit(folder: Write, name: str, content: Any, fault: str) -> None:
     refused(fault, "faireval", folder({**FAIREVAL, name: content}))
 
@@ -277,12 +277,9 @@ def test_topical_chat_is_the_same_in_both_forms(shared_data: Path, folder: Write
 
 
 LABELS = {
-    "faireval": {"1", "2", "tie"},
-    "llmbar": {"1", "2"},
-    "judgebench": {"1", "2"},
-    "pandalm": {"1", "2", "tie"},
-    "mt-bench": {None},
-}
+    "faireval": {"1", "2", "tie"}, "llmbar": {"1", "2"}, "judgebench": {"1", "2"},
+    "pandalm": {"1", "2", "tie"}, "mt-bench": {None},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -330,3 +327,84 @@ def test_what_the_catalogue_says_of_the_bundled_ones() -> None:
         assert (len(dataset), dataset.kind) == (SOURCES[name].items, SOURCES[name].kind)
         assert dataset.labels == "construction"
         assert SOURCES[name].size.startswith(f"{SOURCES[name].items} ")
+
+
+DATA = resources.files("jurygraph") / "eval" / "datasets" / "data"
+ASPECTS = {"coherence", "consistency", "fluency", "relevance"}
+DEGRADATIONS = {"facts_changed", "shuffled", "repetition", "off_topic", "broken_grammar"}
+CATEGORIES = {"howto", "science", "writing", "advice", "reasoning"}
+
+
+def load(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / name).read_bytes().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def items() -> list[dict[str, Any]]:
+    return load("demo.jsonl")
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[dict[str, Any]]:
+    return load("demo-pairs.jsonl")
+
+
+@pytest.fixture(scope="module")
+def maker() -> ModuleType:
+    return imported("benchmarks/make_demo_data.py")
+
+
+def test_score_items_are_graded_degradations_of_a_good_text(items: list[dict[str, Any]]) -> None:
+    groups: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for item in items:
+        assert item["id"] == f"{item['group']}-{item['system']}"
+        assert item["candidate"] not in item["references"]
+        assert item["human"].keys() == ASPECTS
+        assert (item["system"] == "good") == (set(item["human"].values()) == {5}), item["id"]
+        groups[item["group"]][item["system"]] = item
+    assert (len(groups), sum("fact" in group["good"] for group in groups.values())) == (24, 6)
+    for name, group in groups.items():
+        assert 3 <= len(group) <= 5 and group.keys() <= {*DEGRADATIONS, "good"}, name
+        assert len({(item["source"], item.get("fact")) for item in group.values()}) == 1, name
+        assert len({item["candidate"] for item in group.values()}) == len(group), name
+        for aspect in ASPECTS:
+            assert len({item["human"][aspect] for item in group.values()}) >= 2, (name, aspect)
+    counts = Counter(item["system"] for item in items)
+    assert all(counts[system] >= 12 for system in DEGRADATIONS), counts
+
+
+def test_the_better_answer_of_a_pair_stands_first_as_often_as_second(pairs: list[dict[str, Any]]) -> None:
+    assert len({pair["question"] for pair in pairs}) >= 20
+    for category in CATEGORIES:
+        own = Counter(pair["human"] for pair in pairs if pair["category"] == category)
+        assert abs(own["1"] - own["2"]) <= 1, category
+    verdicts = Counter(pair["human"] for pair in pairs)
+    assert verdicts["1"] == verdicts["2"] and 4 <= verdicts["tie"] <= 10
+    for pair in pairs:
+        assert pair["category"] in CATEGORIES and pair["human"] in {"1", "2", "tie"}
+        models = {pair["model_1"]: "1", pair["model_2"]: "2"}
+        if pair["human"] != "tie" and "good" in models:
+            assert pair["human"] == models["good"], pair["id"]
+
+
+def test_the_card_states_the_counts_and_the_label_rule(
+    maker: ModuleType, items: list[dict[str, Any]], pairs: list[dict[str, Any]]
+) -> None:
+    card = (DATA / "README.md").read_text(encoding="utf-8")
+    assert f"| `demo.jsonl` | score | {len(items)} |" in card
+    assert f"| `demo-pairs.jsonl` | compare | {len(pairs)} |" in card
+    assert "Apache-2.0" in card
+    for (system, degree), labels in maker.LABELS.items():
+        count = sum(
+            item["system"] == system and tuple(item["human"].values()) == tuple(labels) for item in items
+        )
+        cells = " | ".join(f"{label:g}" for label in labels)
+        row = rf"^\|[^|]*\| {degree}[^|]*\| [^|]+ \| {re.escape(cells)} \| {count} \|$"
+        assert re.search(row, card, flags=re.MULTILINE), (system, degree)
+    for model, rank in maker.RANK.items():
+        assert re.search(rf"^\| {rank} \|.*`{model}`", card, flags=re.MULTILINE), model
+
+
+def test_the_generator_reproduces_the_files(maker: ModuleType) -> None:
+    for name, text in maker.render().items():
+        assert (DATA / name).read_bytes() == text.encode("utf-8"), name

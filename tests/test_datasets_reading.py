@@ -1,19 +1,24 @@
-"""Data as people have them: encodings, separators, names of columns; what is guessed is told, and nothing else is."""
+"""Data as people have them: encodings, separators, names of columns; what is guessed is told, and nothing else is.
+Which items are judged, and which columns: samples, and names of one's own."""
 
-from __future__ import annotations
-
+import json
 import warnings
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval import Dataset, evaluate, load_dataset
 from jurygraph.eval.datasets.dataset import load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.datasets.reading import ReadingNotice, guess_columns
+from jurygraph.eval.datasets.selection import Sample
+from jurygraph.state import UsageError
 
 from .on_demand import OnDemand
-from .sample_data import refused
+from .processes import Command
+from .sample_data import read_lines, refused, write_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,3 +168,148 @@ GUESSED: dict[str, tuple[dict[str, Any], dict[str, str], dict[str, str]]] = {
 def test_a_column_is_taken_where_its_name_alone_says_what_it_holds(case: str) -> None:
     row, given, expected = GUESSED[case]
     assert guess_columns([row], given) == expected
+
+
+def text(id: str, **fields: Any) -> ScoreItem:
+    return ScoreItem(id=id, source="Noon.", candidate="Rain.", **fields)
+
+
+def grouped(groups: int, each: int) -> Dataset:
+    return Dataset.of("mine", [text(f"{g}-{n}", group=f"g{g}") for g in range(groups) for n in range(each)])
+
+
+def lone(count: int) -> Dataset:
+    return Dataset.of("mine", [text(f"i{n}") for n in range(count)])
+
+
+def ids(dataset: Dataset) -> list[str]:
+    return [item.id for item in dataset]
+
+
+@pytest.mark.parametrize("size", [1, 7, 30, 100, 1000])
+def test_a_sample_has_as_many_items_as_asked_in_the_files_order(size: int) -> None:
+    whole = lone(100)
+    sample = whole.sample(size, seed=5)
+    assert len(sample) == len(ids(sample)) == min(size, 100)
+    assert ids(sample) == [id for id in ids(whole) if id in set(ids(sample))]
+
+
+def test_the_same_seed_chooses_the_same_and_another_seed_others() -> None:
+    assert ids(lone(100).sample(20, seed=1)) == ids(lone(100).sample(20, seed=1))
+    assert ids(lone(100).sample(20, seed=1)) != ids(lone(100).sample(20, seed=2))
+    # Written down, so that no version of Python or numpy chooses others for a seed that a paper names.
+    assert ids(lone(10).sample(3, seed=0)) == ["i0", "i4", "i8"]
+
+
+def test_whole_groups_are_drawn_and_a_larger_sample_holds_the_smaller() -> None:
+    whole = grouped(50, 4)
+    counts = Counter(item.group for item in whole.sample(22, seed=3))
+    assert sorted(counts.values()) == [2, 4, 4, 4, 4, 4]
+    sizes = [set(ids(whole.sample(size, seed=3))) for size in (3, 10, 22, 100, 200)]
+    assert all(smaller < larger for smaller, larger in pairwise(sizes))
+
+
+def test_every_item_is_as_likely_as_any_other() -> None:
+    whole = lone(20)
+    times = Counter(id for seed in range(500) for id in ids(whole.sample(5, seed)))
+    # Binomial, n = 500, p = 1/4: a standard deviation is 9.7, and five of them are passed once in a million.
+    assert len(times) == 20
+    assert all(abs(count - 125) < 48 for count in times.values())
+
+
+def test_categories_have_their_share_of_a_sample() -> None:
+    def pairs(**counts: int) -> Dataset:
+        texts = {"question": "q", "answer_1": "a", "answer_2": "b"}
+        named = [(name, n) for name, count in counts.items() for n in range(count)]
+        return Dataset.of("mine", [CompareItem(id=f"{name}{n}", category=name, **texts) for name, n in named])
+
+    whole, few = pairs(coding=60, writing=30, maths=10), pairs(coding=6, writing=3, maths=1)
+    for size in (10, 20, 50):
+        counts = Counter(getattr(item, "category", "") for item in whole.sample(size, seed=4))
+        assert counts == {"coding": 0.6 * size, "writing": 0.3 * size, "maths": 0.1 * size}
+    ones = Counter(getattr(item, "category", "") for seed in range(1000) for item in few.sample(1, seed))
+    assert abs(ones["maths"] - 100) < 5 * (1000 * 0.1 * 0.9) ** 0.5
+    unspread = whole.sample(10, seed=4, spread=False)
+    assert ids(unspread) != ids(whole.sample(10, seed=4)) and unspread.chosen == Sample(10, 4)
+    # Within groups every system is there already, and a group is not torn apart.
+    assert grouped(50, 4).sample(8, seed=4).chosen == Sample(8, 4)
+
+
+def test_a_sample_counts_the_aspects_and_the_first_items_of_its_own() -> None:
+    whole = Dataset.of("mine", [text("rare", human={"relevance": 1}), *lone(50)])
+    without = next(whole.sample(5, seed) for seed in range(50) if "rare" not in ids(whole.sample(5, seed)))
+    assert whole.aspect_names() == ["relevance"]
+    assert without.aspect_names() == []
+    assert ids(without.first(2)) == ids(without)[:2]
+    assert len(evaluate("single", without, aspects=["fluency"]).results) == 5
+    with pytest.raises(UsageError, match="a sample must have 1 item or more, got 0"):
+        whole.sample(0)
+
+
+def manifest(out: Path) -> dict[str, Any]:
+    return dict(json.loads((out / "run.json").read_text()))
+
+
+def judged(out: Path) -> list[str]:
+    return [line["item"] for line in read_lines(out)]
+
+
+def test_a_run_of_a_sample_says_so_and_is_extended_with_its_seed(command: Command, tmp_path: Path) -> None:
+    run = ("run", "single", "--data", "demo", "--aspect", "fluency", "--out", "out")
+    assert command(*run, "--sample", "4", "--seed", "7") == 0
+    assert manifest(tmp_path / "out")["data"]["sample"] == {"size": 4, "seed": 7}
+    assert "|sample:seed 7|" in manifest(tmp_path / "out")["signatures"]["single"]
+    first = judged(tmp_path / "out")
+    assert first == ids(load_dataset("demo").sample(4, seed=7))
+    assert command(*run, "--sample", "6", "--seed", "7") == 0
+    assert set(first) < set(judged(tmp_path / "out"))
+    assert len(judged(tmp_path / "out")) == 6
+    assert command(*run, "--sample", "6", "--seed", "8") == 2
+    assert "sample was seed 7, is seed 8" in command.errors
+    assert command("run", "single", "--replies", "out", "--out", "again") == 0
+    assert command("report", "out", "again") == 0
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ("--data demo --seed 3", "--seed only applies to --sample"),
+    ("--replies x.jsonl --sample 3", "--sample only applies to a dataset"),
+    ("--data demo --columns candidate=summary", "a dataset knows its columns"),
+    ("--data mine.csv --columns candidate", "'candidate' is not of the form FIELD=COLUMN"),
+    ("--data mine.csv --columns cnadidate=text", "turns; did you mean candidate?"),
+    ("--data mine.csv --columns id=a,id=b", "'id' is given two columns, a and b"),
+    ("--data mine.csv --columns id=a --columns id=b", "'id' is given two columns, a and b"),
+])  # fmt: skip
+def test_what_means_nothing_is_refused(command: Command, more: str, words: str) -> None:
+    assert command("run", "single", *more.split()) == 2
+    assert words in command.errors
+
+
+NAMES = "id=key,group=article,source=text,candidate=summary,human.fluency=rating,references=refs"
+
+
+@pytest.mark.parametrize("field", ["group", "candidate"])
+def test_a_column_that_no_row_has_is_told_with_those_there_are(tmp_path: Path, field: str) -> None:
+    path = write_lines(tmp_path / "mine.jsonl", [{"id": "a", "source": "s", "candidate": "c", "about": "x"}])
+    words = r"mine\.jsonl: no row has a value in the column 'topic'; columns are id, source, candidate"
+    refused(words, path, columns={field: "topic"})
+
+
+def test_columns_may_have_their_own_names_and_a_run_of_them_says_so(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(
+        'key,article,text,summary,rating,refs\n1,a,Noon.,Rain.,4,"[""Sun.""]"\n2,a,Noon.,Hail.,,\n'
+    )
+    one, two = load_dataset("mine.csv", columns=dict(pair.split("=") for pair in NAMES.split(",")))
+    assert isinstance(one, ScoreItem)
+    assert isinstance(two, ScoreItem)
+    assert (one.id, one.group, one.source, one.candidate) == ("1", "a", "Noon.", "Rain.")
+    assert (one.human, one.references) == ({"fluency": 4.0}, ("Sun.",))
+    assert (two.candidate, two.human, two.references) == ("Hail.", {}, ())
+    run = ("run", "single", "--data", "mine.csv", "--out", "out")
+    assert command(*run, "--columns", NAMES) == 0
+    assert f"|columns:{NAMES}|" in manifest(tmp_path / "out")["signatures"]["single"]
+    assert judged(tmp_path / "out") == ["1", "2"]
+    data = manifest(tmp_path / "out")["data"]
+    assert ids(load_again(data["name"], data["location"], data["columns"])) == ["1", "2"]
+    assert command("show", "out", "1") == 0
+    assert "Rain." in command.printed
+    assert command(*run) == 2

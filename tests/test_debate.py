@@ -1,7 +1,5 @@
 """DEBATE call for call, through the providers' own clients and over sockets: who is asked, when, and shown what."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """Every provider's dialect, through its own client: what a reply's ending, form and reasoning come to; refusals."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -174,8 +172,7 @@ FORM = [
     (400, "response_format value as json_schema is enabled only for api versions 2024-08-01 and later"),
     (400, "'response_format.type' must be 'json_schema' or 'text'"),
     (400, "This model does not support response format `json_schema`. See the supported models."),
-    (400, "Model does not support formatted output."),
-    (400, "JSON mode is not supported for this model."),
+    (400, "Model does not support formatted output."), (400, "JSON mode is not supported for this model."),
     (422, "[{'type': 'extra_forbidden', 'loc': ['body', 'response_format', 'json_schema']}]"),
     (400, "tool_choice forces tool use is not compatible with this model"),
     (400, "The tool_choice parameter does not support being set to required or object in thinking mode"),
@@ -186,15 +183,13 @@ FORM = [
     (404, "No endpoints found that can handle the requested parameters."),
     (400, "This model doesn't support the toolConfig.toolChoice.any field. Remove it and try again"),
     (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
-    (400, "JSON schema conversion failed: unrecognized schema"),
-    (500, "tools param requires --jinja flag"),
+    (400, "JSON schema conversion failed: unrecognized schema"), (500, "tools param requires --jinja flag"),
     (501, "response_format is not implemented"),
     (400, "Structured outputs are not available for this deployment"),
-    (400, "Request contains an invalid argument."),
-    (400, "Provider returned error"),
+    (400, "Request contains an invalid argument."), (400, "Provider returned error"),
     (400, "Invalid schema for response_format 'score_reply'."),
     (422, "body.response_format: Extra inputs are not permitted"),
-]
+]  # fmt: skip
 BOUND = [
     (400, "Invalid schema for response_format 'score_reply': 'minimum' is not permitted."),
     (400, "output_config.format.schema: For 'number' type, property 'minimum' is not supported"),
@@ -228,31 +223,22 @@ OTHER = [
     (400, "prompt is too long: 210000 tokens > 200000 maximum"),
     (400, "Your organisation must be verified to use tools of the trade."),
     (400, "The response was filtered due to the content management policy; see response_format"),
-    (401, "Invalid API key for tool_choice"),
-    (404, "The model `gpt-9` does not exist"),
+    (401, "Invalid API key for tool_choice"), (404, "The model `gpt-9` does not exist"),
     (429, "Rate limit reached for response_format requests"),
-    (500, "The server had an error while processing the response_format"),
-    (503, "The model is overloaded"),
+    (500, "The server had an error while processing the response_format"), (503, "The model is overloaded"),
     (400, "Invalid 'temperature': expected a value <= 1."),
     (400, "The temperature value of 3 is outside the supported range from 0 to 2."),
     (400, "max_tokens is too large: 900. This model supports at most 512."),
     (404, "The requested model 'gpt-4o-mini' is not supported here."),
-    (400, "Please use a valid role: user, model."),
-    (400, "Your system is not supported by our sales team"),
-]
+    (400, "Please use a valid role: user, model."), (400, "Your system is not supported by our sales team"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("expected", "status", "words"),
-    [
-        *((STRUCTURE, *case) for case in FORM),
-        *((BOUNDS, *case) for case in BOUND),
-        *((SYSTEM, *case) for case in ROLE),
-        *((parameter, 400, words) for parameter, words in PARAMETER),
-        *((None, *case) for case in OTHER),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("expected", "status", "words"), [
+    *((STRUCTURE, *case) for case in FORM), *((BOUNDS, *case) for case in BOUND),
+    *((SYSTEM, *case) for case in ROLE), *((parameter, 400, words) for parameter, words in PARAMETER),
+    *((None, *case) for case in OTHER),
+], ids=str)  # fmt: skip
 def test_what_is_refused_is_known_by_the_words(expected: str | None, status: int, words: str) -> None:
     assert ProviderFault(status, words, None).rejected_parameter({}) == expected
     if expected == STRUCTURE:

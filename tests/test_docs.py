@@ -1,7 +1,5 @@
 """What the documentation shows works: doctests, code blocks, links, JSON, command lines."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import doctest

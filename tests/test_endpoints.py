@@ -1,7 +1,5 @@
 """One model behind several servers or keys: each debate stays with one, a broken one is left out, and is told of."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterator

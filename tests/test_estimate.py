@@ -1,7 +1,5 @@
 """Estimates: on paper with exact figures, on the demo data beside what a run takes, and without asking anybody."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any
@@ -97,17 +95,10 @@ def test_the_line_is_steeper_where_models_say_more_than_the_offline_judge() -> N
         assert part.output_tokens == Range(replies.least * reply.least, replies.most * reply.most)
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("It rained all day. " * 10, 47.5),
-        ("Es fängt an zu regnen.", 22 / 4),
-        ("今日は一日中雨が降った", 11 / 1.3),
-        ("오늘은 비가 왔다", 7 / 1.3 + 2 / 4),
-        ("Весь день шёл дождь", 16 / 2.5 + 3 / 4),
-        ("", 0),
-    ],
-)
+@pytest.mark.parametrize(("text", "tokens"), [
+    ("It rained all day. " * 10, 47.5), ("Es fängt an zu regnen.", 22 / 4), ("今日は一日中雨が降った", 11 / 1.3),
+    ("오늘은 비가 왔다", 7 / 1.3 + 2 / 4), ("Весь день шёл дождь", 16 / 2.5 + 3 / 4), ("", 0),
+])  # fmt: skip
 def test_tokens_by_script(text: str, tokens: float) -> None:
     assert tokens_in(text) == pytest.approx(tokens)
 

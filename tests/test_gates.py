@@ -1,7 +1,5 @@
 """Gates of a run: limits, drops against a baseline with their intervals, exit codes, and JUnit files."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -252,12 +250,8 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path, provider: Provi
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTEST_ADDOPTS": " ".join(NAMED)}
     how: Any = {
-        "cwd": tmp_path,
-        "env": environment,
-        "timeout": HANG_GUARD,
-        "capture_output": True,
-        "text": True,
-    }
+        "cwd": tmp_path, "env": environment, "timeout": HANG_GUARD, "capture_output": True, "text": True,
+    }  # fmt: skip
     (tmp_path / "test_mine.py").write_text(
         'def test_mine(judge):\n    assert judge("single", aspect="fluency")(inputs="a", outputs="b")["score"] > 1\n'
     )

@@ -1,7 +1,5 @@
 """G-Eval: steps written once, a score weighed by probability; scripted, and over real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
@@ -232,15 +230,11 @@ def test_gemini_is_asked_as_often_as_there_are_samples(provider: Provider) -> No
 # Steps
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        PLAN,
-        "1) Read both texts.\n2) Compare their claims.\n3) Give a score from 1 to 5.",
-        "**Step 1:** Read both texts.\n**Step 2:** Compare their claims.\n**Step 3:** Give a score\nfrom 1 to 5.",
-        "Here they are.\n- Read both texts.\n- Compare their claims.\n- Give a score from 1 to 5.\n\nGood luck!",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    PLAN, "1) Read both texts.\n2) Compare their claims.\n3) Give a score from 1 to 5.",
+    "**Step 1:** Read both texts.\n**Step 2:** Compare their claims.\n**Step 3:** Give a score\nfrom 1 to 5.",
+    "Here they are.\n- Read both texts.\n- Compare their claims.\n- Give a score from 1 to 5.\n\nGood luck!",
+])  # fmt: skip
 def test_lists_of_steps(text: str) -> None:
     assert list(steps_in(text)) == STEPS
 
@@ -263,14 +257,10 @@ async def test_one_planner_call_for_items_that_start_at_the_same_moment() -> Non
     assert all(result["verdict"]["details"]["steps"] == STEPS for result in results)
 
 
-@pytest.mark.parametrize(
-    ("said", "kind", "words", "asked", "paid"),
-    [
-        (["No list."] * 2, ReplyError, "planner, round 0", 2, 1),
-        ([RuntimeError("down")], ModelCallError, "down", 1, 0),
-    ],
-    ids=["no list, nor after the repair", "the provider refuses"],
-)
+@pytest.mark.parametrize(("said", "kind", "words", "asked", "paid"), [
+    (["No list."] * 2, ReplyError, "planner, round 0", 2, 1),
+    ([RuntimeError("down")], ModelCallError, "down", 1, 0),
+], ids=["no list, nor after the repair", "the provider refuses"])  # fmt: skip
 async def test_a_planner_that_fails_for_good_is_asked_once(
     said: list[Any], kind: type[Exception], words: str, asked: int, paid: int
 ) -> None:

@@ -1,7 +1,5 @@
 """Datasets judged by graphs instead of names: compiled or not, wrapped by hand, somebody else's, or elsewhere."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path
@@ -158,25 +156,22 @@ def test_a_graph_that_pauses_fails_its_items() -> None:
     assert "waiting for a person" in str(done.failed[0].error)
 
 
-@pytest.mark.parametrize(
-    ("given", "options", "words"),
-    [
-        ([], {}, "no protocol given"),
-        ({"a": 7}, {}, "a: a judge must be the name of a protocol, or a graph, got 7"),
-        ({"": "debate"}, {}, "a judge needs a name in one line of text"),
-        ({7: "debate"}, {}, "a judge needs a name in one line of text"),
-        ({"single": debate.graph}, {}, "single is the name of a protocol, but not of this judge"),
-        ([debate.build(n=1), debate.build(n=2)], {}, "two judges are named debate"),
-        ([foreign(VERDICT), foreign(VERDICT).compile()], {}, "two judges are named graph: give them names"),
-        ([repeated(single.build(), k=n) for n in (2, 3)], {}, "two judges are named repeated-single"),
-        (debate.graph, {"settings": {"n": 1}}, "settings and models only apply to protocols given by name"),
-        (debate.graph, {"models": "offline"}, "settings and models only apply to protocols given by name"),
-        ({"a": debate.build(on_unresolved="human")}, {}, "a: on_unresolved=human pauses for a person"),
-        ({"a": cascade(debate.build(on_unresolved="human"), "single")}, {}, "a: on_unresolved=human pauses"),
-        ({"a": calibrated(single.build())}, {}, "a takes no score tasks"),
-        ({"theirs": foreign(VERDICT)}, {"max_cost": 1.0}, "unknown"),
-    ],
-)
+@pytest.mark.parametrize(("given", "options", "words"), [
+    ([], {}, "no protocol given"),
+    ({"a": 7}, {}, "a: a judge must be the name of a protocol, or a graph, got 7"),
+    ({"": "debate"}, {}, "a judge needs a name in one line of text"),
+    ({7: "debate"}, {}, "a judge needs a name in one line of text"),
+    ({"single": debate.graph}, {}, "single is the name of a protocol, but not of this judge"),
+    ([debate.build(n=1), debate.build(n=2)], {}, "two judges are named debate"),
+    ([foreign(VERDICT), foreign(VERDICT).compile()], {}, "two judges are named graph: give them names"),
+    ([repeated(single.build(), k=n) for n in (2, 3)], {}, "two judges are named repeated-single"),
+    (debate.graph, {"settings": {"n": 1}}, "settings and models only apply to protocols given by name"),
+    (debate.graph, {"models": "offline"}, "settings and models only apply to protocols given by name"),
+    ({"a": debate.build(on_unresolved="human")}, {}, "a: on_unresolved=human pauses for a person"),
+    ({"a": cascade(debate.build(on_unresolved="human"), "single")}, {}, "a: on_unresolved=human pauses"),
+    ({"a": calibrated(single.build())}, {}, "a takes no score tasks"),
+    ({"theirs": foreign(VERDICT)}, {"max_cost": 1.0}, "unknown"),
+])  # fmt: skip
 def test_what_cannot_be_run_is_said_before_any_call(given: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         evaluate(given, "demo", aspects=["consistency"], limit=1, **options)
@@ -262,22 +257,19 @@ def test_a_file_is_what_a_name_is(files: Path) -> None:
         evaluate(mine, "demo", **options)
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("nobody.py", "nobody.py: there is no such file"),
-        ("broken.py", "broken.py cannot be imported: line 2: NameError: name 'nothing' is not defined"),
-        ("unwritten.py", "line 1: SyntaxError"),
-        ("empty.py", "empty.py: it has no graph; name the one you mean"),
-        ("several.py", "its graphs are one, other; name the one you mean, as in several.py:one"),
-        ("mine.py:nothing", "nothing is not a graph of mine.py; its graphs are graph"),
-        ("taken.py", "another protocol is named debate, too: choose another name"),
-        ("no.such.module:graph", "no.such.module cannot be imported: ModuleNotFoundError"),
-        (["a=mine.py", "a=foreign.py"], "two judges are named a"),
-        (["mine.py", "copy.py"], "two judges are named"),
-        ("roles.py", "mine: role_kinds has 'object'; a role is one of scores, panel, objects"),
-    ],
-)
+@pytest.mark.parametrize(("name", "told"), [
+    ("nobody.py", "nobody.py: there is no such file"),
+    ("broken.py", "broken.py cannot be imported: line 2: NameError: name 'nothing' is not defined"),
+    ("unwritten.py", "line 1: SyntaxError"),
+    ("empty.py", "empty.py: it has no graph; name the one you mean"),
+    ("several.py", "its graphs are one, other; name the one you mean, as in several.py:one"),
+    ("mine.py:nothing", "nothing is not a graph of mine.py; its graphs are graph"),
+    ("taken.py", "another protocol is named debate, too: choose another name"),
+    ("no.such.module:graph", "no.such.module cannot be imported: ModuleNotFoundError"),
+    (["a=mine.py", "a=foreign.py"], "two judges are named a"),
+    (["mine.py", "copy.py"], "two judges are named"),
+    ("roles.py", "mine: role_kinds has 'object'; a role is one of scores, panel, objects"),
+])  # fmt: skip
 def test_what_is_wrong_with_a_file_is_told(files: Path, name: Any, told: str) -> None:
     (files / "broken.py").write_text("import os\nnothing\n")
     (files / "unwritten.py").write_text("def :\n")

@@ -3,8 +3,6 @@
 A drawing that was changed on purpose is stored anew by running this file with ``JURYGRAPH_SNAPSHOTS=write``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

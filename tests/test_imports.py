@@ -1,7 +1,5 @@
 """What an import brings with it: light packages alone, and the same names in whatever order modules are imported."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

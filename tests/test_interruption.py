@@ -1,7 +1,5 @@
 """A run that is interrupted, at whatever moment and in whatever way, loses nothing that was finished and goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """A journal that is damaged, locked, full or gone: nothing is lost, nothing hangs, and the word is clear."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import logging

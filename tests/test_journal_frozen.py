@@ -1,7 +1,5 @@
 """A process stopped or killed in the middle of a transaction: the others go on, and it survives being cut off."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import subprocess
@@ -70,13 +68,10 @@ def is_gone(process: subprocess.Popen[str]) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("moment", "number"),
-    [
-        *((moment, signal.SIGSTOP) for moment in MOMENTS),
-        *((moment, signal.SIGKILL) for moment in ("claiming", "writing")),
-    ],
-)
+@pytest.mark.parametrize(("moment", "number"), [
+    *((moment, signal.SIGSTOP) for moment in MOMENTS),
+    *((moment, signal.SIGKILL) for moment in ("claiming", "writing")),
+])  # fmt: skip
 async def test_a_process_that_freezes_in_a_transaction_holds_nobody_up_and_goes_on_later(
     postgres: str, moment: str, number: signal.Signals, tmp_path: Path
 ) -> None:

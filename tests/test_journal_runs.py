@@ -1,7 +1,5 @@
 """What several processes on one journal share: a run of several parts, its sums, a journal of an earlier version."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 

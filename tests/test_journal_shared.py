@@ -1,7 +1,5 @@
 """Several processes on one journal: each call is made once, and a dead process holds nobody up for long."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

@@ -1,7 +1,5 @@
 """A judge in one line: what it takes, what it returns, and what it says of input that it cannot judge."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import json
@@ -87,12 +85,9 @@ async def test_the_async_judge_is_an_async_function_with_all_that_a_judge_has() 
 
 
 TALK = [
-    SystemMessage("Be short."),
-    HumanMessage("What happened to the ferry?"),
-    AIMessage("It sank."),
-    HumanMessage("When?"),
-    AIMessage("On Monday."),
-]
+    SystemMessage("Be short."), HumanMessage("What happened to the ferry?"), AIMessage("It sank."),
+    HumanMessage("When?"), AIMessage("On Monday."),
+]  # fmt: skip
 TALK_AS_DICTS = [
     user("What happened to the ferry?"),
     assistant("It sank."),
@@ -171,14 +166,11 @@ async def test_what_a_judge_would_not_see_is_refused(messages: Any, words: str, 
 PICTURE = HumanMessage([{"type": "text", "text": "Where is this?"}, {"type": "image", "url": "a"}])
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"inputs": PICTURE}, "inputs holds an image (image)"),
-        ({"inputs": {"messages": [PICTURE]}}, "inputs.messages[0] holds an image"),
-        ({"inputs": "Q", "reference_outputs": [USER, PICTURE]}, "reference_outputs[1] holds an image"),
-    ],
-)
+@pytest.mark.parametrize(("given", "words"), [
+    ({"inputs": PICTURE}, "inputs holds an image (image)"),
+    ({"inputs": {"messages": [PICTURE]}}, "inputs.messages[0] holds an image"),
+    ({"inputs": "Q", "reference_outputs": [USER, PICTURE]}, "reference_outputs[1] holds an image"),
+])  # fmt: skip
 def test_a_comparison_sees_all_of_what_it_is_given(given: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         comparing()(**given, outputs=["A", "B"])
@@ -387,23 +379,19 @@ def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
         judge(inputs={"question": "Q", "context": "C", "empty": None}, outputs="O")
 
 
-@pytest.mark.parametrize(
-    ("given", "options", "words"),
-    [
-        ("debat", {}, "unknown protocol 'debat'"),
-        ("debate", {"aspect": "cohrence"}, "did you mean"),
-        ("debate", {"aspect": 7}, "must be the name of a known aspect"),
-        ("debate", {"aspect": "coherence", "rounds": 3}, "rounds is not a setting of debate"),
-        ("more", {"aspect": "coherence"}, "more only compares two outputs: leave out the aspect"),
-        ("geval", {}, "geval only rates one output: name an aspect"),
-        ("debate", {"aspect": "fluency", "criteria": ["wit"]}, "criteria are what two outputs are compared"),
-        ("debate", {"criteria": "wit"}, "criteria must be a list"),
-        ("debate", {"variable_mapping": {"input": "x"}}, "'input' is not a field of this judge's task; map"),
-        (debate.graph, {"n": 2}, "n: a graph has settings and models of its own"),
-        (42, {}, "a judge must be the name of a protocol, or a graph, got 42"),
-        ("debate", {"aspect": "no/such/file.yaml"}, "no/such/file.yaml"),
-    ],
-)
+@pytest.mark.parametrize(("given", "options", "words"), [
+    ("debat", {}, "unknown protocol 'debat'"), ("debate", {"aspect": "cohrence"}, "did you mean"),
+    ("debate", {"aspect": 7}, "must be the name of a known aspect"),
+    ("debate", {"aspect": "coherence", "rounds": 3}, "rounds is not a setting of debate"),
+    ("more", {"aspect": "coherence"}, "more only compares two outputs: leave out the aspect"),
+    ("geval", {}, "geval only rates one output: name an aspect"),
+    ("debate", {"aspect": "fluency", "criteria": ["wit"]}, "criteria are what two outputs are compared"),
+    ("debate", {"criteria": "wit"}, "criteria must be a list"),
+    ("debate", {"variable_mapping": {"input": "x"}}, "'input' is not a field of this judge's task; map"),
+    (debate.graph, {"n": 2}, "n: a graph has settings and models of its own"),
+    (42, {}, "a judge must be the name of a protocol, or a graph, got 42"),
+    ("debate", {"aspect": "no/such/file.yaml"}, "no/such/file.yaml"),
+])  # fmt: skip
 def test_what_no_judge_can_be_made_of(given: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         create_judge(given, **options)

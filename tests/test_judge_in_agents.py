@@ -1,7 +1,5 @@
 """A judge among agents: as a tool of one, and as one that others hand over to; with the real packages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -76,16 +74,12 @@ async def test_the_tool_of_a_comparison() -> None:
     assert told.startswith("Answer 1 is better (scores: 8.0 and 5.0).")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({}, "source is missing\ncandidate is missing"),
-        ({"source": ASKED}, "candidate is missing"),
-        ({"source": ASKED, "candidate": "   "}, "candidate is blank"),
-        ({"source": ASKED, "candidate": ["a", "b"]}, "candidate must be text, got ['a', 'b']"),
-        ({"source": None, "candidate": ANSWER}, "source must be text, got None"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), [
+    ({}, "source is missing\ncandidate is missing"), ({"source": ASKED}, "candidate is missing"),
+    ({"source": ASKED, "candidate": "   "}, "candidate is blank"),
+    ({"source": ASKED, "candidate": ["a", "b"]}, "candidate must be text, got ['a', 'b']"),
+    ({"source": None, "candidate": ANSWER}, "source must be text, got None"),
+])  # fmt: skip
 def test_nonsense_is_told_to_the_agent_that_calls(arguments: dict[str, Any], words: str) -> None:
     agent = agent_with(rating(), calls("judge_coherence", **arguments), "I see.")
     told = agent.invoke(QUESTION)["messages"][2]
@@ -167,14 +161,11 @@ async def test_a_judge_among_agents_says_what_it_would_not_see(said: list[Any], 
     assert not model.calls
 
 
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        ([("user", ASKED)], "the conversation has no answer to judge"),
-        ([("ai", ANSWER)], "nothing is asked in the conversation"),
-        ([("user", " "), ("ai", ANSWER)], "source is empty"),
-    ],
-)
+@pytest.mark.parametrize(("said", "words"), [
+    ([("user", ASKED)], "the conversation has no answer to judge"),
+    ([("ai", ANSWER)], "nothing is asked in the conversation"),
+    ([("user", " "), ("ai", ANSWER)], "source is empty"),
+])  # fmt: skip
 def test_nothing_to_judge_is_said_and_no_score_given(said: list[Any], words: str) -> None:
     result = rating().as_agent().invoke({"messages": said})
     assert result["messages"][-1].content.startswith(f"Nothing was judged: {words}")

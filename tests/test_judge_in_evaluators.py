@@ -1,7 +1,5 @@
 """A judge where LangSmith, openevals and agentevals take evaluators, with the real packages; LangSmith on loopback."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -83,9 +81,7 @@ async def test_langsmith_evaluates_with_an_async_judge(langsmith: Client) -> Non
     assert all("Because." in call.prompt for call in model.calls)
 
 
-def test_a_verdict_that_fails_has_no_score_in_langsmith(
-    langsmith: Client, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_verdict_has_no_langsmith_score(langsmith: Client, caplog: pytest.LogCaptureFixture) -> None:
     judge = rating(script={"scorer": ["I would rather not."] * 99})
     rows = evaluate(answer, data=EXAMPLES[:1], evaluators=[judge], upload_results=False, client=langsmith)
     assert all(one.score is None for one in results(rows))

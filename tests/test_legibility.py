@@ -1,7 +1,6 @@
-"""Names and imports stay easy to follow: one thing a name, and no circles."""
+"""Names and imports stay easy to follow: one thing a name, no circles, and what users may import is asserted."""
 
-from __future__ import annotations
-
+import importlib
 from pathlib import Path
 from types import ModuleType
 
@@ -55,3 +54,30 @@ def test_what_all_nodes_of_a_debate_need_is_found_out_once(counts: ModuleType) -
     assert (path.times("scorer"), path.times("critic")) == (2, 2)
     for function in ("resolve_settings", "continued", "begun_with", "_check_roles", "check_caller", "load"):
         assert path.times(function) <= 1, function
+
+
+SURFACE = {
+    "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict "
+    "create_async_judge create_judge",
+    "jurygraph.eval": (
+        "Dataset Evaluation Ray RedTeam Result Study Sweep Versus WhatIf aevaluate agreement aredteam asweep aversus "
+        "awhatif check evaluate load_dataset measure merge redteam sweep versus whatif"
+    ),
+    "jurygraph.nodes.replies": (
+        "LONGEST_READ_WHOLE ReplyError Shown contains_no_issue declares_no_issue read_pair read_score read_vote"
+    ),
+    "jurygraph.state": (
+        "ASPECTS Aspect CompareTask DataError DebateSettings InputError JudgeInput JudgeOutput JudgeState "
+        "JurygraphError ModelCallError ModelSpec MultiagentSettings ReplyError Score ScoreTask Settings StopReason "
+        "StoppedError Task TaskKind Turn Usage UsageError Verdict Winner find_aspect parse_task"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_exported_names(name: str) -> None:
+    module = importlib.import_module(name)
+    assert sorted(module.__all__) == sorted(SURFACE[name].split())
+    assert all(hasattr(module, exported) for exported in module.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'agreee'"):
+        _ = module.agreee

@@ -1,7 +1,5 @@
 """What every protocol's graph shows while it runs, and what can be done with it then, over the whole registry."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter
@@ -174,19 +172,16 @@ async def test_an_edit_asks_nobody_again(name: str, kind: str, is_async: bool) -
     assert after["verdict"]["score_by_round"] == before["score_by_round"]
 
 
-@pytest.mark.parametrize(
-    ("edit", "fault"),
-    [
-        ({"id": "scorer:1", "value": 9}, "scorer:1 cannot have the value 9: it takes a number from 1 to 5"),
-        ({"id": "scorer:1", "value": "4"}, "it takes a number from 1 to 5"),
-        ({"id": "critic:1", "value": 3}, "it takes true or false"),
-        ({"id": "critic:7", "value": True}, "no turn has the id 'critic:7'; the ids are commander:1, sc"),
-        ({"id": "critic:1", "contents": "So."}, "contents of the turn critic:1 cannot be edited"),
-        ({"id": "critic:1", "round": "so"}, "round of the turn critic:1 cannot be edited"),
-        ({"id": "critic:1", "content": None}, "the content of the turn critic:1 must be text, got None"),
-        ("So.", "transcript takes a list of turns"),
-    ],
-)
+@pytest.mark.parametrize(("edit", "fault"), [
+    ({"id": "scorer:1", "value": 9}, "scorer:1 cannot have the value 9: it takes a number from 1 to 5"),
+    ({"id": "scorer:1", "value": "4"}, "it takes a number from 1 to 5"),
+    ({"id": "critic:1", "value": 3}, "it takes true or false"),
+    ({"id": "critic:7", "value": True}, "no turn has the id 'critic:7'; the ids are commander:1, sc"),
+    ({"id": "critic:1", "contents": "So."}, "contents of the turn critic:1 cannot be edited"),
+    ({"id": "critic:1", "round": "so"}, "round of the turn critic:1 cannot be edited"),
+    ({"id": "critic:1", "content": None}, "the content of the turn critic:1 must be text, got None"),
+    ("So.", "transcript takes a list of turns"),
+])  # fmt: skip
 def test_an_edit_that_cannot_be_is_refused(edit: Any, fault: str) -> None:
     graph = saved("debate", models={"*": ScriptedModel(script=objecting)}, n=1)
     graph.invoke({"task": task("score")}, thread())
@@ -213,14 +208,11 @@ class Failing(ScriptedModel):
 
 
 FAN_OUTS = [
-    (samre, {"max_rounds": 1}, "juror_3"),
-    (samre, {"max_rounds": 1}, "advocate_1"),
-    (more, {}, "advocate_2_2"),
-    (more, {}, "aggregator_1"),
-    (more, {"aggregate": "best"}, "judge_1_3"),
+    (samre, {"max_rounds": 1}, "juror_3"), (samre, {"max_rounds": 1}, "advocate_1"),
+    (more, {}, "advocate_2_2"), (more, {}, "aggregator_1"), (more, {"aggregate": "best"}, "judge_1_3"),
     (find_protocol("ensemble"), {}, "referee_2"),
     (find_protocol("chateval"), {"strategy": "simultaneous", "turns": 1}, "referee_1"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("module", "settings", "agent"), FAN_OUTS)

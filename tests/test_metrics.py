@@ -1,7 +1,5 @@
 """Metrics of shared words against their packages; one's own; those whose packages a stand-in plays."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys
@@ -111,14 +109,10 @@ def test_rows_are_those_of_a_run(tmp_path: Path) -> None:
     assert len(measure(["bleu-4"], data, out=tmp_path / "out", replace=True).results) == 2
 
 
-@pytest.mark.parametrize(
-    ("function", "error"),
-    [
-        (lambda _: None, "no score for fluency"),
-        (lambda _: math.nan, "the score is nan"),
-        (lambda one: 1 / (one.id == "b"), "ZeroDivisionError: division by zero"),
-    ],
-)
+@pytest.mark.parametrize(("function", "error"), [
+    (lambda _: None, "no score for fluency"), (lambda _: math.nan, "the score is nan"),
+    (lambda one: 1 / (one.id == "b"), "ZeroDivisionError: division by zero"),
+])  # fmt: skip
 def test_no_number_fails_with_its_reason(function: Callable[[ScoreItem], float | None], error: str) -> None:
     [result] = measure({"mine": function}, BARE).results
     assert (result.status, result.score, result.error) == ("failed", None, error)
@@ -134,21 +128,17 @@ def test_one_number_stands_for_all_aspects() -> None:
 BARE = Dataset.of("mine", [item("a")])
 
 
-@pytest.mark.parametrize(
-    ("metric", "data", "words"),
-    [
-        ([], "demo", "no metric given; known are rouge-l"),
-        ("rouge-l?words=all", "demo", "words must be latin or any, got 'all'"),
-        ("bleu-4?tokenize=x", "demo", r"sacreBLEU has no tokenize='x'.*choose one of .*zh"),
-        ("rouge-l", BARE, "rouge-l needs references, but no item of mine has any"),
-        ("rouge-l", "demo-pairs", "demo-pairs compares answers"),
-        ("rouge", BARE, "unknown metric 'rouge'; known are rouge-l, bleu-4"),
-        ("rouge-l?stem=true", "demo", "rouge-l has no parameter 'stem'; it has words"),
-        (["bleu-4", "bleu-4?"], BARE, "bleu-4 is given twice"),
-        ("no_such_module:score", "demo", "no_such_module"),
-        ("math:pi", "demo", "is not a function"),
-    ],
-)
+@pytest.mark.parametrize(("metric", "data", "words"), [
+    ([], "demo", "no metric given; known are rouge-l"),
+    ("rouge-l?words=all", "demo", "words must be latin or any, got 'all'"),
+    ("bleu-4?tokenize=x", "demo", r"sacreBLEU has no tokenize='x'.*choose one of .*zh"),
+    ("rouge-l", BARE, "rouge-l needs references, but no item of mine has any"),
+    ("rouge-l", "demo-pairs", "demo-pairs compares answers"),
+    ("rouge", BARE, "unknown metric 'rouge'; known are rouge-l, bleu-4"),
+    ("rouge-l?stem=true", "demo", "rouge-l has no parameter 'stem'; it has words"),
+    (["bleu-4", "bleu-4?"], BARE, "bleu-4 is given twice"),
+    ("no_such_module:score", "demo", "no_such_module"), ("math:pi", "demo", "is not a function"),
+])  # fmt: skip
 def test_bad_requests(metric: Any, data: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=words):
         measure(metric, data, out=tmp_path / "out")
@@ -185,7 +175,6 @@ def test_a_function_of_ones_own(tmp_path: Path, command: Command, monkeypatch: p
 
 
 # --- packages of their own, played by stand-ins with the interface of the real ones -----------------------------------
-
 FIELDS = {"source": "Hi .\nHow are you ?", "candidate": "fine", "fact": "rain"}
 ITEM = ScoreItem(id="a", **FIELDS, references=("fine", "so so"), human={"coherence": 2.0})
 ASPECTS = ["coherence", "relevance", "engagingness", "wit"]
@@ -323,16 +312,10 @@ def test_gptscore(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("name", "module"),
-    [
-        ("bertscore", "bert_score"),
-        ("moverscore", "moverscore_v2"),
-        ("bartscore", "bart_score"),
-        ("unieval", "metric.evaluator"),
-        ("gptscore", "opt_score"),
-    ],
-)
+@pytest.mark.parametrize(("name", "module"), [
+    ("bertscore", "bert_score"), ("moverscore", "moverscore_v2"), ("bartscore", "bart_score"),
+    ("unieval", "metric.evaluator"), ("gptscore", "opt_score"),
+])  # fmt: skip
 def test_a_package_that_is_not_there_is_named(name: str, module: str) -> None:
     with pytest.raises(UsageError, match=f"{name} needs the module {module}"):
         find_metric(name)

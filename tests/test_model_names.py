@@ -1,7 +1,5 @@
 """Models by name, of every provider that LangChain knows, and ``local``: what is sent, refused and recorded."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -140,13 +138,10 @@ def test_what_a_name_cannot_have(chats: Server, name: str, words: str) -> None:
         check(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "package", "wanted"),
-    [
-        ("groq:llama-3.3-70b-versatile", "langchain_groq", r'pip install "jurygraph\[groq\]"'),
-        ("xai:grok-4", "langchain_xai", "pip install langchain-xai"),
-    ],
-)
+@pytest.mark.parametrize(("name", "package", "wanted"), [
+    ("groq:llama-3.3-70b-versatile", "langchain_groq", r'pip install "jurygraph\[groq\]"'),
+    ("xai:grok-4", "langchain_xai", "pip install langchain-xai"),
+])  # fmt: skip
 def test_a_missing_package_is_named(
     chats: Server, monkeypatch: pytest.MonkeyPatch, name: str, package: str, wanted: str
 ) -> None:
@@ -164,14 +159,10 @@ def test_a_missing_key_is_named(chats: Server, monkeypatch: pytest.MonkeyPatch, 
         check(f"{provider}:some-model")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        "openai:gpt-5?api_key=sk-very-secret-1",
-        {"name": "openai:gpt-5", "api_key": "sk-very-secret-1"},
-        {"name": "openai:gpt-5", "default_headers": {"Authorization": "sk-very-secret-1"}},
-    ],
-)
+@pytest.mark.parametrize("given", [
+    "openai:gpt-5?api_key=sk-very-secret-1", {"name": "openai:gpt-5", "api_key": "sk-very-secret-1"},
+    {"name": "openai:gpt-5", "default_headers": {"Authorization": "sk-very-secret-1"}},
+])  # fmt: skip
 def test_keys_are_no_parameters(given: Any) -> None:
     with pytest.raises(InputError, match="key_env=NAME") as raised:
         DebateSettings(models={"*": given})
@@ -254,19 +245,14 @@ def test_what_is_missing_is_told_in_one_line(installed: Path, monkeypatch: pytes
         check("local")
 
 
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
-        ("model_path=/nowhere/x.gguf", "cannot read /nowhere/x.gguf: No such file or directory"),
-        ("model_path=/etc", "cannot read /etc: Is a directory"),
-        (f"model_path={__file__}", "needs a GGUF file"),
-        ("slots=0", "slots"),
-        ("context=many", "context must be a whole number"),
-        ("base_url=http://localhost:1/v1", "openai:<name>.base_url="),
-        ("key_env=MINE", "takes no base_url or key_env"),
-        ("slot=2", "has no parameter 'slot'"),
-    ],
-)
+@pytest.mark.parametrize(("query", "told"), [
+    ("model_path=/nowhere/x.gguf", "cannot read /nowhere/x.gguf: No such file or directory"),
+    ("model_path=/etc", "cannot read /etc: Is a directory"),
+    (f"model_path={__file__}", "needs a GGUF file"), ("slots=0", "slots"),
+    ("context=many", "context must be a whole number"),
+    ("base_url=http://localhost:1/v1", "openai:<name>.base_url="),
+    ("key_env=MINE", "takes no base_url or key_env"), ("slot=2", "has no parameter 'slot'"),
+])  # fmt: skip
 def test_a_wrong_parameter_is_told_before_a_server_starts(installed: Path, query: str, told: str) -> None:
     with pytest.raises(JurygraphError, match=told):
         check(f"local?model_path={installed}&{query}")

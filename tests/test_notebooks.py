@@ -3,8 +3,6 @@
 ``python -m tests.test_notebooks`` in the project's folder runs them and stores their outputs anew.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -115,17 +113,13 @@ PROMISED = [
     ("trust", "agreement", r"(rho 0\.\d\d, 95 % interval -?0\.\d\d to 0\.\d\d.*){3}"),
     ("trust", "fair", r"debate vs\. single: [+-]0\.\d\d, p = [01]\.\d\d"),
     ("trust", "fair", "debate vs\\. ensemble, [2-9] of 9, which costs no more"),
-    ("trust", "debate", r"\d+ of 54 scores changed"),
-    ("trust", "debate", r"(round \d: rho.*){5}"),
-    ("trust", "sweep", r"\d+ calls made; .* take \d+"),
-    ("trust", "replay", "^0 calls,"),
-    ("protocols", "chateval", "summarizer"),
-    ("protocols", "samre", "juror"),
+    ("trust", "debate", r"\d+ of 54 scores changed"), ("trust", "debate", r"(round \d: rho.*){5}"),
+    ("trust", "sweep", r"\d+ calls made; .* take \d+"), ("trust", "replay", "^0 calls,"),
+    ("protocols", "chateval", "summarizer"), ("protocols", "samre", "juror"),
     ("refinement", "refined", "told: The score is .*good_enough -> .*opened in 1932"),
-    ("refinement", "inside", r"\[\d(\.\d)?\] The Varnow footbridge"),
-    ("mixed-panel", "pause", "split"),
+    ("refinement", "inside", r"\[\d(\.\d)?\] The Varnow footbridge"), ("mixed-panel", "pause", "split"),
     ("mixed-panel", "decide", "winner: 1, decided by human: It says how long"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "cell", "pattern"), PROMISED)

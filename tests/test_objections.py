@@ -1,7 +1,5 @@
 """Whether critics object to wrong scores more often than to right ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

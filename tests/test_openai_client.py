@@ -1,7 +1,5 @@
 """The lean client of OpenAI beside LangChain's own: the same requests and results. What identifies a model."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable
@@ -132,9 +130,7 @@ class Listener(AsyncCallbackHandler):
         self.heard.append(str(messages[0][0].content))
 
 
-async def test_a_call_that_nobody_hears_takes_the_short_way(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unheard_calls_take_the_short_way(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     complete, short_ways = FastChatOpenAI.complete, []
 
     async def counted(self: FastChatOpenAI, *args: Any, **kwargs: Any) -> list[BaseMessage]:

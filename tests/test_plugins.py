@@ -3,8 +3,6 @@
 ``tests/plugin`` is such a package. It is laid out as an installed one is, on the path of processes of its own.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """Who can read what a run writes: its owner alone, unless somebody decides otherwise."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 Agents are told of others where there are others, and with ``layout=papers`` who they are stands in the system message.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import importlib.util

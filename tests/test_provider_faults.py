@@ -1,7 +1,5 @@
 """What goes wrong between us and a provider: keys, limits, broken connections, replies that cannot be used; errors."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import http.client
@@ -61,17 +59,12 @@ async def failed(model: LoadedModel | str) -> ModelCallError:
 HTML = Raw("<html><body>502 Bad Gateway</body></html>", "text/html")
 CUT_JSON = Raw('{"id": "x", "choices": [{"message": {"content": "Sco')
 PASSING: dict[str, tuple[Answer, str]] = {
-    "reset": (Reset(), ""),
-    "no HTTP": (Noise(), ""),
-    "half a body": (Broken(), ""),
+    "reset": (Reset(), ""), "no HTTP": (Noise(), ""), "half a body": (Broken(), ""),
     "half of a body in chunks": (Broken(coding="chunked"), ""),
-    "half of a compressed body": (Broken(coding="gzip"), ""),
-    "HTML with status 200": (HTML, ""),
+    "half of a compressed body": (Broken(coding="gzip"), ""), "HTML with status 200": (HTML, ""),
     "HTML with status 502": (Raw("<html>Bad Gateway</html>", "text/html", 502), "Bad Gateway"),
-    "cut JSON that says it is whole": (CUT_JSON, ""),
-    "garbage": (Raw("\x00\x01 nothing"), ""),
-    "no body": (Raw(""), ""),
-    "a list": (Raw("[]"), ""),
+    "cut JSON that says it is whole": (CUT_JSON, ""), "garbage": (Raw("\x00\x01 nothing"), ""),
+    "no body": (Raw(""), ""), "a list": (Raw("[]"), ""),
     "an error inside, by its number": (Raw('{"error": {"message": "Overloaded.", "code": 502}}'), ""),
     "request time-out": (Failure(408, "Too slow."), "Too slow"),
     "conflict": (Failure(409, "Locked."), "Locked"),
@@ -86,7 +79,7 @@ PASSING: dict[str, tuple[Answer, str]] = {
     "OpenAI, an error inside, in words": (Raw('{"error": "upstream overloaded"}'), "upstream overloaded"),
     "OpenAI, an error by its kind": (Raw('{"error": {"message": "Oh.", "type": "server_error"}}'), "Oh"),
     "OpenAI, a status where nobody looks for a body": (Raw("", status=500), "500"),
-}
+}  # fmt: skip
 STAYING: dict[str, tuple[Answer, str]] = {
     "bad request": (Failure(400, "Your prompt is too long.", "messages"), "prompt is too long"),
     "key": (Failure(401, "Incorrect API key."), "check it"),
@@ -230,13 +223,10 @@ MAY_COME_BACK = [
     RuntimeError("Event loop is closed"),  # a client used on one loop after another, once
 ]
 STAY = [
-    ssl.SSLCertVerificationError("self-signed certificate"),
-    httpx.UnsupportedProtocol("no scheme"),
-    aiohttp.InvalidURL("nowhere"),
-    requests.exceptions.InvalidURL("nowhere"),
-    FileNotFoundError("cacert.pem"),
-    asyncio.InvalidStateError(),
-]
+    ssl.SSLCertVerificationError("self-signed certificate"), httpx.UnsupportedProtocol("no scheme"),
+    aiohttp.InvalidURL("nowhere"), requests.exceptions.InvalidURL("nowhere"),
+    FileNotFoundError("cacert.pem"), asyncio.InvalidStateError(),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("error", [*MAY_COME_BACK, *STAY], ids=repr)
@@ -379,9 +369,7 @@ async def test_langgraph_retries_what_may_pass(provider: Provider, failure: Fail
     ("answer", "requests_made"),
     [*((Failure(status, "No."), 1) for status in (400, 401, 403, 404)), ("I would rather not say.", 2)],
 )
-def test_langgraph_does_not_retry_what_will_not_pass(
-    provider: Provider, answer: Answer, requests_made: int
-) -> None:
+def test_langgraph_retries_nothing_that_stays(provider: Provider, answer: Answer, requests_made: int) -> None:
     provider.play(*[answer] * 9)
     with pytest.raises((ModelCallError, ReplyError)):
         judge_with_retry().invoke(GIVEN)
@@ -391,14 +379,11 @@ def test_langgraph_does_not_retry_what_will_not_pass(
 UNREADABLE = ReplyError("It states no score.", "I would rather not say.", "missing")
 UNREADABLE.agent, UNREADABLE.round = "critic", 2
 ERRORS = [
-    UsageError("no such role"),
-    DataError("items.jsonl, line 3"),
-    UNREADABLE,
+    UsageError("no such role"), DataError("items.jsonl, line 3"), UNREADABLE,
     ModelCallError("the key was refused"),
     TransientCallError("overloaded", rate_limited=True, retry_after=2.5),
-    StoppedError("the budget is spent"),
-    UnsupportedParameterError("no logprobs here", "logprobs"),
-]
+    StoppedError("the budget is spent"), UnsupportedParameterError("no logprobs here", "logprobs"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

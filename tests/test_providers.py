@@ -1,14 +1,15 @@
-"""The real clients of OpenAI and Gemini against the loopback provider: what is sent, and what is read from replies."""
-
-from __future__ import annotations
+"""The real clients of OpenAI and Gemini against the loopback provider: what is sent, what is read from replies, and
+where a redirect does not lead: judged texts and keys go to no other host."""
 
 import asyncio
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from jurygraph.graphs import debate
 from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models.call import Reply
 from jurygraph.nodes.models.prices import cost_usd
 from jurygraph.state import UsageError, Verdict
 from jurygraph.state.errors import ModelCallError
@@ -16,14 +17,16 @@ from jurygraph.state.settings import ModelSpec
 from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
 from pytest_socket import SocketConnectBlockedError
 
-from .loopback import Answer, Failure, Provider, Request, Text, Usage
+from .loopback import Answer, Failure, Provider, Raw, Request, Text, Usage
 from .loopback_debate import (
     OPENAI,
     PROVIDERS,
     SCORE_TASK,
     Debaters,
+    asked,
     gemini_chat,
     google,
+    loaded,
     name_of,
     openai_chat,
     run,
@@ -81,15 +84,11 @@ def test_gemini_is_asked_for_json_at_temperature_0(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
-@pytest.mark.parametrize(
-    ("own", "settings", "sent"),
-    [
-        ("", {}, (0.0, 2048)),
-        ("", {"temperature": 0.3, "max_tokens": 700}, (0.3, 700)),
-        ("temperature=0.9&max_tokens=50", {"temperature": 0.3, "max_tokens": 700}, (0.9, 50)),
-        ("temperature=0", {"temperature": 0.3}, (0.0, 2048)),
-    ],
-)
+@pytest.mark.parametrize(("own", "settings", "sent"), [
+    ("", {}, (0.0, 2048)), ("", {"temperature": 0.3, "max_tokens": 700}, (0.3, 700)),
+    ("temperature=0.9&max_tokens=50", {"temperature": 0.3, "max_tokens": 700}, (0.9, 50)),
+    ("temperature=0", {"temperature": 0.3}, (0.0, 2048)),
+])  # fmt: skip
 def test_whose_temperature_and_length_limit_count(
     provider: Provider, kind: str, own: str, settings: dict[str, Any], sent: tuple[float, int]
 ) -> None:
@@ -274,3 +273,75 @@ async def test_a_mended_key_is_used_at_once(provider: Provider, monkeypatch: pyt
         await graph.ainvoke(given)
     keys = [request.headers["authorization"] for request in provider.requests]
     assert keys == ["Bearer wrong-key"] * 3 + ["Bearer right-key"] * 3
+
+
+GEMINI = "/v1beta/models/gemini-2.0-flash:generateContent"
+
+
+@pytest.fixture
+def other() -> Iterator[Provider]:
+    """Another host, which would answer whatever it is asked."""
+    server = Provider()
+    server.play(by=lambda _: "Score: 5")
+    yield server
+    server.stop()
+
+
+async def ask(kind: str, provider: Provider) -> Reply:
+    """Ask by each real client, as a name or an object makes it."""
+    if kind == "object":
+        return await asked(resolver.wrap(openai_chat(provider, max_retries=0)))
+    claude = f"anthropic:claude-mine?base_url={provider.url}"
+    model = loaded({"google": google(provider), "anthropic": claude}.get(kind, OPENAI))
+    if kind == "openai":
+        # Without it, calls go through the ``openai`` client.
+        model.chat._post = None  # type: ignore[attr-defined]
+    return await asked(model)
+
+
+def redirect(status: int, to: str) -> Raw:
+    return Raw("Moved.", "text/html", status, {"Location": to})
+
+
+def path_of(kind: str) -> str:
+    return GEMINI if kind == "google" else "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("kind", ["fast", "openai", "object", "google", "anthropic"])
+async def test_no_redirect_leads_to_another_host(
+    provider: Provider, other: Provider, monkeypatch: pytest.MonkeyPatch, kind: str, status: int
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
+    provider.play(by=lambda _: redirect(status, other.url + path_of(kind)))
+    with pytest.raises(ModelCallError, match="set base_url to where it leads") as caught:
+        await ask(kind, provider)
+    assert not caught.value.retryable
+    assert other.connections == 0
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+@pytest.mark.parametrize("kind", ["fast", "openai", "object", "google"])
+async def test_no_redirect_turns_the_request_into_another(provider: Provider, kind: str, status: int) -> None:
+    provider.play(by=lambda _: redirect(status, f"{path_of(kind)}?again=1"))
+    with pytest.raises(ModelCallError, match=str(status)):
+        await ask(kind, provider)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize("kind", ["fast", "openai", "object"])
+async def test_a_request_is_repeated_on_the_same_host(provider: Provider, kind: str, status: int) -> None:
+    provider.play(redirect(status, "/v1/chat/completions?again=1"), "Score: 4")
+    assert (await ask(kind, provider)).text == "Score: 4"
+    first, second = provider.requests
+    assert (first.method, second.method) == ("POST", "POST")
+    assert "again" in second.path
+    assert first.body == second.body
+
+
+async def test_a_circle_of_redirects_ends(provider: Provider) -> None:
+    provider.play(by=lambda _: redirect(307, "/v1/chat/completions"))
+    with pytest.raises(ModelCallError, match="more than 3 redirects"):
+        await ask("fast", provider)

@@ -1,7 +1,5 @@
 """The fixture ``judge`` in a pytest of its own: failed tests, second sessions, workers, the budget."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The best of several answers: the voting rules on elections whose outcome is known, and the graph that holds them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from types import SimpleNamespace
@@ -108,18 +106,13 @@ def test_jurors_vote_and_a_thread_is_used_again() -> None:
     assert len(again["comparisons"]) == 1 and len(again["points"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("build", "given", "message"),
-    [
-        ({"judge": geval.build()}, {}, "this judge rates one text"),
-        ({"judge": "single", "rule": "dictator"}, {}, "voting rule 'dictator'; rules are majority, borda"),
-        ({"judge": "single"}, {"answers": ["one"]}, "answers must be a list of 2 to 20 texts, got 1"),
-        ({"judge": "single"}, {"answers": ["a", " "]}, "answer_2"),
-        ({"judge": "single"}, {"question": " ", "answers": ["a", "b"]}, "question"),
-    ],
-)
-def test_what_cannot_be_ranked_is_refused_before_any_call(
-    build: dict[str, Any], given: dict[str, Any], message: str
-) -> None:
+@pytest.mark.parametrize(("build", "given", "message"), [
+    ({"judge": geval.build()}, {}, "this judge rates one text"),
+    ({"judge": "single", "rule": "dictator"}, {}, "voting rule 'dictator'; rules are majority, borda"),
+    ({"judge": "single"}, {"answers": ["one"]}, "answers must be a list of 2 to 20 texts, got 1"),
+    ({"judge": "single"}, {"answers": ["a", " "]}, "answer_2"),
+    ({"judge": "single"}, {"question": " ", "answers": ["a", "b"]}, "question"),
+])  # fmt: skip
+def test_what_cannot_be_ranked_is_refused(build: dict[str, Any], given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ranked(**build).compile().invoke({"question": QUESTION, "answers": ANSWERS, **given})

@@ -1,7 +1,5 @@
 """A run on Ray is the run of one process, whatever dies on the way."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import importlib.util
@@ -210,18 +208,13 @@ GOOD = {"journal": "postgresql://127.0.0.1:1/x", "engine": Ray(workers=2), "out"
 
 
 @needs_ray
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        *(({"journal": place}, "share one journal") for place in (None, "j.sqlite", "sqlite:///j.sqlite")),
-        ({"out": None}, "a folder"),
-        ({"shard": "1/2"}, "--shard only works with one process"),
-        ({"batch": True, "models": "openai:gpt-4o-mini"}, "--batch only works with one process"),
-        ({"protocols": debate.build()}, "debate is a graph"),
-        ({"models": ScriptedModel(script=["Score: 3"])}, "a chat model object cannot be sent"),
-    ],
-    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
-)
+@pytest.mark.parametrize(("options", "message"), [
+    *(({"journal": place}, "share one journal") for place in (None, "j.sqlite", "sqlite:///j.sqlite")),
+    ({"out": None}, "a folder"), ({"shard": "1/2"}, "--shard only works with one process"),
+    ({"batch": True, "models": "openai:gpt-4o-mini"}, "--batch only works with one process"),
+    ({"protocols": debate.build()}, "debate is a graph"),
+    ({"models": ScriptedModel(script=["Score: 3"])}, "a chat model object cannot be sent"),
+], ids=lambda value: ",".join(value) if isinstance(value, dict) else "")  # fmt: skip
 def test_what_cannot_be_shared_is_refused_before_any_call(
     options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,6 @@ What is worth something are its ways: real replies, log-probabilities, loops and
 certain verdict; each is judged or fails with a reason, by what the server has really answered.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -60,19 +58,16 @@ POINTS, SHORT = {"max_tokens": 200}, {"max_tokens": 40}
 UNSWAPPED = {"position_calibration": False, **SHORT}
 
 SETTINGS: Any = {
-    **{name: {"n": 1, **SHORT} for name in ("debate", "multiagent")},
-    "single": UNSWAPPED,
-    "ensemble": {"referees": 2, **UNSWAPPED},
-    "chateval": {"turns": 1, **UNSWAPPED},
+    **{name: {"n": 1, **SHORT} for name in ("debate", "multiagent")}, "single": UNSWAPPED,
+    "ensemble": {"referees": 2, **UNSWAPPED}, "chateval": {"turns": 1, **UNSWAPPED},
     "faireval": {"k": 1, **SHORT},
     "geval": {"steps": ["Read both texts.", "Give a score."], "weighting": "logprobs", "max_tokens": 4},
-    "baseline": POINTS,
-    "more": {"advocates": 1, "max_tokens": 60},
+    "baseline": POINTS, "more": {"advocates": 1, "max_tokens": 60},
     "samre": {"max_rounds": 1, "jurors": 2, "max_tokens": 60},
     "calibrated": {"of": "single", "inner": UNSWAPPED},
     "repeated": {"of": "single", "k": 2, "inner": UNSWAPPED},
     "cascade": {"cheap_settings": UNSWAPPED, "expensive_settings": {"n": 1, **SHORT}},
-}
+}  # fmt: skip
 
 SCORED = ("cascade", "debate", "geval", "repeated", "single")
 """Those that score one text; the others compare two."""

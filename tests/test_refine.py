@@ -1,7 +1,5 @@
 """A text refined by a judge's objections, and the gate of an agent's final answer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,16 +72,10 @@ def test_objections_lead_to_a_better_text() -> None:
     assert outcome["verdict"]["explained_by"] in {turn["id"] for turn in outcome["transcript"]}
 
 
-@pytest.mark.parametrize(
-    ("scores", "best", "ended"),
-    [
-        ((2, 3, 1), 2, "out_of_tries"),
-        ((2, 2, 2), 3, "out_of_tries"),
-        ((4,), 1, "good_enough"),
-        ((1, 4), 2, "good_enough"),
-        ((3, ReplyError("Nothing.", "?")), 1, "judge_failed"),
-    ],
-)
+@pytest.mark.parametrize(("scores", "best", "ended"), [
+    ((2, 3, 1), 2, "out_of_tries"), ((2, 2, 2), 3, "out_of_tries"), ((4,), 1, "good_enough"),
+    ((1, 4), 2, "good_enough"), ((3, ReplyError("Nothing.", "?")), 1, "judge_failed"),
+])  # fmt: skip
 @pytest.mark.parametrize("is_async", [False, True])
 def test_the_best_try_is_returned(is_async: bool, scores: tuple[Any, ...], best: int, ended: str) -> None:
     graph = refine(Writer(), scored(*scores)).compile()
@@ -142,21 +134,15 @@ async def later(given: dict[str, Any]) -> str:
     return f"On {given['task']['aspect']['name']}."
 
 
-@pytest.mark.parametrize(
-    ("writer", "text"),
-    [
-        (FakeListChatModel(responses=["One.", "Two."]), "One."),
-        (FakeListChatModel(responses=["One.", "Two."]).with_retry(), "One."),
-        (later, "On consistency."),
-        (RunnableLambda(later), "On consistency."),
-        (RunnableLambda(lambda given: {"candidate": "A dict."}), "A dict."),
-        (RunnableLambda(lambda given: AIMessage("A message.")), "A message."),
-        (texts_by_messages(), FALSE),
-        (texts_by_messages().compile(), FALSE),
-        (create_agent(FakeListChatModel(responses=["An agent."])), "An agent."),
-    ],
-    ids=["model", "with_retry", "function", "text", "dict", "message", "builder", "graph", "agent"],
-)
+@pytest.mark.parametrize(("writer", "text"), [
+    (FakeListChatModel(responses=["One.", "Two."]), "One."),
+    (FakeListChatModel(responses=["One.", "Two."]).with_retry(), "One."), (later, "On consistency."),
+    (RunnableLambda(later), "On consistency."),
+    (RunnableLambda(lambda given: {"candidate": "A dict."}), "A dict."),
+    (RunnableLambda(lambda given: AIMessage("A message.")), "A message."), (texts_by_messages(), FALSE),
+    (texts_by_messages().compile(), FALSE),
+    (create_agent(FakeListChatModel(responses=["An agent."])), "An agent."),
+], ids=["model", "with_retry", "function", "text", "dict", "message", "builder", "graph", "agent"])  # fmt: skip
 async def test_whatever_writes_a_text_is_a_writer(writer: Any, text: str) -> None:
     graph: Any = refine(writer, scored(5)).compile()
     assert (await graph.ainvoke({"task": TASK}))["candidate"] == text
@@ -210,25 +196,16 @@ def test_edges_bear_their_outcomes() -> None:
     assert edges["prepare", "judge"] == "draft_given"
 
 
-@pytest.mark.parametrize(
-    ("task", "options", "told"),
-    [
-        ({**TASK, "kind": "compare"}, {}, "two answers"),
-        ({**TASK, "aspect": "nope"}, {}, "unknown aspect"),
-        ({"aspect": "fluency"}, {}, "source is missing"),
-        ({**TASK, "candidate": " "}, {}, "candidate"),
-        (TASK, {"until": 6}, "rated from 1 to 5"),
-        (TASK, {"until": 1}, "rated from 1 to 5"),
-        (TASK, {"tries": 0}, "1 or more"),
-        (TASK, {"judge": "nobody"}, "nobody"),
-        (TASK, {"judge": "faireval"}, "score tasks"),
-        (TASK, {"judge": 3}, "a judge must be"),
-        (TASK, {"writer": 3}, "a writer must be"),
-        (TASK, {"writer": "offline"}, "writes nothing"),
-        (TASK, {"writer": lambda given: {"text": 3}}, "returned no text"),
-        (TASK, {"writer": lambda given: "  "}, "returned no text"),
-    ],
-)
+@pytest.mark.parametrize(("task", "options", "told"), [
+    ({**TASK, "kind": "compare"}, {}, "two answers"), ({**TASK, "aspect": "nope"}, {}, "unknown aspect"),
+    ({"aspect": "fluency"}, {}, "source is missing"), ({**TASK, "candidate": " "}, {}, "candidate"),
+    (TASK, {"until": 6}, "rated from 1 to 5"), (TASK, {"until": 1}, "rated from 1 to 5"),
+    (TASK, {"tries": 0}, "1 or more"), (TASK, {"judge": "nobody"}, "nobody"),
+    (TASK, {"judge": "faireval"}, "score tasks"), (TASK, {"judge": 3}, "a judge must be"),
+    (TASK, {"writer": 3}, "a writer must be"), (TASK, {"writer": "offline"}, "writes nothing"),
+    (TASK, {"writer": lambda given: {"text": 3}}, "returned no text"),
+    (TASK, {"writer": lambda given: "  "}, "returned no text"),
+])  # fmt: skip
 def test_mistakes_are_told(task: dict[str, Any], options: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         refine(**{"writer": Writer(), "judge": "debate", **options}).compile().invoke({"task": task})
@@ -327,16 +304,11 @@ def test_a_writer_that_returns_more_than_text_is_refused(message: AIMessage, tol
         refine(writer, "debate").compile().invoke({"task": TASK})
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"until": 9}, "rated from 1 to 5"),
-        ({"tries": 0}, "1 or more"),
-        ({"aspect": "nope"}, "unknown aspect"),
-        ({"aspect": None}, "aspect"),
-        ({"judge": "more"}, "score tasks"),
-    ],
-)
+@pytest.mark.parametrize(("options", "told"), [
+    ({"until": 9}, "rated from 1 to 5"), ({"tries": 0}, "1 or more"),
+    ({"aspect": "nope"}, "unknown aspect"), ({"aspect": None}, "aspect"),
+    ({"judge": "more"}, "score tasks"),
+])  # fmt: skip
 def test_mistakes_of_a_gate_are_told(options: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         agent("A.", **options)

@@ -1,16 +1,20 @@
-"""Replies that are asked for again: what is sent back, what is asked for, and what is noticed."""
+"""Replies that are asked for again, and how one ended, in every provider's words: what counts as the answer."""
 
-from __future__ import annotations
-
+import json
 import re
 from types import ModuleType
 from typing import Any
 
 import pytest
 from jurygraph.graphs import baseline, chateval, debate, ensemble, geval, more, samre, single
+from jurygraph.nodes.agent_runtime import read
 from jurygraph.nodes.courtroom import TotalSchema, TotalsSchema
+from jurygraph.nodes.models.call import Reply
+from jurygraph.nodes.models.provider_errors import ResponseError
+from jurygraph.nodes.models.responses import read_response
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import Verdict
+from jurygraph.nodes.output_schemas import RatingSchema, ScoreSchema
+from jurygraph.state import ReplyError, Verdict
 from jurygraph.state.verdict_warnings import (
     COPIED,
     COPIED_DECLARATION,
@@ -60,17 +64,11 @@ def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent
 
 
 @pytest.mark.parametrize("way", ["structured", "words"])
-@pytest.mark.parametrize(
-    ("graph", "settings", "role"),
-    [
-        (single, {}, "scorer"),
-        (debate, {}, "critic"),
-        (baseline, {}, "judge"),
-        (more, {"aggregate": "best"}, "judge"),
-        (samre, {}, "juror"),
-        (ensemble, {"position_calibration": False}, "referee_1"),
-    ],
-)
+@pytest.mark.parametrize(("graph", "settings", "role"), [
+    (single, {}, "scorer"), (debate, {}, "critic"), (baseline, {}, "judge"),
+    (more, {"aggregate": "best"}, "judge"), (samre, {}, "juror"),
+    (ensemble, {"position_calibration": False}, "referee_1"),
+])  # fmt: skip
 def test_a_repair_asks_no_reasons(graph: ModuleType, settings: dict[str, Any], role: str, way: str) -> None:
     kind = "score" if graph in (single, debate) else "compare"
     answers: dict[str, Any] = dict.fromkeys(TotalsSchema(6, 120).schema()["required"][1:], 10)
@@ -155,16 +153,11 @@ def test_a_reply_that_repeats_what_it_was_shown_is_warned_of_and_no_quotation(pr
     assert judged().warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("feedback", "no_issue", "reason", "kind"),
-    [
-        ("1", True, "max_rounds", EMPTY_OBJECTION),
-        ("1", False, "max_rounds", EMPTY_OBJECTION),
-        ("", True, "no_issue", None),
-        ("The score leaves nothing to object to.", True, "no_issue", None),
-        (DECLARE, True, "no_issue", COPIED_DECLARATION),
-    ],
-)
+@pytest.mark.parametrize(("feedback", "no_issue", "reason", "kind"), [
+    ("1", True, "max_rounds", EMPTY_OBJECTION), ("1", False, "max_rounds", EMPTY_OBJECTION),
+    ("", True, "no_issue", None), ("The score leaves nothing to object to.", True, "no_issue", None),
+    (DECLARE, True, "no_issue", COPIED_DECLARATION),
+])  # fmt: skip
 def test_what_a_critic_says_is_looked_at(
     provider: Provider, feedback: str, no_issue: bool, reason: str, kind: WarningKind | None
 ) -> None:
@@ -187,3 +180,188 @@ def test_a_server_that_counts_far_too_few_tokens(provider: Provider, counted: in
     verdict = judged(task=task)
     assert [kind_of(told) for told in verdict.warnings] == [PROMPT_CUT] * warned
     assert ("500 tokens in a prompt of 1" in "".join(verdict.warnings)) is warned
+
+
+MIDWAY = "It might look like a score: 4 but on closer"
+FORM = ScoreSchema(1, 5)
+
+
+def reply(content: Any = MIDWAY, more: dict[str, Any] | None = None, **metadata: Any) -> Reply:
+    message = AIMessage(content, response_metadata=metadata, additional_kwargs=more or {})
+    return read_response([message], "acme:judge", 0.0)
+
+
+def fault(answer: Reply, form: Any = FORM) -> str:
+    """Why no value is read from the reply; "" where one is."""
+    try:
+        read(form, answer)
+    except ReplyError as error:
+        return error.fault
+    return ""
+
+
+CUT_OFF: dict[str, list[Any]] = {
+    "finish_reason": [
+        *("length", "MAX_TOKENS", "model_length", "MALFORMED_FUNCTION_CALL", "OTHER", "whatever_comes_next"),
+        *("MAX_TOKENSMAX_TOKENS", "STOPMAX_TOKENS", "reached_max_length_of_reply"),
+    ],
+    "stop_reason": ["max_tokens", "model_context_window_exceeded", "pause_turn"],
+    "stopReason": ["max_tokens", "malformed_model_output"],
+    "done_reason": ["length"],
+    "status": ["incomplete"],
+}
+WITHHELD: dict[str, list[Any]] = {
+    "finish_reason": ["content_filter", "SAFETY", "PROHIBITED_CONTENT", "sensitive"],
+    "stopReason": ["guardrail_intervened", "content_filtered"],
+}
+COMPLETE: dict[str, list[Any]] = {
+    "finish_reason": ["stop", "STOP", "STOPSTOP", None, "eos_token", "COMPLETE", "whatever_comes_next"],
+    "stop_reason": ["end_turn", "tool_use"],
+    "stopReason": ["end_turn"],
+    "done_reason": ["stop"],
+    "status": ["completed"],
+}
+
+
+def of_each(words: dict[str, list[Any]], *more: dict[str, Any]) -> pytest.MarkDecorator:
+    """Run a test with each word of an ending under its name, and with some metadata more."""
+    cases = [{name: word} for name, of_name in words.items() for word in of_name]
+    return pytest.mark.parametrize("metadata", [*cases, *more], ids=str)
+
+
+@of_each(
+    CUT_OFF,
+    {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    {"finish_reason": "stop", "stop_reason": "max_tokens"},
+)
+def test_a_cut_off_reply_is_no_verdict(metadata: dict[str, Any]) -> None:
+    assert fault(reply(**metadata)) == "cut_off"
+    fields = AIMessage("", response_metadata=metadata)
+    fields.tool_calls = [{"name": "score_reply", "args": {"score": 4}, "id": "1", "type": "tool_call"}]
+    if "whatever_comes_next" not in metadata.values():
+        assert fault(read_response([fields], "acme:judge", 0.0)) == "cut_off"
+        assert fault(reply('{"reasoning": "It is well built.", "score": 4}', **metadata)) == "cut_off"
+
+
+@of_each(
+    WITHHELD,
+    {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
+    {"prompt_feedback": {"block_reason": "SAFETY"}, "finish_reason": "STOP"},
+)
+def test_a_reply_that_was_withheld_or_refused_is_no_verdict(metadata: dict[str, Any]) -> None:
+    assert fault(reply("Score: 4", **metadata)) == "filtered"
+    assert fault(reply("Score: 4", stop_reason="refusal")) == "refused"
+    assert fault(reply("Score: 4", {"refusal": "I will not."}, finish_reason="stop")) == "refused"
+
+
+@pytest.mark.parametrize(
+    "word", ["error", "insufficient_system_resource", "abort", "network_error", "timeout", "in_progress"]
+)
+def test_a_reply_that_the_provider_broke_off_is_asked_for_again(word: str) -> None:
+    with pytest.raises(ResponseError, match=word) as raised:
+        reply("Score: 4", finish_reason=word)
+    assert raised.value.status_code == 200
+
+
+@of_each(COMPLETE, {}, {"status": "success", "finish_reason": "stop"})
+def test_a_complete_reply_is_read(metadata: dict[str, Any]) -> None:
+    assert fault(reply("All claims hold.\nScore: 4", **metadata)) == ""
+    assert fault(reply('{"reasoning": "All claims hold.", "score": 4}', **metadata)) == ""
+
+
+@pytest.mark.parametrize(
+    "words", ['{"reasoning": "All claims hold", "score": 4', "Score: 4,", "```json\nScore: 4"]
+)
+def test_a_reply_of_which_nothing_is_said_is_not_read_if_it_is_open(words: str) -> None:
+    assert fault(reply(words)) == "cut_off"
+
+
+def test_the_advice_is_for_the_cause() -> None:
+    thought = [{"type": "thinking", "thinking": "Is it a 4?"}, {"type": "text", "text": ""}]
+    for reasoned in (
+        reply(thought, stop_reason="max_tokens"),
+        reply("<think>Is it a 4? Score:", finish_reason="length"),
+        reply("", {"reasoning_content": "Is it a 4?"}, finish_reason="length"),
+    ):
+        assert "reasoning effort" in reasoned.problem
+    assert "context" in reply(stop_reason="model_context_window_exceeded").problem
+    assert "max_tokens" in reply(finish_reason="length").problem
+    assert "guardrail_intervened" in reply(stopReason="guardrail_intervened").problem
+
+
+TEXT = {"type": "text", "text": "Score: 2"}
+THOUGHT = {"text": "Score: 1"}
+ANALYSIS = "<|channel|>analysis<|message|>Score: 1<|end|><|start|>assistant"
+BLOCKS = {
+    "anthropic": [{"type": "thinking", "thinking": "Score: 1", "signature": "x"}, TEXT],
+    "redacted": [{"type": "redacted_thinking", "data": "Score: 1"}, TEXT],
+    "bedrock": [{"type": "reasoning_content", "reasoning_content": THOUGHT}, TEXT],
+    "mistral": [{"type": "thinking", "thinking": [{"type": "text", **THOUGHT}]}, TEXT],
+    "responses": [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Score: 1"}]},
+        {"type": "text", "text": "Score: 3", "phase": "commentary"},
+        {"type": "text", "text": "Score: 2", "phase": "final_answer"},
+    ],
+    "other tags": "<reasoning>\nScore: 1\n</reasoning>\nScore: 2",
+    "Magistral's": "[THINK]Score: 1[/THINK]Score: 2",
+    "the closing tag in a line": 'Score: 1</think>{"reasoning": "Thin.", "score": 2}',
+    "channels and JSON": ANALYSIS + '<|channel|>final <|constrain|>json<|message|>{"score": 2}',
+    "channels without marks": 'analysisThe plot is thin. Score: 1assistantfinal{"reasoning": "Thin.", "score": 2}',
+    "JSON and a sentence": '{"reasoning": "Thin.", "score": 2}\n\nI hope that this helps.',
+    "an opening tag that is spoken of": "The answer's <think> tag does not matter.\nScore: 2",
+    "a closing tag that is spoken of": "Score: 2. The answer has a stray </think> tag.",
+    "a tag that is quoted": "The answer ends with `</think>`\nScore: 2",
+    "a word like a channel's": "Analysis of the plot: thin.\nScore: 2",
+}
+
+
+@pytest.mark.parametrize("content", BLOCKS.values(), ids=BLOCKS)
+def test_the_answer_is_read_and_the_reasoning_is_not(content: Any) -> None:
+    assert read(FORM, reply(content, finish_reason="stop"))[1] == 2
+
+
+ALONE = [
+    *("<think>The plot is thin, so score: 1", "<think>\nScore: 1\n</think>"),
+    *("<|channel|>analysis<|message|>Score: 1", "analysisIt is thin. Score: 1assistantanalysisScore: 1"),
+    [{"type": "thinking", "thinking": "Score: 1"}],
+]
+
+
+@pytest.mark.parametrize("content", ALONE, ids=str)
+def test_reasoning_alone_is_no_answer(content: Any) -> None:
+    assert fault(reply(content, finish_reason="stop")) == "empty"
+
+
+def test_an_object_that_the_words_behind_it_may_gainsay_is_not_taken() -> None:
+    assert reply('{"reasoning": "Thin.", "score": 2} but {"score": 4}').fields is None
+    words = '{"reasoning": "The candidate said so.", "score": 4} That is what it claims; I say 2.'
+    assert reply(words).fields is None
+
+
+@pytest.mark.parametrize(
+    ("text", "high", "whole"),
+    [("4", 5, True), (" 4\n", 5, True), ("1", 10, False), ("2", 10, True), ("4 o", 5, False)],
+)
+def test_one_value_of_the_scale_is_complete_whatever_the_limit(text: str, high: float, whole: bool) -> None:
+    form = RatingSchema(1, high, "fluency")
+    rating = reply(text, finish_reason="length")
+    assert fault(rating, form) == ("" if whole else "cut_off")
+    assert not whole or read(form, rating)[1] == float(text)
+
+
+# Reading that is not linear in the length would take hours over these.
+@pytest.mark.parametrize(
+    "piece", ["<think>", "</think>", "<|channel|>", "<think>a</think>\n", "{", "\n{", "```json\n{"]
+)
+def test_a_long_reply_is_read(piece: str) -> None:
+    assert reply(piece * 300_000, finish_reason="stop").fields is None
+
+
+@pytest.mark.parametrize("is_called", [False, True], ids=["text", "tool"])
+def test_an_object_beyond_all_measure_is_refused(is_called: bool) -> None:
+    for length, expected in ((900_000, ""), (1_000_000, "cut_off")):
+        given = {"reasoning": "x" * length, "score": 4}
+        message = AIMessage("" if is_called else json.dumps(given))
+        if is_called:
+            message.tool_calls = [{"name": "score_reply", "args": given, "id": "1", "type": "tool_call"}]
+        assert fault(read_response([message], "acme:judge", 0.0, "score_reply")) == expected

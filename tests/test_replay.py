@@ -1,7 +1,5 @@
 """Recorded replies scored again: a past run's own words, files in our form and in published ones, what is missing."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator
@@ -27,20 +25,11 @@ NONE_RECORDED = "NotRecordedError: no replies are recorded for this item"
 SPENT = {*USAGE_FIELDS, "uncounted", "details", "warnings", "transcript"}
 KINDS = ("geval", "geval_no_auto_cot", "llm_eval_no_cot", "rate_explain", "analyze_rate")
 PROTOCOLS: Any = {
-    "geval": {"samples": 3},
-    "single": {},
-    "faireval": {"k": 2},
-    "baseline": {},
-    "ensemble": {},
-    "chateval": {"strategy": "summarizer"},
-    "debate": {"n": 2, "commander": "llm"},
-    "multiagent": {},
-    "samre": {},
-    "more": {"rounds": 2, "aggregate": "best", "collaborate": True},
-    "calibrated": {"of": "chateval"},
-    "repeated": {"of": "chateval", "k": 2},
-    "cascade": {},
-}
+    "geval": {"samples": 3}, "single": {}, "faireval": {"k": 2}, "baseline": {}, "ensemble": {},
+    "chateval": {"strategy": "summarizer"}, "debate": {"n": 2, "commander": "llm"}, "multiagent": {},
+    "samre": {}, "more": {"rounds": 2, "aggregate": "best", "collaborate": True},
+    "calibrated": {"of": "chateval"}, "repeated": {"of": "chateval", "k": 2}, "cascade": {},
+}  # fmt: skip
 
 
 def written(folder: Path, *rows: dict[str, Any]) -> Path:
@@ -201,8 +190,6 @@ def test_the_command(tmp_path: Path, command: Command) -> None:
 
 
 # --- files of replies ---------------------------------------------------------------------------------------------
-
-
 def test_samples_that_are_missing_or_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:
     samples = {
         "a": ["4", "no idea", "9", "5", "Score: 3"],
@@ -314,8 +301,6 @@ def test_bad_lines(rows: list[dict[str, Any]], told: str, tmp_path: Path) -> Non
 
 
 # --- published recordings ----------------------------------------------------------------------------------------
-
-
 def recorded(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         yield from map(json.loads, file)

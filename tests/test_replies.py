@@ -1,7 +1,5 @@
 """Readers of replies: every form, every trap, every fault. All replies here are made up."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any
@@ -125,35 +123,23 @@ STRUCTURED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        ("Score: 7", "The reply states 7, which is off the scale 1 to 5."),
-        ("Score: 3 or 4", "The reply states both 3 and 4 as its score."),
-        ("Score: 8/10", "The reply states 8 out of 10, but the scale ends at 5."),
-        ("Fine.", "The reply states no score."),
-    ],
-)
+@pytest.mark.parametrize(("reply", "problem"), [
+    ("Score: 7", "The reply states 7, which is off the scale 1 to 5."),
+    ("Score: 3 or 4", "The reply states both 3 and 4 as its score."),
+    ("Score: 8/10", "The reply states 8 out of 10, but the scale ends at 5."),
+    ("Fine.", "The reply states no score."),
+])  # fmt: skip
 def test_problems_can_be_quoted_back(reply: str, problem: str) -> None:
     with pytest.raises(ReplyError) as caught:
         read_score(reply)
     assert caught.value.problem == problem
 
 
-@pytest.mark.parametrize(
-    ("reply", "low", "high", "score"),
-    [
-        ("Score: 0", 0, 1, 0),
-        ("0.75", 0, 1, 0.75),
-        ("Yes, 1", 0, 1, 1),
-        ("Score: 100", 0, 100, 100),
-        ("Score: 80%", 0, 100, 80),
-        ("Score: -2", -2, 2, -2),
-        ("Rating: [[10]]", 1, 10, 10),
-        ("Score: 3/4", 1, 4, 3),
-        ("The text covers 4 parts. Total: 95/120. Final score: 95", 6, 120, 95),
-    ],
-)
+@pytest.mark.parametrize(("reply", "low", "high", "score"), [
+    ("Score: 0", 0, 1, 0), ("0.75", 0, 1, 0.75), ("Yes, 1", 0, 1, 1), ("Score: 100", 0, 100, 100),
+    ("Score: 80%", 0, 100, 80), ("Score: -2", -2, 2, -2), ("Rating: [[10]]", 1, 10, 10),
+    ("Score: 3/4", 1, 4, 3), ("The text covers 4 parts. Total: 95/120. Final score: 95", 6, 120, 95),
+])  # fmt: skip
 def test_the_scale_decides(reply: str, low: float, high: float, score: float) -> None:
     assert read_score(reply, low, high) == score
 
@@ -182,7 +168,6 @@ NO_LETTERS = {
 
 
 # --- pairs --------------------------------------------------------------------------------------------------------
-
 PAIRS = {
     (8, 7): ("8 7", "8,7", "(8, 7)", "8/10 7/10", "8/10, 7/10", "8 and 7", "8 vs 7", "\uff18 \uff17",
         "The score of Assistant 1: 8\nThe score of Assistant 2: 7",
@@ -239,7 +224,6 @@ NO_PAIRS = {
 
 
 # --- votes --------------------------------------------------------------------------------------------------------
-
 VOTES = {
     "1": ("[[A]]", "[[A>>B]]", "**Final verdict:** **[[A]]**",
         '"My final verdict is that A is better: [[A>B]]"',
@@ -285,22 +269,15 @@ NO_VERDICTS = {
 
 
 # --- what is read of the tables -----------------------------------------------------------------------------------
-
 LETTER_GRADES = {"letters": "ABCDE"}
 
 
-@pytest.mark.parametrize(
-    ("read", "options", "table"),
-    [
-        *((read_score, {}, table) for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD)),
-        (read_score, {}, STRUCTURED),
-        (read_score, {"cut_off": True}, {4: ["Score: 4. The text is"]}),
-        (read_score, LETTER_GRADES, {4: LETTERS}),
-        (read_pair, {}, PAIRS),
-        (read_pair, {"low": 6, "high": 120}, TOTALS),
-        (read_vote, {}, VOTES),
-    ],
-)
+@pytest.mark.parametrize(("read", "options", "table"), [
+    *((read_score, {}, table) for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD)),
+    (read_score, {}, STRUCTURED), (read_score, {"cut_off": True}, {4: ["Score: 4. The text is"]}),
+    (read_score, LETTER_GRADES, {4: LETTERS}), (read_pair, {}, PAIRS),
+    (read_pair, {"low": 6, "high": 120}, TOTALS), (read_vote, {}, VOTES),
+])  # fmt: skip
 def test_a_stated_verdict_is_read(read: Callable[..., object], options: Any, table: Any) -> None:
     for expected, replies in table.items():
         for reply in replies:
@@ -330,7 +307,6 @@ def test_what_is_no_verdict_is_a_fault_and_never_clamped(
 
 
 # --- declarations -------------------------------------------------------------------------------------------------
-
 SPELLINGS = [
     f"{no}{gap}{issue}"
     for no in ("NO", "No", "no")
@@ -389,7 +365,6 @@ def test_the_substring_test_is_literal() -> None:
 
 
 # --- quotations ---------------------------------------------------------------------------------------------------
-
 Read = Callable[[str], object]
 READINGS = [
     (read_score, "Score: 4", 4.0),
@@ -421,7 +396,6 @@ def test_what_is_quoted_states_nothing(read: Read, verdict: str, quotation: str)
 
 
 # --- lengths ------------------------------------------------------------------------------------------------------
-
 PIECES = [
     'a ', ' ', '\n', 'score ', 'score: ', 'score of ', 'score (', 'score the ', 'final score is ', '8 ',
     '8, ', '1.', '1,', '9', '- ', '1. a\n', '> ', '```\n', '`', '"', "'", '" ', ' "', '\u201c', '\u201d',

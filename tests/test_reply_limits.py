@@ -1,7 +1,5 @@
 """How long a reply may be where nobody says, and what becomes of requests whose reply never came."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -93,39 +91,27 @@ LIMITED = (
 CLAUDE = "anthropic:claude-sonnet-4-5"
 
 
-@pytest.mark.parametrize(
-    ("model", "is_limited"),
-    [
-        *(({"name": name}, False) for name in (*REASONING, "offline")),
-        *(({"name": name}, True) for name in LIMITED),
-        ({"name": CLAUDE, "thinking": {"type": "enabled", "budget_tokens": 2000}}, False),
-        ({"name": CLAUDE, "thinking": {"type": "disabled"}}, True),
-        ({"name": CLAUDE, "reasoning_effort": "low"}, False),
-        ({"name": CLAUDE, "extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}, False),
-        ({"name": CLAUDE, "extra_body": {"max_tokens": 90}}, False),
-        ({"name": CLAUDE, "num_predict": 90}, False),
-        ({"name": CLAUDE, "bound": {"max_tokens": 90}}, False),
-        ({"name": CLAUDE, "max_tokens": 0}, False),
-        ({"name": CLAUDE, "temperature": 0.3, "seed": 1}, True),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("model", "is_limited"), [
+    *(({"name": name}, False) for name in (*REASONING, "offline")),
+    *(({"name": name}, True) for name in LIMITED),
+    ({"name": CLAUDE, "thinking": {"type": "enabled", "budget_tokens": 2000}}, False),
+    ({"name": CLAUDE, "thinking": {"type": "disabled"}}, True),
+    ({"name": CLAUDE, "reasoning_effort": "low"}, False),
+    ({"name": CLAUDE, "extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}, False),
+    ({"name": CLAUDE, "extra_body": {"max_tokens": 90}}, False),
+    ({"name": CLAUDE, "num_predict": 90}, False), ({"name": CLAUDE, "bound": {"max_tokens": 90}}, False),
+    ({"name": CLAUDE, "max_tokens": 0}, False), ({"name": CLAUDE, "temperature": 0.3, "seed": 1}, True),
+], ids=str)  # fmt: skip
 def test_models_that_reason_or_have_a_limit_get_no_default(model: dict[str, Any], is_limited: bool) -> None:
     assert is_limited_by_default(model) is is_limited
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "expected"),
-    [
-        (OPENAI, {}, [2048, 2048]),
-        (OPENAI, {"max_tokens": 300}, [300, 300]),
-        (OPENAI, {"max_tokens": 0}, [None, None]),
-        (f"{OPENAI}?max_tokens=50", {"max_tokens": 300}, [50, 50]),
-        (f"{OPENAI}?max_tokens=0", {}, [None, None]),
-        (f"{OPENAI}?max_tokens=0", {"max_tokens": 300}, [None, None]),
-        ("openai:o3-mini", {}, [None, None]),
-    ],
-)
+@pytest.mark.parametrize(("name", "settings", "expected"), [
+    (OPENAI, {}, [2048, 2048]), (OPENAI, {"max_tokens": 300}, [300, 300]),
+    (OPENAI, {"max_tokens": 0}, [None, None]), (f"{OPENAI}?max_tokens=50", {"max_tokens": 300}, [50, 50]),
+    (f"{OPENAI}?max_tokens=0", {}, [None, None]),
+    (f"{OPENAI}?max_tokens=0", {"max_tokens": 300}, [None, None]), ("openai:o3-mini", {}, [None, None]),
+])  # fmt: skip
 def test_who_says_how_long(
     provider: Provider, name: str, settings: dict[str, Any], expected: list[int | None]
 ) -> None:
@@ -237,17 +223,14 @@ def test_a_debate_beyond_the_context_may_keep_its_score(provider: Provider, over
     assert [turn["role"] for turn in transcript if turn["calls"]] == ["scorer", "critic", "scorer"]
 
 
-@pytest.mark.parametrize(
-    ("given", "path", "told", "window"),
-    [
-        ("&context_window=900", "", {}, 900),
-        ("", "/v1/models", {"data": [{"id": "other"}, {"id": "qwen", "max_model_len": 800}]}, 800),
-        ("", "/v1/models", {"data": [{"id": "qwen.gguf", "meta": {"n_ctx": 700}}]}, 700),
-        ("", "/props", {"default_generation_settings": {"n_ctx": 600}}, 600),
-        ("&context_window=50000", "/props", {"default_generation_settings": {"n_ctx": 600}}, None),
-        ("", "", {}, None),
-    ],
-)
+@pytest.mark.parametrize(("given", "path", "told", "window"), [
+    ("&context_window=900", "", {}, 900),
+    ("", "/v1/models", {"data": [{"id": "other"}, {"id": "qwen", "max_model_len": 800}]}, 800),
+    ("", "/v1/models", {"data": [{"id": "qwen.gguf", "meta": {"n_ctx": 700}}]}, 700),
+    ("", "/props", {"default_generation_settings": {"n_ctx": 600}}, 600),
+    ("&context_window=50000", "/props", {"default_generation_settings": {"n_ctx": 600}}, None),
+    ("", "", {}, None),
+])  # fmt: skip
 def test_the_longest_prompt_is_held_against_the_context_before_the_run(
     provider: Provider, tmp_path: Path, given: str, path: str, told: dict[str, Any], window: int | None
 ) -> None:
@@ -305,9 +288,7 @@ def test_requests_that_are_answered_with_an_error_count_as_well(provider: Provid
     assert "3 calls (10 requests, incl. refused ones), " in total_usage(counts)
 
 
-def test_what_was_never_sent_costs_nothing(
-    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_unsent_is_free(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert single(tmp_path, limit=1, attempts=2).given_up == 0
     assert not provider.requests

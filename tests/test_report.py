@@ -1,6 +1,5 @@
-"""What a report claims and shows: its first line, the tables of a study, and each form that the command writes."""
-
-from __future__ import annotations
+"""What a report claims and shows: its first line, the tables of a study, each form that the command writes; of judges
+of a known kind it says what is true of them, and nothing that is not."""
 
 import csv
 import json
@@ -40,7 +39,7 @@ from .processes import in_this_process
 from .run_folders import RATED, compared, noisy, run_folder, scored
 from .sample_run import failed, write_run
 from .sample_study import OFFLINE, average_duel, judge, pairwise, study
-from .truth_gate import GATE
+from .truth_gate import GATE, first_screen, promises, without_figures
 
 
 def table(found: Iterator[Grid], title: str) -> tuple[list[list[str]], Grid]:
@@ -55,8 +54,6 @@ def report(*arguments: object) -> Any:
 
 
 # --- the first line -----------------------------------------------------------------------------------------------
-
-
 OVER_BASE = average_duel("debate")
 
 
@@ -115,7 +112,6 @@ def test_an_aspect_whose_labels_are_all_alike_does_not_hide_the_others(tmp_path:
 
 
 # --- few groups: nothing is called significant, and every output says why; enough groups are tested as ever -----------
-
 CAUTION = "fewer than 10 groups or items to resample"
 
 
@@ -145,8 +141,6 @@ def test_screen_page_and_exports_say_the_same(tmp_path: Path, groups: int, starr
 
 
 # --- the tables of a terminal ---------------------------------------------------------------------------------------
-
-
 def test_a_row_a_judge_and_a_column_an_aspect_with_marks_where_holm_allows() -> None:
     cells, grid = table(summary(study(), "spearman"), "difference vs. single")
     assert [column.name for column in grid.columns] == ["judge", "average", "coherence", "fluency"]
@@ -239,8 +233,6 @@ def test_files_come_before_output(courtroom: Path, tmp_path: Path, monkeypatch: 
 
 
 # --- all tables, and the command ------------------------------------------------------------------------------------
-
-
 def cells(made: Study, title: str, full: bool = False) -> dict[str, list[str]]:
     """A table's rows by their first cell, as they are read."""
     rows, _ = table(grids(made, "spearman", full), title)
@@ -314,23 +306,18 @@ def test_the_command_prints_tables_and_writes_a_page_and_figures(demo: Path, tmp
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".pdf"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ("--metric rouge", "--metric 'rouge' is unknown; metrics are pearson, spearman, kendall, group_p"),
-        ("--metric kappa", "--metric kappa measures comparisons, and these are scores; metrics of"),
-        ("--confidence 95", "--confidence must be between 0 and 1 (0.95 for 95 %), got 95"),
-        ("--open", "--open needs a page to open: write one with --html"),
-        ("--base nobody", "no judge 'nobody' to compare with; judges are debate, single"),
-        ("/nowhere", "/nowhere: holds no run"),
-        ("--csv x.csv", "--csv x.csv names a file"),
-        (f"--figures {__file__}", "names a file"),
-        ("--latex /", "--latex / is a folder"),
-        (f"--markdown {__file__}/r.md", "r.md: cannot be written, because"),
-        ("--table leaderboard,wits", "there is no table wits; tables are leaderboard, agreement,"),
-        ("--table ,", "no table given"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), [
+    ("--metric rouge", "--metric 'rouge' is unknown; metrics are pearson, spearman, kendall, group_p"),
+    ("--metric kappa", "--metric kappa measures comparisons, and these are scores; metrics of"),
+    ("--confidence 95", "--confidence must be between 0 and 1 (0.95 for 95 %), got 95"),
+    ("--open", "--open needs a page to open: write one with --html"),
+    ("--base nobody", "no judge 'nobody' to compare with; judges are debate, single"),
+    ("/nowhere", "/nowhere: holds no run"), ("--csv x.csv", "--csv x.csv names a file"),
+    (f"--figures {__file__}", "names a file"), ("--latex /", "--latex / is a folder"),
+    (f"--markdown {__file__}/r.md", "r.md: cannot be written, because"),
+    ("--table leaderboard,wits", "there is no table wits; tables are leaderboard, agreement,"),
+    ("--table ,", "no table given"),
+])  # fmt: skip
 def test_bad_input_is_told(demo: Path, arguments: str, told: str) -> None:
     done = report(demo, *arguments.split())
     assert isinstance(done.exception, JurygraphError)
@@ -399,3 +386,22 @@ def test_an_empty_run_and_one_that_failed_wholly_have_reports(tmp_path: Path) ->
         done = report(folder, "--html", tmp_path / "page.html")
         assert done.exit_code == 0, done.output
         assert "wrote" in done.output and verdicts in done.output
+
+
+PROMISES = promises()
+
+
+@pytest.mark.parametrize("name", GATE)
+def test_the_first_screen_tells_the_truth_of(name: str, tmp_path: Path) -> None:
+    screen, promise = first_screen(name, tmp_path), PROMISES[name]
+    assert not promise.faults(screen), screen
+    quotation = without_figures(promise.quotation(screen))
+    assert without_figures(promise.quoted) == quotation, "python -m tests.truth_gate --write"
+
+
+def test_the_page_has_all_judges_and_a_pattern_that_does_not_hold_is_a_fault() -> None:
+    assert list(PROMISES) == list(GATE)
+    assert all(promise.must for promise in PROMISES.values())
+    promise = PROMISES["a constant winner"]
+    assert promise.faults("") != []
+    assert promise.faults("always agrees best with humans") != []

@@ -1,7 +1,5 @@
 """What a page carries of debates: a row for each verdict, blocks of transcripts and texts, and which are chosen."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The papers' tables: what they print, what is measured beside it, and by which measure."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -226,14 +224,11 @@ def test_categories_costs_and_repeats(tmp_path: Path) -> None:
     assert (row["fluency sd"], row["fluency range"]) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("debate-tabel3", "no table 'debate-tabel3'; tables are debate-table1-summeval"),
-        ("debate-table1-unieval --data demo", "has no field 'unieval': this row needs a copy"),
-        ("chateval-table3 --data-dir /nowhere", "/nowhere"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    ("debate-tabel3", "no table 'debate-tabel3'; tables are debate-table1-summeval"),
+    ("debate-table1-unieval --data demo", "has no field 'unieval': this row needs a copy"),
+    ("chateval-table3 --data-dir /nowhere", "/nowhere"),
+])  # fmt: skip
 def test_what_cannot_be_run_says_why(words: str, message: str, command: Command) -> None:
     assert command("reproduce", *words.split()) == 2
     assert message in command.errors

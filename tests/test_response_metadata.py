@@ -1,6 +1,4 @@
-"""What a provider says beside a reply, sensible or not: which model answered, and what the request took."""
-
-from __future__ import annotations
+"""What a provider says beside a reply: which model answered, what the request took; and what that costs."""
 
 import json
 import sqlite3
@@ -9,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from genai_prices import Usage as Counts
+from genai_prices import calc_price
 from jurygraph.eval import evaluate
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.progress import total_usage
 from jurygraph.eval.report.headline import answers
+from jurygraph.nodes.models import prices, resolver
 from jurygraph.nodes.models.responses import is_another, read_response
+from jurygraph.state.settings import ModelSpec
 from jurygraph.state.transcript import Usage
 from langchain_core.messages import AIMessage
 from typer.testing import CliRunner
@@ -28,26 +30,18 @@ from .sample_data import write_lines
 # Which model answered: a dated version of what was asked for is the same, another one is told
 
 SAME = [
-    ("gpt-4o-mini", "gpt-4o-mini"),
-    ("gpt-4o-mini", "gpt-4o-mini-2024-07-18"),
-    ("gpt-4", "gpt-4-0613"),
-    ("models/gemini-2.0-flash", "gemini-2.0-flash-001"),
-    ("claude-sonnet-4-0", "claude-sonnet-4-20250514"),
+    ("gpt-4o-mini", "gpt-4o-mini"), ("gpt-4o-mini", "gpt-4o-mini-2024-07-18"), ("gpt-4", "gpt-4-0613"),
+    ("models/gemini-2.0-flash", "gemini-2.0-flash-001"), ("claude-sonnet-4-0", "claude-sonnet-4-20250514"),
     ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022"),
     ("us.anthropic.claude-3-5-sonnet-20240620-v1:0", "claude-3-5-sonnet-20240620"),
-    ("openai/gpt-4o:free", "openai/gpt-4o"),
-    ("llama3.1", "llama3.1:latest"),
-    ("mistral-large-latest", "mistral-large-2411"),
-    ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b-instruct"),
-]
+    ("openai/gpt-4o:free", "openai/gpt-4o"), ("llama3.1", "llama3.1:latest"),
+    ("mistral-large-latest", "mistral-large-2411"), ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b-instruct"),
+]  # fmt: skip
 OTHERS = [
-    ("gpt-4o", "gpt-4o-mini-2024-07-18"),
-    ("gpt-4o", "gpt-3.5-turbo"),
-    ("gpt-4", "gpt-4-turbo-2024-04-09"),
-    ("claude-opus-4-1", "claude-sonnet-4-20250514"),
-    ("gemini-2.5-pro", "gemini-2.5-flash"),
+    ("gpt-4o", "gpt-4o-mini-2024-07-18"), ("gpt-4o", "gpt-3.5-turbo"), ("gpt-4", "gpt-4-turbo-2024-04-09"),
+    ("claude-opus-4-1", "claude-sonnet-4-20250514"), ("gemini-2.5-pro", "gemini-2.5-flash"),
     ("llama3.1", "llama3.2:latest"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("asked", "served"), [*SAME, *OTHERS])
@@ -126,3 +120,58 @@ def test_whole_numbers_in_other_clothes_are_counts_and_an_empty_reply_may_have_t
     assert (counted.input_tokens, counted.output_tokens, counted.cached_input_tokens) == (100, 20, 40)
     assert counted.cost_usd == pytest.approx((60 * 0.15 + 40 * 0.075 + 20 * 0.6) / 1e6)
     assert usage("", input_tokens=100, output_tokens=0).cost_usd == pytest.approx(15e-6)
+
+
+IN_THE_LIST = {
+    "google_genai": "google", "mistralai": "mistral", "xai": "x-ai", "azure_openai": "azure",
+    "bedrock_converse": "aws", "amazon_bedrock": "aws",
+}  # fmt: skip
+"""From a provider's name to the one that the price list has for it, where that is another one."""
+
+LABELS = [
+    *(f"openai:{name}" for name in ("gpt-4o-mini", "gpt-4o", "gpt-4", "gpt-3.5-turbo", "o1-mini")),
+    "google_genai:gemini-2.0-flash", "google_genai:gemini-2.5-pro", "anthropic:claude-haiku-4-5",
+    "mistralai:mistral-small-latest", "mistral:mistral-small-latest", "groq:llama-3.3-70b-versatile",
+    "deepseek:deepseek-chat", "xai:grok-4", "azure_openai:gpt-4o-mini", "azure:gpt-4o-mini",
+    "bedrock_converse:anthropic.claude-3-5-sonnet-20241022-v2:0",
+    "amazon_bedrock:us.anthropic.claude-3-5-sonnet-20241022-v2:0", "openrouter:anthropic/claude-3.5-sonnet",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize(
+    "tokens", [(1000, 0, 100, 0), (1000, 200, 100, 500), (300_000, 1000, 10, 0), (0, 0, 0, 0)]
+)
+def test_against_the_list(label: str, tokens: tuple[int, int, int, int]) -> None:
+    provider, _, name = label.partition(":")
+    sent, cached, written, kept = tokens
+    usage = Counts(
+        input_tokens=sent, cache_read_tokens=cached, cache_write_tokens=kept, output_tokens=written
+    )
+    listed = calc_price(usage, model_ref=name, provider_id=IN_THE_LIST.get(provider, provider))
+    assert prices.cost_usd(label, *tokens) == pytest.approx(float(listed.total_price), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["openai:my-own", "anthropic:nobody", "somebody", "gpt-4o", "google_genai:nothing", "ollama:llama3.2"],
+)
+def test_an_unknown_price_is_unknown(label: str) -> None:
+    assert prices.cost_usd(label, 1000, 0, 100) is None
+    assert not prices.is_priced(label)
+
+
+@pytest.fixture(autouse=True)
+def _none_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prices, "_GIVEN", {})
+
+
+def test_a_price_that_is_given_counts() -> None:
+    assert not prices.is_priced("ollama:my-own")
+    resolver.check(ModelSpec.parse("ollama:my-own?price_in=0.5&price_out=2"))
+    assert prices.is_priced("ollama:my-own")
+    assert prices.cost_usd("ollama:my-own", 1_000_000, 400_000, 100_000) == pytest.approx(0.5 + 0.2)
+    # Zero is given on purpose only.
+    assert prices.cost_usd("ollama:local", 1000, 0, 100) is None
+    resolver.check(ModelSpec.parse("ollama:local?price_in=0&price_out=0"))
+    assert prices.cost_usd("ollama:local", 1000, 0, 100) == 0

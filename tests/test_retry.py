@@ -1,7 +1,5 @@
 """Which failed calls are attempted again, when, and how often; how many calls go out at a time."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

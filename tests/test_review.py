@@ -1,7 +1,5 @@
 """A person reviews a verdict: the rules, the pause, how an answer is read, and what it comes to."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -61,8 +59,6 @@ def resumed(graph: Any, answer: Any) -> tuple[Verdict, list[dict[str, Any]]]:
 
 
 # -- the pause
-
-
 def test_it_asks_where_a_rule_holds_and_shows_the_debate() -> None:
     model = says(5, objections=9)
     graph, [pause] = paused(review(debate.build(models={"*": model}, n=1)), SCORE)
@@ -121,17 +117,10 @@ def test_let_it_stand() -> None:
     assert verdict.explanation == "Let it stand: the year hardly matters"
 
 
-@pytest.mark.parametrize(
-    ("answer", "scores", "winner"),
-    [
-        ("tie", (6, 5), "tie"),
-        (2, (6, 5), "2"),
-        ({"winner": "2"}, (6, 5), "2"),
-        ([3, 8], (3, 8), "2"),
-        ({"score_1": 9, "score_2": 9}, (9, 9), "tie"),
-        ("let it stand", (6, 5), "1"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "scores", "winner"), [
+    ("tie", (6, 5), "tie"), (2, (6, 5), "2"), ({"winner": "2"}, (6, 5), "2"), ([3, 8], (3, 8), "2"),
+    ({"score_1": 9, "score_2": 9}, (9, 9), "tie"), ("let it stand", (6, 5), "1"),
+])  # fmt: skip
 def test_a_comparison_is_decided(answer: Any, scores: tuple[float, float], winner: str) -> None:
     graph, [pause] = paused(review(debate.build(models={"*": says((6, 5))}), when="gap<2"), COMPARE)
     assert pause.value["why"] == ["gap<2: the scores of the two answers are 1 apart"]
@@ -148,8 +137,6 @@ def test_its_turn_is_streamed_with_the_name() -> None:
 
 
 # -- several pauses, and wrappers
-
-
 def test_two_pauses_in_one_wrapper_are_told_apart() -> None:
     judge = debate.build(models={"*": says((6, 5), objections=9)}, n=1, on_unresolved="human")
     graph, pauses = paused(calibrated(judge), COMPARE)
@@ -210,8 +197,6 @@ def test_by_name() -> None:
 
 
 # -- the rules
-
-
 @pytest.mark.parametrize("text", ["", "never", "gap>1", "gap<", "wide<2", "gap<1.2.3", "always<1", "gap<-1"])
 def test_unknown_rules_are_refused_with_those_there_are(text: str) -> None:
     with pytest.raises(UsageError, match=r"unresolved, orders_differ, split, gap<x, wide>x, always"):
@@ -220,21 +205,13 @@ def test_unknown_rules_are_refused_with_those_there_are(text: str) -> None:
         review(debate.build(), when=[text])
 
 
-@pytest.mark.parametrize(
-    ("rule", "judge"),
-    [
-        ("unresolved", single.build()),
-        ("unresolved", debate.build(tie_breaker=True)),
-        ("orders_differ", debate.build()),
-        ("orders_differ", single.build(position_calibration=False)),
-        ("split", debate.build()),
-        ("split", samre.build(jurors=0)),
-        ("split", samre.build(jurors=1)),
-        ("gap", find_protocol("geval").build()),
-        ("wide", ensemble.build()),
-        ("split", cascade(single.build(), debate.build())),
-    ],
-)
+@pytest.mark.parametrize(("rule", "judge"), [
+    ("unresolved", single.build()), ("unresolved", debate.build(tie_breaker=True)),
+    ("orders_differ", debate.build()), ("orders_differ", single.build(position_calibration=False)),
+    ("split", debate.build()), ("split", samre.build(jurors=0)), ("split", samre.build(jurors=1)),
+    ("gap", find_protocol("geval").build()), ("wide", ensemble.build()),
+    ("split", cascade(single.build(), debate.build())),
+])  # fmt: skip
 def test_a_rule_that_never_holds_is_refused_at_build(rule: str, judge: Any) -> None:
     with pytest.raises(UsageError, match=f"the rule {rule}.* never matches"):
         review(judge, when=rule)
@@ -243,22 +220,13 @@ def test_a_rule_that_never_holds_is_refused_at_build(rule: str, judge: Any) -> N
         review(debate.build(), when="split")
 
 
-@pytest.mark.parametrize(
-    ("rule", "judge"),
-    [
-        ("unresolved", calibrated(debate.build())),
-        ("unresolved", cascade(single.build(), debate.build())),
-        ("orders_differ", calibrated(baseline.build())),
-        ("orders_differ", repeated(single.build())),
-        ("split", chateval.build()),
-        ("split", repeated(single.build())),
-        ("split", samre.build(jurors=3)),
-        ("gap<3", calibrated(debate.build())),
-        ("wide>0.5", find_protocol("repeated").build(of="debate")),
-        ("wide", review(repeated(single.build()))),
-        ("wide", RemoteGraph("unknown", url="http://127.0.0.1:9")),
-    ],
-)
+@pytest.mark.parametrize(("rule", "judge"), [
+    ("unresolved", calibrated(debate.build())), ("unresolved", cascade(single.build(), debate.build())),
+    ("orders_differ", calibrated(baseline.build())), ("orders_differ", repeated(single.build())),
+    ("split", chateval.build()), ("split", repeated(single.build())), ("split", samre.build(jurors=3)),
+    ("gap<3", calibrated(debate.build())), ("wide>0.5", find_protocol("repeated").build(of="debate")),
+    ("wide", review(repeated(single.build()))), ("wide", RemoteGraph("unknown", url="http://127.0.0.1:9")),
+])  # fmt: skip
 def test_a_rule_that_may_hold_is_taken(rule: str, judge: Any) -> None:
     review(judge, when=[rule, "always"])
     # Without a choice nothing is refused.
@@ -318,69 +286,40 @@ def test_reasons_are_told_in_the_order_of_the_rules() -> None:
 
 
 # -- reading an answer
-
 RATING = ScoreTask.model_validate(SCORE)
 PAIR = CompareTask.model_validate(COMPARE)
 
 
-@pytest.mark.parametrize(
-    ("reply", "value", "reason"),
-    [
-        (2.5, 2.5, ""),
-        ("4.", 4, ""),
-        ("4: 2 of 3 dates are wrong", 4, "2 of 3 dates are wrong"),
-        ("4 - fine", 4, "fine"),
-        ("I looked twice.\nScore: 2", 2, "I looked twice.\nScore: 2"),
-        ("Let it stand", None, ""),
-        ("stands; no more to say", None, "no more to say"),
-        ("Rating: [[4]]", 4, "Rating: [[4]]"),
-        ({"answer": "3: short", "reason": "Long."}, 3, "Long."),
-        ({"score": "4"}, 4, ""),
-        ({"score": 4, "stands": False, "reason": None, "name": ""}, 4, ""),
-    ],
-)
+@pytest.mark.parametrize(("reply", "value", "reason"), [
+    (2.5, 2.5, ""), ("4.", 4, ""), ("4: 2 of 3 dates are wrong", 4, "2 of 3 dates are wrong"),
+    ("4 - fine", 4, "fine"), ("I looked twice.\nScore: 2", 2, "I looked twice.\nScore: 2"),
+    ("Let it stand", None, ""), ("stands; no more to say", None, "no more to say"),
+    ("Rating: [[4]]", 4, "Rating: [[4]]"), ({"answer": "3: short", "reason": "Long."}, 3, "Long."),
+    ({"score": "4"}, 4, ""), ({"score": 4, "stands": False, "reason": None, "name": ""}, 4, ""),
+])  # fmt: skip
 def test_a_rating_is_read(reply: Any, value: Any, reason: str) -> None:
     assert read_answer(reply, RATING) == HumanAnswer(value, reason)
 
 
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-        (2.0, "2"),
-        ("TIE", "tie"),
-        ("tie: both are short", "tie"),
-        ("answer 2 is better", "2"),
-        ("(8, 6)", [8, 6]),
-        ("8 : 6.5 because it is longer", [8, 6.5]),
-        ((8, 6), [8, 6]),
-        ({"scores": [1, 10]}, [1, 10]),
-    ],
-)
+@pytest.mark.parametrize(("reply", "value"), [
+    (2.0, "2"), ("TIE", "tie"), ("tie: both are short", "tie"), ("answer 2 is better", "2"),
+    ("(8, 6)", [8, 6]), ("8 : 6.5 because it is longer", [8, 6.5]), ((8, 6), [8, 6]),
+    ({"scores": [1, 10]}, [1, 10]),
+])  # fmt: skip
 def test_a_preference_is_read(reply: Any, value: Any) -> None:
     assert read_answer(reply, PAIR).value == value
 
 
-@pytest.mark.parametrize(
-    ("reply", "task", "problem"),
-    [
-        (6, RATING, "off the scale"),
-        (float("nan"), RATING, "states no score"),
-        (True, RATING, "not an answer"),
-        ("", RATING, "empty"),
-        ("tie", RATING, "states no score"),
-        ([3, 4], RATING, "score"),
-        ({"reason": "Hm."}, RATING, "missing"),
-        ({"scor": 3}, RATING, "no 'scor'"),
-        ({"score": 3, "stands": True}, RATING, "only one counts"),
-        (7, PAIR, "Please give 1, 2, tie, two scores"),
-        ("8, 60", PAIR, "off the scale"),
-        ([1, 2, 3], PAIR, "not an answer"),
-        ([None, 3], PAIR, "Please give"),
-        ("maybe", PAIR, "Please give 1, 2, tie"),
-        ({"score_1": 3}, PAIR, "Please give"),
-        ("3 " * 50_000, RATING, "score"),
-    ],
-)
+@pytest.mark.parametrize(("reply", "task", "problem"), [
+    (6, RATING, "off the scale"), (float("nan"), RATING, "states no score"),
+    (True, RATING, "not an answer"), ("", RATING, "empty"), ("tie", RATING, "states no score"),
+    ([3, 4], RATING, "score"), ({"reason": "Hm."}, RATING, "missing"), ({"scor": 3}, RATING, "no 'scor'"),
+    ({"score": 3, "stands": True}, RATING, "only one counts"),
+    (7, PAIR, "Please give 1, 2, tie, two scores"), ("8, 60", PAIR, "off the scale"),
+    ([1, 2, 3], PAIR, "not an answer"), ([None, 3], PAIR, "Please give"),
+    ("maybe", PAIR, "Please give 1, 2, tie"), ({"score_1": 3}, PAIR, "Please give"),
+    ("3 " * 50_000, RATING, "score"),
+])  # fmt: skip
 def test_what_cannot_be_read_says_what_can(reply: Any, task: Any, problem: str) -> None:
     with pytest.raises(ReplyError) as caught:
         read_answer(reply, task)

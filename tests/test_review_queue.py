@@ -1,7 +1,5 @@
 """People review a finished run: the queue file filled in and read, the dialogue, and what they decided."""
 
-from __future__ import annotations
-
 import csv
 import json
 import signal
@@ -90,8 +88,6 @@ def filled(path: Path, fill: Callable[[int, dict[str, str]], dict[str, Any]], to
 
 
 # -- the questions
-
-
 def test_the_rules_choose_the_questions_of_data_that_has_not_changed(compared: Path) -> None:
     chosen = find_questions(compared, [Rule("gap", 0.5)])
     assert [question.result.item for question in chosen] == ["p1"]
@@ -118,8 +114,6 @@ def test_repeats_are_one_question(tmp_path: Path) -> None:
 
 
 # -- the queue file
-
-
 @pytest.mark.parametrize("name", ["queue.csv", "queue.jsonl"])
 def test_a_queue_is_written_filled_in_and_read(scored: Path, name: str) -> None:
     before = (scored / "results.jsonl").read_bytes()
@@ -246,8 +240,6 @@ def test_a_file_that_is_no_queue_of_this_run_is_refused_as_a_whole(scored: Path,
 
 
 # -- several people
-
-
 def test_people_who_disagree(compared: Path) -> None:
     questions = find_questions(compared, ALWAYS)
     said: dict[str, list[Any]] = {"Ann": ["1", "2"], "Bo": ["2", "2"], "Cy": ["tie", None]}
@@ -272,39 +264,24 @@ def test_people_who_disagree(compared: Path) -> None:
     assert conclude_answers(compared, "open").lines[0]["reviewed"] is None
 
 
-@pytest.mark.parametrize(
-    ("said", "how", "decided"),
-    [
-        ([2, 5, 5], "mean", 4),
-        ([2, 5, 5], "median", 5),
-        ([2, 5, 5], "majority", 5),
-        ([2, 5], "majority", None),
-        ([2, 5], "open", None),
-        ([2, 2], "open", 2),
-        (["1", "1", "2"], "median", "1"),
-        (["1", "tie"], "mean", None),
-        ([0.0, 0.0, 3], "majority", 0),
-    ],
-)
+@pytest.mark.parametrize(("said", "how", "decided"), [
+    ([2, 5, 5], "mean", 4), ([2, 5, 5], "median", 5), ([2, 5, 5], "majority", 5),
+    ([2, 5], "majority", None), ([2, 5], "open", None), ([2, 2], "open", 2),
+    (["1", "1", "2"], "median", "1"), (["1", "tie"], "mean", None), ([0.0, 0.0, 3], "majority", 0),
+])  # fmt: skip
 def test_several_answers_are_decided_by_a_rule(said: list[Any], how: Any, decided: Any) -> None:
     assert decide_outcome(said, how)[0] == decided
 
 
 # -- the command line
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["--review", "never"], "unknown rule 'never'"),
-        (["--review", ","], "no rule"),
-        (["--review", "unresolved"], "there is none: write the questions to a file with --review-queue FILE"),
-        (["--review", "split", "--review-queue", "q.csv"], "the rule split never matches debate"),
-        (["--review", "gap", "--review-queue", "q.csv"], "the rule gap<1 never matches debate"),
-        (["--review", "always", "--review-queue", "q.xls"], "a queue must be a .csv or .jsonl file"),
-        (["--review-queue", "q.csv"], "needs rules"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "problem"), [
+    (["--review", "never"], "unknown rule 'never'"), (["--review", ","], "no rule"),
+    (["--review", "unresolved"], "there is none: write the questions to a file with --review-queue FILE"),
+    (["--review", "split", "--review-queue", "q.csv"], "the rule split never matches debate"),
+    (["--review", "gap", "--review-queue", "q.csv"], "the rule gap<1 never matches debate"),
+    (["--review", "always", "--review-queue", "q.xls"], "a queue must be a .csv or .jsonl file"),
+    (["--review-queue", "q.csv"], "needs rules"),
+])  # fmt: skip
 def test_an_impossible_review_is_refused_first(tmp_path: Path, arguments: list[str], problem: str) -> None:
     found = command("run", "debate", "--data", "demo", "--limit", 1, "--out", tmp_path / "run", *arguments)
     assert isinstance(found.exception, UsageError)
@@ -321,19 +298,9 @@ def test_a_run_writes_its_queue(tmp_path: Path) -> None:
     assert len(queue.read_text().splitlines()) == 4
     # Repeats make the rule possible, and one item is not wide.
     twice = [
-        "run",
-        "debate",
-        "--data",
-        "demo",
-        "--limit",
-        "1",
-        "--repeats",
-        "2",
-        "--set",
-        "n=1",
-        "--review",
+        "run", "debate", "--data", "demo", "--limit", "1", "--repeats", "2", "--set", "n=1", "--review",
         "wide",
-    ]
+    ]  # fmt: skip
     done = command(*twice, "--out", tmp_path / "twice", "--review-queue", tmp_path / "q.csv")
     assert done.exit_code == 0, done.output
     assert "nothing to review" in done.output

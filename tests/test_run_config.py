@@ -1,7 +1,5 @@
 """The limits of a run are spelled once: in ``RunConfig``, from which Python and the command line take them."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any, get_type_hints
 

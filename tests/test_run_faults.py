@@ -1,7 +1,5 @@
 """What goes wrong around a run: budgets, providers, folders, disks. No hang, no loss, a clear word."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator
@@ -62,8 +60,6 @@ def runs(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 # --- budgets ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "most"), [("more", 10), ("samre", 13), ("ensemble", 4)])
 def test_agents_who_speak_at_the_same_time_keep_to_the_budget(
@@ -110,8 +106,6 @@ def test_what_is_judged_anew_is_estimated_anew(finished: Runs) -> None:
 
 
 # --- providers ----------------------------------------------------------------------------------------------------
-
-
 HOPELESS = {
     "wrong key": (Failure(401, "Incorrect API key provided."), "check it"),
     "no access": (Failure(403, "Not for you."), "no access to this model"),
@@ -199,17 +193,11 @@ def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> 
     data = dataset(tmp_path)
     undisturbed = evaluate("debate", data, **OPTIONS)
     faults: list[Answer] = [
-        Hang(3600),
-        Reset(),
-        Broken(),
-        Broken(coding="gzip"),
-        Noise(),
-        Raw("<html>Bad gateway</html>", "text/html", 502),
-        Raw("<html>Welcome</html>", "text/html"),
+        Hang(3600), Reset(), Broken(), Broken(coding="gzip"), Noise(),
+        Raw("<html>Bad gateway</html>", "text/html", 502), Raw("<html>Welcome</html>", "text/html"),
         Raw(json.dumps({"error": {"message": "Overloaded.", "type": "server_error", "code": 503}})),
-        Failure(429, "Slow down.", headers={"Retry-After": "0.02"}),
-        Failure(500),
-    ]
+        Failure(429, "Slow down.", headers={"Retry-After": "0.02"}), Failure(500),
+    ]  # fmt: skip
     numbers = count()
 
     def stormy(request: Request) -> Answer:
@@ -222,8 +210,6 @@ def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> 
 
 
 # --- folders ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def finished(runs: Runs) -> Runs:
     runs.provider.play(by=scorer)
@@ -306,14 +292,11 @@ def test_a_folder_in_use_is_left_alone_and_free_after_an_error(finished: Runs) -
         assert kept.value.__traceback__ is not None
 
 
-@pytest.mark.parametrize(
-    ("out", "words"),
-    [
-        ("mine.jsonl", "mine.jsonl is a file: --out takes a folder"),
-        ("mine.jsonl/x", "mine.jsonl/x: Not a directory"),
-        ("/proc/nowhere", "/proc/nowhere: No such file or directory"),
-    ],
-)
+@pytest.mark.parametrize(("out", "words"), [
+    ("mine.jsonl", "mine.jsonl is a file: --out takes a folder"),
+    ("mine.jsonl/x", "mine.jsonl/x: Not a directory"),
+    ("/proc/nowhere", "/proc/nowhere: No such file or directory"),
+])  # fmt: skip
 def test_a_place_that_cannot_be_a_folder_is_told_before_any_call(runs: Runs, out: str, words: str) -> None:
     assert runs.run(out=out) == 2
     assert words in runs.errors
@@ -334,8 +317,6 @@ def test_data_that_changes_while_it_is_judged_is_told_as_that(provider: Provider
 
 
 # --- disks --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_full_disk_ends_the_run_only(runs: Runs, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "SQLITE_PATIENCE", 0.5)

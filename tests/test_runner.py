@@ -1,7 +1,5 @@
 """Batches: what is written, what is resumed, what fails alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
@@ -81,15 +79,11 @@ def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:
     assert [bound["temperature"] for bound in evaluation.manifest["protocols"].values()] == [0.5, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"settings": {"debate": {"n": 1}}}, "given for debate, but only single"),
-        ({"settings": {"single": 1}}, "single.temperature=1"),
-        ({"limit": 0}, "must be 1 or more"),
-        ({"repeats": 0}, "must be 1 or more"),
-    ],
-)
+@pytest.mark.parametrize(("options", "words"), [
+    ({"settings": {"debate": {"n": 1}}}, "given for debate, but only single"),
+    ({"settings": {"single": 1}}, "single.temperature=1"), ({"limit": 0}, "must be 1 or more"),
+    ({"repeats": 0}, "must be 1 or more"),
+])  # fmt: skip
 def test_options_that_cannot_be_are_refused(tmp_path: Path, options: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         evaluate("single", dataset(tmp_path, 1), **options)

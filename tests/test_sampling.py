@@ -1,12 +1,11 @@
-"""Several replies to one question, token probabilities, and the arithmetic: pure, scripted and over real sockets."""
-
-from __future__ import annotations
+"""Several replies to one question, token probabilities, and the arithmetic: pure, scripted and over real sockets;
+FairEval: evidence first, several samples, both orders."""
 
 import gzip
 import json
 import math
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,7 +20,8 @@ from jurygraph.state.aggregation import expected_from_samples, expected_score, s
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 
-from .loopback import Answer, Failure, Provider, Raw, Request, Text
+from . import loopback_debate
+from .loopback import Answer, Failure, Provider, Raw, Request, Text, Usage
 from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, run
 from .loopback_wire import reply_body
 
@@ -57,16 +57,12 @@ def test_values_on_the_scale_are_weighed_by_their_share_of_the_probability(
     assert found.distribution == {float(name): share for name, share in found.by_name.items()}
 
 
-@pytest.mark.parametrize(
-    ("top", "low", "high", "problem"),
-    [
-        ({}, 1, 5, "none of the likely tokens"),
-        ({"Good": -0.1}, 1, 5, "none of the likely tokens"),
-        ({"2": -math.inf}, 1, 5, "none of the likely tokens"),
-        (logs(_1=0.6, _9=0.4), 1, 10, "the token '1' may be the beginning of a longer number"),
-        (logs(_1=0.9), -1, 1, "the scale begins at -1"),
-    ],
-)
+@pytest.mark.parametrize(("top", "low", "high", "problem"), [
+    ({}, 1, 5, "none of the likely tokens"), ({"Good": -0.1}, 1, 5, "none of the likely tokens"),
+    ({"2": -math.inf}, 1, 5, "none of the likely tokens"),
+    (logs(_1=0.6, _9=0.4), 1, 10, "the token '1' may be the beginning of a longer number"),
+    (logs(_1=0.9), -1, 1, "the scale begins at -1"),
+])  # fmt: skip
 def test_what_gives_no_expectation(top: dict[str, float], low: float, high: float, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         expected_score(top, low, high)
@@ -79,19 +75,13 @@ def tokens(*said: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("said", "stated", "at"),
-    [
-        (["4"], 4, 0),
-        (["-", " Coh", "erence", ":", " ", "4"], 4, 5),
-        (["1", ".", " Natural", "ness", ":", " ", "1"], 1, 6),
-        (["1", ".", " Natural", "ness", ":", " ", "2"], 2, 6),
-        (["4", "."], 4, 0),
-        (["4", " of", " ", "5"], 4, 0),
-        (["2", ".", "5"], 2.5, 0),
-        (["Step", " 1", ":", " fine", ".\n", "Score", ":", " 3"], 3, 7),
-    ],
-)
+@pytest.mark.parametrize(("said", "stated", "at"), [
+    (["4"], 4, 0), (["-", " Coh", "erence", ":", " ", "4"], 4, 5),
+    (["1", ".", " Natural", "ness", ":", " ", "1"], 1, 6),
+    (["1", ".", " Natural", "ness", ":", " ", "2"], 2, 6), (["4", "."], 4, 0),
+    (["4", " of", " ", "5"], 4, 0), (["2", ".", "5"], 2.5, 0),
+    (["Step", " 1", ":", " fine", ".\n", "Score", ":", " 3"], 3, 7),
+])  # fmt: skip
 def test_the_token_that_states_the_score(said: list[str], stated: float, at: int) -> None:
     assert score_tokens(tokens(*said), stated, 1, 5)[0]["at"] == at
 
@@ -164,15 +154,11 @@ def told(turns: list[Any], field: str = "value") -> list[Any]:
     return [turn[field] for turn in turns]
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        Failure(400, "Unsupported parameter: 'n'.", "n", "unsupported_parameter"),
-        Failure(400, "Invalid 'n': integer above maximum value. Expected a value <= 1.", "n"),
-        Failure(422, "'n' : number must be at most 1"),
-        Failure(400, "n must be 1"),
-    ],
-)
+@pytest.mark.parametrize("refusal", [
+    Failure(400, "Unsupported parameter: 'n'.", "n", "unsupported_parameter"),
+    Failure(400, "Invalid 'n': integer above maximum value. Expected a value <= 1.", "n"),
+    Failure(422, "'n' : number must be at most 1"), Failure(400, "n must be 1"),
+])  # fmt: skip
 def test_a_provider_that_rejects_n_is_asked_for_it_once(provider: Provider, refusal: Failure) -> None:
     provider.play(by=lambda request: refusal if request.body.get("n") else "Score: 4")
     verdict, turns = sample(OPENAI, 3)
@@ -238,3 +224,93 @@ def test_a_seed_makes_no_single_sample_of_several_requests(provider: Provider) -
     provider.play(by=lambda request: refusal if request.body.get("n") else "Score: 4")
     sample(f"{OPENAI}?seed=7", 3)
     assert sorted(request.body["seed"] for request in provider.requests[1:]) == [7, 8, 9]
+
+
+YEAST = COMPARE_TASK["answer_1"]
+
+
+judged = partial(loopback_debate.run, task=COMPARE_TASK, protocol=faireval)
+
+
+def in_given_order(prompt: str) -> bool:
+    return prompt.index(YEAST) < prompt.index(COMPARE_TASK["answer_2"])
+
+
+def pair(first: float, second: float) -> dict[str, Any]:
+    return {"reasoning": "Yeast is the reason.", "score_1": first, "score_2": second}
+
+
+def as_text(first: float, second: float) -> str:
+    return f"Yeast is the reason.\nScore of answer 1: {first}\nScore of answer 2: {second}"
+
+
+def alternating(given: list[Any], swapped: list[Any]) -> Callable[[Request], Answer]:
+    """The samples of each order, one after the other."""
+    orders = {True: iter(given), False: iter(swapped)}
+    return lambda request: next(orders[in_given_order(request.user)])
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("structured", ["auto", "off"])
+def test_six_samples_in_two_requests(provider: Provider, how: str, structured: str) -> None:
+    say: Any = pair if structured == "auto" else as_text
+    provider.play(by=alternating([say(9, 4), say(8, 4), say(7, 4)], [say(6, 7), say(6, 8), say(6, 9)]))
+    verdict, transcript = judged(how, models={"*": OPENAI}, structured=structured)
+    asked = provider.requests[0]
+    assert "evidence before your scores" in asked.user
+    assert "the order in which the answers are shown does not sway you" in asked.user
+    if asked.schema is not None:
+        assert list(asked.schema["properties"]) == ["reasoning", "score_1", "score_2"]
+    assert [(r.body["n"], r.body["temperature"]) for r in provider.requests] == [(3, 1), (3, 1)]
+    assert (verdict.scores, verdict.winner, verdict.position_consistent) == ((8, 5), "1", True)
+    assert verdict.calls == 2
+    assert verdict.details == {
+        "calibrated": True,
+        "winner_by_order": ["1", "1"],
+        "scores_by_order": [[8, 4], [8, 6]],
+        "samples_by_order": [[[9, 4], [8, 4], [7, 4]], [[7, 6], [8, 6], [9, 6]]],
+        "unread_samples": 0,
+    }
+    told = [(turn["order"], turn["sample"], turn["calls"]) for turn in transcript]
+    assert told == [(1, 1, 1), (1, 2, 0), (1, 3, 0), (2, 1, 1), (2, 2, 0), (2, 3, 0)]
+    assert verdict.warnings == ()
+
+
+def test_usage_counts_the_prompt_once(provider: Provider) -> None:
+    provider.play(by=lambda _: Text(fields=pair(8, 4), usage=Usage(input=200, cached=150, output=90)))
+    verdict, _ = judged(models={"*": OPENAI})
+    assert (verdict.input_tokens, verdict.cached_input_tokens, verdict.output_tokens) == (400, 300, 180)
+    assert verdict.cost_usd is not None
+
+
+def test_what_cannot_be_read_is_left_out_and_counted(provider: Provider) -> None:
+    cut = Text("Yeast is", finish="length")
+    swapped = ["Both are fine.", as_text(5, 6), "Hm."]
+    provider.play(by=alternating([as_text(9, 3), cut, as_text(7, 3)], swapped))
+    verdict, transcript = judged(models={"*": OPENAI}, structured="off")
+    assert verdict.scores == (7, 4)
+    assert verdict.details["samples_by_order"] == [[[9, 3], [7, 3]], [[6, 5]]]
+    assert verdict.details["unread_samples"] == 3
+    assert len(provider.requests) == verdict.calls == 2
+    assert set(verdict.warnings) == {
+        "scorer, round 1: 1 of 3 samples could not be read and were left out",
+        "scorer, round 1: 2 of 3 samples could not be read and were left out",
+    }
+    assert [turn["value"] for turn in transcript] == [[9, 3], None, [7, 3], None, [6, 5], None]
+
+
+def test_an_order_with_no_readable_sample_is_an_error() -> None:
+    model = ScriptedModel(script=lambda _, prompt: as_text(8, 4) if in_given_order(prompt) else "Hm.")
+    with pytest.raises(ReplyError) as caught:
+        judged(models={"*": model}, structured="off")
+    assert (caught.value.agent, caught.value.reply) == ("scorer", "Hm.")
+    assert sum(call.metadata["repair"] for call in model.calls) == 1
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_one_order_only(how: str) -> None:
+    model = ScriptedModel(script=lambda metadata, _: pair(5 + metadata["sample"], 5))
+    verdict, transcript = judged(how, models={"*": model}, position_calibration=False, k=4)
+    assert (verdict.scores, verdict.winner, verdict.position_consistent) == ((7.5, 5), "1", None)
+    assert verdict.details == {"samples": [[6, 5], [7, 5], [8, 5], [9, 5]], "unread_samples": 0}
+    assert verdict.calls == len(model.calls) == len(transcript) == 4

@@ -1,7 +1,5 @@
 """Keys and control characters: what a provider echoes reaches no file, no screen and no exception."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
@@ -186,27 +184,23 @@ def contents(path: Path) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("https://host/v1?api_key=abc&n=1", "https://host/v1?api_key=***&n=1"),
-        ("https://host/models/m:generate?key=abc", "https://host/models/m:generate?key=***"),
-        ("postgresql://me:pw@host/db", "postgresql://me:***@host/db"),
-        ("postgresql://me@host/db", "postgresql://me@host/db"),
-        ("https://ghtoken@host/db", "https://***@host/db"),
-        ("Authorization: Bearer abc", "Authorization: Bearer ***"),
-        ("authorization: Basic bWU6cHc=", "authorization: Basic ***"),
-        ('"Authorization": "Custom abc"', '"Authorization": "***"'),
-        ('{\\"x-api-key\\": \\"abc\\"}', '{\\"x-api-key\\": \\"***\\"}'),
-        ("x-goog-api-key: abc", "x-goog-api-key: ***"),
-        ("[(b'x-api-key', b'abc'), (b'n', b'1')]", "[(b'x-api-key', b'***'), (b'n', b'1')]"),
-        ("ChatX(api_key='abc', n=1)", "ChatX(api_key='***', n=1)"),
-        ("cookie: session=abc; other=def", "cookie: ***"),
-        ("aws_secret_access_key=abc", "aws_secret_access_key=***"),
-        ("sk-proj-abcdefgh1", "***"),
-        ("a\x1b[31mb\x07\u202ec\nd", "a\\x1b[31mb\\x07\\u202ec\nd"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    ("https://host/v1?api_key=abc&n=1", "https://host/v1?api_key=***&n=1"),
+    ("https://host/models/m:generate?key=abc", "https://host/models/m:generate?key=***"),
+    ("postgresql://me:pw@host/db", "postgresql://me:***@host/db"),
+    ("postgresql://me@host/db", "postgresql://me@host/db"),
+    ("https://ghtoken@host/db", "https://***@host/db"),
+    ("Authorization: Bearer abc", "Authorization: Bearer ***"),
+    ("authorization: Basic bWU6cHc=", "authorization: Basic ***"),
+    ('"Authorization": "Custom abc"', '"Authorization": "***"'),
+    ('{\\"x-api-key\\": \\"abc\\"}', '{\\"x-api-key\\": \\"***\\"}'),
+    ("x-goog-api-key: abc", "x-goog-api-key: ***"),
+    ("[(b'x-api-key', b'abc'), (b'n', b'1')]", "[(b'x-api-key', b'***'), (b'n', b'1')]"),
+    ("ChatX(api_key='abc', n=1)", "ChatX(api_key='***', n=1)"),
+    ("cookie: session=abc; other=def", "cookie: ***"),
+    ("aws_secret_access_key=abc", "aws_secret_access_key=***"), ("sk-proj-abcdefgh1", "***"),
+    ("a\x1b[31mb\x07\u202ec\nd", "a\\x1b[31mb\\x07\\u202ec\nd"),
+])  # fmt: skip
 def test_keys_are_known_by_their_place_and_form(text: str, shown: str) -> None:
     assert redact(text) == shown
     assert redact(shown) == shown
@@ -228,16 +222,12 @@ def test_what_is_no_key_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [redact(text) for text in NO_KEYS] == NO_KEYS
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        *(JurygraphError, UsageError, DataError, StoppedError, ModelCallError, JournalError),
-        lambda words: TransientCallError(words, retry_after=2.0),
-        lambda words: ReplyError(words, "mumble"),
-        lambda words: InputError.from_faults("a task", [Fault("missing", ("source",), words, words)]),
-        lambda words: ResponseError(words, 500, body={"error": {"message": words}}),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    *(JurygraphError, UsageError, DataError, StoppedError, ModelCallError, JournalError),
+    lambda words: TransientCallError(words, retry_after=2.0), lambda words: ReplyError(words, "mumble"),
+    lambda words: InputError.from_faults("a task", [Fault("missing", ("source",), words, words)]),
+    lambda words: ResponseError(words, 500, body={"error": {"message": words}}),
+])  # fmt: skip
 def test_every_error_is_redacted_here_and_in_another_process(error: Callable[[str], Exception]) -> None:
     remember_secrets({"api_key": KEY})
     made = error(f"wrong: {KEY} {STEERING}")

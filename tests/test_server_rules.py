@@ -1,7 +1,5 @@
 """What somebody who can only call a server, or hand in a folder of templates, can bring about."""
 
-from __future__ import annotations
-
 import json
 import time
 from importlib import import_module
@@ -37,23 +35,16 @@ def judged(graph: Any, context: dict[str, Any], task: Any = TASK, config: Any = 
     return verdict
 
 
-@pytest.mark.parametrize(
-    ("graph", "context", "task", "refused"),
-    [
-        (single.graph, PROMPTS, TASK, "prompts"),
-        (debate.graph, {"models": ADDRESS}, TASK, "base_url"),
-        (debate.graph, {"models": {"scorer": ADDRESS["*"]}}, TASK, "base_url"),
-        (chateval.graph, {"roles": "/etc/roles.yaml"}, TASK, "roles"),
-        (calibrated_graph, PROMPTS, PAIR, "prompts"),
-        (calibrated_graph, {"inner": PROMPTS}, PAIR, "prompts"),
-        (calibrated_graph, {"of": "single", "inner": {"models": ADDRESS}}, PAIR, "base_url"),
-        (cascade_graph, {"cheap_settings": {"models": ADDRESS}}, TASK, "base_url"),
-        (cascade_graph, {"cheap": "repeated", "cheap_settings": {"inner": PROMPTS}}, TASK, "prompts"),
-    ],
-)
-def test_callers_of_a_server_choose_no_file_and_no_address(
-    graph: Any, context: dict[str, Any], task: Any, refused: str
-) -> None:
+@pytest.mark.parametrize(("graph", "context", "task", "refused"), [
+    (single.graph, PROMPTS, TASK, "prompts"), (debate.graph, {"models": ADDRESS}, TASK, "base_url"),
+    (debate.graph, {"models": {"scorer": ADDRESS["*"]}}, TASK, "base_url"),
+    (chateval.graph, {"roles": "/etc/roles.yaml"}, TASK, "roles"),
+    (calibrated_graph, PROMPTS, PAIR, "prompts"), (calibrated_graph, {"inner": PROMPTS}, PAIR, "prompts"),
+    (calibrated_graph, {"of": "single", "inner": {"models": ADDRESS}}, PAIR, "base_url"),
+    (cascade_graph, {"cheap_settings": {"models": ADDRESS}}, TASK, "base_url"),
+    (cascade_graph, {"cheap": "repeated", "cheap_settings": {"inner": PROMPTS}}, TASK, "prompts"),
+])  # fmt: skip
+def test_callers_choose_no_file_nor_url(graph: Any, context: dict[str, Any], task: Any, refused: str) -> None:
     with pytest.raises(UsageError, match=f"may not choose '{refused}'.*{VARIABLE}={refused}"):
         judged(graph, context, task)
 
@@ -73,19 +64,16 @@ def nested(wrappers: int, k: int = 3) -> dict[str, Any]:
     return {"of": of, "inner": settings, "k": k}
 
 
-@pytest.mark.parametrize(
-    ("graph", "context", "told"),
-    [
-        (repeated_graph, {"k": 1_000_000}, "k must be less than or equal to 1000, got 1000000"),
-        (repeated_graph, nested(26), "inner: is nested too deeply: at most 8 protocols"),
-        (repeated_graph, nested(4), f"asks for 243 calls, .* may have 100.*{VARIABLE}=calls=243"),
-        (repeated_graph, {"of": "repeated", "inner": json.dumps(nested(3))}, "asks for 243 calls"),
-        (cascade_graph, {"expensive": "repeated", "expensive_settings": nested(4)}, "asks for 244 calls"),
-        (debate.graph, {"n": 50}, "asks for 101 calls"),
-        (debate.graph, {"repair": 11}, "repair must be less than or equal to 10"),
-        (chateval.graph, {"roles": LONG_ROLES}, "asks for 200,[0-9]+ characters"),
-    ],
-)
+@pytest.mark.parametrize(("graph", "context", "told"), [
+    (repeated_graph, {"k": 1_000_000}, "k must be less than or equal to 1000, got 1000000"),
+    (repeated_graph, nested(26), "inner: is nested too deeply: at most 8 protocols"),
+    (repeated_graph, nested(4), f"asks for 243 calls, .* may have 100.*{VARIABLE}=calls=243"),
+    (repeated_graph, {"of": "repeated", "inner": json.dumps(nested(3))}, "asks for 243 calls"),
+    (cascade_graph, {"expensive": "repeated", "expensive_settings": nested(4)}, "asks for 244 calls"),
+    (debate.graph, {"n": 50}, "asks for 101 calls"),
+    (debate.graph, {"repair": 11}, "repair must be less than or equal to 10"),
+    (chateval.graph, {"roles": LONG_ROLES}, "asks for 200,[0-9]+ characters"),
+])  # fmt: skip
 def test_callers_of_a_server_neither_freeze_nor_empty_it(
     graph: Any, context: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,9 +115,7 @@ def test_what_an_operator_binds_or_allows_may_take_more(monkeypatch: pytest.Monk
         judged(many, {"k": 1})
 
 
-def test_an_operator_binds_or_allows_what_callers_may_not_choose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operators_bind_or_allow_what_callers_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "system.md").write_text("Mine.")
     mine: dict[str, Any] = {"prompts": str(tmp_path)}
@@ -144,19 +130,12 @@ def test_an_operator_binds_or_allows_what_callers_may_not_choose(
         judged(single.graph, mine)
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{{ cycler.__init__.__globals__.os.popen('touch FILE').read() }}",
-        "{{ fence.__globals__ }}",
-        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-        "{{ self._TemplateReference__context.environment.globals }}",
-        "{% include '../secret.md' %}",
-        "{% include '/etc/hostname' %}",
-        "{% import 'os' as os %}{{ os }}",
-        "{% set _ = material.append(1) %}",
-    ],
-)
+@pytest.mark.parametrize("template", [
+    "{{ cycler.__init__.__globals__.os.popen('touch FILE').read() }}", "{{ fence.__globals__ }}",
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{{ self._TemplateReference__context.environment.globals }}", "{% include '../secret.md' %}",
+    "{% include '/etc/hostname' %}", "{% import 'os' as os %}{{ os }}", "{% set _ = material.append(1) %}",
+])  # fmt: skip
 def test_a_template_reaches_nothing_but_what_it_is_given(tmp_path: Path, template: str) -> None:
     touched = tmp_path / "touched"
     (tmp_path / "secret.md").write_text("secret")

@@ -1,9 +1,8 @@
-"""What ratings look like: how scores are distributed, against counting; Krippendorff's alpha, against its package."""
-
-from __future__ import annotations
+"""Ratings: their distributions, against counting; Krippendorff's alpha, against its package; agreement of one judge,
+and its difference to another's, against other tools, by hand, and by simulation."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any, get_args
 
@@ -13,15 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.statistics.chance_corrected import Level, krippendorff_alpha
-from jurygraph.eval.statistics.resampling import Resampling, share_of_rows
+from jurygraph.eval.statistics.resampling import FEWEST_UNITS, Resampling, Statistic, share_of_rows
+from jurygraph.eval.statistics.sample import Sample, paired_difference
 from jurygraph.eval.statistics.score_distribution import ScoreDistribution, score_distribution
+from numpy.typing import NDArray
+from scipy import stats
+
+from .agreement_columns import SCIPY, cohen_kappa
 
 NONE = Resampling(resamples=0)
 QUICK = Resampling(resamples=50, seed=4)
 
+
 # --- distributions of scores ----------------------------------------------------------------------------------------
-
-
 def of(
     scores: Sequence[float],
     people: Sequence[Sequence[float]] = (),
@@ -95,7 +98,6 @@ def test_rows_off_the_scale_and_without_label_do_not_count() -> None:
 
 
 # --- agreement among raters -----------------------------------------------------------------------------------------
-
 # Krippendorff 2011, Computing Krippendorff's Alpha-Reliability: four observers, twelve units; printed results
 # nominal .743, interval .849.
 OBSERVERS = [
@@ -155,3 +157,178 @@ def test_degenerate_cases_have_no_alpha() -> None:
     for units in ([], [[1], [2, None]], [[3, 3], [3, 3]]):
         assert krippendorff_alpha(units, resampling=QUICK).alpha.value is None  # type: ignore[arg-type]
     assert krippendorff_alpha([[], [1], [1, float("nan")]]).units == 0
+
+
+Array = NDArray[np.float64]
+Units = NDArray[np.intp]
+Columns = tuple[Array, Array, Array, Units]
+FEW = Resampling(resamples=60, seed=5)
+
+
+def rated(judged: Array, human: Array, groups: Units | None = None, how: Resampling = FEW) -> Sample:
+    """Scores; without groups each row stands alone."""
+    clusters = np.arange(len(judged)) if groups is None else groups
+    return Sample("score", judged, human, clusters, groups is not None, how)
+
+
+def chosen(judged: list[str], human: list[str], clusters: Units | None = None) -> Sample:
+    codes = {"1": 0, "2": 1, "tie": 2}
+    votes = np.eye(3)[[codes[label] for label in human]]
+    alone = np.arange(len(judged))
+    verdicts = np.array([float(codes[winner]) for winner in judged])
+    return Sample("compare", verdicts, votes, alone if clusters is None else clusters, False, FEW)
+
+
+def difference(first: Sample, second: Sample, metric: str) -> tuple[Statistic, float | None]:
+    compared = paired_difference([(first, second)], metric)
+    return compared.difference, compared.p
+
+
+@pytest.fixture(scope="module")
+def columns() -> Columns:
+    """Two judges and humans on 12 groups of 4, one judge better than the other."""
+    random = np.random.default_rng(8)
+    human = random.integers(1, 6, 48).astype(float)
+    good = np.clip(human + random.integers(-1, 2, 48), 1, 5)
+    poor = np.clip(human + random.integers(-3, 4, 48), 1, 5)
+    groups: Units = np.repeat(np.arange(12), 4)
+    return np.asarray(good, dtype=float), np.asarray(poor, dtype=float), human, groups
+
+
+def by_hand(clusters: Units, figure: Callable[[Units], float]) -> Array:
+    """A figure of the rows that each resample draws, drawn row by row."""
+    rows = [np.flatnonzero(clusters == cluster) for cluster in range(clusters.max() + 1)]
+    return np.array(
+        [
+            figure(np.concatenate([rows[at] for at, times in enumerate(drawn) for _ in range(times)]))
+            for block in FEW.weights(len(rows))
+            for drawn in block
+        ]
+    )
+
+
+def student(value: float, drawn: Array, clusters: int) -> tuple[float, float, float]:
+    """Student's interval and p-value by the spread of resamples, from scipy's distribution."""
+    error = drawn.std(ddof=1) * np.sqrt(clusters / (clusters - 1))
+    low, high = stats.t.interval(0.95, clusters - 1, value, error)
+    return float(low), float(high), float(2 * stats.t.sf(abs(value) / error, clusters - 1))
+
+
+@pytest.mark.parametrize(("metric", "reach"), [("accuracy", 1), ("kappa", 2)])
+def test_two_that_are_right_on_the_same_items_may_part_on_others(metric: str, reach: int) -> None:
+    judged, human = ["1", "2", "2"] * 10, ["1", "2", "1"] * 10
+    found, p = difference(chosen(judged, human), chosen(judged, human), metric)
+    margin = reach * stats.binomtest(0, 30).proportion_ci(method="wilson").high
+    assert (found.value, p) == (0, 1)
+    assert (found.low, found.high) == pytest.approx((-margin, margin))
+
+
+def test_a_judge_that_is_perfect_in_every_group_seen_may_err_in_others() -> None:
+    scores, groups = np.arange(60.0), np.repeat(np.arange(20), 3)
+    found = rated(scores, scores, groups).statistic("group_spearman")
+    assert found.low is not None and 0.6 < found.low < 0.7
+    assert (found.value, found.high) == (1, 1)
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(name: str, columns: Columns) -> None:
+    good, poor, human, groups = columns
+    found, p = difference(rated(good, human, groups), rated(poor, human, groups), name)
+    of = SCIPY[name]
+    value = of(good, human) - of(poor, human)
+    drawn = by_hand(groups, lambda rows: of(good[rows], human[rows]) - of(poor[rows], human[rows]))
+    assert (found.value, found.low, found.high, p) == pytest.approx((value, *student(value, drawn, 12)))
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_an_interval_over_rows_is_made_on_fishers_scale(name: str, columns: Columns) -> None:
+    good, _, human, groups = columns
+    found = rated(good, human, groups).statistic(name)
+    value = SCIPY[name](good, human)
+    drawn = np.arctanh(by_hand(groups, lambda rows: SCIPY[name](good[rows], human[rows])))
+    low, high, _ = student(float(np.arctanh(value)), drawn, 12)
+    assert (found.value, found.low, found.high) == pytest.approx((value, np.tanh(low), np.tanh(high)))
+
+
+def test_means_within_groups_are_tested_as_scipy_tests_a_mean(columns: Columns) -> None:
+    good, poor, human, groups = columns
+    each = np.array(
+        [
+            [SCIPY["spearman"](judge[groups == group], human[groups == group]) for judge in (good, poor)]
+            for group in range(12)
+            if min(np.ptp(column[groups == group]) for column in (good, poor, human)) > 0
+        ]
+    )
+    assert len(each) >= FEWEST_UNITS
+    found, p = difference(rated(good, human, groups), rated(poor, human, groups), "group_spearman")
+    test = stats.ttest_rel(each[:, 0], each[:, 1])
+    interval = test.confidence_interval(0.95)
+    assert (found.low, found.high, p) == pytest.approx((interval.low, interval.high, test.pvalue))
+    assert found.value == pytest.approx(np.subtract(*each.mean(axis=0)))
+
+
+def verdicts(seed: int, share: float) -> tuple[list[str], list[str]]:
+    random = np.random.default_rng(seed)
+    human = random.choice(["1", "2", "tie"], 90, p=[0.45, 0.4, 0.15])
+    judge = np.where(random.random(90) < share, human, random.choice(["1", "2", "tie"], 90))
+    return judge.tolist(), human.tolist()
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "kappa"])
+def test_preferences_against_their_definitions(metric: str) -> None:
+    (first, human), (second, _) = verdicts(1, 0.8), verdicts(1, 0.4)
+
+    def by_definition(judge: list[str], rows: Units) -> float:
+        one, other = [judge[row] for row in rows], [human[row] for row in rows]
+        agreed = float(np.mean([a == b for a, b in zip(one, other, strict=True)]))
+        return agreed if metric == "accuracy" else cohen_kappa(one, other) or 0
+
+    everything, clusters = np.arange(90), np.arange(90) // 3
+    one, other = chosen(first, human, clusters), chosen(second, human, clusters)
+    assert one.value(metric) == pytest.approx(by_definition(first, everything))
+    found, p = difference(one, other, metric)
+    value = by_definition(first, everything) - by_definition(second, everything)
+    drawn = by_hand(clusters, lambda rows: by_definition(first, rows) - by_definition(second, rows))
+    assert (found.value, found.low, found.high, p) == pytest.approx((value, *student(value, drawn, 30)))
+
+
+def test_intervals_over_rows_of_twenty_groups_hold_the_truth_as_often_as_they_say() -> None:
+    """Groups of four with a correlation of .8 on the whole; of 200 intervals of 95 % some 190 hold it."""
+    random, held = np.random.default_rng(2), 0
+    resampling, groups = Resampling(resamples=200), np.repeat(np.arange(20), 4)
+    for _ in range(200):
+        human = np.repeat(random.normal(size=20), 4) + random.normal(size=80)
+        judged = human + np.repeat(random.normal(size=20), 4) * 0.75 + random.normal(size=80) * 0.75
+        found = rated(judged, human, groups, resampling).statistic("pearson")
+        assert found.low is not None and found.high is not None
+        held += found.low <= 0.8 <= found.high
+    assert held >= 182
+
+
+def test_p_values_are_even_where_judges_are_equally_good() -> None:
+    """Of 200 pairs of equally good judges on 20 groups about one in twenty has p < .05."""
+    random, resampling = np.random.default_rng(3), Resampling(resamples=199)
+    groups: Units = np.repeat(np.arange(20), 3)
+    low = {"pearson": 0, "group_pearson": 0}
+    for _ in range(200):
+        human = random.normal(size=60) + np.repeat(random.normal(size=20), 3)
+        judged = (human + random.normal(size=60) + np.repeat(random.normal(size=20), 3) for _ in range(2))
+        one, other = (rated(scores, human, groups, resampling) for scores in judged)
+        for metric in low:
+            p = difference(one, other, metric)[1]
+            assert p is not None
+            low[metric] += p < 0.05
+    assert all(2 <= count <= 18 for count in low.values())
+
+
+@pytest.mark.parametrize("groups", [2, 9, 10, 40])
+def test_from_ten_groups_on_there_are_intervals_and_p_values(groups: int) -> None:
+    draw = np.random.default_rng(7)
+    clusters = np.repeat(np.arange(groups), 4)
+    human = np.tile([1.0, 2.0, 3.0, 4.0], groups)
+    first, second = human + draw.normal(0, 0.3, human.shape), human + draw.normal(0, 3, human.shape)
+    one, other = rated(first, human, clusters), rated(second, human, clusters)
+    for metric in ("spearman", "group_spearman"):
+        apart, p = difference(one, other, metric)
+        there = {one.statistic(metric).low is not None, apart.low is not None, p is not None}
+        assert there == {groups >= FEWEST_UNITS}

@@ -1,7 +1,5 @@
 """LangGraph Studio's side of the package: the development server, started for real, through its client."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import json
@@ -226,16 +224,12 @@ def test_a_person_reviews_on_a_thread(client: SyncLangGraphClient) -> None:
     assert said == {"straight/human:1": "straight/human", "swapped/human:1": "swapped/human"}
 
 
-@pytest.mark.parametrize(
-    ("task", "context", "words"),
-    [
-        ({**TASK, "aspect": "beauty"}, None, ["task.aspect", "beauty", "summeval/fluency"]),
-        ({}, None, ["task is missing", "answer_2"]),
-        (TASK, {"persona": "mean"}, ["persona", "'sophisticated'"]),
-        (TASK, {"models": {"*": "google_genai:gemini-2.0-flash"}}, ["GOOGLE_API_KEY is not set"]),
-    ],
-    ids=["aspect", "no task", "persona", "key"],
-)
+@pytest.mark.parametrize(("task", "context", "words"), [
+    ({**TASK, "aspect": "beauty"}, None, ["task.aspect", "beauty", "summeval/fluency"]),
+    ({}, None, ["task is missing", "answer_2"]),
+    (TASK, {"persona": "mean"}, ["persona", "'sophisticated'"]),
+    (TASK, {"models": {"*": "google_genai:gemini-2.0-flash"}}, ["GOOGLE_API_KEY is not set"]),
+], ids=["aspect", "no task", "persona", "key"])  # fmt: skip
 def test_bad_input_fails_and_the_field_is_named(
     client: SyncLangGraphClient, task: Any, context: dict[str, Any] | None, words: list[str]
 ) -> None:

@@ -1,7 +1,5 @@
 """``jurygraph sweep`` as its users call it: what it says before, what it prints after, how it ends."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -140,20 +138,16 @@ def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> No
     assert len(provider.requests) == 8
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("debate --axis n=1,2", "give a dataset"),
-        ("debate --data demo", "a sweep needs an axis"),
-        ("--axis n=1,2 --data demo", "no protocol given"),
-        ("--plan cheese --data demo", "no plan 'cheese'; plans are rounds, personas"),
-        ("--plan jury --data demo", "the plan jury is for pairs of answers.*mt-bench, faireval"),
-        ("rounds --data demo", "rounds is a ready-made plan: give it as --plan rounds"),
-        ("debate --axis rounds=1,2 --data demo", "rounds is not a setting of debate; did you mean n?"),
-        ("debate --axis n=1,2 --data demo --metric kappa", "kappa measures comparisons"),
-        ("debate --axis n=1 --data demo --max-cost 1 --model openai:mine", "price"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), [
+    ("debate --axis n=1,2", "give a dataset"), ("debate --data demo", "a sweep needs an axis"),
+    ("--axis n=1,2 --data demo", "no protocol given"),
+    ("--plan cheese --data demo", "no plan 'cheese'; plans are rounds, personas"),
+    ("--plan jury --data demo", "the plan jury is for pairs of answers.*mt-bench, faireval"),
+    ("rounds --data demo", "rounds is a ready-made plan: give it as --plan rounds"),
+    ("debate --axis rounds=1,2 --data demo", "rounds is not a setting of debate; did you mean n?"),
+    ("debate --axis n=1,2 --data demo --metric kappa", "kappa measures comparisons"),
+    ("debate --axis n=1 --data demo --max-cost 1 --model openai:mine", "price"),
+])  # fmt: skip
 def test_bad_input_is_told_before_any_call(
     arguments: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

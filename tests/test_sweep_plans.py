@@ -1,7 +1,5 @@
 """Axes of a sweep and the cells that come of them; the ready-made plans, each run from end to end."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
@@ -30,17 +28,11 @@ def test_an_axis_is_parsed() -> None:
     assert (Axis.parse("tau=0.1,1").numbers, Axis.parse("persona=strict,plain").numbers) == ((0.1, 1.0), None)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("n", "not of the form KEY=V1,V2"),
-        ("=1,2", "not of the form KEY=V1,V2"),
-        ("n=1,,2", "a value is empty"),
-        ("n=1,1", "the axis n has the value 1 twice"),
-        ("n=[]", "the axis n has no values"),
-        ("n=[1,", "not a JSON list"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ("n", "not of the form KEY=V1,V2"), ("=1,2", "not of the form KEY=V1,V2"),
+    ("n=1,,2", "a value is empty"), ("n=1,1", "the axis n has the value 1 twice"),
+    ("n=[]", "the axis n has no values"), ("n=[1,", "not a JSON list"),
+])  # fmt: skip
 def test_bad_axes_say_what_is_wrong(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         Axis.parse(text)
@@ -105,9 +97,7 @@ def test_a_setting_may_be_one_protocols_alone() -> None:
     assert [fields.get("n") for fields in bound] == [2, 4, None]
 
 
-def test_axes_reach_protocols_models_prompts_and_settings_inside_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_axes_reach_all_kinds_of_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     (tmp_path / "mine" / "debate").mkdir(parents=True)
     (tmp_path / "mine" / "debate" / "critic_plain.md").write_text("Say what is wrong.")
@@ -148,7 +138,6 @@ def test_a_folder_with_a_run_and_shards_are_refused(tmp_path: Path) -> None:
 
 
 # --- ready-made plans: each is for data of a kind, and is what its source varies --------------------------------------
-
 PLANS = [*ablations(), "fair"]
 QUICK = ("rounds", "aggregation", "fair")
 LIMITS = {"referees": 1, "turns": 1, "rounds": 6, "personas": 6}
@@ -195,15 +184,10 @@ def test_axes_of_ones_own_replace_those_of_a_plan_or_come_before_them() -> None:
     assert (planned.name, ablation.axes) == ("rounds", planned.axes)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "kind", "settings", "referees"),
-    [
-        ("debate", "score", {"n": 2}, 5),
-        ("debate", "compare", {"n": 4}, 5),
-        ("more", "compare", {"advocates": 5}, 7),
-        ("chateval", "compare", {"referees": 3, "turns": 2}, 6),
-    ],
-)
+@pytest.mark.parametrize(("protocol", "kind", "settings", "referees"), [
+    ("debate", "score", {"n": 2}, 5), ("debate", "compare", {"n": 4}, 5),
+    ("more", "compare", {"advocates": 5}, 7), ("chateval", "compare", {"referees": 3, "turns": 2}, 6),
+])  # fmt: skip
 def test_a_fair_ensemble_has_as_many_calls_as_the_debate_may_take(
     protocol: str, kind: Any, settings: dict[str, Any], referees: int
 ) -> None:

@@ -1,7 +1,5 @@
 """How a dataset says comparisons are measured: each vote or the majority, human ties in or out; and who obeys."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Traces over real sockets: what arrives at a collector and at LangSmith; and that off costs nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -211,16 +209,11 @@ def test_what_is_missing_or_will_not_do_is_told_before_any_call(monkeypatch: pyt
         pass
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [
-        {},
-        {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
-        {"OTEL_TRACES_EXPORTER": "console"},
-        {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"},
-    ],
-    ids=["unset", "none", "another exporter", "disabled"],
-)
+@pytest.mark.parametrize("environment", [
+    {}, {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+    {"OTEL_TRACES_EXPORTER": "console"},
+    {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"},
+], ids=["unset", "none", "another exporter", "disabled"])  # fmt: skip
 def test_off_is_off(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

@@ -1,7 +1,5 @@
 """The command ``try``: a few items of one's own data, an answer, and what the rest would take."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

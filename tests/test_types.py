@@ -1,7 +1,5 @@
 """What type checkers say: wrong protocols and settings fail, right ones pass, and both follow the settings classes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Whether a protocol pays: decisions from known differences, equal spending, and comparisons from end to end."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -33,23 +31,20 @@ def rival(value: float | None, low: Any = None, high: Any = None, p: Any = None,
 BETTER, EQUAL = rival(0.1, 0.05, 0.15, 0.001), rival(0.0, -0.03, 0.03, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("rivals", "answer", "words"),
-    [
-        ([BETTER], "pays", "debate pays: by Spearman's rho, at equal tokens"),
-        ([BETTER, rival(0.08, -0.02, 0.18, 0.1)], "cannot be told", "with 100 items; about"),
-        ([rival(-0.1, -0.15, -0.05, 0.001)], "does not pay", "it is behind on 100 items"),
-        ([EQUAL], "does not pay", "any gain over 4 samples of single is smaller than 0.05"),
-        ([BETTER, EQUAL], "does not pay", "smaller than 0.05"),
-        ([rival(0.04, -0.02, 0.1, 0.2)], "cannot be told", "+0.040 [-0.020, 0.100] against 4 samples"),
-        ([rival(0.1, 0.05, 0.15, 0.001, ratio=0.8)], "cannot be told", "spent 80% of its tokens"),
-        ([BETTER, rival(0.1)], "cannot be told", "too few groups"),
-        ([EQUAL, rival(None)], "does not pay", "the agreement of one is undefined"),
-        ([], "cannot be told", "no opponent"),
-        ([rival(None)], "cannot be told", "agreement cannot be compared"),
-        ([rival(0.5, 0.4, 0.6, 0.0001, items=40, clusters=7)], "cannot be told", "not 7"),
-    ],
-)
+@pytest.mark.parametrize(("rivals", "answer", "words"), [
+    ([BETTER], "pays", "debate pays: by Spearman's rho, at equal tokens"),
+    ([BETTER, rival(0.08, -0.02, 0.18, 0.1)], "cannot be told", "with 100 items; about"),
+    ([rival(-0.1, -0.15, -0.05, 0.001)], "does not pay", "it is behind on 100 items"),
+    ([EQUAL], "does not pay", "any gain over 4 samples of single is smaller than 0.05"),
+    ([BETTER, EQUAL], "does not pay", "smaller than 0.05"),
+    ([rival(0.04, -0.02, 0.1, 0.2)], "cannot be told", "+0.040 [-0.020, 0.100] against 4 samples"),
+    ([rival(0.1, 0.05, 0.15, 0.001, ratio=0.8)], "cannot be told", "spent 80% of its tokens"),
+    ([BETTER, rival(0.1)], "cannot be told", "too few groups"),
+    ([EQUAL, rival(None)], "does not pay", "the agreement of one is undefined"),
+    ([], "cannot be told", "no opponent"),
+    ([rival(None)], "cannot be told", "agreement cannot be compared"),
+    ([rival(0.5, 0.4, 0.6, 0.0001, items=40, clusters=7)], "cannot be told", "not 7"),
+])  # fmt: skip
 def test_a_protocol_pays_only_if_it_beats_every_opponent_at_equal_spending(
     rivals: list[Contest], answer: str, words: str
 ) -> None:

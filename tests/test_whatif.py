@@ -1,7 +1,5 @@
 """Debates forked at a turn, over the run that held them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

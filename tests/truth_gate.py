@@ -2,10 +2,8 @@
 
     python -m tests.truth_gate --write
 
-writes into the page what the package says; ``test_truth_gate.py`` holds the package to it.
+writes into the page what the package says; ``test_report.py`` holds the package to it.
 """
-
-from __future__ import annotations
 
 import re
 import sys

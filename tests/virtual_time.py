@@ -1,7 +1,5 @@
 """Coroutines on a clock of their own: waiting takes no time, and a busy machine changes no duration."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import selectors

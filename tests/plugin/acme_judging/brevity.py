@@ -1,7 +1,5 @@
 """A metric: the shorter a candidate, the better."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from jurygraph.eval.datasets.items import ScoreItem

@@ -1,7 +1,5 @@
 """A model provider: ``acme:<name>``. Its models say the same to everybody."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -6,8 +6,6 @@
 Model calls: two for each round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A dataset: weather reports and how people rated their summaries."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jurygraph.eval.datasets.catalog import Source
